@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from gw_core.postgres.listener import JobListener
     from gw_core.postgres.migrations import MigrationPlan, MigrationReport
     from gw_core.postgres.name_lookup import NameKind
+    from gw_core.postgres.pauses import Pauses
     from gw_core.workers import Workers
 
 P = TypeVar("P")
@@ -150,6 +151,13 @@ class Client:
         from gw_core.postgres.job_results import ResultListener
 
         return ResultListener(self._database)
+
+    @cached_property
+    def pauses(self) -> Pauses:
+        """Pause and resume tasks, named queues, flags or everything: `pause`, `resume`, `list`."""
+        from gw_core.postgres.pauses import Pauses
+
+        return Pauses(self._connections, self.schema)
 
     @cached_property
     def cleaner(self) -> Cleaner:

@@ -25,6 +25,12 @@ from gw_core.domain.lock_waits import (
     LockWait as LockWait,
     LockWaits as LockWaits,
 )
+from gw_core.domain.pause import (
+    Pause as Pause,
+    PauseKind as PauseKind,
+    PauseResult as PauseResult,
+    PauseTarget as PauseTarget,
+)
 from gw_core.domain.query_results import (
     Count as Count,
     FoundJob as FoundJob,
@@ -80,6 +86,7 @@ from gw_core.postgres.migrations import (
     MigrationStep as MigrationStep,
 )
 from gw_core.postgres.name_lookup import NameKind as NameKind, known_names as known_names
+from gw_core.postgres.pauses import Pauses as Pauses
 from gw_core.postgres.scratch_schema import ScratchSchema as ScratchSchema, ServerTiming as ServerTiming
 from gw_core.processes.control_channel import ControlChannel as ControlChannel
 from gw_core.processes.supervisor import Supervisor as Supervisor

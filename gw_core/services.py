@@ -117,6 +117,7 @@ class ServiceFactory:
             needs_ping=pool.needs_ping if settings.listen else lambda: False,
             on_ping_sent=pool.expect_ping,
             on_cancel_request=pool.on_cancel_request,
+            on_claim_rules=pool.on_claim_rules,
             on_written=pool.renew_lease,
             on_breaking_migration=on_breaking_migration,
             on_crash=self.on_crash,

@@ -38,6 +38,7 @@ from gw_core.worker.cancellations import Cancellations
 from gw_core.worker.handoff import Handoff
 from gw_core.worker.lease import Lease
 from gw_core.worker.ledger import Ledger
+from gw_core.worker.pauses import CurrentPauses
 from gw_core.worker.pool import new_pool_id
 from gw_core.worker.settler import divided, emit_settled, send_outcomes
 from gw_core.worker.thread import WorkerThread, intercepted
@@ -110,6 +111,7 @@ class TaskRunner:
             timeouts=self._timeouts,
             cancellations=Cancellations(self.worker_id, Ledger(), self._timeouts, self.events),
             lease=Lease(),
+            pauses=CurrentPauses(self.worker_id),
         )
 
     def __enter__(self) -> Self:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import socket
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Final
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from gw_cli import bulk_command, output
+from gw_cli.arguments import operator_name
 from gw_cli.command import Json, command, new_app
 from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
@@ -74,7 +73,11 @@ def cancel(
         raise InvalidInputError(f"--reason has {len(reason)} characters; give at most {MAX_REASON_LENGTH}")
     with open_to_change(configuration) as client:
         jobs = client.jobs.cancel(
-            _confirmed(client, wanted, yes=yes), reason=_stored(reason), by=_who(), retry=retry, timeout=timeout
+            _confirmed(client, wanted, yes=yes),
+            reason=_stored(reason),
+            by=operator_name(),
+            retry=retry,
+            timeout=timeout,
         )
     rows = [{"id": each.id, "task": each.task, "result": str(each.result), "worker": each.worker} for each in jobs]
     output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
@@ -107,14 +110,6 @@ def _timeout(text: str) -> timedelta:
 
 def _stored(reason: str | None) -> str | None:
     return None if reason is None else visible(reason)
-
-
-def _who() -> str:
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError):  # a container may run as a number without a name
-        name = "unknown"
-    return f"{name}@{socket.gethostname()}"
 
 
 def _verdict(jobs: Sequence[CancelledJob]) -> ExitCode:

@@ -50,8 +50,9 @@ CRON_COMMANDS: Final = frozenset({"cron list", "cron run", "cron forget"})
 ITEMS: Final = frozenset({"cron parse", "cron next", "cron list", "cron run"})
 JOBS: Final = frozenset(
     {"add", "list", "count", "show", "complete", "fail", "reschedule", "retry", "remove", "cancel", "unlock"}
+    | {"pause", "resume"}
 )
-REPORTS: Final = frozenset({"stats", "queues", "tasks", "tui", "doctor", "health", "config show"})
+REPORTS: Final = frozenset({"stats", "queues", "pauses", "tasks", "tui", "doctor", "health", "config show"})
 QUEUE: Final = DEV | CRON_COMMANDS | JOBS | REPORTS | {"workers", "sweep", "unlock", "migrate", "cleanup"}
 DATABASE: Final = QUEUE | {"bench"}
 STALE: Final = frozenset({"run", "workers", "sweep"})

@@ -44,8 +44,9 @@ class Heartbeat(Service):
     """Writes a heartbeat immediately and then at an interval; reports when the gap was longer than others tolerate.
 
     `connection` is its own: a heartbeat must depend on nothing that other statements wait for.
-    Each one reads whether jobs of the pool are to be cancelled, which calls `on_cancel_request`. It also reads whether
-    the schema has a breaking revision that this version does not know, which calls `on_breaking_migration` once.
+    Each one reads whether jobs of the pool are to be cancelled, which calls `on_cancel_request`, and whether the claim
+    rules have changed, which calls `on_claim_rules`. It also reads whether the schema has a breaking revision that this
+    version does not know, which calls `on_breaking_migration` once.
     One for which `needs_ping` returns true also sends a ping to all listeners; `on_ping_sent` gets its monotonic time.
     `on_written` is called after each written one, with the time since it was sent.
     With `first_after`, none is written before that delay: a short run needs none.
@@ -67,6 +68,7 @@ class Heartbeat(Service):
         needs_ping: Callable[[], bool] = lambda: False,
         on_ping_sent: Callable[[float], None] = lambda sent_at: None,
         on_cancel_request: Callable[[], None] = lambda: None,
+        on_claim_rules: Callable[[], None] = lambda: None,
         on_written: Callable[[timedelta], None] = lambda since: None,
         on_breaking_migration: Callable[[int], None] = lambda revision: None,
         on_crash: Callable[[str, BaseException], None] | None = None,
@@ -82,6 +84,7 @@ class Heartbeat(Service):
         self._needs_ping = needs_ping
         self._on_ping_sent = on_ping_sent
         self._on_cancel_request = on_cancel_request
+        self._on_claim_rules = on_claim_rules
         self._on_written = on_written
         self._on_breaking_migration = on_breaking_migration
         self._began = time.monotonic()
@@ -168,6 +171,8 @@ class Heartbeat(Service):
             self._on_ping_sent(sent_at)
         if written.has_cancel_requests:
             self._on_cancel_request()
+        if written.has_new_claim_rules:
+            self._on_claim_rules()
         if written.breaking_revision is not None and not self._has_seen_migration:
             self._has_seen_migration = True
             self._events.emit(BreakingMigrationDetected(worker_id=self._worker_id, revision=written.breaking_revision))

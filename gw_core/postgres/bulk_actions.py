@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job import Job, JobSpec, check_count
 from gw_core.domain.job_version import JobVersion
+from gw_core.domain.pause import PAUSE_LOCK
 from gw_core.domain.session_limits import milliseconds
 from gw_core.postgres.add_calls import RemovedJob, run_at_or_delay
 from gw_core.postgres.connections import ConnectionSource
@@ -530,6 +531,9 @@ class WorkerActions(_Actions):
 
     def unlock(self, worker_ids: Sequence[str]) -> list[WorkerLocks]:
         """Release all locks of workers known to be dead, notify the others, and return what was released."""
+        for each in worker_ids:
+            if each.startswith(PAUSE_LOCK):
+                raise InvalidInputError(f"{each!r} is no worker but a paused queue; use gw resume")
         with self._transaction() as connection:
             names = {"worker_ids": list(worker_ids)}
             rows(connection, query("lock_jobs_of_workers", self.schema), names)

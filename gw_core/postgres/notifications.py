@@ -26,6 +26,10 @@ PING: Final = "gw:echo"
 """The channel of heartbeats, for all pools: receiving another pool's ping proves that listening works."""
 
 
+CLAIM_RULES: Final = "gw:rules"
+"""The channel that announces changed claim rules; what they are is read from the tables."""
+
+
 def own_channel(worker_id: str) -> str:
     """Return the channel on which one pool is spoken to; the statements make the same name with SQL's `md5`."""
     return f"gw:{hashlib.md5(worker_id.encode(), usedforsecurity=False).hexdigest()}"
@@ -46,7 +50,7 @@ class Subscription:
         try:
             # One round trip, and so one transaction: all of them or none.
             connection.execute(
-                "; ".join(f'listen "{channel}"' for channel in (*CHANNELS, PING, own_channel(worker_id)))
+                "; ".join(f'listen "{channel}"' for channel in (*CHANNELS, PING, CLAIM_RULES, own_channel(worker_id)))
             )
         except psycopg.Error as error:
             raise translate(error) from error

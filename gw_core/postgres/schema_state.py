@@ -44,6 +44,7 @@ CANCELLING_STEP: Final = 6
 SEARCH_PATH_STEP: Final = 7
 RENEWALS_STEP: Final = 8
 HISTORY_STEP: Final = 9
+PAUSES_STEP: Final = 10
 OWN_STEPS: Final = (
     LEDGER_STEP,
     REPAIR_STEP,
@@ -54,6 +55,7 @@ OWN_STEPS: Final = (
     SEARCH_PATH_STEP,
     RENEWALS_STEP,
     HISTORY_STEP,
+    PAUSES_STEP,
 )
 """The line of our own, numbered in a ledger of its own."""
 
@@ -224,6 +226,7 @@ def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
         CANCELLING_STEP: "_private_gw_cancellations" in relations,
         RENEWALS_STEP: "_private_gw_renewed_locks" in relations,
         HISTORY_STEP: "_private_gw_history" in relations,
+        PAUSES_STEP: {"_private_gw_claim_rules", "_private_gw_pauses", "claim_rules_revision"} <= set(relations),
         READ_INDEXES_STEP: {"jobs_gw_locked_index", "jobs_gw_failed_index"} <= set(relations),
         SEARCH_PATH_STEP: is_pinned,
     }

@@ -54,6 +54,8 @@ class HeartbeatResult:
     """Whether graphile_worker_rs keeps its workers in this schema as well."""
     has_cancel_requests: bool = False
     """Whether cancel requests wait for this worker."""
+    has_new_claim_rules: bool = False
+    """Whether the claim rules have another revision than the worker has confirmed."""
     breaking_revision: int | None = None
     """The newest breaking revision of the schema that this version does not know; None when there is none."""
 
@@ -129,7 +131,7 @@ class WorkerStore:
     ) -> HeartbeatResult:
         """Write a pool's heartbeat, also in graphile_worker_rs's table if it exists; with `ping` ping all listeners."""
         about = msgspec.json.encode(metadata).decode()
-        inactive_seconds, has_rust_workers, has_cancel_requests, _, breaking_revision = self._rows(
+        inactive_seconds, has_rust_workers, has_cancel_requests, _, breaking_revision, has_new_claim_rules = self._rows(
             "heartbeat",
             worker_id=worker_id,
             alive_seconds=alive_for.total_seconds(),
@@ -148,6 +150,7 @@ class WorkerStore:
             inactive_for=inactive_for,
             has_rust_workers=has_rust_workers,
             has_cancel_requests=has_cancel_requests,
+            has_new_claim_rules=has_new_claim_rules,
             breaking_revision=breaking_revision,
         )
 

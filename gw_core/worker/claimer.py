@@ -5,7 +5,7 @@ from __future__ import annotations
 import selectors
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -34,6 +34,7 @@ from gw_core.worker.handoff import Handoff, Item, QueueBatch
 from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.listener import NotificationHealth
+from gw_core.worker.pauses import CurrentPauses
 from gw_core.worker.run_slot import RunSlot
 from gw_core.worker.settler import NO_DELAY, Settler, reconnect_delay
 
@@ -85,6 +86,8 @@ class Claimer(Service):
         handoff: Handoff,
         ledger: Ledger,
         lease: Lease,
+        pauses: CurrentPauses,
+        is_listening: Callable[[], bool],
         settler: Settler,
         slots: Sequence[RunSlot],
         events: Events,
@@ -105,6 +108,8 @@ class Claimer(Service):
         self._handoff = handoff
         self._ledger = ledger
         self._lease = lease
+        self._pauses = pauses
+        self._is_listening = is_listening
         self._settler = settler
         self._slots = slots
         self._events = events
@@ -162,6 +167,11 @@ class Claimer(Service):
         self._cancel_requested = True
         self.wake()
 
+    def on_claim_rules(self) -> None:
+        """Request a read of what is paused; from any thread."""
+        self._pauses.request()
+        self.wake()
+
     def wake(self) -> None:
         """Cut the rest short, also one that is about to begin."""
         self._woken = True
@@ -183,12 +193,21 @@ class Claimer(Service):
             if self._cancel_requested:
                 self._cancel_requested = False
                 self._on_cancel_requests(store.take_cancellations(worker_id=self._worker_id))
+            self._read_pauses(store)
             rest = self._poll(store)
             if self._tries:  # reported after a success, not before the next try
                 self._report_restored()
             return rest
         except GraphileWorkerError as error:
             return self._try_later(error)
+
+    def _read_pauses(self, store: JobStore) -> None:
+        """Read what is paused when that may have changed; the jobs of what was resumed are claimed at the next poll."""
+        if self._pauses.due_in(time.monotonic(), is_listening=self._is_listening()) > 0:
+            return
+        if self._pauses.read(store.connection, store.schema):
+            store.claims.restart_scan()
+            self._claim_requested = True
 
     def _poll(self, store: JobStore) -> timedelta:
         now = time.monotonic()
@@ -211,7 +230,7 @@ class Claimer(Service):
                 return self._until_poll(now)
         self._handoff.call_when_low(-1)
         self._next_poll = now + self._poll_every
-        jobs = self._claim(store, limit)
+        jobs = self._claim_allowed(store, limit)
         # A queue gives only so many jobs to a claim, and holding it may have hidden others behind it.
         # When very many queues are locked, the next claim continues where this one stopped.
         has_queued = any(job.queue_id is not None for job in jobs)
@@ -249,13 +268,21 @@ class Claimer(Service):
         if self._retry_after >= self._poll_every:
             self._retry_after = None
 
-    def _claim(self, store: JobStore, limit: int) -> Sequence[Job]:
+    def _claim_allowed(self, store: JobStore, limit: int) -> Sequence[Job]:
+        """Claim jobs of the tasks that are not paused; without any, a claim would only read what it cannot take."""
+        if tasks := self._pauses.rules.allowed(self._tasks):
+            return self._claim(store, tasks, limit)
+        store.claims.scanned_to, self._is_cut = None, False
+        self.polled_at = time.monotonic()
+        return ()
+
+    def _claim(self, store: JobStore, tasks: Mapping[int, str], limit: int) -> Sequence[Job]:
         mean = self._settler.mean_seconds
         flags = self._flags_now()
         self._claim_in_doubt, self._claim_session = True, store.session
         jobs = store.claims.claim(
             worker_id=self._worker_id,
-            tasks=self._tasks,
+            tasks=tasks,
             limit=limit,
             max_bytes=self._settings.claim_bytes,
             per_queue=1 if mean is None else max(1, min(limit, self._in_window(mean))),
@@ -365,6 +392,10 @@ class Claimer(Service):
     # -- what a claim needs to know -----------------------------------------------------------------------------------
 
     def _flags_now(self) -> Sequence[str] | None:
+        paused = self._pauses.rules.flags
+        return [*(self._configured_flags() or ()), *paused] if paused else self._configured_flags()
+
+    def _configured_flags(self) -> Sequence[str] | None:
         if not callable(self._forbidden_flags):
             return self._forbidden_flags
         try:
@@ -409,6 +440,7 @@ class Claimer(Service):
         connection = self._database.connect("claim", CLAIM_PLAN, response_timeout=RESPONSE_TIMEOUT)
         store = JobStore(connection, self._database.schema)
         self._tasks_read = ((), 0.0)
+        self._pauses.request()
         if self._notifications is not None and connection.pooling is not PoolerMode.TRANSACTION:
             self._listen(connection, self._notifications)
         self._may_find = True  # jobs added before LISTEN
@@ -426,7 +458,8 @@ class Claimer(Service):
     def _is_drained(self, store: JobStore) -> bool:
         if len(self._ledger) or not self._settler.is_idle:
             return False
-        if store.is_anything_runnable(tasks=self._tasks, forbidden_flags=self._flags_now(), now=self._client_time()):
+        tasks = self._pauses.rules.allowed(self._tasks)
+        if store.is_anything_runnable(tasks=tasks, forbidden_flags=self._flags_now(), now=self._client_time()):
             # Another session locks its row, or it was added after the claim, or the claim skipped it.
             store.claims.restart_scan()
             self._next_poll = time.monotonic() + 0.01
@@ -437,6 +470,7 @@ class Claimer(Service):
 
     def _until_poll(self, now: float) -> timedelta:
         rest = max(0.0, self._next_poll - now)
+        rest = min(rest, max(0.0, self._pauses.due_in(now, is_listening=self._is_listening())))
         if self._listener is not None and self._notifications is not None:
             overdue_in = self._notifications.ping_overdue_in()
             rest = rest if overdue_in is None else min(rest, max(0.0, overdue_in))

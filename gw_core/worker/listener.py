@@ -18,6 +18,7 @@ from gw_core.domain.events import (
     PoolListenRestored,
     PoolNotified,
 )
+from gw_core.postgres import notifications
 from gw_core.postgres.database import RESPONSE_TIMEOUT, Database, QueueConnection
 from gw_core.postgres.notifications import Notification, Subscription, announced_jobs, own_channel
 from gw_core.service import Service
@@ -50,12 +51,14 @@ class NotificationHealth:
         on_jobs: Callable[[], None],
         on_migration: Callable[[], None],
         on_cancel_request: Callable[[], None],
+        on_claim_rules: Callable[[], None],
     ) -> None:
         self.worker_id = worker_id
         self._events = events
         self._on_jobs = on_jobs
         self._on_migration = on_migration
         self._on_cancel_request = on_cancel_request
+        self._on_claim_rules = on_claim_rules
         self._channel = own_channel(worker_id)
         self._sent_at = float("-inf")
         self._received_at = float("-inf")
@@ -69,6 +72,7 @@ class NotificationHealth:
         """Record that the connection listens from now on."""
         self._since = time.monotonic()
         self._events.emit(PoolListening(worker_id=self.worker_id))
+        self._on_claim_rules()  # they may have changed before
         if self._has_listened:
             self._on_migration()  # one may have been announced while the connection did not listen
         self._has_listened = True
@@ -82,6 +86,11 @@ class NotificationHealth:
     def end(self) -> None:
         """Record that the connection no longer listens."""
         self._since = None
+
+    @property
+    def is_listening(self) -> bool:
+        """True while notifications should arrive: a connection listens, and no ping is missing."""
+        return self._since is not None and not self._is_lost
 
     def needs_ping(self) -> bool:
         """Return whether nothing was received since the last call; called once before each heartbeat."""
@@ -132,6 +141,8 @@ class NotificationHealth:
             case "worker:migrate":
                 # Any role can send it, and it may be about another schema: verify it in the database.
                 self._on_migration()
+            case notifications.CLAIM_RULES:
+                self._on_claim_rules()
             case self._channel if notification.payload == "cancel":
                 self._on_cancel_request()
         self._is_unresponsive = False

@@ -32,6 +32,7 @@ from gw_core.worker.handoff import Handoff
 from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.listener import ListenThread, NotificationHealth
+from gw_core.worker.pauses import CurrentPauses
 from gw_core.worker.settler import Settler
 from gw_core.worker.thread import LEASE_IS_OVER, WorkerThread, intercepted
 from gw_core.worker.timeouts import Timeouts
@@ -103,6 +104,7 @@ class WorkerPool:
         self._timeouts = Timeouts(on_crash=on_crash)
         self._cancellations = Cancellations(self.id, self.ledger, self._timeouts, events)
         self._lease = Lease()
+        self._pauses = CurrentPauses(self.id)
         self._threads = [
             WorkerThread(
                 f"gw-worker-{number}",
@@ -116,6 +118,7 @@ class WorkerPool:
                 timeouts=self._timeouts,
                 cancellations=self._cancellations,
                 lease=self._lease,
+                pauses=self._pauses,
             )
             for number in range(1, settings.concurrency + 1)
         ]
@@ -126,6 +129,7 @@ class WorkerPool:
             on_jobs=self._request_claim,
             on_migration=on_migration,
             on_cancel_request=self.on_cancel_request,
+            on_claim_rules=self.on_claim_rules,
         )
         self._claimer = Claimer(
             worker_id=self.id,
@@ -136,6 +140,8 @@ class WorkerPool:
             handoff=self._handoff,
             ledger=self.ledger,
             lease=self._lease,
+            pauses=self._pauses,
+            is_listening=lambda: self._notifications.is_listening,
             settler=self._settler,
             slots=self._slots,
             events=events,
@@ -252,6 +258,10 @@ class WorkerPool:
     def on_cancel_request(self) -> None:
         """Read soon which jobs are to be cancelled; from any thread."""
         self._claimer.on_cancel_request()
+
+    def on_claim_rules(self) -> None:
+        """Read soon what is paused; from any thread."""
+        self._claimer.on_claim_rules()
 
     def force(self) -> None:
         """End the grace period now."""

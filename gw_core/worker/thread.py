@@ -16,6 +16,7 @@ from gw_core.execution.executor import execute
 from gw_core.worker.cancellations import Cancellations
 from gw_core.worker.handoff import Handoff, QueueBatch
 from gw_core.worker.lease import Lease, steady_time
+from gw_core.worker.pauses import PAUSED, CurrentPauses
 from gw_core.worker.run_slot import Report, RunSlot
 from gw_core.worker.timeouts import Timeouts
 
@@ -45,6 +46,7 @@ class WorkerThread:
         timeouts: Timeouts,
         cancellations: Cancellations,
         lease: Lease,
+        pauses: CurrentPauses,
     ) -> None:
         self.name = name
         self.slot = RunSlot(name, worker_id=worker_id, report=report, events=events)
@@ -52,6 +54,7 @@ class WorkerThread:
         self._cancellations = cancellations
         self._pending: Mapping[int, object] = cancellations.pending
         self._lease = lease
+        self._pauses = pauses
         self._worker_id = worker_id
         self._handoff = handoff
         self._find_task = find_task
@@ -104,6 +107,9 @@ class WorkerThread:
             return
         if now > self._lease.until:
             self._report(Returned(job, LEASE_IS_OVER, started=False))
+            return
+        if (paused := self._pauses.active) is not None and paused.forbids(job):
+            self._report(Returned(job, PAUSED, started=False))
             return
         slot, events = self.slot, self._events
         context = JobContext(job, self._resources, worker_id=self._worker_id, thread_name=self.name)

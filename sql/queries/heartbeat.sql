@@ -1,12 +1,11 @@
 -- Record a worker's heartbeat; returns the seconds since the last one (null: none), and whether graphile_worker_rs
--- keeps
--- workers here as well. Its sweep recovers jobs of every worker that its table does not list. A worker that was
+-- keeps workers here as well. Its sweep recovers jobs of every worker that its table does not list. A worker that was
 -- presumed dead finds its row deleted and inserts it again with its start time. Only `xmax` of the insert shows that
 -- the row is new: `former` may have read a row that a sweep deleted at the same time. A worker that only polls reads
--- here that jobs are to be cancelled, and the newest breaking revision: a notification may be lost, and every role that
--- can connect can send one. No statement here touches the jobs table, whose locks must not make a live worker look
--- dead. The ping goes to all listening workers of the database. One that receives none for long knows that its LISTEN
--- is broken.
+-- here that jobs are to be cancelled, that the claim rules differ from those it confirmed, and the newest breaking
+-- revision: a notification may be lost, and every role that can connect can send one. No statement here touches the
+-- jobs table, whose locks must not make a live worker look dead. The ping goes to all listening workers of the database.
+-- One that receives none for long knows that its LISTEN is broken.
 with former as (
   select date_part('epoch', now() - last_heartbeat_at) as inactive_seconds
     from :GRAPHILE_WORKER_SCHEMA._private_gw_workers
@@ -27,11 +26,13 @@ beat as (
   on conflict (id) do update
     set last_heartbeat_at = excluded.last_heartbeat_at,
         metadata = excluded.metadata
-  returning xmax = 0 as is_new
+  returning xmax = 0 as is_new, claim_rules_revision
 )
 select case when is_new then null else (select inactive_seconds from former) end,
        to_regprocedure(pg_catalog.format('%%I.worker_heartbeat(text, json)', %(schema)s::text)) is not null,
        exists (select from :GRAPHILE_WORKER_SCHEMA._private_gw_cancellations where pool = %(worker_id)s),
        case when %(ping)s::boolean then pg_notify('gw:echo', '')::text end,
-       (select max(id) from :GRAPHILE_WORKER_SCHEMA.migrations where breaking and id > %(revision)s)
+       (select max(id) from :GRAPHILE_WORKER_SCHEMA.migrations where breaking and id > %(revision)s),
+       coalesce((select rules.revision from :GRAPHILE_WORKER_SCHEMA._private_gw_claim_rules as rules), 0)
+         <> coalesce(beat.claim_rules_revision, 0)
   from beat

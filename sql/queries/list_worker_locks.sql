@@ -1,5 +1,5 @@
 -- Who locks jobs and queues: how many of each, the age of the latest and of the oldest lock in seconds, and whether one
--- of the jobs is resilient. A flag counts if its value is not false, null, zero or empty.
+-- of the jobs is resilient. The lock of a paused queue belongs to no worker. A flag counts if its value is not false, null, zero or empty.
 with locked as materialized (
   select jobs.locked_by, jobs.locked_at, jobs.flags
    \ir parts/from_locked_jobs.sql
@@ -21,6 +21,7 @@ select locks.locked_by,
          select queues.locked_by, queues.locked_at, null, false
            from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
           where queues.locked_at is not null
+            and starts_with(queues.locked_by, 'gw-pause:') is not true
        ) as locks
  group by locks.locked_by
  order by locks.locked_by

@@ -9,6 +9,7 @@ select held.locked_by
          union
          select queues.locked_by from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
           where queues.locked_by is not null
+            and not starts_with(queues.locked_by, 'gw-pause:')
        ) as held
  where starts_with(held.locked_by, %(prefix)s::text)
  order by held.locked_by

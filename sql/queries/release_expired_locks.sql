@@ -1,4 +1,5 @@
 -- Free jobs and queues whose lock is older than four hours; answers how many of each.
+-- Paused queues stay locked.
 -- The attempt stays counted and the job goes to the end of its priority, as in Graphile Worker.
 -- A job that was removed or superseded keeps attempts = max_attempts, so it does not come back to life.
 -- Our index of locked jobs is chosen for its order, whatever the statistics say; what is left over is freed next time.
@@ -30,6 +31,7 @@ queues as (
      set locked_at = null,
          locked_by = null
    where queues.locked_at < now() - make_interval(secs => %(older_than_seconds)s)
+     and starts_with(queues.locked_by, 'gw-pause:') is not true
      and (select count(*) from jobs) >= 0
   returning queues.id
 )

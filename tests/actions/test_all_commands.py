@@ -26,6 +26,7 @@ READING = (
     "stats",
     "stats --exact --tasks",
     "queues",
+    "pauses",
     "tasks",
     "workers",
     "sweep --dry-run",
@@ -56,9 +57,11 @@ CHANGING = (
     "cron run nightly --crontab crontab",
     "cron forget nightly",
     "cancel 1 --timeout 0s",
+    "pause queue:q",
+    "resume flag:f",
     "run --once",
 )
-NEEDING_OUR_LINE = ("sweep", "sweep --dry-run", "cancel 1 --timeout 0s")
+NEEDING_OUR_LINE = ("sweep", "sweep --dry-run", "cancel 1 --timeout 0s", "pause queue:q", "resume flag:f")
 """Those that go by heartbeats, or speak to our workers."""
 
 ELSEWHERE = (
@@ -104,7 +107,7 @@ def reader(queue: Queue) -> Iterator[str]:
 
 def everything(queue: Queue) -> list[list[tuple[Any, ...]]]:
     """Every row there is."""
-    tables = ("jobs", "job_queues", "tasks", "known_crontabs", "gw_workers")
+    tables = ("jobs", "job_queues", "tasks", "known_crontabs", "gw_workers", "gw_pauses")
     return [queue.rows(f"select * from graphile_worker._private_{name} order by 1") for name in tables]
 
 

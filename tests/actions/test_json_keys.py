@@ -25,6 +25,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "gw show": ("show 1", "show 3"),
     "gw stats": ("stats --tasks",),
     "gw queues": ("queues",),
+    "gw pauses": ("pauses",),
     "gw tasks": ("tasks",),
     "gw tui": ("tui --once",),
     "gw remove": ("remove key",),
@@ -36,6 +37,8 @@ LINES: dict[str, tuple[str, ...]] = {
     "gw workers": ("workers",),
     "gw sweep": ("sweep --dry-run",),
     "gw cancel": ("cancel 1 --timeout 0s",),
+    "gw pause": ("pause queue:q --until +1h",),
+    "gw resume": ("resume flag:f",),
     "gw cleanup": ("cleanup failed-jobs --dry-run",),
     "gw doctor": ("doctor",),
     "gw health": ("health",),
@@ -86,6 +89,10 @@ def fill(queue: Queue, folder: Path) -> None:
     queue.scheduled()
     queue.heartbeat("gw-host-1", seconds_ago=10_000)
     queue.rows("insert into graphile_worker._private_known_crontabs values ('nightly', now(), now())")
+    queue.rows(
+        "insert into graphile_worker._private_gw_pauses (kind, name, until, reason, paused_by)"
+        " values ('flag', 'f', now() + interval '1 hour', 'provider down', 'ada')"
+    )
     (folder / "crontab").write_text(CRONTAB)
     (folder / "wrong").write_text("0 4 * * mail\n")
     (folder / "jobs.jsonl").write_text('{"task": "hello"}\n')

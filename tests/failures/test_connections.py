@@ -190,6 +190,7 @@ def test_a_pool_that_receives_notifications_needs_no_ping() -> None:
         on_jobs=lambda: None,
         on_migration=lambda: None,
         on_cancel_request=lambda: None,
+        on_claim_rules=lambda: None,
     )
 
     assert recorded.needs_ping()  # unknown at first

@@ -38,6 +38,7 @@ from gw_core.worker.claimer import Claimer
 from gw_core.worker.handoff import Handoff, QueueBatch
 from gw_core.worker.lease import Lease
 from gw_core.worker.ledger import Ledger
+from gw_core.worker.pauses import CurrentPauses
 from gw_core.worker.settler import NO_DELAY, Settler
 
 TASK: Final = "work"
@@ -215,6 +216,8 @@ class WorkerPool:
             notifications=None,
             on_drained=None,
             lease=Lease(),
+            pauses=CurrentPauses(name),
+            is_listening=lambda: False,
             on_crash=lambda thread, error: None,
         )
         self.maintenance = SharedConnection(database, role="maintenance")

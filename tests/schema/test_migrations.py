@@ -46,6 +46,7 @@ OWN_LINE = [
     "gw_0007_search_path",
     "gw_0008_renewed_locks",
     "gw_0009_history",
+    "gw_0010_pauses",
 ]
 FRESH = ["install_000020", *OWN_LINE]
 ODD_NAMES = [
@@ -583,6 +584,7 @@ def test_a_repaired_function_that_was_replaced_is_repaired_again_and_reported(da
     "damage",
     [
         "drop table graphile_worker._private_gw_workers",
+        "drop table graphile_worker._private_gw_pauses",
         "drop index graphile_worker.jobs_gw_queued_index",
         "drop table graphile_worker._private_gw_migrations",
         "alter table graphile_worker.migrations drop column breaking",

@@ -1,0 +1,85 @@
+"""`gw pause`: start no further job of a task, a queue, a flag, or at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from gw_cli import output, stderr
+from gw_cli.arguments import operator_name, point_in_time
+from gw_cli.command import Json, command, new_app
+from gw_cli.connect import open_to_change
+from gw_cli.exit_codes import ExitCode
+from gw_cli.sanitize import quoted, visible
+from gw_cli.settings import Configuration
+from gw_cli.settings.options import with_settings
+from gw_core.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from gw_core.operations import PauseResult
+
+_CLOCK: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
+KEYS: Final = ("target", "result", "unconfirmed")
+COLUMNS: Final = (output.Column("target", "TARGET", shrinks=True), output.Column("result", "RESULT"))
+
+Targets = Annotated[
+    list[str],
+    typer.Argument(metavar="KIND:NAME...", help="task:NAME, queue:NAME, flag:NAME or all", show_default=False),
+]
+
+app = new_app()
+
+
+@command(app, "pause")
+@with_settings("pause")
+def pause(
+    configuration: Configuration,
+    targets: Targets,
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="TIME", help="When it ends: 14:00 (local time), +90m or ISO 8601"),
+    ] = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", metavar="TEXT", help="Why; shown wherever it counts")
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Pause tasks, named queues, flags or everything.
+
+    No further job of it starts; running jobs finish. A named queue is locked for workers in every language; other
+    pauses bind gw workers only. Names the workers that have not confirmed it within 2 s, and exits with 1 then.
+    """
+    end = None if until is None else end_time(until, datetime.now().astimezone())
+    with open_to_change(configuration) as client:
+        result = client.pauses.pause(
+            *targets, until=end, reason=None if reason is None else visible(reason), by=visible(operator_name())
+        )
+    return report(targets, "paused", result, as_json=as_json)
+
+
+def end_time(text: str, now: datetime) -> datetime | timedelta:
+    """Return the end written as `14:00` (the next one, local time), `+90m`, or ISO 8601 with a zone."""
+    if clock := _CLOCK.fullmatch(text.strip()):
+        at = now.replace(hour=int(clock[1]), minute=int(clock[2]), second=0, microsecond=0)
+        if at <= now:
+            at += timedelta(days=1)
+        # The offset of that day: the clocks may change before it.
+        return at.replace(tzinfo=None).astimezone()
+    end = point_in_time("--until", text)
+    if end is None or (end <= now if isinstance(end, datetime) else end <= timedelta(0)):
+        raise InvalidInputError(f"--until {quoted(text)} is over; give a time to come")
+    return end
+
+
+def report(targets: Sequence[str], done: str, result: PauseResult, *, as_json: bool) -> ExitCode:
+    """Print what was done to each target, and warn of workers that have not confirmed it."""
+    names = list(dict.fromkeys(targets))
+    rows = [{"target": each, "result": done, "unconfirmed": list(result.unconfirmed)} for each in names]
+    output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
+    for each in result.unconfirmed:
+        stderr.note(f"warning: worker {quoted(each)} has not confirmed it within 2 s; it may start further jobs")
+    return ExitCode.FAILED if result.unconfirmed else ExitCode.OK

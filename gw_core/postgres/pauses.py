@@ -1,0 +1,212 @@
+"""Pause and resume tasks, named queues, flags or everything, and read what is paused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from threading import Event
+from time import monotonic
+from typing import Any, Final
+
+from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.pause import (
+    PAUSE_LOCK,
+    Pause,
+    PauseKind,
+    PauseResult,
+    PauseRules,
+    PauseTarget,
+    check_pause_text,
+)
+from gw_core.domain.recovery import RecoverySettings
+from gw_core.postgres.connections import ConnectionSource
+from gw_core.postgres.database import Connection, in_its_settings
+from gw_core.postgres.error_mapping import translated
+from gw_core.postgres.row_mapping import rows, timestamp
+from gw_core.postgres.schema_state import PAUSES_STEP, check
+from gw_core.postgres.statements import query
+
+CONFIRM_TIMEOUT: Final = timedelta(seconds=2)
+"""How long workers may take to confirm a change before they are named."""
+
+POLL_SECONDS: Final = 0.01
+"""Seconds between two checks which workers have confirmed a change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimRules:
+    """The rules for claims as one snapshot; `has_expired`: a pause has ended and is still stored."""
+
+    revision: int
+    pauses: PauseRules
+    has_expired: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """What is paused in a queue; `client.pauses` is one. Safe to use from any thread.
+
+    A target is `task:NAME`, `queue:NAME`, `flag:NAME` or `all`. No further job of it starts in any gw worker; running
+    jobs finish. A paused named queue stays locked for workers in every language. Other pauses bind gw workers only.
+    """
+
+    connections: ConnectionSource
+    schema: str
+
+    def list(self) -> Sequence[Pause]:
+        """Return what is paused, the oldest pause first; nothing in a schema without gw's tables."""
+        with self._connection() as connection:
+            return list_pauses(connection, self.schema)
+
+    def pause(
+        self,
+        *targets: str | PauseTarget,
+        until: datetime | timedelta | None = None,
+        reason: str | None = None,
+        by: str | None = None,
+        timeout: timedelta = CONFIRM_TIMEOUT,
+    ) -> PauseResult:
+        """Pause these targets, until a time, for a duration, or until they are resumed.
+
+        Returns when all live gw workers have confirmed it; after `timeout`, with those that have not. A target that is
+        paused already gets the new end, reason and author. Raises `InvalidInputError` before anything is changed.
+        """
+        wanted = _checked(targets)
+        check_pause_text("reason", reason)
+        check_pause_text("by", by)
+        with self._connection() as connection:
+            check(connection, self.schema).raise_unless_usable()
+            with connection.transaction():
+                revision = _change_rules(connection, self.schema)
+                values = {**_columns(wanted), **_end(until), "reason": reason, "by": by or connection.info.user}
+                changed = len(rows(connection, query("pause_set", self.schema), values))
+                lock_paused_queues(connection, self.schema)
+            return PauseResult(changed=changed, unconfirmed=self._wait(connection, revision, timeout))
+
+    def resume(self, *targets: str | PauseTarget, timeout: timedelta = CONFIRM_TIMEOUT) -> PauseResult:
+        """Resume these targets; workers claim their jobs again immediately. `changed` is 0 if none was paused."""
+        wanted = _checked(targets)
+        with self._connection() as connection:
+            check(connection, self.schema).raise_unless_usable()
+            with connection.transaction():
+                revision = _change_rules(connection, self.schema)
+                deleted = rows(connection, query("pause_delete", self.schema), _columns(wanted))
+                # Also without a row: a queue's lock may be left over from a pause that is gone.
+                _release_queues(connection, self.schema, [(str(each.kind), each.name) for each in wanted])
+            return PauseResult(changed=len(deleted), unconfirmed=self._wait(connection, revision, timeout))
+
+    def _wait(self, connection: Connection, revision: int, timeout: timedelta) -> tuple[str, ...]:
+        """Wait until all live workers have confirmed a revision; return those that have not after the timeout."""
+        deadline, pause = monotonic() + timeout.total_seconds(), Event()
+        values = {"revision": revision, "recent_seconds": RecoverySettings().threshold.total_seconds()}
+        while True:
+            missing = tuple(row[0] for row in rows(connection, query("claim_rules_unconfirmed", self.schema), values))
+            if not missing or monotonic() >= deadline:
+                return missing
+            pause.wait(POLL_SECONDS)
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        with self.connections.connection() as connection, translated(self.schema):
+            yield connection
+
+
+def list_pauses(connection: Connection, schema: str) -> Sequence[Pause]:
+    """Return what is paused, the oldest pause first; nothing in a schema without gw's tables."""
+    if PAUSES_STEP not in check(connection, schema).own_present:
+        return []
+    return [pause_of(*row) for row in rows(connection, query("pause_list", schema), {})]
+
+
+def pause_of(kind: str, name: str, since: float, until: float | None, by: str, reason: str | None) -> Pause:
+    """Return the pause of a row of pause_list.sql."""
+    return Pause(
+        target=PauseTarget(PauseKind(kind), name),
+        since=timestamp(since),
+        until=None if until is None else timestamp(until),
+        by=by,
+        reason=reason,
+    )
+
+
+# -- for workers -----------------------------------------------------------------------------------------------------
+
+
+def read_claim_rules(connection: Connection, schema: str) -> ClaimRules:
+    """Return the current rules for claims."""
+    found = _rows(connection, schema, "claim_rules_read", {})
+    targets = [PauseTarget(PauseKind(kind), name) for _, _, kind, name, _ in found if kind is not None]
+    ends = [seconds for *_, seconds in found if seconds is not None]
+    return ClaimRules(
+        revision=found[0][0],
+        has_expired=found[0][1],
+        pauses=PauseRules.of(targets, ends_in=timedelta(seconds=min(ends)) if ends else None),
+    )
+
+
+def confirm_claim_rules(connection: Connection, schema: str, *, worker_id: str, revision: int) -> None:
+    """Record that a worker applies this revision of the rules."""
+    _rows(connection, schema, "claim_rules_confirm", {"worker_id": worker_id, "revision": revision})
+
+
+def end_expired_pauses(connection: Connection, schema: str) -> None:
+    """Delete pauses that have ended, release their queues and notify all workers."""
+    with translated(schema), connection.transaction():
+        deleted = rows(connection, query("pause_delete_expired", schema), {})
+        if deleted:
+            _release_queues(connection, schema, deleted)
+            _change_rules(connection, schema)
+
+
+def lock_paused_queues(connection: Connection, schema: str) -> None:
+    """Lock the paused queues, or renew their locks."""
+    values = {"prefix": PAUSE_LOCK, "schema": schema}
+    for name, has_rust_workers in _rows(connection, schema, "pause_lock_queues", values):
+        if has_rust_workers:
+            _rows(connection, schema, "rust_heartbeat", {"worker_id": PAUSE_LOCK + name, "metadata": "{}"})
+
+
+def _release_queues(connection: Connection, schema: str, targets: Sequence[tuple[str, str]]) -> None:
+    names = [name for kind, name in targets if kind == PauseKind.QUEUE]
+    if not names:
+        return
+    rows(connection, query("pause_release_queues", schema), {"names": names, "prefix": PAUSE_LOCK})
+    if check(connection, schema).has_rust_workers:
+        for name in names:
+            rows(connection, query("delete_rust_heartbeat", schema), {"worker_id": PAUSE_LOCK + name})
+
+
+def _change_rules(connection: Connection, schema: str) -> int:
+    """Return the new revision of the rules; the transaction keeps all others from changing them."""
+    revision: int = rows(connection, query("claim_rules_change", schema), {})[0][0]
+    return revision
+
+
+def _rows(connection: Connection, schema: str, name: str, values: Mapping[str, Any]) -> Sequence[tuple[Any, ...]]:
+    with translated(schema), connection.cursor() as cursor:
+        with in_its_settings(connection):
+            cursor.execute(query(name, schema), values, prepare=False)
+        return cursor.fetchall()
+
+
+def _checked(targets: Sequence[str | PauseTarget]) -> Sequence[PauseTarget]:
+    if not targets:
+        raise InvalidInputError("name what to pause or resume: task:NAME, queue:NAME, flag:NAME or all")
+    return list(dict.fromkeys(PauseTarget.parse(each) if isinstance(each, str) else each for each in targets))
+
+
+def _columns(targets: Sequence[PauseTarget]) -> dict[str, Any]:
+    return {"kinds": [str(each.kind) for each in targets], "names": [each.name for each in targets]}
+
+
+def _end(until: datetime | timedelta | None) -> dict[str, Any]:
+    """Return the end as a time, or as seconds by the database's clock. Raises `InvalidInputError`."""
+    if isinstance(until, timedelta):
+        if until <= timedelta(0):
+            raise InvalidInputError("the pause ends before it begins; give a time to come")
+        return {"until": None, "seconds": until.total_seconds()}
+    if until is not None and until.tzinfo is None:
+        raise InvalidInputError("until has no time zone; give an aware datetime")
+    return {"until": until, "seconds": None}

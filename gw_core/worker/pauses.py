@@ -1,0 +1,80 @@
+"""What this worker must not start now: read by its claimer, obeyed by the claimer and by every thread."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from gw_core.domain.pause import NO_PAUSES, PauseRules
+from gw_core.postgres.database import Connection
+from gw_core.postgres.pauses import (
+    confirm_claim_rules,
+    end_expired_pauses,
+    lock_paused_queues,
+    read_claim_rules,
+)
+
+PAUSED: Final = "its task, queue or flag was paused"
+"""Why a claimed job is returned before it starts."""
+
+POLL_SECONDS: Final = 1.0
+"""Seconds between two reads of the rules while no notification can arrive."""
+
+REFRESH_SECONDS: Final = 60.0
+"""Seconds between two reads while something is paused: the locks of paused queues are renewed then."""
+
+AFTER_END_SECONDS: Final = 0.01
+"""Seconds after the end of a pause at which the rules are read again."""
+
+
+class CurrentPauses:
+    """The rules as last read. The claimer's thread calls `read`; any thread may call `request` and read `active`."""
+
+    def __init__(self, worker_id: str) -> None:
+        self._worker_id = worker_id
+        self.rules: PauseRules = NO_PAUSES
+        self.active: PauseRules | None = None
+        """The rules while anything is paused; threads check this before each job."""
+        self._is_requested = True
+        self._revision = 0
+        self._read_at = float("-inf")
+        self._refresh_at = float("inf")
+
+    def request(self) -> None:
+        """Request a read before the next claim."""
+        self._is_requested = True
+
+    def due_in(self, now: float, *, is_listening: bool) -> float:
+        """Return the seconds until the rules must be read again, zero or less when that is now."""
+        if self._is_requested:
+            return 0.0
+        polled_at = float("inf") if is_listening else self._read_at + POLL_SECONDS
+        return min(polled_at, self._refresh_at) - now
+
+    def read(self, connection: Connection, schema: str) -> bool:
+        """Read the rules, apply them and confirm them; True: they differ from those before."""
+        is_requested, self._is_requested = self._is_requested, False
+        try:
+            rules = read_claim_rules(connection, schema)
+            if rules.has_expired:
+                end_expired_pauses(connection, schema)
+            if rules.pauses.queues:
+                lock_paused_queues(connection, schema)
+            is_changed = self._apply(rules.pauses)
+            if rules.revision and (is_requested or rules.revision != self._revision):
+                confirm_claim_rules(connection, schema, worker_id=self._worker_id, revision=rules.revision)
+            self._revision = rules.revision
+        except BaseException:
+            self._is_requested = True
+            raise
+        return is_changed
+
+    def _apply(self, rules: PauseRules) -> bool:
+        is_changed = rules != self.rules
+        self.rules = rules
+        self.active = rules if rules else None
+        self._read_at = now = time.monotonic()
+        self._refresh_at = now + REFRESH_SECONDS if rules else float("inf")
+        if rules.ends_in is not None:
+            self._refresh_at = min(self._refresh_at, now + rules.ends_in.total_seconds() + AFTER_END_SECONDS)
+        return is_changed

@@ -1,0 +1,10 @@
+-- The current claim rules: their revision, whether a pause has ended, and one row for each pause that has not,
+-- with the seconds until its end. One snapshot reads all of it.
+select
+  coalesce((select rules.revision from :GRAPHILE_WORKER_SCHEMA._private_gw_claim_rules as rules), 0),
+  exists (select from :GRAPHILE_WORKER_SCHEMA._private_gw_pauses as ended where ended.until <= now()),
+  pauses.kind,
+  pauses.name,
+  date_part('epoch', pauses.until - now())
+from (select) as one
+left join :GRAPHILE_WORKER_SCHEMA._private_gw_pauses as pauses on pauses.until is null or pauses.until > now()

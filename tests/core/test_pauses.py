@@ -1,0 +1,217 @@
+"""Pauses: paused jobs do not start, prefetched ones are returned, and paused queues stay closed for all workers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from support.queue_fixture import DEADLINE, NEVER, QueueFixture, RunRecord, ms
+from support.waiting import wait_until
+
+from gw_core.errors import InvalidInputError
+from gw_core.events import JobCompleted
+from gw_core.operations import PauseTarget
+
+
+def lock_of(site: QueueFixture, queue: str) -> Any:
+    rows = site.run("select locked_by from _private_job_queues where queue_name = %s", queue)
+    return rows[0]["locked_by"] if rows else None
+
+
+def test_jobs_of_a_paused_task_wait_and_others_run(site: QueueFixture) -> None:
+    ran = RunRecord()
+    with site.running({"paused": ran, "work": ran}, poll_interval=NEVER) as running:
+        running.recorded.wait_for(JobCompleted, count=0)
+        result = site.client.pauses.pause("task:paused", by="ada", reason="provider down")
+        site.add("paused", {"n": 1})
+        site.add("work", {"n": 2})
+        running.recorded.wait_for(JobCompleted)
+        assert ran.entries == [2]
+
+        site.client.pauses.resume("task:paused")
+        running.recorded.wait_for(JobCompleted, count=2)
+
+    assert (result.changed, result.unconfirmed) == (1, ())
+    assert ran.entries == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("target", "options"),
+    [("task:work", {}), ("queue:slow", {"queue_name": "slow"}), ("flag:mail", {"flags": ["mail"]}), ("all", {})],
+    ids=["task", "queue", "flag", "all"],
+)
+@pytest.mark.parametrize("listen", [True, False], ids=["listening", "polling"])
+def test_no_job_starts_once_the_pause_is_confirmed(
+    site: QueueFixture, target: str, options: dict[str, Any], listen: bool
+) -> None:
+    started: list[float] = []
+    paused_at = float("inf")
+
+    def work(payload: object) -> None:
+        started.append(time.monotonic())
+        time.sleep(0.01)
+
+    with site.running({"work": work}, concurrency=2, listen=listen) as running:
+        for _ in range(400):
+            site.add("work", **options)
+        running.recorded.wait_for(JobCompleted, count=5)
+        result = site.client.pauses.pause(target, timeout=timedelta(seconds=DEADLINE))
+        paused_at = time.monotonic()
+        assert result.unconfirmed == ()
+        time.sleep(0.3)
+        assert [at for at in started if at > paused_at] == []
+        left = site.run("select count(*) as left, max(attempts) as attempts from _private_jobs where locked_at is null")
+        assert left[0]["left"] > 0
+        assert left[0]["attempts"] == 0  # what was claimed and had not started is not counted
+
+        site.client.pauses.resume(target)
+        wait_until(lambda: started[-1] > paused_at, what="a job to start again")
+
+
+def test_a_batch_of_a_paused_queue_stops_after_its_current_job(site: QueueFixture) -> None:
+    gate = site.gate()
+    ids = [site.add("work", queue_name="slow") for _ in range(5)]
+    with site.running({"work": gate}, concurrency=1, prefetch=timedelta(minutes=1)) as running:
+        gate.wait_for(1)
+        site.client.pauses.pause("queue:slow")
+        assert lock_of(site, "slow") == "gw-pause:slow"
+        gate.open()
+        running.recorded.wait_for(JobCompleted)
+        wait_until(lambda: not site.run("select from _private_jobs where locked_at is not null"), what="their return")
+
+        assert [row["id"] for row in site.jobs()] == ids[1:]
+        assert lock_of(site, "slow") == "gw-pause:slow"
+
+
+def test_resuming_gives_the_lock_back_to_the_job_that_still_runs(site: QueueFixture) -> None:
+    gate = site.gate()
+    for _ in range(2):
+        site.add("work", queue_name="slow")
+    with site.running({"work": gate}, concurrency=2) as running:
+        gate.wait_for(1)
+        site.client.pauses.pause("queue:slow")
+        site.client.pauses.resume("queue:slow")
+        assert lock_of(site, "slow") == running.worker_id
+        time.sleep(0.2)
+        assert gate.arrived == 1  # the queue is still serial
+
+        gate.open()
+        running.recorded.wait_for(JobCompleted, count=2)
+    assert site.held() == []
+
+
+def test_a_pause_outlives_its_worker_and_binds_the_next(site: QueueFixture) -> None:
+    ran = RunRecord()
+    site.client.pauses.pause("task:work")
+    site.add("work", {"n": 1})
+
+    site.run_once({"work": ran})
+
+    assert ran.entries == []
+    assert [str(each.target) for each in site.client.pauses.list()] == ["task:work"]
+
+
+def test_a_run_ends_when_everything_is_paused(site: QueueFixture) -> None:
+    site.add("work")
+    site.client.pauses.pause("all")
+
+    result = site.run_once({"work": RunRecord()})
+
+    assert result.completed == 0
+
+
+@pytest.mark.parametrize("target", ["task:work", "queue:slow"])
+def test_jobs_start_when_the_pause_ends(site: QueueFixture, target: str) -> None:
+    started = threading.Event()
+    site.client.pauses.pause(target, until=ms(700))
+    site.add("work", queue_name="slow")
+    with site.running({"work": lambda payload: started.set()}, poll_interval=NEVER):
+        assert not started.wait(0.3)
+        assert started.wait(DEADLINE)
+
+    assert list(site.client.pauses.list()) == []
+    assert site.run("select from _private_gw_pauses") == []
+    assert site.held() == []
+
+
+def test_resuming_starts_jobs_within_milliseconds(site: QueueFixture) -> None:
+    started: list[float] = []
+    site.client.pauses.pause("task:work", "queue:slow")
+    site.add("work")
+    site.add("other", queue_name="slow")
+    tasks: dict[str, Callable[..., object]] = {
+        name: lambda payload: started.append(time.monotonic()) for name in ("work", "other")
+    }
+    with site.running(tasks, poll_interval=NEVER) as running:
+        site.client.pauses.pause("task:work", "queue:slow")  # returns once the worker has confirmed
+        resumed_at = time.monotonic()
+        site.client.pauses.resume("task:work", "queue:slow")
+        running.recorded.wait_for(JobCompleted, count=2)
+
+    assert max(started) - resumed_at < 1.0  # 50 ms on a quiet machine
+
+
+def test_workers_that_do_not_confirm_are_named(site: QueueFixture) -> None:
+    site.run(
+        "insert into _private_gw_workers (id, started_at, last_heartbeat_at) values"
+        " ('stuck', now(), now()), ('long-dead', now() - interval '1 day', now() - interval '1 hour')"
+    )
+
+    result = site.client.pauses.pause("task:work", timeout=ms(50))
+
+    assert result.unconfirmed == ("stuck",)
+
+
+def test_the_list_says_since_when_by_whom_and_why(site: QueueFixture) -> None:
+    until = datetime.now(UTC) + timedelta(hours=1)
+    site.client.pauses.pause("flag:mail", until=until, reason="provider down", by="ada")
+    site.client.pauses.pause("flag:mail", until=until, reason="still down", by="bob")
+
+    [pause] = site.client.pauses.list()
+
+    assert (pause.target, pause.until, pause.reason, pause.by) == (
+        PauseTarget.parse("flag:mail"),
+        until,
+        "still down",
+        "bob",
+    )
+    assert abs(pause.since - site.now()) < timedelta(minutes=1)
+
+
+def test_a_sweep_and_expired_locks_leave_a_paused_queue_alone(site: QueueFixture) -> None:
+    site.client.pauses.pause("queue:slow")
+    site.run("update _private_job_queues set locked_at = now() - interval '5 hours'")
+
+    report = site.client.workers.sweep()
+    site.run_once({"work": RunRecord()})
+
+    assert report.workers == ()
+    assert site.client.workers.list() == []
+    assert lock_of(site, "slow") == "gw-pause:slow"
+    ages = site.run("select locked_at > now() - interval '1 minute' as is_fresh from _private_job_queues")
+    assert ages == [{"is_fresh": True}]  # the worker has renewed it
+
+
+def test_a_worker_locks_a_paused_queue_again_that_another_program_released(site: QueueFixture) -> None:
+    ran = RunRecord()
+    site.client.pauses.pause("queue:slow")
+    site.run("update _private_job_queues set locked_at = null, locked_by = null")
+    site.add("work", {"n": 1}, queue_name="slow")
+
+    site.run_once({"work": ran})
+
+    assert (ran.entries, lock_of(site, "slow")) == ([], "gw-pause:slow")
+
+
+@pytest.mark.parametrize("target", ["", "task:", "task", "all:x", "job:1", "queue:\x00"])
+def test_what_cannot_be_paused_is_rejected(site: QueueFixture, target: str) -> None:
+    with pytest.raises(InvalidInputError, match="task:NAME"):
+        site.client.pauses.pause(target)
+
+
+def test_resuming_what_is_not_paused_changes_nothing(site: QueueFixture) -> None:
+    assert site.client.pauses.resume("task:work").changed == 0
