@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Annotated, Any, Final, TypeVar
@@ -131,6 +131,16 @@ class CommandRegistry(Group):
         for title, entries in _sections(self.entries):
             with formatter.section(title):
                 formatter.write_dl([(entry.name, entry.summary) for entry in entries])
+
+
+def leaf_commands(command: Any, path: str = "gw") -> Iterator[tuple[str, Any]]:
+    """Yield every command that has no subcommands, with the words that call it."""
+    names = command.list_commands(None) if hasattr(command, "list_commands") else None
+    if names is None:
+        yield path, command
+        return
+    for name in names:
+        yield from leaf_commands(command.get_command(None, name), f"{path} {name}")
 
 
 def _sections(entries: Iterable[CommandInfo]) -> Iterable[tuple[str, list[CommandInfo]]]:

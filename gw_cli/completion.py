@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gw_cli.commands import ENTRIES
-from gw_cli.root import leaf_commands, root_command
+from gw_cli.command import leaf_commands
 from gw_cli.settings.table import SETTINGS
 
 STATES: Final = "ready scheduled running backoff failed"
@@ -51,9 +50,9 @@ class Leaf:
     argument: str
 
 
-def commands() -> list[Leaf]:
-    """Return every command as the program has it now."""
-    return [_leaf(path, command) for path, command in leaf_commands(root_command())]
+def commands(root: Any) -> list[Leaf]:
+    """Return every command of the program."""
+    return [_leaf(path, command) for path, command in leaf_commands(root)]
 
 
 def _leaf(path: str, command: Any) -> Leaf:
@@ -200,30 +199,30 @@ fi
 """
 
 
-def bash() -> str:
+def bash(root: Any) -> str:
     """Return the script for bash: source it, or put it where bash-completion looks."""
-    return "\n".join([HEAD, "", *_tables(commands())]) + "\n" + BASH
+    return "\n".join([HEAD, "", *_tables(commands(root))]) + "\n" + BASH
 
 
-def zsh() -> str:
+def zsh(root: Any) -> str:
     """Return the script for zsh: put it into a folder of `fpath`."""
-    return "\n".join(["#compdef gw", HEAD, "", *_tables(commands())]) + "\n" + ZSH
+    return "\n".join(["#compdef gw", HEAD, "", *_tables(commands(root))]) + "\n" + ZSH
 
 
 # -- fish ------------------------------------------------------------------------------------------------------------
 
 
-def fish() -> str:
+def fish(root: Any) -> str:
     """Return the script for fish: put it into ~/.config/fish/completions."""
-    return "\n".join([HEAD, "", *_fish()]) + "\n"
+    return "\n".join([HEAD, "", *_fish(root)]) + "\n"
 
 
 SHELLS: Final = {"bash": bash, "zsh": zsh, "fish": fish}
 
 
-def _fish() -> Iterator[str]:
-    found = commands()
-    summaries = {entry.name: entry.summary for entry in ENTRIES}
+def _fish(root: Any) -> Iterator[str]:
+    found = commands(root)
+    summaries = {entry.name: entry.summary for entry in root.entries}
     yield "complete -c gw -f"
     yield "complete -c gw -l debug -d 'Show where an error came from'"
     for parent, names in _children(found).items():

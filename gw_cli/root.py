@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
 from gw_cli import output
-from gw_cli.command import HELP_OPTIONS, CommandRegistry
+from gw_cli.command import HELP_OPTIONS, CommandRegistry, leaf_commands as leaf_commands
 from gw_cli.commands import ENTRIES
 from gw_core import __version__
 
@@ -31,16 +30,6 @@ def root_command() -> Any:
     )
     app.callback()(_gw)
     return typer.main.get_command(app)
-
-
-def leaf_commands(command: Any, path: str = "gw") -> Iterator[tuple[str, Any]]:
-    """Yield every command that has no subcommands, with the words that call it."""
-    names = command.list_commands(None) if hasattr(command, "list_commands") else None
-    if names is None:
-        yield path, command
-        return
-    for name in names:
-        yield from leaf_commands(command.get_command(None, name), f"{path} {name}")
 
 
 def _show_version(wanted: bool) -> None:

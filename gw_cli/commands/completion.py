@@ -15,6 +15,7 @@ app = new_app()
 
 @command(app, "completion")
 def completion(
+    context: typer.Context,
     shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish")],
 ) -> None:
     """Print the completion script of a shell.
@@ -24,4 +25,4 @@ def completion(
     from gw_cli.completion import SHELLS  # late: it loads every command
 
     one_of("SHELL", shell, tuple(SHELLS))
-    output.script(SHELLS[shell]())
+    output.script(SHELLS[shell](context.find_root().command))

@@ -12,7 +12,7 @@ from support.cli_program import CliProgram, Queue
 from support.shell import Shell
 from support.waiting import wait_until
 
-from gw_cli import completion, name_completion
+from gw_cli import name_completion
 from gw_cli.commands import ENTRIES
 
 
@@ -24,8 +24,9 @@ def test_every_command_is_in_every_script(gw: CliProgram, name: str) -> None:
 
 
 @pytest.fixture
-def shell(tmp_path: Path, database_url: str) -> Shell:
+def shell(tmp_path: Path, database_url: str, gw: CliProgram) -> Shell:
     shell = Shell(tmp_path, database=database_url)
+    (tmp_path / "gw.bash").write_text(gw("completion", "bash").out)
     shell.environment["XDG_CACHE_HOME"] = str(tmp_path / "cache")
     return shell
 
@@ -33,7 +34,6 @@ def shell(tmp_path: Path, database_url: str) -> Shell:
 def completed(shell: Shell, *words: str) -> list[str]:
     """What bash offers for the last of the words, with a `gw` that answers values of its own."""
     line = " ".join(("gw", *words))
-    (shell.folder / "gw.bash").write_text(completion.bash())
     script = f"""
         source gw.bash
         gw() {{ [[ $1 == --complete ]] && printf '%s\\n' "$2-one" "$2-two" '$(touch harm)'; }}

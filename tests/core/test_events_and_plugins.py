@@ -33,7 +33,6 @@ from gw_core.events import (
     RunnerStopped,
     WorkerCrashed,
 )
-from gw_core.worker.claimer import Claimer
 
 # -- events -----------------------------------------------------------------------------------------------------------
 
@@ -137,20 +136,16 @@ def test_an_empty_queue_is_reported_once_until_a_claim_finds_a_job(site: QueueFi
     assert len(running.recorded.of(ClaimEmpty)) == 2
 
 
-def test_a_crash_of_a_worker_emits_an_event(site: QueueFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    error = RuntimeError("a bug")
+def test_a_crash_of_a_worker_emits_an_event(site: QueueFixture) -> None:
+    def crash() -> list[str]:
+        raise SystemExit("a bug")
 
-    def crash(claimer: Claimer) -> None:
-        raise error
-
-    with site.running({"work": RunRecord()}) as running:
-        running.recorded.wait_for(PoolStarted)
-        monkeypatch.setattr(Claimer, "step", crash)
-        site.fill(1)
+    with site.running({"work": RunRecord()}, forbidden_flags=crash) as running:
         running.recorded.wait_for(WorkerCrashed)
 
     (event,) = running.recorded.of(WorkerCrashed)
-    assert (event.worker_id, event.thread, event.error) == (running.runner.worker_id, "gw-claim", error)
+    assert (event.worker_id, event.thread) == (running.runner.worker_id, "gw-claim")
+    assert isinstance(event.error, SystemExit)
 
 
 def test_the_events_of_a_run_name_worker_and_thread(site: QueueFixture) -> None:
