@@ -106,6 +106,8 @@ class DoctorFacts:
     tables: Sequence[TableHealth] = ()
     distributed_tables: Sequence[str] = ()
     """Tables of the queue that Citus distributes."""
+    parallel_queues: Sequence[str] = ()
+    """Named queues of which a Node.js worker locks several jobs at the same time."""
     invalid_indexes: Sequence[str] = ()
     missing_indexes: Sequence[str] = ()
     holders: Sequence[LockHolder] = ()
@@ -125,6 +127,7 @@ def diagnose(facts: DoctorFacts) -> list[Finding]:
     if facts.revision is not None and facts.allows_transactions:
         findings += [
             *_citus(facts),
+            *_node(facts),
             *_rights(facts),
             *_indexes(facts),
             *_locks(facts),
@@ -199,6 +202,16 @@ def _citus(facts: DoctorFacts) -> Iterator[Finding]:
             CheckStatus.ERROR,
             f"Citus distributes {_some(facts.distributed_tables)}, and adding jobs fails",
             f"keep the queue local to the coordinator: select citus_schema_undistribute('{facts.schema}')",
+        )
+
+
+def _node(facts: DoctorFacts) -> Iterator[Finding]:
+    if facts.parallel_queues:
+        yield Finding(
+            "node",
+            CheckStatus.ERROR,
+            f"a Node.js worker runs several jobs of {_some(facts.parallel_queues)} at the same time",
+            "upgrade graphile-worker to 0.18, or set its worker.localQueue.size to -1",
         )
 
 

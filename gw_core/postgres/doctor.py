@@ -1,4 +1,4 @@
-"""Examine a queue: gather the facts a diagnosis needs, and feel the pulse of one in a millisecond."""
+"""Examine a queue: gather the facts a diagnosis needs, and check in a millisecond that it answers."""
 
 from __future__ import annotations
 
@@ -75,6 +75,7 @@ class Doctor:
                 return facts
             checks: tuple[tuple[str, _Check], ...] = (
                 ("citus", self._citus),
+                ("node", self._node),
                 ("rights", self._rights),
                 ("indexes", self._indexes),
                 ("workers", self._workers),
@@ -160,6 +161,9 @@ class Doctor:
         return replace(
             facts, distributed_tables=[name for (name,) in self._ask(connection, "doctor_distributed_tables")]
         )
+
+    def _node(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        return replace(facts, parallel_queues=[name for (name,) in self._ask(connection, "doctor_parallel_queues")])
 
     def _locks(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         ages = {worker.id: worker.heartbeat_age for worker in self._heartbeats(connection, facts)}

@@ -81,6 +81,13 @@ def test_a_sound_queue_is_healthy_and_every_check_says_so() -> None:
             id="a distributed queue",
         ),
         pytest.param(
+            "node",
+            {"parallel_queues": ["serial"]},
+            "several jobs of serial at the same time",
+            "upgrade graphile-worker to 0.18",
+            id="a local queue of Node 0.17",
+        ),
+        pytest.param(
             "indexes", {"invalid_indexes": ["i"]}, "i is invalid", 'reindex index "graphile_worker"."i"', id="invalid"
         ),
         pytest.param(
