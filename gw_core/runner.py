@@ -319,8 +319,10 @@ class Runner:
         self._heartbeat = self._new_heartbeat(pool, registry, once=once)
         if not once:
             self._services += self._lasting_services(pool, loaded, scheduler)
-            # Before the first claim: every worker that locks jobs has a heartbeat.
+            # Before the first claim: a sweep finds the jobs of a dead worker by its heartbeat.
             self._heartbeat.write()
+            if self._heartbeat.is_delayed:
+                pool.wait_for_heartbeat()
             recovery = self.settings.recovery if self.settings.recover else None
             self.events.emit(RecoveryConfigured(worker_id=pool.id, recovery=recovery))
         self._is_up.set()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from gw_core.domain.errors import GraphileWorkerError
+from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError, TransientDatabaseError
 from gw_core.domain.events import (
     BreakingMigrationDetected,
     Events,
@@ -97,6 +97,7 @@ class Heartbeat(Service):
         self._has_seen_migration = False
         self._has_rust_workers = False
         self._failures = 0
+        self._error: GraphileWorkerError | None = None
         self._is_graceful = False
 
     def step(self) -> timedelta:
@@ -124,6 +125,13 @@ class Heartbeat(Service):
         written_at, now = self.last_written_at, time.monotonic()
         return now if written_at is not None and now - written_at > self._too_late else self._late_at
 
+    @property
+    def is_delayed(self) -> bool:
+        """Whether none was ever written, because the database could not do it at the time."""
+        return self.last_written_at is None and isinstance(
+            self._error, DatabaseUnavailableError | TransientDatabaseError
+        )
+
     def write(self) -> timedelta:
         """Write a heartbeat now; return how long to rest."""
         self._tried_at, self._is_wanted = time.monotonic(), False
@@ -131,6 +139,7 @@ class Heartbeat(Service):
             self._write()
         except GraphileWorkerError as error:
             self._report_failure(error)
+            self._error = error
             self._is_wanted = True
             return min(self._every, TRY_AGAIN_AFTER)
         return self._every

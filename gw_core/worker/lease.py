@@ -13,7 +13,10 @@ steady_time: Final = partial(time.clock_gettime, _CLOCK)
 
 
 class Lease:
-    """Renewed by each heartbeat; without heartbeats it never ends. Written by one thread, read by all."""
+    """Renewed by each heartbeat. Without heartbeats it never ends, unless the pool waits for the first one.
+
+    Written by one thread, read by all.
+    """
 
     __slots__ = ("until",)
 

@@ -245,6 +245,10 @@ class WorkerPool:
         # The listening thread may rest for longer than the ping timeout.
         (self._listener or self._claimer).wake()
 
+    def wait_for_heartbeat(self) -> None:
+        """Claim nothing until a heartbeat has been written; call it before `start`."""
+        self._lease.until = float("-inf")
+
     def renew_lease(self, since: timedelta) -> None:
         """Record a heartbeat that was sent this long ago. After a long pause, return jobs claimed before it."""
         was_over = self._lease.is_over

@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 import pytest
+from support.database_proxy import DatabaseProxy
 from support.queue_fixture import RunRecord, in_time, ms
 from support.recovery_fixture import RUST_WORKERS, RecoveryFixture
 from support.waiting import wait_until
@@ -227,3 +228,19 @@ def test_a_single_run_renews_the_locks_of_its_long_jobs(ward: RecoveryFixture) -
         wait_until(lambda: (now := ward.client.jobs.get(job_id)) and now.locked_at != started[0]["locked_at"])
 
     assert ward.run_once({"work": long}, lock_renewal_interval=ms(20)).completed == 1
+
+
+def test_nothing_is_claimed_before_the_first_heartbeat_is_written(ward: RecoveryFixture) -> None:
+    """A worker that was killed between its first claim and its first heartbeat left jobs that no sweep could find."""
+    proxy = DatabaseProxy(ward.url)
+    for _ in range(2):  # a statement on a connection that broke is repeated once
+        proxy.lose_next("gw:heartbeat", mark="_private_gw_workers", committed=False)
+    ward.add()
+    known: list[list[str]] = []
+    with ward.running({"work": RunRecord()}, url=proxy.url) as running:
+        running.runner.events.on(PoolClaimed, lambda event: known.append(known_to(ward)))
+        running.recorded.wait_for(JobCompleted)
+    proxy.close()
+
+    assert len(running.recorded.of(HeartbeatFailed)) == 1
+    assert known == [[running.worker_id]]
