@@ -1,1 +1,1 @@
-"""The operators' console, over gw_core's public names: what it shows, and the hands to mend it."""
+"""The operators' console: monitors and manages the queue through gw_core's public names."""

@@ -39,7 +39,7 @@ class ActionRunner:
         return self._under_way is not None
 
     def begin(self, batch: ActionBatch, on_done: OnDone | None = None) -> None:
-        """Have a batch done; `on_done` is told when it is over, on whatever screen that is."""
+        """Run a batch; `on_done` is called when it has finished, on whichever screen that is."""
         if self._under_way is not None:
             self._console.notify("Another action is running", severity="warning")
             return
@@ -86,11 +86,11 @@ class ActionRunner:
             self._progress.dismiss()
             self._progress = None
         if not batch.is_quiet or batch.failure:
-            self._tell(batch)
+            self._report(batch)
         if on_done is not None and not batch.failure:
             on_done(batch)
 
-    def _tell(self, batch: ActionBatch) -> None:
+    def _report(self, batch: ActionBatch) -> None:
         self._keep(batch)
         if batch.is_plain and not batch.is_stopped:
             self._console.notify(f"✔ {self._words(batch)}", markup=False)

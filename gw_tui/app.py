@@ -1,4 +1,4 @@
-"""The console itself: modes, themes and keys, and what the threads tell put before the screen in front."""
+"""The console application: modes, themes and keys; it passes the threads' messages to the screen in front."""
 
 from __future__ import annotations
 
@@ -164,13 +164,13 @@ class ConsoleApp(App[None]):
         await asyncio.to_thread(self._poller.stop)
 
     def _fatal_error(self) -> None:
-        # The framework would print every local variable, passwords and payloads among them. The program above says
-        # what happened in a sentence, and where it came from when asked to.
+        # The framework would print every local variable, including passwords and payloads. `gw` prints the error in
+        # one line, and a traceback on request.
         self._close_messages_no_wait()
 
     @property
-    def fault(self) -> Exception | None:
-        """The error of ours that ended the console, if one did."""
+    def failure(self) -> Exception | None:
+        """The internal error that ended the console, if any."""
         return self._exception
 
     def _action_log(self) -> ActionLog | None:
@@ -178,14 +178,14 @@ class ConsoleApp(App[None]):
         if path is None:
             return None
         log = ActionLog(path, Payloads(self.options.log_payloads))
-        with suppress(OSError):  # said when something is written
+        with suppress(OSError):  # reported at the next write
             log.delete_old()
         return log
 
-    # -- what the threads tell -------------------------------------------------------------------------------------
+    # -- messages of the threads -----------------------------------------------------------------------------------
 
     @on(SnapshotReceived)
-    def _heard(self, message: SnapshotReceived) -> None:
+    def _on_snapshot(self, message: SnapshotReceived) -> None:
         self.snapshot, self.cost, self._rest = message.snapshot, message.took, message.rest
         self.connection = self.connection.answered(self.clock())
         self._late_because = ""
@@ -231,7 +231,7 @@ class ConsoleApp(App[None]):
         self.note(EntryKind.JOBS, f"{formatting.counted(message.jobs, 'job')} announced")
 
     @on(ListenStateChanged)
-    def _hearing(self, message: ListenStateChanged) -> None:
+    def _on_listen_state(self, message: ListenStateChanged) -> None:
         if self.is_listening and not message.is_listening:
             self.note(EntryKind.CONNECTION, f"LISTEN failed, polling only: {message.reason}", is_bad=True)
         self.is_listening = message.is_listening
@@ -260,7 +260,7 @@ class ConsoleApp(App[None]):
 
     @property
     def now(self) -> datetime:
-        """The moment of the database's clock, as far as it is known; goes on while the database is away."""
+        """The time of the database's clock, as far as it is known; it continues while the database is unavailable."""
         if self.snapshot is None or self.connection.answered_at is None:
             return datetime.now(UTC)
         return self.snapshot.at + timedelta(seconds=max(0.0, self.clock() - self.connection.answered_at))
@@ -285,7 +285,7 @@ class ConsoleApp(App[None]):
         self.draw_frame()
 
     def refresh_now(self) -> None:
-        """Look at once."""
+        """Query immediately."""
         self._poller.reader.refresh_now()
 
     def submit(self, action: Action) -> None:
@@ -318,7 +318,7 @@ class ConsoleApp(App[None]):
         self._maintenance.clean_up(target)
 
     def copy(self, text: str, words: str = "") -> None:
-        """Copy a text, and say so; what is too long for a terminal to copy is refused."""
+        """Copy a text, and confirm it; reject one that is too long for a terminal to copy."""
         shown = clipboard.on_one_line(text)
         if clipboard.is_too_long(shown):
             size = formatting.size(len(shown.encode(errors="surrogatepass")))
@@ -329,7 +329,7 @@ class ConsoleApp(App[None]):
         self.notify(words or f"Copied {sanitize.line(shown, 100)}{escaped}", markup=False)
 
     def copy_to_clipboard(self, text: str) -> None:
-        """Copy a text, whoever asks for it: one line without control characters, safe to paste anywhere."""
+        """Copy a text as one line without control characters, safe to paste anywhere."""
         super().copy_to_clipboard(clipboard.on_one_line(text))
 
     @work
@@ -359,7 +359,7 @@ class ConsoleApp(App[None]):
             in (
                 ConnectionPhase.DOWN,
                 ConnectionPhase.RETRYING,
-                ConnectionPhase.REFUSED,
+                ConnectionPhase.DENIED,
                 ConnectionPhase.NO_SCHEMA,
                 ConnectionPhase.CONNECTING,
             ),
@@ -422,7 +422,7 @@ class ConsoleApp(App[None]):
         phase = self.phase
         tables = [table for table in screen.query("KeyedTable") if hasattr(table, "waiting")]
         target = self.source.info
-        standing = ConnectionStatus(
+        status = ConnectionStatus(
             phase=phase,
             target=self._where(target.where),
             schema=target.schema,
@@ -436,7 +436,7 @@ class ConsoleApp(App[None]):
             waiting=sum(table.waiting for table in tables),
             replay="" if self.playback is None else replay_words(self.playback),
         )
-        screen.frame(standing, self._banner(phase), dimmed=phase not in (ConnectionPhase.LIVE, ConnectionPhase.STALE))
+        screen.frame(status, self._banner(phase), dimmed=phase not in (ConnectionPhase.LIVE, ConnectionPhase.STALE))
 
     def _where(self, described: str) -> str:
         if self.snapshot is None:
@@ -454,10 +454,10 @@ class ConsoleApp(App[None]):
                 return f"✖ DOWN: {words}. Retrying in {left:.0f} s ({attempt}); r retries now."
             case ConnectionPhase.RETRYING:
                 return f"↻ RETRYING ({attempt}): {words}"
-            case ConnectionPhase.REFUSED:
+            case ConnectionPhase.DENIED:
                 again = self.connection.next_try_in(now)
                 what = "Fix this, then press r" if again is None else f"Retrying in {again:.0f} s"
-                return f"✖ REFUSED: {words}. {what}."
+                return f"✖ DENIED: {words}. {what}."
             case ConnectionPhase.NO_SCHEMA:
                 return f"✖ NO SCHEMA: {words}"
             case ConnectionPhase.STALE:
@@ -475,7 +475,7 @@ class ConsoleApp(App[None]):
     # -- commands --------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Tell whether a command is possible now; Textual asks before it shows or runs one."""
+        """Return whether a command is possible now; Textual asks before it shows or runs one."""
         command = BY_ID.get(action)
         if command is None or not command.is_everywhere:
             return True
@@ -576,7 +576,7 @@ class ConsoleApp(App[None]):
         self.sweep()
 
     def action_cleanup_failed_jobs(self) -> None:
-        """Delete jobs that failed for good, after a question."""
+        """Delete permanently failed jobs, after a confirmation."""
         self.clean_up(CleanupTarget.FAILED_JOBS)
 
     def action_cleanup_unused_tasks(self) -> None:
@@ -588,7 +588,7 @@ class ConsoleApp(App[None]):
         self.clean_up(CleanupTarget.UNUSED_QUEUES)
 
     def action_run_doctor(self) -> None:
-        """Ask the doctor at once."""
+        """Run the doctor now."""
         self._maintenance.run_doctor()
 
     def action_next_theme(self) -> None:
@@ -617,7 +617,7 @@ class ConsoleApp(App[None]):
         self.draw_frame()
 
     def _show_again(self) -> None:
-        """Show what was heard while nothing was drawn."""
+        """Show the messages that arrived while nothing was drawn."""
         screen = self.front
         if screen is None:
             return
@@ -627,13 +627,13 @@ class ConsoleApp(App[None]):
             screen.show_answer(self._answer.query, self._answer.answer)
 
     def on_app_blur(self, _: events.AppBlur) -> None:
-        """Look less often while nobody does."""
+        """Query less often while the terminal has no focus."""
         if self.options.pause_unfocused:
             self._is_blurred = True
             self._poller.reader.set_interval(self._pace)
 
     def on_app_focus(self, _: events.AppFocus) -> None:
-        """Look at once: somebody does again."""
+        """Query immediately when the terminal has the focus again."""
         if self._is_blurred:
             self._is_blurred = False
             self._poller.reader.set_interval(self._pace)

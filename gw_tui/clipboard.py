@@ -27,7 +27,7 @@ def on_one_line(text: str) -> str:
 
 
 def is_too_long(text: str) -> bool:
-    """Tell whether a text is more than a terminal takes to copy."""
+    """Return whether a text is too long for a terminal to copy."""
     return len(text) > LONGEST or len(text.encode(errors="surrogatepass")) > LONGEST
 
 

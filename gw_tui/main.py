@@ -16,7 +16,7 @@ from gw_tui.watchdog import Watch
 def run(source: DataSource, options: Options) -> int:
     """Show the console until the operator leaves, and return the exit code."""
     check(options)
-    # Somebody who sets it to nothing wants colours; the framework takes any value for a no.
+    # An empty value means colours; the framework takes any value as a request for none.
     if os.environ.get("NO_COLOR") == "":
         del os.environ["NO_COLOR"]
     os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
@@ -24,13 +24,13 @@ def run(source: DataSource, options: Options) -> int:
     if options.theme not in app.theme_names:
         raise InvalidSettingError(f"unknown theme {options.theme!r}; themes are {', '.join(app.theme_names)}")
     asyncio.run(_run(app, mouse=options.mouse))
-    if app.fault is not None:
-        raise app.fault
+    if app.failure is not None:
+        raise app.failure
     return app.return_code or 0
 
 
 def check(options: Options) -> None:
-    """Refuse what cannot be: raises `InvalidSettingError`."""
+    """Reject invalid options: raises `InvalidSettingError`."""
     if options.screen not in SCREEN_BY_ID:
         raise InvalidSettingError(f"unknown screen {options.screen!r}; screens are {', '.join(SCREEN_BY_ID)}")
     try:

@@ -19,7 +19,7 @@ KEYS: Final = ("at", "target", "schema", "server", "states", "priorities", "work
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverviewData:
-    """One look at the queue."""
+    """The answers that one printed overview needs."""
 
     info: QueueInfo
     snapshot: QueueSnapshot
@@ -27,8 +27,8 @@ class OverviewData:
     alerts: list[Alert]
 
 
-def look(source: DataSource) -> OverviewData:
-    """Look at everything once; raises what the source raises."""
+def read_once(source: DataSource) -> OverviewData:
+    """Query everything once; raises what the source raises."""
     snapshot, statistics, crontabs = source.snapshot(), source.statistics(), source.crontabs()
     known = AlertInput(
         snapshot=snapshot,

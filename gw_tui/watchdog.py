@@ -16,17 +16,17 @@ ENDING_SIGNALS: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 ENDED_BY_SIGNAL: Final = 128
 STDIN: Final = 0
 CHECK_INTERVAL: Final = 2.0
-"""How often to make sure that the terminal is still there, in seconds; not everybody gets a signal when it goes."""
+"""How often to check that the terminal still exists, in seconds; a signal does not always report its end."""
 
-PATIENCE: Final = 2.0
-"""How long the screen may take to leave before the process ends without it, in seconds."""
+TIMEOUT: Final = 2.0
+"""How long the screen may take to close before the process exits without it, in seconds."""
 
 
 class Watch:
     """A thread that lets the console end, for as long as the block lasts; to be entered on the main thread.
 
-    The framework's loop writes through a queue of a few pieces. When nobody takes them any more, because the terminal
-    has gone or is held with ^S, the loop waits for room for ever and is_listening neither keys nor signals.
+    The framework's loop writes through a short queue. When the terminal stops reading, because it has gone or is
+    stopped with ^S, the loop waits for space forever and handles neither keys nor signals.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, end: Callable[[int], object]) -> None:
@@ -39,8 +39,8 @@ class Watch:
         self._reader, self._writer = socket.socketpair()
         self._reader.settimeout(CHECK_INTERVAL)
         self._writer.setblocking(False)
-        # The interpreter writes every signal's number here at once, whichever thread it came to and whatever the main
-        # thread waits for.
+        # The interpreter writes every signal's number here immediately, whichever thread received it and whatever the
+        # main thread waits for.
         self._former_fd = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
         self._former = {number: signal.signal(number, _do_nothing) for number in ENDING_SIGNALS}
         threading.Thread(target=self._watch, name="gw-tui-watch", daemon=True).start()
@@ -73,7 +73,7 @@ class Watch:
 
     def _leave(self, number: int) -> None:
         self._on_loop(self._end, ENDED_BY_SIGNAL + number)
-        if not self._over.wait(PATIENCE):
+        if not self._over.wait(TIMEOUT):
             self._restore()
             os._exit(ENDED_BY_SIGNAL + number)
 
@@ -89,4 +89,4 @@ class Watch:
 
 
 def _do_nothing(*_: object) -> None:
-    """Stands in for what a signal does by itself; the thread does what follows from it."""
+    """Replaces the default effect of a signal; the thread handles it."""

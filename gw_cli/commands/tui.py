@@ -88,10 +88,10 @@ def tui(
 
 
 def _once(source: DataSource, *, as_json: bool) -> int:
-    from gw_tui.print_once import lines_of, look, record_of
+    from gw_tui.print_once import lines_of, read_once, record_of
 
     try:
-        facts = look(source)
+        facts = read_once(source)
     finally:
         source.close()
     if as_json:

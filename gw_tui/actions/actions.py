@@ -95,7 +95,7 @@ class Action:
         return None
 
     def entry(self) -> Mapping[str, Any]:
-        """Return what the action log says about it."""
+        """Return its entry in the action log."""
         return {}
 
 

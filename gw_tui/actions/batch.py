@@ -54,7 +54,7 @@ class ActionBatch:
 
     @property
     def is_plain(self) -> bool:
-        """True when one line says all that is to be said of it."""
+        """True when one line describes the whole result."""
         return self.is_whole and not self.failure and not self.result.skipped
 
     @property

@@ -30,7 +30,7 @@ KEPT: Final = timedelta(days=30)
 
 
 class Payloads(StrEnum):
-    """How the payloads of jobs that were added or removed are written down."""
+    """How the log stores the payloads of jobs that were added or removed."""
 
     WHOLE = "whole"
     MASKED = "masked"
@@ -60,13 +60,13 @@ class ActionLog:
         return self.path.with_name(f"{self.path.stem}.1{self.path.suffix}")
 
     def delete_old(self) -> None:
-        """Delete what was written down too long ago, as far as a file has nothing else. Raises `OSError`."""
+        """Delete files that contain only expired entries. Raises `OSError`."""
         for path in (self.aside, self.path):
             if path.exists() and time.time() - path.stat().st_mtime > KEPT.total_seconds():
                 path.unlink(missing_ok=True)
 
     def note(self, target: QueueInfo, action: Action, result: Result | None, failure: str = "") -> None:
-        """Write down what became of an action. Raises `OSError`; an action that only looked is left out."""
+        """Record the result of an action, unless it only reads. Raises `OSError`."""
         if action.reads_only:
             return
         record = {
@@ -86,7 +86,7 @@ class ActionLog:
         while True:
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
             with os.fdopen(file, "ab", buffering=0) as out:
-                # Two consoles may write at the same moment, and only one may put the file aside.
+                # Two consoles may write at the same time, and only one may rotate the file.
                 fcntl.flock(file, fcntl.LOCK_EX)
                 if not self._is_current(file):
                     continue
@@ -103,11 +103,11 @@ class ActionLog:
             return False
 
     def _is_done(self, file: int, more: int) -> bool:
-        """Tell whether a file has become too large for another line, or too old."""
+        """Return whether a file has become too large for another line, or too old."""
         size = os.fstat(file).st_size
         if not size:
             return False
-        return size + more > MAX_BYTES or datetime.now(UTC) - _first_moment(file) > KEPT
+        return size + more > MAX_BYTES or datetime.now(UTC) - _first_timestamp(file) > KEPT
 
     def _asked(self, action: Action) -> Mapping[str, Any]:
         if isinstance(action, Add):
@@ -169,10 +169,10 @@ def _masked(payload: str) -> msgspec.Raw:
         return msgspec.Raw(msgspec.json.encode(shown))
 
 
-def _first_moment(file: int) -> datetime:
+def _first_timestamp(file: int) -> datetime:
     """Return when a file's first line was written, or when its last one was where that cannot be read."""
     try:
-        # The moment is the first member of every line.
+        # The timestamp is the first member of every line.
         return datetime.fromisoformat(os.pread(file, 64, 0).split(b'"')[3].decode()).astimezone(UTC)
     except (IndexError, ValueError):
         return datetime.fromtimestamp(os.fstat(file).st_mtime, UTC)

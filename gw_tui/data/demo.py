@@ -57,7 +57,7 @@ START: Final = datetime(2026, 3, 14, 14, 52, 7, tzinfo=UTC)
 
 SECOND: Final = timedelta(seconds=1)
 MAX_STEPS: Final = 120
-SILENT_AFTER: Final = timedelta(minutes=5)
+STALE_AFTER: Final = timedelta(minutes=5)
 WAITING: Final = (JobState.READY, JobState.SCHEDULED, JobState.BACKOFF)
 ADVISORY: Final = "gw sweep"
 
@@ -79,13 +79,13 @@ CRONTAB: Final = (
 
 
 class FixedClock:
-    """A clock that stands still until told to go on."""
+    """A clock that stands still until it is moved."""
 
     def __init__(self, now: datetime = START) -> None:
         self.now = now
 
     def __call__(self) -> datetime:
-        """Return the moment."""
+        """Return the current time."""
         return self.now
 
     def advance(self, seconds: float) -> None:
@@ -94,7 +94,7 @@ class FixedClock:
 
 
 def real_clock() -> datetime:
-    """Return the moment of this machine's clock."""
+    """Return the time of this machine's clock."""
     return datetime.now(UTC)
 
 
@@ -120,7 +120,7 @@ class DemoQueue:
     # -- time ------------------------------------------------------------------------------------------------------
 
     def live_until(self, now: datetime) -> None:
-        """Let what happens by itself happen, second by second."""
+        """Simulate the queue until then, second by second."""
         for _ in range(min(MAX_STEPS, int((now - self.now) / SECOND))):
             self.ticks += 1
             self.now += SECOND
@@ -144,11 +144,11 @@ class DemoQueue:
 
     @property
     def alive(self) -> list[str]:
-        """The workers whose hearts beat."""
+        """The workers that send heartbeats."""
         return [
             worker.id
             for worker in self.workers
-            if worker.last_heartbeat_at is not None and self.now - worker.last_heartbeat_at < SILENT_AFTER
+            if worker.last_heartbeat_at is not None and self.now - worker.last_heartbeat_at < STALE_AFTER
         ]
 
     # -- jobs ------------------------------------------------------------------------------------------------------
@@ -279,10 +279,10 @@ def _workers(now: datetime) -> list[WorkerInfo]:
             pid=pid,
             version="0.1.0",
             started_at=now - timedelta(hours=6, minutes=pid % 60),
-            last_heartbeat_at=now - silent * SECOND,
-            heartbeat_age=silent * SECOND,
+            last_heartbeat_at=now - inactive_for * SECOND,
+            heartbeat_age=inactive_for * SECOND,
         )
-        for host, pid, silent in hosts
+        for host, pid, inactive_for in hosts
     ]
     return [*beating, WorkerInfo(id="worker-4f1d9c2ab8")]
 
@@ -320,7 +320,7 @@ def _turn(job: Job) -> tuple[int, float, int]:
 
 
 class DemoEar:
-    """Hears what it is told to hear."""
+    """Receives the announcements of the demo queue."""
 
     def __init__(self, source: DemoSource) -> None:
         self._source = source
@@ -335,11 +335,11 @@ class DemoEar:
             )
             if self._source.failure is not None and not self._closed.is_set():
                 raise self._source.failure
-            heard, self._source.announced = self._source.announced, 0
-            return heard
+            received, self._source.announced = self._source.announced, 0
+            return received
 
     def close(self) -> None:
-        """Hear no more."""
+        """Stop listening."""
         self._closed.set()
         with self._source.bell:
             self._source.bell.notify_all()
@@ -360,7 +360,7 @@ class DemoSource:
         self.queue = DemoQueue(self.clock(), seed=seed, jobs=jobs)
         self.failure: Exception | None = None
         self.delay = 0.0
-        self.looks = 0
+        self.snapshots = 0
         self.actions: list[Action] = []
         self.announced = 0
         self.closed = False
@@ -383,7 +383,7 @@ class DemoSource:
         self.failure = None
 
     def announce(self, jobs: int) -> None:
-        """Tell whoever listens of new jobs."""
+        """Announce new jobs to the listener."""
         with self.bell:
             self.announced += jobs
             self.bell.notify_all()
@@ -398,7 +398,7 @@ class DemoSource:
     def snapshot(self) -> QueueSnapshot:
         """Return what every tick shows."""
         with self._queue() as queue:
-            self.looks += 1
+            self.snapshots += 1
             counts = Counter(each.state for each in queue.states())
             return QueueSnapshot(
                 at=self.clock(),
@@ -418,7 +418,7 @@ class DemoSource:
                 running=Count(counts[JobState.RUNNING]),
                 failed=Count(counts[JobState.FAILED]),
                 table_bytes=len(queue.jobs) * 412 + 3_000_000,
-                priorities=tuple(_heads(queue)),
+                priorities=tuple(_priorities(queue)),
                 workers=tuple(self._workers(queue)),
                 held_queues=tuple(
                     LockedQueue(name=name, held_by=who, held_at=at) for name, (who, at) in queue.held.items()
@@ -427,7 +427,7 @@ class DemoSource:
             )
 
     def count_locks(self) -> timedelta | None:
-        """Do nothing: a snapshot here counts everything by itself."""
+        """Do nothing: a snapshot of the demo queue counts everything."""
         return timedelta()
 
     def page(
@@ -496,7 +496,7 @@ class DemoSource:
             return Crontabs(known=tuple(queue.known), items=_items())
 
     def findings(self) -> Sequence[Finding]:
-        """Return what the doctor says."""
+        """Return the doctor's findings."""
         with self._queue() as queue:
             return _findings(self._workers(queue))
 
@@ -535,7 +535,7 @@ class DemoSource:
         return DemoEar(self)
 
     def cancel(self) -> None:
-        """End the look that is under way."""
+        """Cancel the query in progress."""
         self._cancelled.set()
 
     def close(self) -> None:
@@ -600,7 +600,7 @@ class DemoSource:
         return _Borrowed(self._lock, self.queue, self.clock)
 
     def _last(self) -> None:
-        """Take the time we were told to take, or until somebody cancels it."""
+        """Wait for the configured delay, or until the query is cancelled."""
         if not self.delay:
             return
         self._cancelled.clear()
@@ -624,14 +624,14 @@ class DemoSource:
                     lock_age=max(timedelta(), queue.now - max(locks)) if locks else None,
                     jobs=jobs[worker.id],
                     queues=queues[worker.id],
-                    is_stale=age is not None and age >= SILENT_AFTER,
+                    is_stale=age is not None and age >= STALE_AFTER,
                 )
             )
         return [worker for worker in found if worker.has_heartbeat or worker.jobs]
 
 
 class _Borrowed:
-    """The queue, brought up to the moment, for one thread at a time."""
+    """The queue, simulated up to now, for one thread at a time."""
 
     def __init__(self, lock: threading.Lock, queue: DemoQueue, clock: Callable[[], datetime]) -> None:
         self._lock, self._queue, self._clock = lock, queue, clock
@@ -669,7 +669,7 @@ def _server(queue: DemoQueue, *, read_only: bool) -> ServerInfo:
     )
 
 
-def _heads(queue: DemoQueue) -> Iterator[PrioritySummary]:
+def _priorities(queue: DemoQueue) -> Iterator[PrioritySummary]:
     found = [each for each in queue.states() if each.state in WAITING]
     for priority in sorted({each.job.priority for each in found}):
         jobs = [each for each in found if each.job.priority == priority]
@@ -746,9 +746,9 @@ def _items() -> tuple[CronItem, ...]:
 
 def _findings(workers: Iterable[WorkerInfo]) -> Sequence[Finding]:
     dead = [worker.id for worker in workers if worker.is_stale]
-    locks = Finding("locks", CheckStatus.OK, "no job is held by a dead worker")
+    locks = Finding("locks", CheckStatus.OK, "no job is locked by a dead worker")
     if dead:
-        words = f"{dead[0]} holds 3 jobs and 1 queues, and its heart has been still for 9m4s"
+        words = f"{dead[0]} has locked 3 jobs and 1 queue, and its last heartbeat was 9m4s ago"
         locks = Finding("locks", CheckStatus.ERROR, words, f"gw unlock {dead[0]}")
     return (
         Finding("server", CheckStatus.OK, "PostgreSQL 17.2, as role app"),
@@ -805,7 +805,7 @@ def _reason(job: Job, state: JobState, now: datetime) -> Reason:
         case JobState.FAILED:
             return Reason(ReasonCode.FAILED, f"it failed permanently: all {job.max_attempts} attempts are used up")
         case JobState.READY:
-            return Reason(ReasonCode.CLAIMABLE, "nothing known keeps it: a worker may claim it any moment")
+            return Reason(ReasonCode.CLAIMABLE, "nothing blocks it: a worker can claim it at any time")
         case JobState.BACKOFF:
             return Reason(ReasonCode.BACKOFF, f"attempt {job.attempts} failed, the next is due later")
         case JobState.SCHEDULED:
@@ -842,8 +842,8 @@ def _on_job(queue: DemoQueue, action: _JobAct) -> Callable[[Job], str | None]:
                 )
                 wanted = {"priority": action.priority, "attempts": action.attempts, "max_attempts": action.max_attempts}
                 given = {name: value for name, value in wanted.items() if value is not None}
-                moment = {} if action.run_at is None else {"run_at_epoch": at.timestamp()}
-                queue.change(job, **given, **moment)
+                when = {} if action.run_at is None else {"run_at_epoch": at.timestamp()}
+                queue.change(job, **given, **when)
             case actions.Fail():
                 queue.change(job, attempts=job.max_attempts, last_error=action.reason or "Manually marked as failed")
             case actions.Complete():

@@ -1,4 +1,4 @@
-"""What the threads tell the screen: each a frozen statement, the only thing that crosses from one to the other."""
+"""The messages of the threads to the screens: frozen values, and the only thing that passes between them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SnapshotReceived(Message):
 
 
 class QueryAnswered(Message):
-    """A screen's query was answered; `generation` says which asking it belongs to."""
+    """A screen's query was answered; `generation` identifies the request it belongs to."""
 
     def __init__(self, generation: int, query: Query, answer: object, took: float) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class QueryAnswered(Message):
 
 
 class QueryFailed(Message):
-    """One look or query failed, and the connection lives; `query` is None for the hot look."""
+    """A snapshot or a query failed, but the connection works; `query` is None for a snapshot."""
 
     def __init__(self, generation: int, query: Query | None, failure: FailureKind, reason: str) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ class JobsAnnounced(Message):
 
 
 class ListenStateChanged(Message):
-    """Whether announcements are heard; if not, `reason` says why."""
+    """Whether announcements arrive; if not, `reason` is why."""
 
     def __init__(self, is_listening: bool, reason: str = "") -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class ListenStateChanged(Message):
 
 
 class ActionFinished(Message):
-    """An action was done, as far as `result` says; or it failed, and nothing was done, with `reason`."""
+    """An action finished with `result`; or it failed with `reason`, and nothing was changed."""
 
     def __init__(
         self, action: Action, *, result: Result | None = None, failure: FailureKind | None = None, reason: str = ""
@@ -98,7 +98,7 @@ class ActionFinished(Message):
 
 
 class ActionLogFailed(Message):
-    """An action was done and could not be written down."""
+    """An action finished, but could not be written to the action log."""
 
     def __init__(self, reason: str) -> None:
         super().__init__()

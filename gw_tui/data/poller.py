@@ -43,17 +43,17 @@ LOCKS: Final = 200
 what the visible screen asks takes a forty-fifth as well: together 5 %."""
 
 LAST: Final = 3
-"""Of so many looks the middle one says how long to rest."""
+"""The median of so many snapshots determines the rest between them."""
 
 BLURRED: Final = 10.0
-"""How much less often to look while nobody does."""
+"""How many times longer to rest while the terminal has no focus."""
 
 FORBIDDEN_INTERVAL: Final = 30.0
 HELD_UP: Final = 5.0
-"""The longest rest after a look of which a part was not to be had, in seconds."""
+"""The longest rest after a snapshot with missing parts, in seconds."""
 
 MAX_BACKOFF: Final = 32
-"""A look that was too slow is tried half as often, and so on down to this."""
+"""A snapshot that timed out is repeated half as often, up to this factor."""
 
 GATHERING: Final = timedelta(milliseconds=250)
 MIN_REFRESH_INTERVAL: Final = 0.5
@@ -87,7 +87,7 @@ class RateLimiter:
         planned = self.due if 0 <= began - self.due < every / 2 else began
         self.due = max(planned + every, self._rested)
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         """Something else is asked from now on."""
         self._last.clear()
 
@@ -97,7 +97,7 @@ class RateLimiter:
 
     @property
     def _usual(self) -> float:
-        # The middle one: a machine that stood still for a moment says nothing of what looking costs.
+        # The median: a short stall of the machine must not count as the cost of a snapshot.
         return sorted(self._last)[(len(self._last) - 1) // 2]
 
     def failed(self, now: float, *, every: float, failure: FailureKind) -> None:
@@ -140,11 +140,11 @@ class QueryThread:
     # -- for other threads -----------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to look; returns at once."""
+        """Start the thread. Does not block."""
         self._thread.start()
 
     def ask(self, query: Query | None, generation: int) -> None:
-        """Ask this from now on, at once and again and again; what was asked before is given up."""
+        """Ask this query from now on, starting immediately; the previous query is dropped."""
         with self._lock:
             self._wanted = _Wanted(generation, query)
             given_up = self._busy_with is not None and self._busy_with != generation
@@ -198,7 +198,7 @@ class QueryThread:
             return self._snapshots.due - self._clock()
         if self._failures:
             self._post(Connecting())
-        if self._clock() >= self._snapshots.due and not (self._count() and self._look()):
+        if self._clock() >= self._snapshots.due and not (self._count() and self._take_snapshot()):
             return max(0.0, self._snapshots.due - self._clock())
         wanted = self._newest()
         is_new = wanted.generation != self._answered
@@ -207,7 +207,7 @@ class QueryThread:
         return self._rest()
 
     def _count(self) -> bool:
-        """Have what workers hold counted anew when it is time for that; False when nothing can be asked."""
+        """Count the locks of workers when they are due; False when nothing can be asked."""
         began = self._clock()
         if began < self._counting.due:
             return True
@@ -220,12 +220,12 @@ class QueryThread:
         self._counting.done(began, took=took, every=every)
         return True
 
-    def _look(self) -> bool:
+    def _take_snapshot(self) -> bool:
         """Take a snapshot; False when nothing can be asked."""
         period = self._every(None)
         try:
             snapshot = self._source.snapshot()
-        except Exception as error:  # noqa: BLE001 - a thread has nobody above it, and the console lives on
+        except Exception as error:  # noqa: BLE001 - no caller could handle it, and the console continues
             return self._hindered(error, _Wanted(self._newest().generation), self._snapshots, period)
         now = self._clock()
         self._failures = 0
@@ -242,7 +242,7 @@ class QueryThread:
         assert wanted.query is not None  # noqa: S101 - the caller has looked
         began, every = self._clock(), self._every(wanted.query)
         if wanted.generation != self._answered:
-            self._asking.begin_anew()
+            self._asking.restart()
         with self._lock:
             self._busy_with = wanted.generation
         try:
@@ -271,7 +271,7 @@ class QueryThread:
             self._post(QueryFailed(wanted.generation, wanted.query, failure, reason))
             return True
         self._failures += 1
-        wait = None if failure is FailureKind.REFUSED else wait_before(self._failures, self._chance())
+        wait = None if failure is FailureKind.DENIED else wait_before(self._failures, self._chance())
         self._snapshots.due = self._clock() + (UNTIL_WOKEN if wait is None else wait)
         self._asking.due = 0.0
         self._post(ConnectionLost(failure, reason, wait))
@@ -301,12 +301,12 @@ class QueryThread:
             return self._cancelled == generation or self._wanted.generation != generation
 
     def _cancel(self) -> None:
-        # To cancel is to open a connection, which may take long; whoever asked for it does not wait.
+        # Cancelling opens a connection, which may take long, so the caller does not wait.
         threading.Thread(target=self._source.cancel, name="gw-tui-cancel", daemon=True).start()
 
 
 class ListenThread:
-    """Hears of new jobs in a thread of its own, tells the screen, and lets the reader look."""
+    """Receives announcements of new jobs in its own thread, informs the screen and wakes the reader."""
 
     def __init__(self, source: DataSource, post: Post, request_refresh: Callable[[], object]) -> None:
         self._source = source
@@ -314,7 +314,7 @@ class ListenThread:
         self._request_refresh = request_refresh
         self._stopping = threading.Event()
         self._reachable = threading.Event()
-        self._lock = threading.Lock()  # guards _ear: whoever stops us closes it
+        self._lock = threading.Lock()  # guards _ear: the thread that stops us closes it
         self._ear: JobSubscription | None = None
         self._thread = threading.Thread(target=self._run, name="gw-tui-listener", daemon=True)
 
@@ -347,7 +347,7 @@ class ListenThread:
             try:
                 self._listen()
                 failures = 0
-            except Exception as error:  # noqa: BLE001 - a thread has nobody above it; polling goes on without it
+            except Exception as error:  # noqa: BLE001 - no caller could handle it; polling continues without it
                 if self._stopping.is_set():
                     return
                 failures += 1
@@ -361,25 +361,25 @@ class ListenThread:
         try:
             self._post(ListenStateChanged(is_listening=True))
             while not self._stopping.is_set():
-                if heard := ear.wait(LISTENING):
-                    self._gather(ear, heard)
+                if received := ear.wait(LISTENING):
+                    self._gather(ear, received)
         finally:
             with self._lock:
                 self._ear = None
             ear.close()
 
-    def _gather(self, ear: JobSubscription, heard: int) -> None:
-        """Take a burst as one piece of news, and no more than two of them a second."""
+    def _gather(self, ear: JobSubscription, received: int) -> None:
+        """Report a burst of announcements as one, at most two per second."""
         until = time.monotonic() + MIN_REFRESH_INTERVAL
         self._stopping.wait(GATHERING.total_seconds())
-        heard += ear.wait(timedelta())
-        self._post(JobsAnnounced(heard))
+        received += ear.wait(timedelta())
+        self._post(JobsAnnounced(received))
         self._request_refresh()
         self._stopping.wait(max(0.0, until - time.monotonic()))
 
 
 class ActionThread:
-    """Has actions done in a thread of its own, one after the other, and tells what became of each."""
+    """Runs actions in its own thread, one after the other, and reports the result of each."""
 
     def __init__(self, source: DataSource, post: Post, log: ActionLog | None = None) -> None:
         self._source = source
@@ -397,7 +397,7 @@ class ActionThread:
         self._acts.put(action)
 
     def stop(self, timeout: float = PARTING) -> bool:
-        """End after the action under way, and wait for that as long as `patience` allows."""
+        """End after the action in progress, and wait for that for up to `timeout`."""
         self._acts.put(None)
         if self._thread.is_alive():
             self._thread.join(timeout)
@@ -408,19 +408,19 @@ class ActionThread:
             self.turn(action)
 
     def turn(self, action: Action) -> None:
-        """Have one action done and tell what became of it."""
+        """Run one action and report its result."""
         try:
             result = self._source.run(action)
-        except Exception as error:  # noqa: BLE001 - a thread has nobody above it; the operator is told
+        except Exception as error:  # noqa: BLE001 - no caller could handle it; the operator sees it
             failure, reason = classify_error(error)
-            self._write_down(action, None, reason)
+            self._record(action, None, reason)
             self._post(ActionFinished(action, failure=failure, reason=reason))
         else:
-            self._write_down(action, result)
+            self._record(action, result)
             self._post(ActionFinished(action, result=result))
 
-    def _write_down(self, action: Action, result: Result | None, failure: str = "") -> None:
-        """Note an action before anybody is told of it: what was removed must be found again whatever happens next."""
+    def _record(self, action: Action, result: Result | None, failure: str = "") -> None:
+        """Record an action before reporting it: the log must contain removed jobs whatever happens next."""
         if self._log is None:
             return
         try:
@@ -439,7 +439,7 @@ class Poller:
         self.actor = ActionThread(source, self._quietly(post), log)
 
     def start(self) -> None:
-        """Begin; returns at once."""
+        """Start all threads. Does not block."""
         for each in (self.reader, self.listener, self.actor):
             each.start()
 
@@ -455,7 +455,7 @@ class Poller:
     @staticmethod
     def _quietly(post: Post) -> Post:
         def safely(message: Message) -> None:
-            with suppress(RuntimeError):  # the loop is closed: nobody is there to be told any more
+            with suppress(RuntimeError):  # the loop is closed, so no screen is left
                 post(message)
 
         return safely

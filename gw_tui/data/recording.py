@@ -1,4 +1,4 @@
-"""What a source answered, written down as it came and played back later: to show what was seen, to others or to tests.
+"""Record the answers of a data source and play them back later: to show what was seen, to colleagues or in tests.
 
 A recording is one JSON object a line, compressed when its name ends in `.gz`: first which queue it is of, then each
 answer with the seconds since the beginning. Secrets are masked in it as they are on the screen.
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 VERSION: Final = 1
 ZIPPED: Final = ".gz"
 
-# A recording comes from somebody else and is read into memory: what is compressed may become a thousand times as much.
+# A recording may come from someone else and is read into memory: compressed data can become a thousand times larger.
 MAX_READ: Final = 512 * 1024 * 1024
 """Bytes of a recording, uncompressed; more than a day of a busy queue."""
 MAX_LINES: Final = 1_000_000
@@ -101,10 +101,10 @@ _KINDS: Final[Mapping[str, Any]] = {
 
 
 class RecordingSource:
-    """Answers as another source does, and writes down what it answered. Actions go through, and are not written down.
+    """Answers as another source does, and records the answers. Actions pass through and are not recorded.
 
-    Raises `OSError` when the file cannot be made; one that is there already is left alone. When it cannot be written
-    later, the console goes on without, and `failure` says why.
+    Raises `OSError` when the file cannot be created; an existing one is never overwritten. When it cannot be written
+    later, the console continues without recording, and `failure` is the reason.
     """
 
     def __init__(self, source: DataSource, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
@@ -166,7 +166,7 @@ class RecordingSource:
         return self._noted("crontabs", self._source.crontabs)
 
     def findings(self) -> Sequence[Finding]:
-        """Return what the doctor says."""
+        """Return the doctor's findings."""
         return self._noted("findings", self._source.findings)
 
     def blockages(self) -> LockWaits:
@@ -186,7 +186,7 @@ class RecordingSource:
         return self._source.listen()
 
     def cancel(self) -> None:
-        """End the look that is under way."""
+        """Cancel the query in progress."""
         self._source.cancel()
 
     def close(self) -> None:
@@ -197,9 +197,9 @@ class RecordingSource:
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    def _noted(self, ask: str, look: Callable[[], T]) -> T:
+    def _noted(self, ask: str, read: Callable[[], T]) -> T:
         try:
-            answer = look()
+            answer = read()
         except GraphileWorkerError as error:
             self._note(ask, b"null", (type(error).__name__, masked(str(error))))
             raise
@@ -325,7 +325,7 @@ class ReplaySource:
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         head, self._tracks = _read(path)
         self._info = QueueInfo(where=f"{head.where} (replay)", schema=head.schema, is_read_only=True)
-        length = max((moments[-1] for moments, _ in self._tracks.values()), default=0.0)
+        length = max((timestamps[-1] for timestamps, _ in self._tracks.values()), default=0.0)
         self.playback = Playback(length, head.at, clock)
 
     @property
@@ -351,12 +351,12 @@ class ReplaySource:
         timeout: timedelta | None = None,
         with_payload: bool = False,
     ) -> JobPage:
-        """Return a page of jobs that was looked at then."""
+        """Return a page of jobs that was recorded at that time."""
         found: JobPage = self._answer(_asked_page(wanted, after, limit))
         return found
 
     def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
-        """Return everything about one job that was looked at then."""
+        """Return everything about one job that was recorded at that time."""
         found: JobReport | None = self._answer(f"job {job_id}")
         return found
 
@@ -380,7 +380,7 @@ class ReplaySource:
         return Crontabs(known=found.known, items=found.items)
 
     def findings(self) -> Sequence[Finding]:
-        """Return what the doctor said."""
+        """Return the recorded findings of the doctor."""
         found: Sequence[Finding] = self._answer("findings")
         return found
 
@@ -395,11 +395,11 @@ class ReplaySource:
         return self._answer(ask) if ask in self._tracks else ()
 
     def run(self, action: Action) -> Result:
-        """Refuse: what was, cannot be changed."""
+        """Reject the action: a recording cannot change."""
         raise InvalidInputError("this is a recording; actions are unavailable")
 
     def listen(self) -> JobSubscription:
-        """Hear nothing: what was announced then is in what was answered."""
+        """Receive nothing: the recorded answers include what was announced."""
         return NoSubscription()
 
     def cancel(self) -> None:
@@ -411,8 +411,8 @@ class ReplaySource:
     def _answer(self, ask: str) -> Any:
         if ask not in self._tracks:
             raise InvalidInputError("not in the recording")
-        moments, lines = self._tracks[ask]
-        line = lines[max(0, bisect_right(moments, self.playback.position) - 1)]
+        timestamps, lines = self._tracks[ask]
+        line = lines[max(0, bisect_right(timestamps, self.playback.position) - 1)]
         if line.error is not None:
             raise _error(*line.error)
         try:
@@ -425,7 +425,7 @@ _Tracks = Mapping[str, tuple[list[float], list[RecordedLine]]]
 
 
 def _read(path: Path) -> tuple[_Head, _Tracks]:
-    """Return the head of a recording, and the answers to each query with their moments."""
+    """Return the head of a recording, and the answers to each query with their timestamps."""
     tracks: dict[str, tuple[list[float], list[RecordedLine]]] = {}
     lines = _lines(path)
     try:
@@ -435,8 +435,8 @@ def _read(path: Path) -> tuple[_Head, _Tracks]:
             raise InvalidInputError(f"{path} is a recording of version {theirs}; this gw plays version {VERSION}")
         for text in lines:
             line = msgspec.json.decode(text, type=RecordedLine)
-            moments, answers = tracks.setdefault(line.ask, ([], []))
-            moments.append(line.after)
+            timestamps, answers = tracks.setdefault(line.ask, ([], []))
+            timestamps.append(line.after)
             answers.append(line)
     except msgspec.DecodeError as error:
         raise InvalidInputError(f"{path} is not a console recording: {error}") from None

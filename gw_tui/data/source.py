@@ -63,7 +63,7 @@ READ_LIMITS: Final = SessionLimits(
     connect_timeout=timedelta(seconds=3),
     read_only=True,
 )
-"""Of the connection that looks at each tick: it can harm nobody, not even by waiting."""
+"""Limits of the connection that queries at each tick: it cannot block other sessions."""
 
 ACTION_LIMITS: Final = SessionLimits(
     statement_timeout=timedelta(seconds=10),
@@ -78,7 +78,7 @@ LOCKS_INTERVAL: Final = timedelta(seconds=2)
 """What workers hold is counted, and listed, no more often."""
 
 FRESH: Final = LOCKS_INTERVAL + timedelta(seconds=1)
-"""A count of what workers hold that is older than this says so."""
+"""A count of workers' locks that is older than this is shown with its age."""
 
 QUEUES_INTERVAL: Final = timedelta(seconds=2)
 """A page of queues is asked for no more often: each of its jobs may lie on a page of the table of its own."""
@@ -108,7 +108,7 @@ class JobSubscription(Protocol):
         """Wait until jobs are announced, and return how many; 0 when the time passes."""
 
     def close(self) -> None:
-        """Hear no more; ends a wait that is under way."""
+        """Stop listening; this ends a wait in progress."""
 
 
 class DataSource(Protocol):
@@ -151,7 +151,7 @@ class DataSource(Protocol):
         """Return the recurring tasks."""
 
     def findings(self) -> Sequence[Finding]:
-        """Return what the doctor says."""
+        """Return the doctor's findings."""
 
     def blockages(self) -> LockWaits:
         """Return who waits for whom."""
@@ -166,7 +166,7 @@ class DataSource(Protocol):
         """Subscribe to notifications of new jobs."""
 
     def cancel(self) -> None:
-        """End the look that is under way; it raises. For another thread."""
+        """Cancel the query in progress, which then raises; from another thread."""
 
     def close(self) -> None:
         """Let go of everything."""
@@ -283,7 +283,7 @@ class ClientSource:
         return Crontabs(known=self._read_client.cron_items(), items=None if read is None else read())
 
     def findings(self) -> Sequence[Finding]:
-        """Return what the doctor says; a look at everything is not taken more often than its facts change."""
+        """Return the doctor's findings; the full examination is not repeated more often than its facts change."""
         now = time.monotonic()
         if self._findings is None or now - self._findings[0] > FINDINGS_INTERVAL:
             self._findings = now, self._read_client.doctor.findings()
@@ -309,7 +309,7 @@ class ClientSource:
         return self._read_client.listen()
 
     def cancel(self) -> None:
-        """End the look that is under way; it raises. For another thread."""
+        """Cancel the query in progress, which then raises; from another thread."""
         with suppress(GraphileWorkerError):
             self._read_client.cancel()
 
@@ -341,7 +341,7 @@ def _who() -> str:
 
 _FAILURES: Final[Sequence[tuple[type[BaseException] | tuple[type[BaseException], ...], FailureKind]]] = (
     ((SchemaMissingError, SchemaTooOldError, SchemaTooNewError), FailureKind.NO_SCHEMA),
-    ((AuthenticationError, NoConnectionError, InvalidSettingError), FailureKind.REFUSED),
+    ((AuthenticationError, NoConnectionError, InvalidSettingError), FailureKind.DENIED),
     ((DatabaseUnavailableError, EmbeddedError), FailureKind.LOST),
     (PermissionDeniedError, FailureKind.FORBIDDEN),
     (ReadOnlyError, FailureKind.READ_ONLY),
@@ -352,13 +352,13 @@ _FAILURES: Final[Sequence[tuple[type[BaseException] | tuple[type[BaseException],
 
 
 def classify_error(error: BaseException) -> tuple[FailureKind, str]:
-    """Return what kind of failure an error means, and a sentence that says what to do; it may hold data."""
+    """Return the kind of failure, and a message with the fix; the message may contain data."""
     if isinstance(error, AuthenticationError) and 'database "' in str(error) and "does not exist" in str(error):
-        # Somebody may be about to create it; unlike a password, it can come without a hand of ours.
+        # It may be created soon; unlike a wrong password, this can resolve without the operator.
         return FailureKind.LOST, str(error)
     for kinds, failure in _FAILURES:
         if isinstance(error, kinds):
             return failure, str(error)
     if isinstance(error, GraphileWorkerError):
-        return FailureKind.FAULT, str(error)
-    return FailureKind.FAULT, f"{type(error).__name__}: {error}"
+        return FailureKind.ERROR, str(error)
+    return FailureKind.ERROR, f"{type(error).__name__}: {error}"

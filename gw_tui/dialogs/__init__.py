@@ -1,1 +1,1 @@
-"""Questions the console asks before it actions, and what it says afterwards."""
+"""Questions the console asks before an action, and the results it shows afterwards."""

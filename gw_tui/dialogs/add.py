@@ -1,4 +1,4 @@
-"""A job by hand: the form."""
+"""The form to add a job."""
 
 from __future__ import annotations
 
@@ -100,14 +100,14 @@ class AddDialog(Dialog[tuple[JobSpec, str]]):
         more: dict[str, object] = {name: given[name] for name in ("queue_name", "job_key") if name in given}
         more |= {name: _number(name, given[name]) for name in ("priority", "max_attempts") if name in given}
         if "run_at" in given:
-            more["run_at"] = self._moment(given["run_at"])
+            more["run_at"] = self._time(given["run_at"])
         if "job_key_mode" in given:
             more["job_key_mode"] = given["job_key_mode"]
         if "flags" in given:
             more["flags"] = tuple(each.strip() for each in given["flags"].split(",") if each.strip())
         return JobSpec(task=given["task"], **more)  # type: ignore[arg-type] # each field has its kind
 
-    def _moment(self, text: str) -> datetime:
+    def _time(self, text: str) -> datetime:
         return parse_time(text, now=self.console.now)
 
 

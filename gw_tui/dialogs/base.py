@@ -24,8 +24,8 @@ T = TypeVar("T")
 class Dialog(ModalScreen[T | None], Generic[T]):
     """A question over a screen; dismissed with what was answered, or None.
 
-    Subclasses lay out `fields` and say in `answer` what OK means, or raise `ValueError` with a sentence about what is
-    wrong. While the database is away OK waits, with the reason shown.
+    Subclasses lay out `fields` and return from `answer` what OK means, or raise `ValueError` with a message about the
+    error. While the database is unavailable, OK waits and shows the reason.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -85,14 +85,14 @@ class Dialog(ModalScreen[T | None], Generic[T]):
         yield from ()
 
     def answer(self) -> T:
-        """Return what OK means; raise `ValueError` with a sentence when something is wrong."""
+        """Return what OK means; raise `ValueError` with a message about an error."""
         raise NotImplementedError
 
     has_preview: ClassVar[bool] = False
-    """Whether what OK means could be typed instead; then `meant` says what that is."""
+    """Whether OK has an equivalent command; `pending_action` returns its action."""
 
     def pending_action(self) -> Action | None:
-        """Return the action that OK would begin, for whoever would rather type it; `ValueError` as in `answer`."""
+        """Return the action that OK would begin, for the command preview; `ValueError` as in `answer`."""
         return None
 
     def action_copy_command(self) -> None:

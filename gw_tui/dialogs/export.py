@@ -40,7 +40,7 @@ NAMES: Final = (
 
 
 def write(path: Path, jobs: Sequence[FoundJob], *, unmask: bool) -> None:
-    """Write a new file that only its owner may read, of the kind its suffix says. Raises `OSError`."""
+    """Write a new file that only its owner may read, in the format of its suffix. Raises `OSError`."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(file, "w", encoding="utf-8", newline="") as out:
         records = (record_of(each, unmask=unmask) for each in jobs)
@@ -79,5 +79,5 @@ def record_of(found: FoundJob, *, unmask: bool) -> Mapping[str, Any]:
 def _cell(value: object) -> object:
     if isinstance(value, list):
         value = ",".join(value)
-    # A spreadsheet would run a text that looks like a formula; whoever adds jobs may have written it.
+    # A spreadsheet would run a text that looks like a formula; any role that adds jobs may have written it.
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

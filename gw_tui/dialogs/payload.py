@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def check_payload(text: str) -> str:
-    """Return a payload that is JSON; an empty one is `{}`. Raises `ValueError` that says where it is not."""
+    """Return a payload that is JSON; an empty one is `{}`. Raises `ValueError` with the position of an error."""
     trimmed = text.strip()
     if not trimmed:
         return "{}"
@@ -27,8 +27,8 @@ def check_payload(text: str) -> str:
 def edited(text: str) -> str:
     """Return the text as the operator's own editor left it.
 
-    Raises `OSError` when there is none, and `ValueError` when it ended with an error, as an editor does that was told
-    to keep nothing, or left what is no text.
+    Raises `OSError` when there is none, and `ValueError` when it exited with an error, as editors do on request, or
+    when the file is not text.
     """
     command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "") or ["vi"]
     with tempfile.TemporaryDirectory(prefix="gw-") as folder:

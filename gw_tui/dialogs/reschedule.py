@@ -50,7 +50,7 @@ class RescheduleDialog(Dialog[Reschedule]):
         yield Label("", id="meaning", markup=False)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Say which moment is meant."""
+        """Show the time that the input means."""
         if event.input.id == "run_at":
             self.query_one("#meaning", Label).update(Content(self._meaning(event.value)))
 
@@ -58,18 +58,18 @@ class RescheduleDialog(Dialog[Reschedule]):
         if not text.strip():
             return ""
         try:
-            moment = self._moment(text)
+            time = self._time(text)
         except ValueError as error:
             return str(error)
-        here = moment.astimezone()
-        return f"{moment:%Y-%m-%d %H:%M:%S} UTC · {here:%H:%M:%S %Z} here · {_away(moment - self.console.now)}"
+        here = time.astimezone()
+        return f"{time:%Y-%m-%d %H:%M:%S} UTC · {here:%H:%M:%S %Z} here · {_away(time - self.console.now)}"
 
     def answer(self) -> Reschedule:
         """Return the change."""
         text = self.query_one("#run_at", Input).value
         change = Reschedule(
             jobs=(),
-            run_at=self._moment(text) if text.strip() else None,
+            run_at=self._time(text) if text.strip() else None,
             priority=self._number("priority", -32768, 32767),
             attempts=self._number("attempts", 0, 32767),
             max_attempts=self._number("max_attempts", 1, 32767),
@@ -82,7 +82,7 @@ class RescheduleDialog(Dialog[Reschedule]):
         """Return the change, for the jobs themselves."""
         return replace(self.answer(), jobs=[JobVersion.from_job(each.job) for each in self._jobs])
 
-    def _moment(self, text: str) -> datetime:
+    def _time(self, text: str) -> datetime:
         try:
             return parse_time(text.strip(), now=self.console.now)
         except InvalidInputError as error:
@@ -101,5 +101,5 @@ class RescheduleDialog(Dialog[Reschedule]):
         return number
 
 
-def _away(span: timedelta) -> str:
-    return f"in {formatting.duration(span)}" if span > timedelta() else f"{formatting.duration(-span)} ago"
+def _away(duration: timedelta) -> str:
+    return f"in {formatting.duration(duration)}" if duration > timedelta() else f"{formatting.duration(-duration)} ago"

@@ -23,7 +23,7 @@ MAX_SHOWN: Final = 200
 
 
 class ResultDialog(ModalScreen[None]):
-    """Says what was done, and what was left alone and why."""
+    """Shows what was done, and what was skipped and why."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,q", "dismiss", "Close", show=False),
@@ -96,22 +96,22 @@ class ProgressDialog(ModalScreen[None]):
 
     def __init__(self, batch: ActionBatch) -> None:
         super().__init__()
-        self._deed = batch
+        self._batch = batch
 
     def compose(self) -> ComposeResult:
         """Lay out the bar."""
         with Vertical(id="progress") as panel:
             panel.border_subtitle = "esc stops after this batch"
             yield Static("", id="so-far", markup=False)
-            yield ProgressBar(total=self._deed.size, show_eta=False)
+            yield ProgressBar(total=self._batch.size, show_eta=False)
 
     def on_mount(self) -> None:
         """Show what is known at the beginning."""
-        self.follow(self._deed)
+        self.follow(self._batch)
 
     def follow(self, batch: ActionBatch) -> None:
         """Show how far the batch has come."""
-        self._deed = batch
+        self._batch = batch
         if self.is_mounted and self.query("#so-far"):
             self.query_one("#so-far", Static).update(Content(batch.headline))
             self.query_one(ProgressBar).update(progress=batch.size - batch.untouched)

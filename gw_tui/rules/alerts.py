@@ -1,4 +1,4 @@
-"""What needs an operator's attention, the worst first: rules over what was looked at, without a database or a clock."""
+"""Alerts for the operator, the most severe first: rules over query results, without a database or a clock."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MIN_DEAD_ROWS: Final = 10_000
 MAX_OF_A_KIND: Final = 3
 
 JUDGED_HERE: Final = frozenset({"locks", "workers", "backlog", "server"})
-"""What the doctor looks at as well; here it is known more freshly."""
+"""Checks of the doctor that the console evaluates on fresher data."""
 
 
 class Severity(IntEnum):
@@ -48,7 +48,7 @@ class Severity(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """One thing to look at: in words, for how long, and on which screen with which filter."""
+    """A condition that needs action: its message, its age, and the screen and filter that show it."""
 
     severity: Severity
     what: str
@@ -66,7 +66,7 @@ class Alert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertInput:
-    """What there is to judge by; parts that were not looked at yet are empty."""
+    """The facts that alerts are derived from; parts that were not queried yet are empty."""
 
     snapshot: QueueSnapshot
     statistics: QueueStatistics | None = None
@@ -86,7 +86,7 @@ class AlertInput:
 
 
 def alerts(known: AlertInput) -> list[Alert]:
-    """Return everything that deserves a look, the worst first."""
+    """Return all alerts, the most severe first."""
     found = [
         *_server(known),
         *_workers(known),
@@ -195,13 +195,13 @@ def _oldest_that_can_run(known: AlertInput) -> tuple[str | None, timedelta | Non
 
 
 def _diverges(ages: Sequence[float | None]) -> bool:
-    """Tell whether the backlog has grown older in every step of the last minute."""
+    """Return whether the backlog has grown older in every step of the last minute."""
     lately = [age for age in ages[-GROWING_FOR:] if age is not None]
     return len(lately) >= GROWING_FOR - 5 and lately[0] > 0 and all(b >= a for a, b in pairwise(lately))
 
 
 def drain_time(ready: Count, done: float | None) -> timedelta | None:
-    """Return how long what is ready will take at the present rate, by Little's law; None where nobody can know."""
+    """Return how long the ready jobs will take at the current rate, by Little's law; None if that is unknown."""
     return None if not done or ready.quality.value == "at least" else timedelta(seconds=ready.value / done)
 
 
@@ -231,7 +231,7 @@ def _unknown(known: AlertInput, task: TaskInfo) -> Alert:
 
 
 def _failing(known: AlertInput, task: TaskInfo) -> Alert:
-    """Report failures as a number in a time: completed jobs leave the table, so a share of its rows says nothing."""
+    """Report failures per period: completed jobs leave the table, so a share of its rows would be meaningless."""
     since, lately = task.activity.failing_since, formatting.count(task.activity.failed_lately)
     waiting = f"{formatting.count(task.jobs[JobState.BACKOFF])} in backoff"
     return Alert(

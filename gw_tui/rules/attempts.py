@@ -22,9 +22,9 @@ class Certainty(StrEnum):
     NOW = "now"
     """It is under way."""
     DUE = "due"
-    """Its moment stands in the database."""
+    """The database has its time."""
     PROJECTED = "projected"
-    """It follows if those before it fail at once, and then no sooner."""
+    """The earliest time, if the attempts before it fail immediately."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,25 +45,25 @@ def attempt_rows(report: JobReport) -> list[AttemptRow]:
 
 
 def _past(report: JobReport) -> Iterator[AttemptRow]:
-    """Yield the attempts that failed, each at the latest moment that leaves room for those after it."""
+    """Yield the attempts that failed, each at the latest time that leaves room for those after it."""
     job, running = report.job, report.state is JobState.RUNNING
     failures = job.attempts - running
-    moments: list[datetime | None] = []
-    moment = report.failed_at
+    timestamps: list[datetime | None] = []
+    time = report.failed_at
     for number in islice(range(failures, 0, -1), MAX_PAST):
-        moments.append(moment)
-        earlier = _before(moment, number - 1)
-        moment = earlier if earlier is not None and earlier >= job.created_at else None
-    for number, at in zip(range(failures - len(moments) + 1, failures + 1), reversed(moments), strict=True):
+        timestamps.append(time)
+        earlier = _before(time, number - 1)
+        time = earlier if earlier is not None and earlier >= job.created_at else None
+    for number, at in zip(range(failures - len(timestamps) + 1, failures + 1), reversed(timestamps), strict=True):
         is_last = number >= job.max_attempts
         yield AttemptRow(number, at, None if is_last else retry_delay(number), Certainty.INFERRED, is_last=is_last)
 
 
-def _before(moment: datetime | None, number: int) -> datetime | None:
-    if moment is None or number < 1:
+def _before(time: datetime | None, number: int) -> datetime | None:
+    if time is None or number < 1:
         return None
     try:
-        return moment - retry_delay(number)
+        return time - retry_delay(number)
     except OverflowError:
         return None
 

@@ -63,7 +63,7 @@ class Requirement(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandContext:
-    """What is so at the moment, as far as it decides which commands are possible."""
+    """The current state, as far as it determines which commands are possible."""
 
     is_live: bool = True
     is_down: bool = False
@@ -181,7 +181,7 @@ COMMANDS: Final = (
         "show_changes",
         ".",
         "Show changes",
-        "Show what changed while rows were held in screen.",
+        "Show what changed while the rows on the screen were frozen.",
         on=_LISTS,
         needs=Requirement.CHANGES,
         rank=9,
@@ -408,11 +408,11 @@ def with_keys(chosen: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
             raise ValueError(f"unknown command {name!r}; commands are {', '.join(BY_ID)}")
     keys = {each.id: tuple(chosen[each.id].split()) if each.id in chosen else each.keys for each in COMMANDS}
     for screen in (*SCREEN_BY_ID, JOB):
-        _refuse_clash(screen, known_on(screen), keys)
+        _reject_clash(screen, known_on(screen), keys)
     return keys
 
 
-def _refuse_clash(screen: str, commands: Iterable[ConsoleCommand], keys: Mapping[str, tuple[str, ...]]) -> None:
+def _reject_clash(screen: str, commands: Iterable[ConsoleCommand], keys: Mapping[str, tuple[str, ...]]) -> None:
     taken: dict[str, str] = {}
     for command in commands:
         for key in keys[command.id]:

@@ -1,4 +1,4 @@
-"""How the console stands with its database, as a function of what was heard and of the moment; without a clock."""
+"""The state of the console's connection, as a function of the last answer and the current time; without a clock."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ MIN_WAIT: Final = 0.1
 LATE_AFTER: Final = 3
 """So many periods without an answer make what is shown stale."""
 LATE_AT_LEAST: Final = 5.0
-"""And no fewer seconds than these, which a look at a busy database may take: its bounds together are no longer."""
+"""And at least this many seconds, because queries on a busy database may take that long within their timeouts."""
 
 
 class ConnectionPhase(StrEnum):
     """How things stand, in one word."""
 
     CONNECTING = "connecting"
-    """Nothing was heard yet."""
+    """There was no answer yet."""
     LIVE = "live"
     STALE = "stale"
     """The database has not answered for three periods, five seconds at least; it may only be slow."""
@@ -27,8 +27,8 @@ class ConnectionPhase(StrEnum):
     """The connection is gone; the next try is counted down."""
     RETRYING = "retrying"
     """A try is under way."""
-    REFUSED = "refused"
-    """The server knows us and lets us not in; trying again does not help by itself."""
+    DENIED = "denied"
+    """The server denies access; retrying does not help until that is fixed."""
     NO_SCHEMA = "no schema"
     """The database answers, but there is no queue in it that we understand."""
 
@@ -37,33 +37,33 @@ class FailureKind(StrEnum):
     """What kept an answer from us."""
 
     LOST = "lost"
-    REFUSED = "refused"
+    DENIED = "denied"
     NO_SCHEMA = "no schema"
     SLOW = "slow"
     """The statement took longer than it may."""
     LOCKED = "locked"
-    """Somebody keeps a table locked."""
+    """Another session has locked a table."""
     FORBIDDEN = "forbidden"
     """The role lacks a right."""
     READ_ONLY = "read-only"
     """A write was tried where none is allowed."""
-    FAULT = "fault"
-    """Anything else: perhaps an error of ours."""
+    ERROR = "error"
+    """Anything else: perhaps a bug in gw."""
 
     @property
     def is_transient(self) -> bool:
-        """True when the same question may be answered a moment later."""
+        """True when the same query may succeed a little later."""
         return self in (FailureKind.SLOW, FailureKind.LOCKED)
 
     @property
     def is_fatal(self) -> bool:
         """True when nothing can be asked any more, not only this."""
-        return self in (FailureKind.LOST, FailureKind.REFUSED, FailureKind.NO_SCHEMA)
+        return self in (FailureKind.LOST, FailureKind.DENIED, FailureKind.NO_SCHEMA)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionState:
-    """What was heard last; moments are seconds of a clock that only goes forward."""
+    """The last answer or failure; times are seconds of a monotonic clock."""
 
     answered_at: float | None = None
     lost_at: float | None = None
@@ -95,10 +95,10 @@ class ConnectionState:
         return replace(self, is_trying=True, retry_at=None)
 
     def phase(self, now: float, period: float) -> ConnectionPhase:
-        """Return how things stand at a moment, when an answer is due every `period` seconds."""
+        """Return the phase at a time, when an answer is due every `period` seconds."""
         match self.failure:
-            case FailureKind.REFUSED | FailureKind.FORBIDDEN:
-                return ConnectionPhase.RETRYING if self.is_trying else ConnectionPhase.REFUSED
+            case FailureKind.DENIED | FailureKind.FORBIDDEN:
+                return ConnectionPhase.RETRYING if self.is_trying else ConnectionPhase.DENIED
             case FailureKind.NO_SCHEMA:
                 return ConnectionPhase.NO_SCHEMA
             case None:
@@ -116,7 +116,7 @@ class ConnectionState:
         )
 
     def unanswered_for(self, now: float) -> float | None:
-        """Return for how long nothing was heard; None before the first answer."""
+        """Return how long ago the last answer was; None before the first."""
         return None if self.answered_at is None else max(0.0, now - self.answered_at)
 
     def next_try_in(self, now: float) -> float | None:

@@ -36,5 +36,5 @@ def _fits(counts: Sequence[Count], depth: int, budget: int) -> bool:
 
 
 def _cost(count: Count, depth: int) -> int:
-    """Return how many jobs counting this far would walk past; of a queue that holds more, nobody knows how many."""
+    """Return how many jobs counting this far would read; the number beyond the limit is unknown."""
     return depth if count.quality is Quality.AT_LEAST else min(depth, count.value)

@@ -41,7 +41,7 @@ class Series:
                 steps.append((number, value, 1))
 
     def values(self, reach: TimeRange, second: float) -> Sequence[float | None]:
-        """Return the means up to a moment, oldest first, with None for every step nothing is known of."""
+        """Return the means up to a time, oldest first, with None for every step without data."""
         last = int(second // reach.seconds)
         known = {number: total / count for number, total, count in self._steps[reach.seconds]}
         return [known.get(number) for number in range(last - self._length + 1, last + 1)]

@@ -28,12 +28,12 @@ class Options:
     show_payload: bool = True
     pause_unfocused: bool = True
     max_marked: int = 10_000
-    """How many jobs can be marked at once."""
+    """How many jobs can be marked at the same time."""
     keys: Mapping[str, str] = field(default_factory=dict)
     action_log: Path | None = None
-    """Where actions are written down; None writes nothing."""
+    """The action log; None for no log."""
     log_payloads: str = "whole"
-    """How payloads are written down there: whole, masked or none."""
+    """How the action log stores payloads: whole, masked or none."""
 
     @property
     def is_production(self) -> bool:

@@ -1,4 +1,4 @@
-"""Recurring tasks as rows: what the database knows of them beside what the crontab says."""
+"""Recurring tasks as rows: their state in the database beside their definition in the crontab."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CronStatus(StrEnum):
     MISSED = "missed"
     """A run that was due has not been added."""
     NEW = "new"
-    """The crontab has it, and the database has not heard of it: no worker runs this crontab yet."""
+    """It is in the crontab, but not in the database: no worker runs this crontab yet."""
     FOREIGN = "not in file"
     """The database knows it, and the crontab given has it not."""
     UNKNOWN = "known"
@@ -46,7 +46,7 @@ class Recurring:
 
     @property
     def task(self) -> str:
-        """The task its jobs are of; the identifier where no crontab tells, for that is the task unless given."""
+        """The task of its jobs; without a crontab the identifier, which is the default task."""
         return self.identifier if self.item is None else self.item.task
 
 

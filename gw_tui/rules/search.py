@@ -1,7 +1,7 @@
 """One page of jobs being found, shown and kept fresh: what to ask next, and what an answer makes of it.
 
-Most pages come with the first answer and are asked for anew at each tick. A filter that no index serves takes several
-answers; its finds stream in, and once it is over only what was found is looked at again, for searching costs.
+Most pages arrive with the first answer and are queried again at each tick. A filter that no index serves takes several
+answers; its results stream in. After it ends, only the results are refreshed, because searching is expensive.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gw_core.selection import EVERYTHING, Selection
 PAGE: Final = 100
 MAX_ROWS: Final = 200
 CHEAP: Final = 20_000
-"""A search that looked at no more jobs than this is made anew at each tick."""
+"""A search that scanned no more jobs than this is repeated at each tick."""
 
 
 class Stage(StrEnum):
@@ -66,7 +66,7 @@ class Search:
     most: int = MAX_ROWS
     """It holds no more than these."""
     coming: Search | None = None
-    """The same page being made anew behind the one shown."""
+    """The same page, being rebuilt in the background."""
     asks: int = 0
     order: str = "id"
     """In which order the jobs are."""
@@ -83,7 +83,7 @@ class Search:
 
     @property
     def is_dear(self) -> bool:
-        """True when making the page anew would look at too many jobs."""
+        """True when rebuilding the page would scan too many jobs."""
         return self.scanned > CHEAP
 
     @property
@@ -98,7 +98,7 @@ class Search:
 
     @property
     def follows(self) -> PageCursor | None:
-        """Where the next page begins; None when nothing can follow, or nobody knows yet."""
+        """Where the next page begins; None when nothing can follow, or that is not known yet."""
         return self.go_on if self.stage in (Stage.FULL, Stage.STOPPED) else None
 
     @property
@@ -108,15 +108,15 @@ class Search:
             return Ask(self.wanted, self.begin if self.go_on is None else self.go_on, self.limit)
         if self.is_dear:
             return Ask(self.wanted, None, MAX_ROWS, ids=tuple(each.job.id for each in self.jobs))
-        return self._anew.ask
+        return self._restarted.ask
 
     def answered(self, page: JobPage) -> Search:
         """Return the search after an answer to `ask`."""
         if self.is_searching:
             return self._found(page)
         if self.is_dear:
-            return replace(self, jobs=self._looked_up(page))
-        coming = self._anew.answered(page)
+            return replace(self, jobs=self._refreshed(page))
+        coming = self._restarted.answered(page)
         if coming.is_searching and not coming.is_dear:
             return replace(self, coming=coming)
         return coming
@@ -126,10 +126,10 @@ class Search:
         return replace(self, stage=Stage.STOPPED) if self.is_searching else self
 
     @property
-    def _anew(self) -> Search:
+    def _restarted(self) -> Search:
         return self.coming or replace(_BLANK, wanted=self.wanted, begin=self.begin, limit=self.limit)
 
-    def _looked_up(self, page: JobPage) -> tuple[FoundJob, ...]:
+    def _refreshed(self, page: JobPage) -> tuple[FoundJob, ...]:
         """Return what is left of the finds, in the order in which they were found."""
         now = {each.job.id: each for each in page.jobs}
         return tuple(now[each.job.id] for each in self.jobs if each.job.id in now)

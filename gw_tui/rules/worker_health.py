@@ -1,4 +1,4 @@
-"""How a worker is, classify_error from its last sign of life."""
+"""The health of a worker, derived from its last heartbeat or lock."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gw_core import RecoverySettings
 from gw_core.operations import WorkerInfo
 
 LATE: Final = 1 / 3
-"""A heartbeat older than this share of what counts as dead is late: several beats are missing."""
+"""A heartbeat older than this share of the threshold is late: several are missing."""
 
 
 class WorkerHealth(StrEnum):
@@ -31,16 +31,16 @@ def health(worker: WorkerInfo, recovery: RecoverySettings) -> WorkerHealth:
         return WorkerHealth.STALE
     if not worker.has_heartbeat:
         return WorkerHealth.UNKNOWN
-    return WorkerHealth.LATE if silence(worker, recovery) >= LATE else WorkerHealth.HEALTHY
+    return WorkerHealth.LATE if staleness(worker, recovery) >= LATE else WorkerHealth.HEALTHY
 
 
-def silence(worker: WorkerInfo, recovery: RecoverySettings) -> float:
-    """Return how near a worker is to counting as dead, from 0 to 1."""
+def staleness(worker: WorkerInfo, recovery: RecoverySettings) -> float:
+    """Return how close a worker is to being presumed dead, from 0 to 1."""
     return min(1.0, worker.inactive_for / max(allowed(worker, recovery), timedelta(milliseconds=1)))
 
 
 def allowed(worker: WorkerInfo, recovery: RecoverySettings) -> timedelta:
-    """Return how long this worker may be silent."""
+    """Return how long this worker may be inactive."""
     if not worker.has_heartbeat:
         return recovery.orphans_after
     return recovery.threshold * (recovery.resilient_multiplier if worker.is_resilient else 1)

@@ -1,4 +1,4 @@
-"""What all screens have in common: the frame around them, what they ask, and how they are told the answers."""
+"""What all screens share: the frame around them, their query, and how they receive answers."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class ConsoleScreen(Screen[None]):
         """Let ages go on, twice a second; also while the database is away."""
 
     def take_filter(self, text: str) -> None:
-        """Show what this filter says; another screen, or the command line, asks for it."""
+        """Apply this filter, which another screen or the command line requests."""
 
     @property
     def stands(self) -> bool:
@@ -102,7 +102,7 @@ class ConsoleScreen(Screen[None]):
 
     @property
     def has_row(self) -> bool:
-        """True when the cursor is on a visible row, or rows are marked: no key acts on what nobody sees."""
+        """True when the cursor is on a visible row, or rows are marked: no key acts on an invisible row."""
         focused = self.focused
         return isinstance(focused, KeyedTable) and (focused.shows_highlighted or bool(focused.marks))
 
@@ -117,10 +117,10 @@ class ConsoleScreen(Screen[None]):
         """Ask the screen's query now, and from now on; call this when it has changed."""
         self.console.ask(self)
 
-    def frame(self, standing: ConnectionStatus, banner: str, *, dimmed: bool) -> None:
-        """Say how things stand."""
+    def frame(self, status: ConnectionStatus, banner: str, *, dimmed: bool) -> None:
+        """Show the state of the connection."""
         if self.stands:
-            self.query_one(ConnectionLine).show(standing)
+            self.query_one(ConnectionLine).show(status)
             self.query_one(Banner).show(banner)
             self.query_one("#body").set_class(dimmed, "-dimmed")
 
@@ -130,18 +130,18 @@ class ConsoleScreen(Screen[None]):
         return self.console.command_context(has_row=self.has_row, has_changes=any(table.waiting for table in tables))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Tell whether a command is possible now; Textual asks before it shows or runs one."""
+        """Return whether a command is possible now; Textual asks before it shows or runs one."""
         command = BY_ID.get(action)
         if command is None or command.is_everywhere:
             return True
         return command.possible(self.command_context()) if hasattr(self, f"action_{action}") else False
 
     def on_screen_resume(self) -> None:
-        """Ask this screen's query from now on, and show at once what is known."""
+        """Ask this screen's query from now on, and immediately show what is known."""
         self.console.came_to_front(self)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Refuse a terminal that is too small, with a reason."""
+        """Reject a terminal that is too small, with a message."""
         too_small = event.size.width < MIN_WIDTH or event.size.height < MIN_HEIGHT
         self.set_class(too_small, "-too-small")
         has = f"{event.size.width}x{event.size.height}"
@@ -165,14 +165,14 @@ class ConsoleScreen(Screen[None]):
         self.refresh_bindings()
 
     def action_show_changes(self) -> None:
-        """Show what has waited while rows were held."""
+        """Apply the changes that waited while the rows were frozen."""
         for table in self.query(KeyedTable):
             table.release()
 
-    # -- what could be typed instead ---------------------------------------------------------------------------------
+    # -- equivalent commands -----------------------------------------------------------------------------------------
 
     def available_actions(self) -> Sequence[tuple[Choice, Action]]:
-        """Return the actions of this screen that could be typed instead, as things stand now, each with its name."""
+        """Return the actions of this screen that have an equivalent command now, each with its name."""
         return ()
 
     @work

@@ -57,10 +57,12 @@ _MEANINGS: Final = {
     CronStatus.UNKNOWN: "Give its crontab with --crontab to see when it is due.",
 }
 
-_MADE_ANEW: Final = "It is still in the crontab: its worker registers it again at the next start, without backfill."
+_REGISTERED_AGAIN: Final = (
+    "It is still in the crontab: its worker registers it again at the next start, without backfill."
+)
 _FORGOTTEN: Final = {
-    CronStatus.ON_TIME: _MADE_ANEW,
-    CronStatus.MISSED: _MADE_ANEW,
+    CronStatus.ON_TIME: _REGISTERED_AGAIN,
+    CronStatus.MISSED: _REGISTERED_AGAIN,
     CronStatus.FOREIGN: (
         "A worker that has it in another crontab registers it again at the next start, without backfill."
     ),
@@ -73,12 +75,12 @@ _FORGOTTEN: Final = {
 
 @dataclass(frozen=True)
 class CrontabsQuery(Query):
-    """The recurring tasks; the file is read anew each time."""
+    """The recurring tasks; the file is read again each time."""
 
     every: ClassVar[timedelta | None] = timedelta(seconds=2)
 
     def ask(self, source: DataSource) -> Crontabs:
-        """Return what the database knows, and what the crontab says."""
+        """Return the items in the database and in the crontab."""
         return source.crontabs()
 
 
@@ -118,14 +120,14 @@ class CronScreen(AddJobMixin, ListScreen):
             self.draw()
 
     def show_snapshot(self, snapshot: QueueSnapshot) -> None:
-        """Take note of runs that were added meanwhile."""
+        """Take note of runs that were added since."""
         if self._crontabs is not None:
             self._crontabs = Crontabs(known=snapshot.crontabs, items=self._crontabs.items)
             self.draw()
 
     @on(KeyedTable.Highlighted)
-    def _look_at_another(self) -> None:
-        """Tell about the task that the cursor is on now."""
+    def _on_highlight(self) -> None:
+        """Describe the task under the cursor."""
         self._draw_about()
 
     # -- drawing ---------------------------------------------------------------------------------------------------

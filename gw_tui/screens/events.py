@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = (TableColumn("at", "time", 9), TableColumn("kind", "about", 10), TableColumn("words", "what"))
 MAX_SHOWN: Final = 500
-"""More would be slow to draw and nobody scrolls that far; the file has them all."""
+"""More would be slow to draw; the file has them all."""
 
 
 class EventsScreen(ListScreen):
@@ -81,7 +81,7 @@ class EventsScreen(ListScreen):
         self.console.undo()
 
     def action_copy(self) -> None:
-        """Copy what the entry under the cursor says."""
+        """Copy the text of the entry under the cursor."""
         key = self.table.highlighted
         found = next((each.words for each in self.console.journal if str(each.number) == key), None)
         if found is not None:

@@ -15,7 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from gw_tui.rules.commands import BY_ID, ConsoleCommand, Risk
-from gw_tui.widgets.key_bar import written_as_typed
+from gw_tui.widgets.key_bar import key_label
 
 if TYPE_CHECKING:
     from textual.binding import ActiveBinding
@@ -78,7 +78,7 @@ class HelpScreen(ModalScreen[None]):
         keys: dict[str, list[str]] = {}
         for key, active in self._keys.items():
             if active.binding.id is not None and active.binding.id in BY_ID:
-                keys.setdefault(active.binding.id, []).append(written_as_typed(key))
+                keys.setdefault(active.binding.id, []).append(key_label(key))
         for name, command in BY_ID.items():
             if name in keys:
                 style = "$warning" if command.risk is Risk.DESTROYS else "$foreground"

@@ -97,7 +97,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
             yield TextPanel("Attempts", id="attempts", wraps=False)
 
     def on_mount(self) -> None:
-        """Say which job is looked for."""
+        """Show which job is being loaded."""
         self.query_one("#which", Static).update(Content.assemble((f"job {self._job_id}", "bold"), " · loading…"))
 
     # -- for others ------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
             self.refresh_bindings()
 
     def show_snapshot(self, snapshot: QueueSnapshot) -> None:
-        """Judge anew whether its worker is dead."""
+        """Check again whether its worker is dead."""
         self._draw_lines()
 
     def show_time(self) -> None:
@@ -218,7 +218,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         panel.show(_coloured(view))
 
     def _viewed(self, payload: str) -> JsonView:
-        """Return the payload as lines; it is read anew only when something about it has changed."""
+        """Return the payload as lines; it is parsed again only when something about it has changed."""
         key = (payload, self._is_unmasked)
         if self._payload is None or self._payload[0] != key:
             self._payload = (key, json_view(payload, unmask=self._is_unmasked))
@@ -289,7 +289,7 @@ def _coloured(view: JsonView) -> Content:
 
 def _timeline(report: JobReport, now: datetime) -> Content:
     """Return where the job came from and where it goes, from the left to the right."""
-    steps = [f"{name} {formatting.day(moment, now)} ({when(moment, now)})" for name, moment in _steps(report)]
+    steps = [f"{name} {formatting.day(time, now)} ({when(time, now)})" for name, time in _steps(report)]
     return Content.styled(" → ".join(steps), "$quiet")
 
 

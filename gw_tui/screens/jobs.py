@@ -35,9 +35,9 @@ from gw_tui.widgets.keyed_table import KeyedTable, TableColumn, TableRow
 if TYPE_CHECKING:
     from gw_tui.actions.batch import ActionBatch
 
-PATIENCE: Final = timedelta(milliseconds=200)
+TIMEOUT: Final = timedelta(milliseconds=200)
 REBUILD_INTERVAL: Final = 5.0
-"""A page that takes several answers is made anew after so many seconds."""
+"""A page that takes several answers is rebuilt after this many seconds."""
 
 FOUND_ORDERS: Final = {
     "id": "by id",
@@ -46,7 +46,7 @@ FOUND_ORDERS: Final = {
     "failed": "latest failure first",
     "newest": "newest first",
 }
-GATHERED_AT_ONCE: Final = 1_000
+MARK_PAGE_SIZE: Final = 1_000
 
 
 # -- what is asked ---------------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ class PageQuery(Query):
 
     def ask(self, source: DataSource) -> JobPage:
         """Return the page."""
-        return source.page(self.what.selection, after=self.what.after, limit=self.what.limit, timeout=PATIENCE)
+        return source.page(self.what.selection, after=self.what.after, limit=self.what.limit, timeout=TIMEOUT)
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class BulkMark:
 class JobsTable(KeyedTable):
     """The list of jobs. While it is followed it stays at its top, and no row is under the cursor.
 
-    None shall be acted on that came there by itself. Whatever moves the cursor ends the following.
+    No key may act on a row that has just moved under the cursor, so any cursor movement ends following.
     """
 
     class Unfollowed(Message):
@@ -179,11 +179,11 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
     def take_filter(self, text: str) -> None:
         """Show the jobs that match a filter."""
         try:
-            self.look_for(parse(text))
+            self.apply_filter(parse(text))
         except SelectionError as error:
             self.notify(sanitize.line(error), title="Invalid filter", severity="error", markup=False)
 
-    def look_for(self, wanted: Selection) -> None:
+    def apply_filter(self, wanted: Selection) -> None:
         """Show the jobs that match a filter, from the first page on."""
         if not self.console.options.show_payload and wanted.needs_payload:
             words = "Payload filters are unavailable with --no-payload"
@@ -253,12 +253,12 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
         elif not self._search.is_live:
             if self._again is not None:
                 self._again.stop()
-            self._again = self.set_timer(REBUILD_INTERVAL, self._make_anew)
+            self._again = self.set_timer(REBUILD_INTERVAL, self._rebuild)
         elif query.what != self._search.ask:
             self.ask()
 
-    def _make_anew(self) -> None:
-        """Begin to make a page anew that takes several answers, unless something else is under way."""
+    def _rebuild(self) -> None:
+        """Start to rebuild a page that takes several answers, unless another query is in progress."""
         if not self._search.is_midway and not self._search.is_live and self._gathering is None:
             self.ask()
 
@@ -354,7 +354,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
     # -- the filter ------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Tell whether a command is possible; within a filter the key of the filter is a character."""
+        """Return whether a command is possible; within a filter the key of the filter is a character."""
         if action == "filter" and self.stands and self.query_one(FilterBar).is_editing:
             return False
         if self._gathering is not None and action in BY_ID and BY_ID[action].risk is not Risk.NONE:
@@ -377,7 +377,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
     def on_filter_bar_submitted(self, event: FilterBar.Submitted) -> None:
         """Show what matches."""
         self.table.focus()
-        self.look_for(event.wanted)
+        self.apply_filter(event.wanted)
 
     def action_back(self) -> None:
         """Stop a search, drop the marks, or drop the filter: the first of these that there is."""
@@ -392,7 +392,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
             self.table.marks.clear()
             self.table.release()
         elif self._search.wanted.conditions:
-            self.look_for(EVERYTHING)
+            self.apply_filter(EVERYTHING)
         self.draw()
 
     # -- pages and orders ------------------------------------------------------------------------------------------
@@ -444,7 +444,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
         return wanted.states == set(JobState) and not wanted.is_by_name
 
     def action_follow(self) -> None:
-        """Stay at the top of the list, the newest jobs first where the filter allows it; once more ends that."""
+        """Stay at the top of the list, newest jobs first if the filter allows it; pressed again, end that."""
         table = self.table
         if table.is_followed:
             table.action_move(0)
@@ -500,7 +500,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
         """Mark every job that matches the filter, up to a bound."""
         self._end_following()
         most = self.console.options.max_marked
-        search = Search(wanted=self._search.wanted, limit=GATHERED_AT_ONCE, page=GATHERED_AT_ONCE, most=most)
+        search = Search(wanted=self._search.wanted, limit=MARK_PAGE_SIZE, page=MARK_PAGE_SIZE, most=most)
         self._gathering = BulkMark(search, most)
         self.refresh_bindings()
         self.ask()

@@ -65,7 +65,7 @@ class JumpScreen(ModalScreen[Widget | None]):
             yield letter
 
     def on_key(self, event: events.Key) -> None:
-        """Go where the letter says; any other key leaves."""
+        """Go to the screen of the letter; any other key cancels."""
         event.stop()
         if (target := self._targets.get(event.key)) is not None:
             self.dismiss(target.widget)

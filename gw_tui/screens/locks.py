@@ -1,4 +1,4 @@
-"""What the doctor says and what mends it, who blocks whom, and what keeps dead rows alive."""
+"""The doctor's findings and their fixes, lock waits, and what prevents the removal of dead rows."""
 
 from __future__ import annotations
 
@@ -121,12 +121,12 @@ class LocksScreen(SweepMixin, CleanupMixin, ListScreen):
         """Leave everything as it is: its ages come with the answer."""
 
     @on(KeyedTable.Highlighted)
-    def _look_at_another(self) -> None:
-        """Tell about what the cursor is on now."""
+    def _on_highlight(self) -> None:
+        """Describe the row under the cursor."""
         self._draw_about()
 
     def on_descendant_focus(self) -> None:
-        """Tell about what the cursor of the other table is on."""
+        """Describe the row under the other table's cursor."""
         super().on_descendant_focus()
         self._draw_about()
 

@@ -148,7 +148,7 @@ class OverviewScreen(ConsoleScreen):
     def _draw(self, snapshot: QueueSnapshot) -> None:
         self._draw_tiles(snapshot)
         self._draw_charts(snapshot)
-        self.query_one("#priorities", KeyedTable).apply(_heads(snapshot))
+        self.query_one("#priorities", KeyedTable).apply(_priorities(snapshot))
         self._draw_alerts(snapshot)
 
     def _draw_tiles(self, snapshot: QueueSnapshot) -> None:
@@ -277,7 +277,7 @@ def _aged(snapshot: QueueSnapshot, now: datetime) -> QueueSnapshot:
     return replace(snapshot, at=now, workers=workers)
 
 
-def _heads(snapshot: QueueSnapshot) -> Iterator[TableRow]:
+def _priorities(snapshot: QueueSnapshot) -> Iterator[TableRow]:
     for head in snapshot.priorities:
         age = None if head.oldest_due_at is None else snapshot.at - head.oldest_due_at
         yield TableRow(

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from gw_tui.data.messages import ActionFinished
 
 PAGE: Final = 100
-PATIENCE: Final = 0.25
-"""Seconds that one answer looks for names."""
+TIMEOUT: Final = 0.25
+"""Seconds that one answer may search for names."""
 
 FRESH: Final = timedelta(seconds=10)
 """So long an exact count stands in for the bounded one."""
@@ -55,7 +55,7 @@ class QueuePage:
 
     queues: tuple[QueueReport, ...] = ()
     after: str | None = None
-    looked_at: int = 0
+    scanned: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +84,18 @@ class QueuesQuery(Query):
     only_held: bool = False
 
     def ask(self, source: DataSource) -> QueuePage:
-        """Return those that match, looking no longer than a fraction of a second."""
-        until, after, looked_at = monotonic() + PATIENCE, self.after, 0
+        """Return those that match, searching for at most a fraction of a second."""
+        until, after, scanned = monotonic() + TIMEOUT, self.after, 0
         found: list[QueueReport] = []
         while True:
             page = source.queues(after=after, limit=PAGE, only_held=self.only_held)
-            looked_at += len(page)
+            scanned += len(page)
             found += [each for each in page if self.text.lower() in each.name.lower()]
             if len(page) < PAGE:
-                return QueuePage(tuple(found), None, looked_at)
+                return QueuePage(tuple(found), None, scanned)
             after = page[-1].name
             if len(found) >= PAGE or monotonic() >= until:
-                return QueuePage(tuple(found), after, looked_at)
+                return QueuePage(tuple(found), after, scanned)
 
 
 class QueuesScreen(WorkerActionsMixin, ListScreen):
@@ -265,7 +265,7 @@ class QueuesScreen(WorkerActionsMixin, ListScreen):
         self.draw()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Tell whether a command is possible; within a name the key of the filter is a character."""
+        """Return whether a command is possible; within a name the key of the filter is a character."""
         if action == "filter" and self.stands and self.query_one("#text").display:
             return False
         return super().check_action(action, parameters)
@@ -339,7 +339,7 @@ def _state(queue: QueueReport, *, is_stuck: bool) -> Cell:
 
 
 def _is_unknown(count: Count) -> bool:
-    """Tell whether counting stopped before it found anything."""
+    """Return whether counting stopped before it found anything."""
     return not count.value and count.quality is Quality.AT_LEAST
 
 

@@ -64,12 +64,12 @@ def _about(worker_id: str, info: WorkerInfo | None, recovery: RecoverySettings) 
     holds = f"{formatting.counted(info.jobs, 'job')} and {formatting.counted(info.queues, 'queue')}"
     if info.is_stale:
         age = info.heartbeat_age
-        beat = "No heartbeat" if age is None else f"Last heartbeat {formatting.duration(age)} ago"
-        return f"{beat}: presumed dead. It has locked {holds}.\nAll locks are released; the attempt counts."
+        heartbeat = "No heartbeat" if age is None else f"Last heartbeat {formatting.duration(age)} ago"
+        return f"{heartbeat}: presumed dead. It has locked {holds}.\nAll locks are released; the attempt counts."
     if info.has_heartbeat:
-        beat = formatting.duration(info.heartbeat_age) if info.heartbeat_age is not None else "?"
+        heartbeat = formatting.duration(info.heartbeat_age) if info.heartbeat_age is not None else "?"
         return (
-            f"! MAY BE ALIVE: last heartbeat {beat} ago, "
+            f"! MAY BE ALIVE: last heartbeat {heartbeat} ago, "
             f"presumed dead after {formatting.duration(allowed(info, recovery))}.\n"
             f"It has locked {holds}.\nIf it is alive, its running jobs run twice."
         )

@@ -1,4 +1,4 @@
-"""Who works, who went silent, and what they hold."""
+"""The live and the stale workers, and their locks."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from gw_core.selection import Selection, written
 from gw_tui.actions.actions import Action, Sweep, Unlock
 from gw_tui.data.source import FRESH, LOCKS_INTERVAL, DataSource, Query
 from gw_tui.dialogs.choose import Choice
-from gw_tui.rules.worker_health import WorkerHealth, health, silence
-from gw_tui.screens.jobs import PATIENCE
+from gw_tui.rules.worker_health import WorkerHealth, health, staleness
+from gw_tui.screens.jobs import TIMEOUT
 from gw_tui.screens.list_screen import ListScreen
 from gw_tui.screens.worker_actions import SweepMixin, WorkerActionsMixin
 from gw_tui.text import formatting, sanitize, symbols
@@ -32,7 +32,7 @@ BAR: Final = 10
 _WORKER_COLUMNS: Final = (
     TableColumn("id", "worker", least=22, rank=9),
     TableColumn("health", "state", 9, rank=8),
-    TableColumn("beat", "heartbeat", 9, right=True, rank=7),
+    TableColumn("heartbeat", "heartbeat", 9, right=True, rank=7),
     TableColumn("bar", "", BAR, rank=4),
     TableColumn("jobs", "jobs", 6, right=True, rank=6),
     TableColumn("queues", "queues", 6, right=True, rank=5),
@@ -74,7 +74,7 @@ class HeldJobsQuery(Query):
     def ask(self, source: DataSource) -> JobPage:
         """Return some of them."""
         wanted = Selection.of(state=JobState.RUNNING, worker=self.worker)
-        return source.page(wanted, limit=MAX_JOBS, timeout=PATIENCE)
+        return source.page(wanted, limit=MAX_JOBS, timeout=TIMEOUT)
 
 
 class WorkersScreen(WorkerActionsMixin, SweepMixin, ListScreen):
@@ -147,7 +147,7 @@ class WorkersScreen(WorkerActionsMixin, SweepMixin, ListScreen):
         self._draw_held()
 
     @on(KeyedTable.Highlighted, "#workers")
-    def _look_at_another(self) -> None:
+    def _on_highlight(self) -> None:
         """Ask for the jobs of the worker that the cursor is on now."""
         self.ask()
 
@@ -158,7 +158,7 @@ class WorkersScreen(WorkerActionsMixin, SweepMixin, ListScreen):
         return self.console.source.info.recovery
 
     def rows(self) -> Iterator[TableRow] | None:
-        """Return the workers, those that need attention first."""
+        """Return the workers, those with problems first."""
         if self._at is None:
             return None
         away, now = max(timedelta(), self.console.now - self._at), self.console.now
@@ -249,7 +249,7 @@ class WorkersScreen(WorkerActionsMixin, SweepMixin, ListScreen):
 
 
 def _aged(worker: WorkerInfo, by: timedelta) -> WorkerInfo:
-    """Return a worker with ages that went on since it was looked at."""
+    """Return a worker with the ages it has now."""
     return replace(
         worker,
         heartbeat_age=None if worker.heartbeat_age is None else worker.heartbeat_age + by,
@@ -265,8 +265,8 @@ def _row(worker: WorkerInfo, recovery: RecoverySettings, now: datetime) -> Table
         {
             "id": Cell(worker.id, "strong" if found is WorkerHealth.STALE else ""),
             "health": Cell(f"{sign} {found}", role),
-            "beat": "none" if worker.heartbeat_age is None else formatting.duration(worker.heartbeat_age),
-            "bar": Cell(_bar(silence(worker, recovery)), role),
+            "heartbeat": "none" if worker.heartbeat_age is None else formatting.duration(worker.heartbeat_age),
+            "bar": Cell(_bar(staleness(worker, recovery)), role),
             "jobs": f"{worker.jobs:,}",
             "queues": f"{worker.queues:,}",
             "lock": "" if worker.lock_age is None else Cell(formatting.duration(worker.lock_age), "quiet"),

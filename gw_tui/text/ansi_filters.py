@@ -1,4 +1,4 @@
-"""The last look at every line before it reaches the terminal: a second lock behind `clean`, and plain ASCII."""
+"""Filter every line before it reaches the terminal: a second defence behind `sanitize`, and plain ASCII."""
 
 from __future__ import annotations
 

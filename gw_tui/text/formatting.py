@@ -52,24 +52,24 @@ def duration(value: timedelta | None) -> str:
     return f"{sign}{whole}s"
 
 
-def until(moment: datetime | None, now: datetime) -> str:
+def until(time: datetime | None, now: datetime) -> str:
     """Return how far a time is from now: `in 54s`, or `2m07s ago`."""
-    if moment is None:
+    if time is None:
         return NOTHING
-    away = moment - now
+    away = time - now
     return f"in {duration(away)}" if away > timedelta() else f"{duration(-away)} ago"
 
 
-def clock(moment: datetime | None) -> str:
+def clock(time: datetime | None) -> str:
     """Return the time of day in UTC: `14:52:07Z`."""
-    return NOTHING if moment is None else f"{moment.astimezone(UTC):%H:%M:%SZ}"
+    return NOTHING if time is None else f"{time.astimezone(UTC):%H:%M:%SZ}"
 
 
-def day(moment: datetime | None, now: datetime) -> str:
+def day(time: datetime | None, now: datetime) -> str:
     """Return a time in UTC, without its date when that is today's."""
-    if moment is None:
+    if time is None:
         return NOTHING
-    shown, today = moment.astimezone(UTC), now.astimezone(UTC)
+    shown, today = time.astimezone(UTC), now.astimezone(UTC)
     if shown.date() == today.date():
         return f"{shown:%H:%M:%S}"
     return f"{shown:%d %b %H:%M}" if shown.year == today.year else f"{shown:%Y-%m-%d}"

@@ -42,7 +42,7 @@ Line = tuple[Piece, ...]
 
 @dataclass(frozen=True, slots=True)
 class JsonView:
-    """A payload as lines; `hidden` says how many more there are, `masked` how many values were hidden.
+    """A payload as lines; `hidden` is how many more there are, `masked` how many values were hidden.
 
     `items` counts the items of a batch job, whose payload is a list, and is None for other payloads.
     """
@@ -147,7 +147,7 @@ class _Writer:
 
     def _member(self, name: str, value: Any, indent: Piece, comma: str, depth: int, *, hides: bool) -> Iterator[Line]:
         before = (indent, (_string(name), Role.KEY), (": ", Role.PUNCTUATION))
-        if hides and not self._unmask and not _says_nothing(value):
+        if hides and not self._unmask and not _is_trivial(value):
             yield self._hidden(before, comma)
         else:
             yield from self._value(value, before, comma, depth)
@@ -170,7 +170,7 @@ class _Writer:
 
 
 def _names_secret(members: _Members) -> bool:
-    """Tell whether an object is the name of a secret with its value: `{"name": "password", "value": …}`."""
+    """Return whether an object is the name of a secret with its value: `{"name": "password", "value": …}`."""
     return any(
         name.lower() in _NAME_MEMBERS and isinstance(value, str) and not isinstance(value, _Number) and is_secret(value)
         for name, value in members
@@ -178,14 +178,14 @@ def _names_secret(members: _Members) -> bool:
 
 
 def _announces_secret(before: Any, *, alone: bool) -> bool:
-    """Tell whether what follows in a list is a secret: the word of an option, or the other one of a pair."""
+    """Return whether the next item of a list is a secret: the value of an option, or the second of a pair."""
     if not isinstance(before, str) or len(before) > _MAX_NAME or "=" in before:
         return False
     return (alone or before.startswith("-")) and is_secret(before)
 
 
-def _says_nothing(value: Any) -> bool:
-    """Tell whether a value is no secret whatever its name."""
+def _is_trivial(value: Any) -> bool:
+    """Return whether a value cannot be a secret, whatever its name."""
     return value is None or isinstance(value, bool) or value in ("", [])
 
 

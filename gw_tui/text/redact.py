@@ -74,7 +74,7 @@ _RULES: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
 
 
 def is_secret(name: str) -> bool:
-    """Tell whether a value under this name should be hidden."""
+    """Return whether a value under this name should be hidden."""
     return _SECRET_NAME.search(name) is not None
 
 

@@ -22,14 +22,14 @@ SIGNS: Final = {
     ConnectionPhase.STALE: ("! STALE", "warning"),
     ConnectionPhase.DOWN: ("✖ DOWN", "error"),
     ConnectionPhase.RETRYING: ("↻ RETRYING", "error"),
-    ConnectionPhase.REFUSED: ("✖ REFUSED", "error"),
+    ConnectionPhase.DENIED: ("✖ DENIED", "error"),
     ConnectionPhase.NO_SCHEMA: ("✖ NO SCHEMA", "error"),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionStatus:
-    """What the connection line says."""
+    """What the connection line shows."""
 
     phase: ConnectionPhase
     target: str
@@ -83,12 +83,12 @@ class ConnectionLine(Static):
 
     def __init__(self) -> None:
         super().__init__("", markup=False)
-        self._standing: ConnectionStatus | None = None
+        self._status: ConnectionStatus | None = None
 
-    def show(self, standing: ConnectionStatus) -> None:
-        """Say how things stand."""
-        if standing != self._standing:
-            self._standing = standing
+    def show(self, status: ConnectionStatus) -> None:
+        """Show the state of the connection."""
+        if status != self._status:
+            self._status = status
             self._draw()
 
     def on_resize(self) -> None:
@@ -96,31 +96,31 @@ class ConnectionLine(Static):
         self._draw()
 
     def _draw(self) -> None:
-        if self._standing is not None and self.size.width:
-            self.update(_line(self._standing, self.size.width), layout=False)
+        if self._status is not None and self.size.width:
+            self.update(_line(self._status, self.size.width), layout=False)
 
 
-def _line(standing: ConnectionStatus, width: int) -> Content:
-    word, role = SIGNS[standing.phase]
-    if standing.replay:
-        word, role = standing.replay, "warning"
+def _line(status: ConnectionStatus, width: int) -> Content:
+    word, role = SIGNS[status.phase]
+    if status.replay:
+        word, role = status.replay, "warning"
     parts: list[tuple[int, str, str]] = [(0, word, f"bold ${role}")]
-    if standing.environment:
-        parts.append((1, f" {sanitize.line(standing.environment, 20).upper()} ", "bold reverse"))
-    if standing.paused_for is not None:
-        parts.append((2, f"PAUSED {_minutes(standing.paused_for)}", "bold $warning"))
-    parts.append((3, sanitize.line(standing.target, 60), "bold"))
-    if standing.mode:
-        parts.append((4, standing.mode, "bold" if standing.mode == "READ-WRITE" else "bold $warning"))
-    if standing.waiting:
-        parts.append((5, f"{formatting.counted(standing.waiting, 'change')} (.)", "$warning"))
-    parts.append((8, f"schema {sanitize.line(standing.schema, 40)}", "$quiet"))
-    cost = "" if standing.cost is None else f" · {max(1, round(standing.cost * 1_000))} ms"
-    parts.append((7, f"{standing.period:g}s{cost}", "$quiet"))
-    if not standing.is_listening:
+    if status.environment:
+        parts.append((1, f" {sanitize.line(status.environment, 20).upper()} ", "bold reverse"))
+    if status.paused_for is not None:
+        parts.append((2, f"PAUSED {_minutes(status.paused_for)}", "bold $warning"))
+    parts.append((3, sanitize.line(status.target, 60), "bold"))
+    if status.mode:
+        parts.append((4, status.mode, "bold" if status.mode == "READ-WRITE" else "bold $warning"))
+    if status.waiting:
+        parts.append((5, f"{formatting.counted(status.waiting, 'change')} (.)", "$warning"))
+    parts.append((8, f"schema {sanitize.line(status.schema, 40)}", "$quiet"))
+    cost = "" if status.cost is None else f" · {max(1, round(status.cost * 1_000))} ms"
+    parts.append((7, f"{status.period:g}s{cost}", "$quiet"))
+    if not status.is_listening:
         parts.append((9, "polling only", "$quiet"))
-    if standing.clock:
-        parts.append((6, standing.clock, "$quiet"))
+    if status.clock:
+        parts.append((6, status.clock, "$quiet"))
     return Content("  ").join(Content.styled(text, style) for _, text, style in _that_fit(parts, width - 2))
 
 
@@ -142,7 +142,7 @@ def _minutes(seconds: float) -> str:
 
 
 class Banner(Static):
-    """Says in words what is the matter and what happens next; nothing while all is well."""
+    """Describes a connection problem and what happens next; empty without one."""
 
     DEFAULT_CSS = """
     Banner { height: auto; max-height: 3; display: none; }

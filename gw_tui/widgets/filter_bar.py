@@ -1,4 +1,4 @@
-"""The line to type a filter in: it says what is wrong where, what it costs, and how the term could go on."""
+"""The input line of a filter: it shows errors with their position, the cost, and completions of a term."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class FilterBar(Vertical):
         text = f"{self._wanted} " if self._wanted.conditions else ""
         entry.value = text
         entry.cursor_position = len(text)
-        # At once, for `focus()` comes later: whoever types on must not type into the list, where letters are commands.
+        # Not `focus()`, which takes effect later: the next letters must not go to the list, where they are commands.
         self.screen.set_focus(entry)
         self.post_message(self.Began())
         self._hint()
@@ -159,7 +159,7 @@ class FilterBar(Vertical):
         except SelectionError as error:
             event.input.cursor_position = min(error.position, len(event.value))
             self._suggestions = []
-            self._tell(error)
+            self._report(error)
             return
         self._end()
         self.show(wanted)
@@ -209,9 +209,9 @@ class FilterBar(Vertical):
             self._offer()
             return
         try:
-            self._tell(parse(entry.value))
+            self._report(parse(entry.value))
         except SelectionError as error:
-            self._tell(error)
+            self._report(error)
 
     def _offer(self) -> None:
         self._chosen = min(self._chosen, len(self._suggestions) - 1)
@@ -229,7 +229,7 @@ class FilterBar(Vertical):
             (f" {line(each.help)}", "$quiet"),
         )
 
-    def _tell(self, found: Selection | SelectionError) -> None:
+    def _report(self, found: Selection | SelectionError) -> None:
         if isinstance(found, SelectionError):
             self._write(Content.styled(_pointed(found, self.size.width - MARGINS), "bold $error"))
         else:

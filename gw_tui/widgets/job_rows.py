@@ -50,7 +50,7 @@ class RowContext:
 
     @classmethod
     def from_snapshot(cls, snapshot: QueueSnapshot | None) -> RowContext:
-        """Return what a snapshot says of it."""
+        """Return the context of a snapshot."""
         if snapshot is None:
             return cls()
         return cls(
@@ -82,14 +82,14 @@ def row_of(found: FoundJob, now: datetime, around: RowContext, *, unmask: bool =
     )
 
 
-def when(moment: datetime, now: datetime) -> str:
-    """Return how far away a moment is, short enough for a column: `in 54s`, `-2m07s`."""
-    away = moment - now
+def when(time: datetime, now: datetime) -> str:
+    """Return how far away a time is, short enough for a column: `in 54s`, `-2m07s`."""
+    away = time - now
     return f"in {formatting.duration(away)}" if away > timedelta() else f"-{formatting.duration(-away)}"
 
 
 def state_cell(found: FoundJob, now: datetime, around: RowContext) -> Cell:
-    """Return a state with its sign, and with `q` where a held queue keeps a job that is ready, or `!` in failure."""
+    """Return a state with its sign, with `q` if a locked queue blocks a ready job, or `!` for a failure."""
     text = symbols.state(found.state)
     if found.state is JobState.RUNNING and is_stuck(found.job, now, around):
         return Cell(f"{text} {symbols.WARNING}", "error")
@@ -99,7 +99,7 @@ def state_cell(found: FoundJob, now: datetime, around: RowContext) -> Cell:
 
 
 def is_stuck(job: Job, now: datetime, around: RowContext) -> bool:
-    """Tell whether nobody runs a job any more that is locked."""
+    """Return whether a locked job is no longer running."""
     since = None if job.locked_at is None else now - job.locked_at
     return job.locked_by in around.dead_workers or (since is not None and since > LOCK_IS_OLD)
 

@@ -60,7 +60,7 @@ def live(bindings: dict[str, ActiveBinding]) -> dict[str, tuple[str, bool]]:
     """Return the commands that have a place in the bar, each with its key and whether it is possible now."""
     found: dict[str, tuple[str, bool]] = {}
     for key, active in bindings.items():
-        name, typed = active.binding.id or "", written_as_typed(key)
+        name, typed = active.binding.id or "", key_label(key)
         command = BY_ID.get(name)
         if command is None or command.rank is None:
             continue
@@ -69,7 +69,7 @@ def live(bindings: dict[str, ActiveBinding]) -> dict[str, tuple[str, bool]]:
     return found
 
 
-def written_as_typed(key: str) -> str:
+def key_label(key: str) -> str:
     """Return the name Textual gives a key as people read it: `/` for `slash`."""
     character = format_key(key)
     return character if len(character) == 1 and "!" <= character <= "~" else written(key)

@@ -124,7 +124,7 @@ class KeyedTable(ScrollView, can_focus=True):
             return self.table
 
     class Waiting(Message):
-        """So many changes wait to be shown while rows are held."""
+        """So many changes wait to be shown while the rows are frozen."""
 
         def __init__(self, table: KeyedTable, count: int) -> None:
             super().__init__()
@@ -165,7 +165,7 @@ class KeyedTable(ScrollView, can_focus=True):
         self.marks: set[str] = set()
         """The keys of marked rows, also of those not on this page."""
         self.is_pinned = False
-        """Rows keep their place as long as somebody sets this, say because a dialog is open."""
+        """While this is set, rows keep their place, for example because a dialog is open."""
 
     # -- what is in it ---------------------------------------------------------------------------------------------
 
@@ -196,7 +196,7 @@ class KeyedTable(ScrollView, can_focus=True):
         return key in self._shown.gone
 
     def apply(self, rows: Iterable[TableRow]) -> None:
-        """Show new rows: cells change at once; places only when rows are not held."""
+        """Show new rows: cells change immediately; rows move only when they are not frozen."""
         wanted = {row.key: row for row in rows}
         self._latest = tuple(wanted)
         self._rows = {**{key: self._rows[key] for key in self._shown.order if key in self._rows}, **wanted}
@@ -372,7 +372,7 @@ class KeyedTable(ScrollView, can_focus=True):
         self.refresh()
 
     def notify_style_update(self) -> None:
-        """Draw anew in a new theme."""
+        """Redraw in a new theme."""
         super().notify_style_update()
         self.refresh()
 
@@ -397,7 +397,7 @@ class KeyedTable(ScrollView, can_focus=True):
         index = y - 1 + self.scroll_offset.y
         if y == 0:
             style = plain + self._style("head")
-            head = self._line([Segment(" " * GUTTER, style), *self._heads(style)], width, style)
+            head = self._line([Segment(" " * GUTTER, style), *self._header(style)], width, style)
             is_said = not self._above or self.has_class("panel")
             return head if is_said else Strip(_stamped(list(head), width, style, self._above))
         if index >= len(self._shown.order):
@@ -426,7 +426,7 @@ class KeyedTable(ScrollView, can_focus=True):
             cells = _stamped(cells, width, _over(ground, over), GONE)
         return self._line(cells, width, _over(ground, over))
 
-    def _heads(self, style: Style) -> Iterable[Segment]:
+    def _header(self, style: Style) -> Iterable[Segment]:
         for column in self._columns:
             if (size := self._widths.get(column.key)) is not None:
                 yield Segment(_fitted(column.title, size, right=column.right) + " " * GAP, style)

@@ -14,7 +14,7 @@ KEPT: Final = 512
 class CachedStylesheet(Stylesheet):
     """Keeps what it has read until the colours change.
 
-    To read everything again takes long enough to be felt by whoever holds a key down.
+    Reading everything again takes long enough to be noticeable while a key is held down.
     """
 
     def __init__(self, *, variables: dict[str, str] | None = None) -> None:

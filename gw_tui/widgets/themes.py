@@ -1,4 +1,4 @@
-"""Our themes: states keep their colours in each, and tell apart under every kind of colour vision."""
+"""The themes: states have the same colours in each, and are distinguishable with every kind of colour vision."""
 
 from __future__ import annotations
 

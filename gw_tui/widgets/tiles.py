@@ -1,4 +1,4 @@
-"""A number large enough to be seen at once, with what explains it below."""
+"""A large number with its explanation below."""
 
 from __future__ import annotations
 

@@ -28,15 +28,15 @@ class Console:
         self.app = app
         self.pilot = pilot
         self.source = source
-        self.told: list[str] = []
-        """What was ever told in passing; on the screen it stands for some seconds only."""
-        notify = app.notify
+        self.notices: list[str] = []
+        """Every notice so far; the screen shows each for a few seconds only."""
+        original = app.notify
 
-        def tell(message: str, **more: Any) -> None:
-            self.told.append(message)
-            notify(message, **more)
+        def notify(message: str, **more: Any) -> None:
+            self.notices.append(message)
+            original(message, **more)
 
-        app.notify = tell  # type: ignore[method-assign]
+        app.notify = notify  # type: ignore[method-assign]
 
     @property
     def poller(self) -> Any:
@@ -73,9 +73,9 @@ class Console:
         """Wait until the screen shows these words."""
         await self.until(lambda: words in self.text)
 
-    async def tells(self, words: str) -> None:
-        """Wait until the operator was told these words in passing."""
-        await self.until(lambda: any(words in each for each in self.told))
+    async def notified(self, words: str) -> None:
+        """Wait until a notice contains these words."""
+        await self.until(lambda: any(words in each for each in self.notices))
 
     def screen(self, kind: type[S]) -> S:
         assert isinstance(self.app.screen, kind)
@@ -96,10 +96,10 @@ class Console:
         return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in self.strips)
 
     async def refresh(self) -> None:
-        """Look once more, and wait until the screen has been told."""
-        looks = self.source.looks
+        """Query again, and wait until the screen has received the answer."""
+        before = self.source.snapshots
         self.reader.refresh_now()
-        await self.until(lambda: self.source.looks > looks)
+        await self.until(lambda: self.source.snapshots > before)
         await self.pilot.pause()
 
 

@@ -50,7 +50,7 @@ class FaultySource(HostileSource):
 
 
 class StuckScreen(OverviewScreen):
-    """Waits for ever at a key, as it does when nobody takes what it writes."""
+    """Blocks at a key, as when the terminal reads no output."""
 
     def on_key(self) -> None:
         os.write(1, b"STUCK")

@@ -1,7 +1,7 @@
 """What a screen looks like, as text that can be kept and compared: its characters, and how each is painted.
 
-A look names its paints by the variables of our themes, so that one grid of letters says how all themes paint a cell;
-where a colour is none of ours, such as one that was dimmed, it stands there for each theme.
+A screen names its paints by the variables of the themes, so that one grid of letters covers all themes. A colour that
+is not a variable, for example a dimmed one, is listed for each theme.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def cells(app: App[None]) -> list[list[tuple[str, Paint]]]:
 def painted(
     themes: Mapping[str, Mapping[str, str]], seen: Mapping[str, list[list[tuple[str, Paint]]]]
 ) -> RenderedScreen:
-    """Return one look of what was seen in each theme; the variables of the themes give the paints their names."""
+    """Return one screen for what was seen in each theme; the variables of the themes name the paints."""
     names = {tuple(each[name].upper() for each in themes.values()): name for name in reversed((*NAMES, *MORE))}
     known: dict[tuple[Paint, ...], str] = {}
     lines = []
@@ -109,21 +109,21 @@ def _named(names: Mapping[tuple[str, ...], str], paints: Sequence[Paint]) -> str
 # -- keeping ---------------------------------------------------------------------------------------------------------
 
 
-def written(look: RenderedScreen, *, with_paint: bool = True) -> str:
-    """Return a look as the text of a file: the screen, a grid of letters, and what they mean."""
+def written(screen: RenderedScreen, *, with_paint: bool = True) -> str:
+    """Return a screen as the text of a file: the screen, a grid of letters, and what they mean."""
     if not with_paint:
-        return "\n".join(look.texts) + "\n"
+        return "\n".join(screen.texts) + "\n"
     letters: dict[str, str] = {}
     grid = []
-    for line in look.lines:
+    for line in screen.lines:
         row = "".join(letters.setdefault(paint, LETTERS[len(letters)]) for _, paint in line)
         grid.append(row.rstrip(row[-1]) + row[-1])
     meanings = [f"{letter} {paint}" for paint, letter in letters.items()]
-    return "\n".join([*look.texts, PAINTED, *grid, MEANING, *meanings]) + "\n"
+    return "\n".join([*screen.texts, PAINTED, *grid, MEANING, *meanings]) + "\n"
 
 
 def read(text: str, width: int) -> RenderedScreen:
-    """Return the look that was written; the last letter of a line goes on to its end."""
+    """Return the screen that was written; the last letter of a line goes on to its end."""
     shown, _, rest = text.partition(f"{PAINTED}\n")
     grid, _, meanings = rest.partition(f"{MEANING}\n")
     paints = {line[0]: line[2:] for line in meanings.splitlines()}
@@ -146,7 +146,7 @@ def _read_line(text: str, row: str, paints: Mapping[str, str], width: int) -> Ce
 
 
 def first_difference(was: RenderedScreen, now: RenderedScreen) -> str | None:
-    """Return in words where two looks begin to differ, or None; a look without paint is like any paint."""
+    """Describe where two screens begin to differ, or return None; a screen without paint matches any paint."""
     if len(was.lines) != len(now.lines):
         return f"it had {len(was.lines)} lines and has {len(now.lines)}"
     for number, column, before, after in _pairs(was, now):
@@ -166,7 +166,7 @@ def _pairs(was: RenderedScreen, now: RenderedScreen) -> Iterator[tuple[int, int,
 
 
 def _is_alike(one: str, other: str) -> bool:
-    """Tell whether two paints look the same: releases of the framework may mix colours a little differently."""
+    """Return whether two paints look the same: releases of the framework may mix colours a little differently."""
     if not one or not other or one == other:
         return True
     pattern = re.compile(r"#([0-9A-F]{2})([0-9A-F]{2})([0-9A-F]{2})")

@@ -1,4 +1,4 @@
-"""What the console is looked at in: every screen, the main dialogs, and how things can stand with the database."""
+"""The scenes of the snapshot tests: every screen, the main dialogs, and the states of the connection."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Prepare = Callable[[Console], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One thing to look at: where it is, and what to do until it is seen."""
+    """One scene: its screen, and the steps that lead to it."""
 
     name: str
     screen: str
@@ -151,7 +151,7 @@ async def down(console: Console) -> None:
     await console.shows("r retries now")
 
 
-async def refused(console: Console) -> None:
+async def denied(console: Console) -> None:
     await _fail(console, AuthenticationError('the server refused the connection: password of user "app"'))
     await console.shows("REFUSED")
 
@@ -218,7 +218,7 @@ SCENES = (
     Scene("paused", "overview", pressing("space", words="PAUSED 00:00"), sizes=SMALL),
     Scene("down", "overview", down),
     Scene("asking-while-down", "jobs", asking_while_down, FAILED, sizes=SMALL),
-    Scene("refused", "overview", refused, sizes=SMALL),
+    Scene("denied", "overview", denied, sizes=SMALL),
     Scene("no-schema", "overview", no_schema, sizes=SMALL),
     Scene("stale", "jobs", stale, FAILED),
 )

@@ -19,7 +19,7 @@ COLOUR = re.compile(rb"\x1b\[[0-9;:]*m")
 CODES = re.compile(rb"(?:^|;)(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])(?:;|$)")
 
 
-# Only a terminal that controls its session tells of its end by a signal.
+# Only a controlling terminal signals its end.
 CONTROLLED = (
     sys.executable,
     "-c",
@@ -55,7 +55,7 @@ class Terminal:
         while select.select([self._master], [], [], seconds)[0]:
             try:
                 data = os.read(self._master, 65_536)
-            except OSError:  # nobody writes any more
+            except OSError:  # the other end is closed
                 return
             if not data:
                 return
@@ -92,7 +92,7 @@ class Terminal:
 
     @property
     def modes(self) -> int:
-        """What the terminal does with keys by itself: echo them, gather them to lines."""
+        """What the terminal does with keys: echo them, collect them into lines."""
         return int(termios.tcgetattr(self._master)[3])
 
     @property

@@ -1,4 +1,4 @@
-"""What was done from the console is written down, and what was removed can be found again."""
+"""The action log records what the console did, and removed jobs can be found in it."""
 
 from __future__ import annotations
 

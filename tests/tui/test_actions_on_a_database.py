@@ -1,4 +1,4 @@
-"""The truth of what the console says it did, row by row; what it copies can be typed; what it retries runs again."""
+"""The console's reports match the rows; the commands it copies work; jobs it retries run again."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ update _private_jobs set attempts = 2, last_error = 'slow', run_at = now() + int
 update _private_jobs set run_at = now() + interval '1 day' where id % 8 = 2;
 update _private_jobs set locked_at = now(), locked_by = 'worker-' || id % 3 where id % 10 = 3;
 """
-# What may happen between the look and the action: a worker takes a job, somebody changes one, one ends.
-MEANWHILE = (
+# What may happen between the query and the action: a worker takes a job, another session changes one, one ends.
+CONCURRENT_CHANGES = (
     "update _private_jobs set locked_at = now(), locked_by = 'quick' where id = %s and locked_at is null",
     "update _private_jobs set attempts = least(attempts + 1, max_attempts - 1), updated_at = now() where id = %s",
     "delete from _private_jobs where id = %s",
@@ -163,7 +163,7 @@ def test_twenty_random_acts_did_to_every_row_what_they_say_and_nothing_to_any_ot
 def disturb(url: str, dice: random.Random, jobs: Sequence[FoundJob]) -> None:
     with psycopg.connect(url, autocommit=True) as hands:
         hands.execute("set search_path to graphile_worker")
-        for statement, found in zip(MEANWHILE, dice.sample(jobs, len(MEANWHILE)), strict=True):
+        for statement, found in zip(CONCURRENT_CHANGES, dice.sample(jobs, len(CONCURRENT_CHANGES)), strict=True):
             hands.execute(statement, (found.job.id,))
 
 
@@ -246,7 +246,7 @@ def test_what_was_copied_does_the_act_when_it_is_typed(url: str, choice: str, fi
     before = table(url)[job_id]
 
     if way == "command":
-        gw(url, f"{text} --yes" if choice == "unlock" else text)  # a person is asked, and says yes
+        gw(url, f"{text} --yes" if choice == "unlock" else text)  # the prompt is answered with yes
     else:
         with psycopg.connect(url, autocommit=True) as hands:
             hands.execute(text.encode())

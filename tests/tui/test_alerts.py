@@ -1,4 +1,4 @@
-"""What needs attention, rule by rule."""
+"""The alerts, rule by rule."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gw_tui.rules.alerts import GROWING_FOR, Alert, AlertInput, Severity, alerts
 CALM = DemoSource(FixedClock(), jobs=60)
 
 
-def quiet_glance() -> QueueSnapshot:
+def quiet_snapshot() -> QueueSnapshot:
     """Return a snapshot at a queue where all is well."""
     snapshot = CALM.snapshot()
     workers = [worker for worker in snapshot.workers if worker.has_heartbeat and not worker.is_stale]
@@ -44,7 +44,7 @@ def found(snapshot: QueueSnapshot, **more: object) -> list[Alert]:
 
 
 def test_a_quiet_queue_raises_no_alert() -> None:
-    assert found(quiet_glance()) == []
+    assert found(quiet_snapshot()) == []
 
 
 def test_stale_workers_come_first_with_the_jobs_they_hold() -> None:
@@ -61,13 +61,13 @@ def test_a_queue_held_for_long_is_named() -> None:
     held = LockedQueue(name="imports", held_by="w1", held_at=START - timedelta(minutes=16))
     fresh = LockedQueue(name="mail", held_by="w1", held_at=START - timedelta(minutes=14))
 
-    (alert,) = found(replace(quiet_glance(), held_queues=(fresh, held)))
+    (alert,) = found(replace(quiet_snapshot(), held_queues=(fresh, held)))
 
     assert (alert.what, alert.place, alert.filter) == ("queue imports locked by w1", "queues", "imports")
 
 
 def test_a_long_wait_is_reported() -> None:
-    (alert,) = found(with_backlog(quiet_glance(), timedelta(minutes=6)))
+    (alert,) = found(with_backlog(quiet_snapshot(), timedelta(minutes=6)))
 
     assert (alert.severity, alert.place, alert.filter) == (Severity.WARNING, "jobs", "state:ready task:mail")
     assert alert.what == "oldest ready job (mail)"
@@ -90,11 +90,11 @@ def test_what_is_ready_takes_as_long_as_the_rate_says(
 
 
 def test_a_short_wait_is_nothing() -> None:
-    assert found(with_backlog(quiet_glance(), timedelta(minutes=4))) == []
+    assert found(with_backlog(quiet_snapshot(), timedelta(minutes=4))) == []
 
 
 def test_a_backlog_that_only_grows_older_is_bad() -> None:
-    snapshot = with_backlog(quiet_glance(), timedelta(minutes=6))
+    snapshot = with_backlog(quiet_snapshot(), timedelta(minutes=6))
     growing = [float(second + 300) for second in range(GROWING_FOR)]
 
     assert found(snapshot, ages=growing)[0].what == "backlog is growing (mail)"
@@ -103,9 +103,9 @@ def test_a_backlog_that_only_grows_older_is_bad() -> None:
 
 
 def test_waiting_jobs_without_workers_are_bad() -> None:
-    (alert,) = found(replace(with_backlog(quiet_glance(), timedelta(seconds=31)), workers=()))
+    (alert,) = found(replace(with_backlog(quiet_snapshot(), timedelta(seconds=31)), workers=()))
 
-    assert found(replace(with_backlog(quiet_glance(), timedelta(seconds=29)), workers=())) == []
+    assert found(replace(with_backlog(quiet_snapshot(), timedelta(seconds=29)), workers=())) == []
     assert (alert.severity, alert.what) == (Severity.CRITICAL, "jobs are waiting, no live worker (mail)")
 
 
@@ -122,19 +122,19 @@ def reporting(snapshot: QueueSnapshot, *tasks: str) -> QueueSnapshot:
     return replace(snapshot, workers=[replace(each, metadata={"tasks": list(tasks)}) for each in snapshot.workers])
 
 
-@pytest.mark.parametrize(("failed", "is_worry"), [(10, True), (9, False)])
-def test_jobs_that_failed_permanently_are_counted(failed: int, is_worry: bool) -> None:
+@pytest.mark.parametrize(("failed", "is_alert"), [(10, True), (9, False)])
+def test_jobs_that_failed_permanently_are_counted(failed: int, is_alert: bool) -> None:
     statistics = statistics_of("mail", failed=failed, ready=100_000)
 
-    words = [alert.what for alert in found(quiet_glance(), statistics=statistics)]
+    words = [alert.what for alert in found(quiet_snapshot(), statistics=statistics)]
 
-    assert words == (["mail: 10 jobs failed permanently"] if is_worry else [])
+    assert words == (["mail: 10 jobs failed permanently"] if is_alert else [])
 
 
 def test_a_task_that_keeps_failing_is_named_whatever_else_is_in_the_table() -> None:
     statistics = statistics_of("sync_crm", lately=900, backoff=1_500, ready=100_000)
 
-    (alert,) = found(quiet_glance(), statistics=statistics)
+    (alert,) = found(quiet_snapshot(), statistics=statistics)
 
     assert alert.what == "sync_crm keeps failing: 900 jobs in 10 min, 1,500 in backoff"
     assert (alert.severity, alert.age) == (Severity.CRITICAL, timedelta(minutes=46))
@@ -142,7 +142,7 @@ def test_a_task_that_keeps_failing_is_named_whatever_else_is_in_the_table() -> N
 
 
 def test_a_task_that_no_live_worker_knows_is_the_cause_and_not_the_backlog() -> None:
-    snapshot = with_backlog(reporting(quiet_glance(), "web"), timedelta(hours=3))
+    snapshot = with_backlog(reporting(quiet_snapshot(), "web"), timedelta(hours=3))
     statistics = statistics_of("mail", ready=13_397)
 
     (alert,) = found(snapshot, statistics=statistics)
@@ -152,7 +152,7 @@ def test_a_task_that_no_live_worker_knows_is_the_cause_and_not_the_backlog() -> 
 
 
 def test_a_worker_that_does_not_report_its_tasks_may_know_every_task() -> None:
-    snapshot = reporting(quiet_glance(), "web")
+    snapshot = reporting(quiet_snapshot(), "web")
     workers = [replace(snapshot.workers[0], metadata={}), *snapshot.workers[1:]]
 
     alerts_found = found(replace(snapshot, workers=workers), statistics=statistics_of("mail", ready=13_397))
@@ -175,19 +175,19 @@ def test_what_waits_behind_a_dead_worker_is_counted() -> None:
     assert (first.place, first.filter) == ("workers", dead.id)
 
 
-@pytest.mark.parametrize(("seconds", "is_worry"), [(60, False), (100, True)])
-def test_a_missed_run_is_named_once_it_is_late(seconds: int, is_worry: bool) -> None:
+@pytest.mark.parametrize(("seconds", "is_alert"), [(60, False), (100, True)])
+def test_a_missed_run_is_named_once_it_is_late(seconds: int, is_alert: bool) -> None:
     at = START.replace(minute=30, second=0) + timedelta(seconds=seconds)
     crontabs = Crontabs(known=CALM.crontabs().known, items=[cron_item("30 14 * * *", "sync_customer")])
     known = [replace(each, last_execution=at - timedelta(days=1)) for each in crontabs.known]
 
-    named = [alert.what for alert in found(replace(quiet_glance(), at=at), crontabs=known, items=crontabs.items)]
+    named = [alert.what for alert in found(replace(quiet_snapshot(), at=at), crontabs=known, items=crontabs.items)]
 
-    assert named == (["sync_customer missed 14:30"] if is_worry else [])
+    assert named == (["sync_customer missed 14:30"] if is_alert else [])
 
 
 def test_hidden_rows_standbys_lost_notifications_and_unseen_parts_are_reported() -> None:
-    snapshot = quiet_glance()
+    snapshot = quiet_snapshot()
     changed = replace(
         snapshot,
         schema=replace(snapshot.schema, rows_hidden=True),
@@ -204,7 +204,7 @@ def test_hidden_rows_standbys_lost_notifications_and_unseen_parts_are_reported()
 
 
 def test_dead_rows_that_pile_up_are_reported() -> None:
-    snapshot = quiet_glance()
+    snapshot = quiet_snapshot()
     counters = replace(snapshot.counters, live_rows=1_000, dead_rows=20_000, last_vacuum_at=None)
 
     assert found(replace(snapshot, counters=counters))[0].what == "20.0k dead rows wait for vacuum"
@@ -217,4 +217,4 @@ def test_the_doctor_is_asked_where_nothing_newer_is_known() -> None:
         Finding("locks", CheckStatus.ERROR, "known better here"),
     ]
 
-    assert [alert.what for alert in found(quiet_glance(), findings=findings)] == ["indexes: index x is invalid"]
+    assert [alert.what for alert in found(quiet_snapshot(), findings=findings)] == ["indexes: index x is invalid"]

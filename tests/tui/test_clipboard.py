@@ -46,7 +46,7 @@ def test_what_y_copies_is_one_line_without_controls(screen: str) -> None:
         assert UNSAFE_TEXT.search(console.app.clipboard) is None
         if screen in ("queues", "cron"):
             assert console.app.clipboard == "k\\x15touch pwned \\x1b[201~ touch pwned"
-            await console.tells("control characters replaced")
+            await console.notified("control characters replaced")
 
     run(scenario, source=MoreHostile(), screen=screen)
 
@@ -110,7 +110,7 @@ def test_a_payload_too_large_to_copy_is_rejected_before_it_is_laid_out(monkeypat
         await console.until(lambda: "1,1,1" in console.text)
         monkeypatch.setattr("gw_tui.screens.job.json_view", None)
         await console.press("y")
-        await console.tells("too large to copy")
+        await console.notified("too large to copy")
         monkeypatch.undo()
 
     run(scenario, source=Large())

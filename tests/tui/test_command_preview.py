@@ -45,7 +45,7 @@ insert into _private_gw_workers (id, started_at, last_heartbeat_at, metadata) va
   ('alive', now() - interval '2 hours', now() + interval '1 hour', '{"tasks": ["known"]}');
 insert into _private_known_crontabs (identifier, known_since) values ('it''s old', '2026-01-01Z');
 """
-# TimeRange that depend on when it ran are told as what they mean; the bound is hours away from all of them.
+# Times that depend on when it ran are compared by their meaning; the limit is hours away from all of them.
 STATE = (
     "select identifier, payload::text, queue_name, key, priority, attempts, max_attempts, last_error, flags::text, "
     "jobs.locked_by, revision, case when run_at <= now() then 'due' when run_at <= now() + interval '1 day' "
@@ -61,7 +61,7 @@ State = list[list[tuple[Any, ...]]]
 
 
 class Ground:
-    """A database that is the same again whenever it is made anew."""
+    """A database that is recreated in the same state."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -70,7 +70,7 @@ class Ground:
         recovery = RecoverySettings(delay=LONG)
         self.source = ClientSource(ConnectionOptions(conninfo=url, schema="graphile_worker", recovery=recovery))
 
-    def make_anew(self) -> State:
+    def recreate(self) -> State:
         self.hands.execute(FILL)
         return self.state()
 
@@ -132,7 +132,7 @@ ASKS = {"unlock", "cleanup"}
 
 @pytest.mark.parametrize("name", ACTS)
 def test_what_is_copied_does_what_the_act_does(ground: Ground, name: str) -> None:
-    before = ground.make_anew()
+    before = ground.recreate()
     action = ACTS[name](ground)
     typed = preview(action, ground.source.info, ground.source.snapshot())
     assert typed is not None
@@ -140,17 +140,17 @@ def test_what_is_copied_does_what_the_act_does(ground: Ground, name: str) -> Non
     done = ground.state()
     assert (done != before) is (name not in NOTHING_HAPPENS)
 
-    assert ground.make_anew() == before
+    assert ground.recreate() == before
     gw(ground.url, typed.command)
     assert ground.state() == done, typed.command
 
-    assert ground.make_anew() == before
+    assert ground.recreate() == before
     ground.hands.execute(typed.sql.encode())
     assert ground.state() == done, typed.sql
 
 
 def gw(url: str, command: str) -> None:
-    """Type a command; where it asks, a person says yes."""
+    """Type a command; answer its prompt with yes."""
     words = shlex.split(command)
     assert words[0] == "gw"
     sure = ["--yes"] if words[1] in ASKS else []

@@ -1,4 +1,4 @@
-"""How the console stands with its database, from what was heard and the moment."""
+"""The state of the console's connection, from the last answer and the time."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from gw_tui.rules.connection_state import (
 )
 
 NEW = ConnectionState()
-HEARD = NEW.answered(100.0)
-LOST = HEARD.lost(101.0, FailureKind.LOST, "the server went away", retry_in=4.0)
+ANSWERED = NEW.answered(100.0)
+LOST = ANSWERED.lost(101.0, FailureKind.LOST, "the server went away", retry_in=4.0)
 
 
 @pytest.mark.parametrize(
     ("state", "now", "phase"),
     [
         pytest.param(NEW, 5.0, ConnectionPhase.CONNECTING, id="nothing heard yet"),
-        pytest.param(HEARD, 100.5, ConnectionPhase.LIVE, id="just heard"),
-        pytest.param(HEARD, 106.0, ConnectionPhase.LIVE, id="three periods ago"),
-        pytest.param(HEARD, 106.1, ConnectionPhase.STALE, id="more than three periods ago"),
-        pytest.param(HEARD.answered(107.0), 107.0, ConnectionPhase.LIVE, id="heard after it was stale"),
+        pytest.param(ANSWERED, 100.5, ConnectionPhase.LIVE, id="just heard"),
+        pytest.param(ANSWERED, 106.0, ConnectionPhase.LIVE, id="three periods ago"),
+        pytest.param(ANSWERED, 106.1, ConnectionPhase.STALE, id="more than three periods ago"),
+        pytest.param(ANSWERED.answered(107.0), 107.0, ConnectionPhase.LIVE, id="heard after it was stale"),
         pytest.param(LOST, 102.0, ConnectionPhase.DOWN, id="lost"),
         pytest.param(LOST.trying(), 105.0, ConnectionPhase.RETRYING, id="a try under way"),
         pytest.param(
@@ -43,25 +43,28 @@ LOST = HEARD.lost(101.0, FailureKind.LOST, "the server went away", retry_in=4.0)
             id="never there to begin with",
         ),
         pytest.param(
-            NEW.lost(1.0, FailureKind.REFUSED, "password", retry_in=None),
+            NEW.lost(1.0, FailureKind.DENIED, "password", retry_in=None),
             900.0,
-            ConnectionPhase.REFUSED,
+            ConnectionPhase.DENIED,
             id="not let in",
         ),
         pytest.param(
             NEW.lost(1.0, FailureKind.FORBIDDEN, "no right", retry_in=2.0),
             1.0,
-            ConnectionPhase.REFUSED,
+            ConnectionPhase.DENIED,
             id="without a right",
         ),
         pytest.param(
-            HEARD.lost(101.0, FailureKind.NO_SCHEMA, "none", retry_in=2.0).trying(),
+            ANSWERED.lost(101.0, FailureKind.NO_SCHEMA, "none", retry_in=2.0).trying(),
             103.0,
             ConnectionPhase.NO_SCHEMA,
             id="no schema",
         ),
         pytest.param(
-            HEARD.lost(101.0, FailureKind.FAULT, "?", retry_in=2.0), 101.0, ConnectionPhase.DOWN, id="a fault of ours"
+            ANSWERED.lost(101.0, FailureKind.ERROR, "?", retry_in=2.0),
+            101.0,
+            ConnectionPhase.DOWN,
+            id="an error in gw",
         ),
     ],
 )
@@ -73,11 +76,11 @@ def test_the_status_follows_the_received_notifications(
 
 @pytest.mark.parametrize(("now", "phase"), [(105.0, ConnectionPhase.LIVE), (105.1, ConnectionPhase.STALE)])
 def test_a_busy_database_may_take_five_seconds_however_short_the_period(now: float, phase: ConnectionPhase) -> None:
-    assert HEARD.phase(now, period=0.2) is phase
+    assert ANSWERED.phase(now, period=0.2) is phase
 
 
 def test_a_longer_period_makes_stale_later() -> None:
-    assert HEARD.phase(120.0, period=10.0) is ConnectionPhase.LIVE
+    assert ANSWERED.phase(120.0, period=10.0) is ConnectionPhase.LIVE
 
 
 def test_the_next_try_is_counted_down_and_tries_are_counted() -> None:
@@ -106,5 +109,5 @@ def test_waits_grow_to_a_bound_and_are_spread(attempt: int, chance: float) -> No
 
 @pytest.mark.parametrize("failure", list(FailureKind))
 def test_only_what_ends_everything_breaks_off(failure: FailureKind) -> None:
-    assert failure.is_fatal == (failure in (FailureKind.LOST, FailureKind.REFUSED, FailureKind.NO_SCHEMA))
+    assert failure.is_fatal == (failure in (FailureKind.LOST, FailureKind.DENIED, FailureKind.NO_SCHEMA))
     assert not (failure.is_fatal and failure.is_transient)

@@ -1,4 +1,4 @@
-"""Every action of the console by its keys: what is asked before, what is hit, and what is said afterwards."""
+"""Every action of the console by its keys: the confirmation, the effect, and the report."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_one_job_is_retried_without_a_question() -> None:
         assert ids(action) == [target.job.id]
         job = console.source.queue.jobs[target.job.id]
         assert job.attempts == 0
-        await console.tells(f"job {job.id} retried")
+        await console.notified(f"job {job.id} retried")
 
     run(scenario, filter=FAILED)
 
@@ -159,7 +159,7 @@ def test_a_removed_job_comes_back_with_everything_but_its_id() -> None:
         await console.press("right", "enter")
         await acted(console)
         assert before.id not in console.source.queue.jobs
-        await console.tells("U restores it")
+        await console.notified("U restores it")
         await console.press("U")
         await acted(console, 2)
         (restored,) = [
@@ -329,7 +329,7 @@ def test_a_job_is_added_with_everything_that_can_be_said_of_it() -> None:
         assert action.payload == '{"n": 90071992547409931}'
         assert (action.spec.task, action.spec.queue_name, action.spec.priority) == ("mail", "q", 3)
         assert (action.spec.max_attempts, action.spec.job_key, tuple(action.spec.flags or ())) == (5, "k", ("a", "b"))
-        await console.tells("added")
+        await console.notified("added")
 
     run(scenario)
 
@@ -489,10 +489,10 @@ def test_an_action_the_database_rejects_says_why() -> None:
     async def scenario(console: Console) -> None:
         await jobs(console)
 
-        def refuse(_: actions.Action) -> actions.Result:
+        def reject(_: actions.Action) -> actions.Result:
             raise DatabaseUnavailableError("the server \x1b]52;c;evil\x07 went away")
 
-        console.source.run = refuse
+        console.source.run = reject
         await console.press("r")
         await reach(console, ResultDialog)
         assert "went away" in console.text
@@ -570,7 +570,7 @@ def test_no_more_jobs_are_marked_together_than_was_said() -> None:
         await jobs(console)
         await console.press("ctrl+a")
         await console.until(lambda: len(console.table("#jobs").marks) == 7)
-        await console.tells("more match")
+        await console.notified("more match")
 
     run(scenario, filter="state:scheduled", max_marked=7)
 

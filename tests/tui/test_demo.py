@@ -1,4 +1,4 @@
-"""The made-up queue: lives the same way each time, answers like a real one, and does what actions say."""
+"""The demo queue: evolves the same way each time, answers like a real one, and runs actions."""
 
 from __future__ import annotations
 

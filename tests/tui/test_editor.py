@@ -35,7 +35,7 @@ def editor(tmp_path: Path) -> Editor:
 
 @pytest.fixture
 def start() -> Iterator[Callable[[str], Terminal]]:
-    """Start the console on a made-up queue with this editor, and open the form for a job."""
+    """Start the console on a demo queue with this editor, and open the form for a job."""
     started: list[Terminal] = []
 
     def starting(command: str) -> Terminal:
@@ -52,7 +52,7 @@ def start() -> Iterator[Callable[[str], Terminal]]:
 
 
 def is_on_screen(terminal: Terminal) -> bool:
-    """Tell whether the console has the screen."""
+    """Return whether the console has the screen."""
     return terminal.output.rindex(ON) > terminal.output.rindex(OFF)
 
 
@@ -67,7 +67,7 @@ def test_the_editor_has_the_terminal_and_what_it_wrote_stands_in_the_form(
     for words in ("Add a job", "Max attempts", "the editor", "Cancel", "1 Overview"):
         terminal.until(words)
 
-    # The screen is given back before the editor writes; after it everything is drawn, what lies behind as well.
+    # The screen is released before the editor writes; afterwards everything is redrawn, also what is behind.
     assert terminal.output.index(OFF) < terminal.output.index(b"EDITING") < terminal.output.index(ON)
     assert terminal.output.index(ON) < terminal.output.index(b"1 Overview")
 

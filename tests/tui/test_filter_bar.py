@@ -1,4 +1,4 @@
-"""Typing a filter: what is wrong is said where it is, and terms can be completed by keys alone."""
+"""Typing a filter: errors are shown at their position, and keys complete terms."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class Bar(App[None]):
     def __init__(self, wanted: Selection) -> None:
         super().__init__()
         self.bar = FilterBar(wanted)
-        self.heard: list[object] = []
+        self.messages: list[object] = []
 
     def compose(self) -> ComposeResult:
         yield self.bar
         yield Button("elsewhere")
 
     def on_filter_bar_submitted(self, event: FilterBar.Submitted) -> None:
-        self.heard.append(event.wanted)
+        self.messages.append(event.wanted)
 
     def on_filter_bar_left(self, event: FilterBar.Left) -> None:
-        self.heard.append("left")
+        self.messages.append("left")
 
     @property
     def hint(self) -> str:
@@ -58,7 +58,7 @@ def run(scenario: Callable[[Bar, Pilot[None]], Awaitable[None]], text: str = "")
 def test_a_term_is_completed_by_tab_and_submitted_by_enter() -> None:
     async def scenario(app: Bar, pilot: Pilot[None]) -> None:
         await pilot.press(*"ta", "tab", *"send", "down", "tab", "enter")
-        assert app.heard == [parse("task:send_sms")]
+        assert app.messages == [parse("task:send_sms")]
         assert not app.bar.is_editing
 
     run(scenario)
@@ -67,7 +67,7 @@ def test_a_term_is_completed_by_tab_and_submitted_by_enter() -> None:
 def test_what_is_wrong_is_said_and_the_cursor_goes_there() -> None:
     async def scenario(app: Bar, pilot: Pilot[None]) -> None:
         await pilot.press(*"task:a prio:x", "enter")
-        assert app.heard == []
+        assert app.messages == []
         assert app.bar.is_editing
         assert "'x' is not a whole number" in app.hint
         assert app.bar.query_one(Input).cursor_position == len("task:a prio:")
@@ -86,7 +86,7 @@ def test_the_cost_of_what_was_typed_is_said() -> None:
 def test_a_term_is_added_to_the_filter_in_force() -> None:
     async def scenario(app: Bar, pilot: Pilot[None]) -> None:
         await pilot.press(*"prio:0", "enter")
-        assert app.heard == [parse("state:failed prio:0")]
+        assert app.messages == [parse("state:failed prio:0")]
 
     run(scenario, "state:failed")
 
@@ -94,7 +94,7 @@ def test_a_term_is_added_to_the_filter_in_force() -> None:
 def test_escape_leaves_the_filter_as_it_was() -> None:
     async def scenario(app: Bar, pilot: Pilot[None]) -> None:
         await pilot.press(*"task:x", "escape")
-        assert app.heard == ["left"]
+        assert app.messages == ["left"]
         assert app.bar.wanted == parse("state:failed")
         assert not app.bar.is_editing
 
@@ -105,7 +105,7 @@ def test_typing_ends_when_something_else_is_focused() -> None:
     async def scenario(app: Bar, pilot: Pilot[None]) -> None:
         await pilot.click(Button)
         await pilot.pause()
-        assert app.heard == ["left"]
+        assert app.messages == ["left"]
         assert not app.bar.is_editing
 
     run(scenario)

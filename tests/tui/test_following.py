@@ -20,7 +20,7 @@ async def jobs(console: Console) -> JobsScreen:
 
 
 def added(source: DemoSource) -> str:
-    """Let somebody add a job, and return its key in the list."""
+    """Add a job from another session, and return its key in the list."""
     return str(source.queue.insert(task_identifier="mail").id)
 
 
@@ -91,7 +91,7 @@ def test_marked_rows_keep_their_place_and_are_not_followed() -> None:
     async def scenario(console: Console) -> None:
         await jobs(console)
         await console.press("m", "F")
-        await console.tells("esc clears the marks")
+        await console.notified("esc clears the marks")
         assert len(console.table("#jobs").marks) == 1
 
     run(scenario)
@@ -223,7 +223,7 @@ def test_without_payloads_a_filter_that_asks_for_them_is_rejected() -> None:
         await console.press("slash")
         await console.type("payload.user.id:42")
         await console.press("enter")
-        await console.tells("unavailable with --no-payload")
+        await console.notified("unavailable with --no-payload")
         assert not source.asked_for_payload
 
     run(scenario, source=source, show_payload=False)

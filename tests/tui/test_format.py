@@ -1,4 +1,4 @@
-"""Numbers, spans and moments, short enough for a screen."""
+"""Numbers, durations and times, short enough for a screen."""
 
 from __future__ import annotations
 

@@ -255,7 +255,7 @@ def test_read_only_offers_no_acts(is_asked_for: bool) -> None:
         pytest.param(GONE, ConnectionPhase.DOWN, "✖ DOWN: the database is not available", id="down"),
         pytest.param(
             AuthenticationError("the server rejected the connection: password"),
-            ConnectionPhase.REFUSED,
+            ConnectionPhase.DENIED,
             "then press r",
             id="refused",
         ),
@@ -277,7 +277,7 @@ def test_it_may_be_started_before_the_database(error: Exception, phase: Connecti
             await console.shows(words)
             assert app.phase in (phase, ConnectionPhase.RETRYING)
             source.come_back()
-            if phase is ConnectionPhase.REFUSED:
+            if phase is ConnectionPhase.DENIED:
                 await console.press("r")
             await console.until(lambda: app.phase is ConnectionPhase.LIVE)
 
@@ -344,9 +344,9 @@ def test_an_unfocused_console_refreshes_less_often_and_immediately_when_it_is_ba
     async def scenario(console: Console) -> None:
         console.app.post_message(events.AppBlur())
         await console.shows("300s")
-        looks = console.source.looks
+        before = console.source.snapshots
         console.app.post_message(events.AppFocus())
-        await console.until(lambda: console.source.looks > looks)
+        await console.until(lambda: console.source.snapshots > before)
         await console.shows("30s")
 
     run(scenario, screen="overview")
@@ -382,7 +382,7 @@ def test_held_changes_are_counted_in_the_frame_and_shown_when_asked() -> None:
 
 
 class DeadWorkers(DemoSource):
-    """A queue that says nothing while its gate is shut, and notes which threads ask it."""
+    """A queue that does not answer while its gate is closed, and records which threads ask it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -424,12 +424,12 @@ def test_keys_do_what_they_do_while_the_database_says_nothing() -> None:
         source.gate.clear()
         console.reader.refresh_now()
         await console.until(lambda: source.waiting)
-        looks = source.looks
+        before = source.snapshots
         await tour(console)
-        assert source.looks == looks
+        assert source.snapshots == before
         assert source.waiting
         source.gate.set()
-        await console.until(lambda: source.looks > looks)
+        await console.until(lambda: source.snapshots > before)
         assert threading.get_ident() not in source.asked_by
 
     run(scenario, source=DeadWorkers(), screen="overview", size=(120, 34))

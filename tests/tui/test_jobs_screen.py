@@ -45,7 +45,7 @@ async def ready(console: Console) -> JobsScreen:
     return console.screen(JobsScreen)
 
 
-async def look_for(console: Console, text: str) -> JobsScreen:
+async def apply_filter(console: Console, text: str) -> JobsScreen:
     """Type a filter, and wait for what it finds."""
     await console.press("slash")
     await console.type(text)
@@ -86,7 +86,7 @@ def test_a_filter_is_typed_with_suggestions_and_shows_what_matches() -> None:
 def test_only_what_matches_is_shown(text: str, found: set[str]) -> None:
     async def scenario(console: Console) -> None:
         await ready(console)
-        await look_for(console, text)
+        await apply_filter(console, text)
         assert states(console) == found
 
     run(scenario)
@@ -287,11 +287,11 @@ def test_a_wider_screen_shows_more_columns(size: tuple[int, int], titles: list[s
 def test_a_job_whose_worker_is_dead_and_one_whose_queue_is_held_say_so() -> None:
     async def scenario(console: Console) -> None:
         await ready(console)
-        await look_for(console, "state:running")
+        await apply_filter(console, "state:running")
         await console.shows("● running !")
         await console.press("escape")
         await console.shows("/ all jobs")
-        await look_for(console, "queue:imports state:ready")
+        await apply_filter(console, "queue:imports state:ready")
         await console.shows("▶ ready q")
 
     run(scenario)
@@ -347,7 +347,7 @@ def test_the_highlighted_job_never_changes_by_itself() -> None:
 
 
 async def _tick(screen: JobsScreen, source: DemoSource) -> None:
-    """Do by hand what a tick does."""
+    """Do explicitly what a tick does."""
     screen.console.snapshot = source.snapshot()
     screen.show_snapshot(screen.console.snapshot)
     question = screen.current_query()

@@ -1,4 +1,4 @@
-"""A table whose highlighted row never changes by itself."""
+"""A table whose highlighted row changes only on request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Scenario = Callable[[Pilot[None], KeyedTable], Awaitable[None]]
 
 
 class Clock:
-    """Seconds that pass when told to."""
+    """Seconds that the test advances."""
 
     now = 100.0
 

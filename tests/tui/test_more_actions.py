@@ -51,7 +51,7 @@ async def rows(console: Console) -> None:
 
 
 def keyed(source: DemoSource, *, running: bool) -> tuple[int, str]:
-    """Return a job with a key, in the state wished for."""
+    """Return a job with a key, in the requested state."""
     job = next(each for each in source.queue.jobs.values() if each.key and each.locked_by is None)
     if running:
         locked = {"locked_by": source.queue.alive[0], "locked_at_epoch": source.queue.now.timestamp(), "attempts": 1}
@@ -82,7 +82,7 @@ def test_a_job_that_waits_is_removed_by_its_key_and_comes_back() -> None:
         assert "U restores it" in console.text
         assert dialog.focused is dialog.query_one("#cancel")
         await console.press("right", "enter")
-        await console.tells(f"job {job_id} removed · U restores it")
+        await console.notified(f"job {job_id} removed · U restores it")
         assert job_id not in source.queue.jobs
         await reach(console, JobsScreen)
         await console.press("U")
@@ -101,10 +101,10 @@ def test_of_a_running_job_it_is_said_before_and_after_that_it_goes_on() -> None:
         assert "is not retried" in console.text
         assert "cannot be undone" in console.text
         await console.press("right", "enter")
-        await console.tells(f"job {job_id} is running: it lost its key")
+        await console.notified(f"job {job_id} is running: it lost its key")
         job = source.queue.jobs[job_id]
         assert (job.key, job.attempts) == (None, job.max_attempts)
-        assert not any("U restores it" in each for each in console.told)
+        assert not any("U restores it" in each for each in console.notices)
 
     run(scenario, source=source)
 
@@ -129,7 +129,7 @@ def test_a_job_that_changed_between_the_question_and_the_answer_is_left_alone() 
 def test_a_key_that_no_job_has_is_said_to_be_unknown() -> None:
     async def scenario(console: Console) -> None:
         await ask_for(console, "nobody")
-        await console.tells("No job has the key 'nobody'")
+        await console.notified("No job has the key 'nobody'")
         assert console.source.actions == [actions.FindByKey(key="nobody")]
 
     run(scenario)
@@ -161,7 +161,7 @@ def test_a_recurring_task_is_forgotten_after_a_question() -> None:
         assert dialog.focused is dialog.query_one("#cancel")
         await console.press("right", "enter")
         assert await acted(console, 1) == [actions.Forget(identifier="retired_task")]
-        await console.tells("recurring task retired_task forgotten")
+        await console.notified("recurring task retired_task forgotten")
         await console.until(
             lambda: "retired_task" not in console.table().keys or console.table().is_gone("retired_task")
         )
@@ -213,7 +213,7 @@ def test_failed_jobs_are_counted_before_anybody_is_asked() -> None:
         assert f"{count} failed jobs." in console.text
         await console.type(str(count))
         await console.press("enter")
-        await console.tells(f"{count} failed jobs deleted")
+        await console.notified(f"{count} failed jobs deleted")
         dry, done = await acted(console, 2)
         assert dry == actions.Cleanup(target=CleanupTarget.FAILED_JOBS, dry_run=True)
         assert done == actions.Cleanup(target=CleanupTarget.FAILED_JOBS)
@@ -225,7 +225,7 @@ def test_failed_jobs_are_counted_before_anybody_is_asked() -> None:
 def test_where_nothing_needs_cleanup_no_question_is_asked(name: str) -> None:
     async def scenario(console: Console) -> None:
         await console.app.run_action(name)
-        await console.tells("Nothing to clean up")
+        await console.notified("Nothing to clean up")
         assert len(console.source.actions) == 1
 
     run(scenario, screen="overview")
@@ -235,7 +235,7 @@ def test_the_doctor_can_be_asked_now() -> None:
     async def scenario(console: Console) -> None:
         await console.app.run_action("run_doctor")
         await console.until(lambda: isinstance(console.app.screen, LocksScreen))
-        await console.tells("Doctor: 1 error, 1 warning")
+        await console.notified("Doctor: 1 error, 1 warning")
 
     run(scenario, screen="overview")
 
@@ -248,7 +248,7 @@ def test_a_command_of_the_palette_can_have_a_key() -> None:
     run(scenario, screen="overview", keys={"run_doctor": "D"})
 
 
-# -- what could be typed -----------------------------------------------------------------------------------------------
+# -- equivalent commands -----------------------------------------------------------------------------------------------
 
 
 async def copied(console: Console, *keys: str) -> str:

@@ -188,7 +188,7 @@ def test_a_role_without_rights_gets_a_message_and_is_let_in_once_it_has_them(que
 
         async def scenario(console: Console) -> None:
             await console.until(
-                lambda: console.app.phase in (ConnectionPhase.REFUSED, ConnectionPhase.NO_SCHEMA, ConnectionPhase.DOWN)
+                lambda: console.app.phase in (ConnectionPhase.DENIED, ConnectionPhase.NO_SCHEMA, ConnectionPhase.DOWN)
             )
             queue.run(f'grant usage on schema graphile_worker to "{role}"')
             queue.run(f'grant select on all tables in schema graphile_worker to "{role}"')

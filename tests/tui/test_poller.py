@@ -1,4 +1,4 @@
-"""The threads that ask: paces, duty, troubles and generations, turn by turn; and that they end in time."""
+"""The querying threads: intervals, load, failures and generations, step by step; and that they end in time."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Seldom(HowMany):
 
 
 class Room:
-    """A reader whose clock the test turns, on a source that takes as long and fails as the test says."""
+    """A reader whose clock the test controls, on a source with configurable duration and failures."""
 
     def __init__(self, *, period: float = 1.0) -> None:
         self.now = 1_000.0
@@ -85,10 +85,10 @@ class Room:
         self.source.snapshot = self._lasting(snapshot)
         self.source.queues = self._lasting(queues)
 
-    def _lasting(self, look: Callable[..., object]) -> Callable[..., object]:
+    def _lasting(self, read: Callable[..., object]) -> Callable[..., object]:
         def lasting(*arguments: object) -> object:
             self.now += self.takes
-            answer = look(*arguments)
+            answer = read(*arguments)
             return replace(answer, took=timedelta(seconds=self.takes)) if isinstance(answer, QueueSnapshot) else answer
 
         return lasting
@@ -112,7 +112,7 @@ class Room:
         return self.reader.turn()
 
     def rest(self) -> list[str]:
-        """Let the time pass that the last turn asked for, and return what the next one says."""
+        """Advance by the rest that the previous step returned, and return the next one."""
         self.now += self.turn()
         self.turn()
         return self.kinds
@@ -178,12 +178,12 @@ def test_the_console_never_takes_more_than_a_twentieth_of_the_time(room: Room, t
 def test_five_cheap_refreshes_a_second_are_five(room: Room) -> None:
     room.reader.set_interval(0.2)
     room.reader.ask(HowMany(), 1)
-    began, heard = room.now, 0
+    began, received = room.now, 0
     while room.now < began + 20:
-        room.now += room.turn() + 0.005  # whoever waits wakes a little late
-        heard += room.kinds.count("SnapshotReceived")
+        room.now += room.turn() + 0.005  # waiting threads wake a little late
+        received += room.kinds.count("SnapshotReceived")
 
-    assert heard in range(99, 102)
+    assert received in range(99, 102)
 
 
 def test_locks_of_workers_are_counted_rarely_however_often_the_console_refreshes(room: Room) -> None:
@@ -207,12 +207,12 @@ def test_locks_of_workers_are_counted_immediately_on_a_manual_refresh(room: Room
 
 def test_an_expensive_count_of_locks_is_made_less_often_than_snapshots(room: Room) -> None:
     counts = room.count_counts(server_time=timedelta(milliseconds=50))
-    began, heard = room.now, 0
+    began, received = room.now, 0
     while room.now < began + 19.5:
         room.now += room.turn()
-        heard += room.kinds.count("SnapshotReceived")
+        received += room.kinds.count("SnapshotReceived")
 
-    assert (len(counts), heard) == (2, 20)
+    assert (len(counts), received) == (2, 20)
 
 
 def test_without_a_database_what_workers_hold_is_not_counted_either(room: Room) -> None:
@@ -236,8 +236,8 @@ def test_one_slow_refresh_among_fast_ones_makes_no_long_pause(room: Room) -> Non
 
     assert rest <= 1.0
     assert room.turn() > 100  # two of three are slow: now it is the database
-    heard = [each for each in room.posted if isinstance(each, SnapshotReceived)]
-    assert heard[-1].rest > 100
+    received = [each for each in room.posted if isinstance(each, SnapshotReceived)]
+    assert received[-1].rest > 100
 
 
 def test_what_another_question_cost_says_nothing_of_a_new_one(room: Room) -> None:
@@ -308,7 +308,7 @@ def test_connecting_does_not_count_as_work_for_the_server(room: Room) -> None:
     assert room.until_next_snapshot() < 1.0
 
 
-# -- troubles ----------------------------------------------------------------------------------------------------------
+# -- failures ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_lost_database_is_tried_again_at_growing_intervals(room: Room) -> None:
@@ -363,8 +363,8 @@ def test_a_rejected_client_waits_for_a_key(room: Room) -> None:
         pytest.param(SchemaMissingError("none"), FailureKind.NO_SCHEMA, id="no schema"),
         pytest.param(GONE, FailureKind.LOST, id="lost"),
         pytest.param(AuthenticationError('database "x" does not exist'), FailureKind.LOST, id="no database yet"),
-        pytest.param(AuthenticationError('role "x" does not exist'), FailureKind.REFUSED, id="no such role"),
-        pytest.param(ZeroDivisionError("by zero"), FailureKind.FAULT, id="our own fault"),
+        pytest.param(AuthenticationError('role "x" does not exist'), FailureKind.DENIED, id="no such role"),
+        pytest.param(ZeroDivisionError("by zero"), FailureKind.ERROR, id="our own fault"),
     ],
 )
 def test_every_error_is_one_kind_of_failure(error: Exception, failure: FailureKind) -> None:
@@ -419,7 +419,7 @@ def test_a_defect_of_ours_does_not_end_the_thread(room: Room) -> None:
     room.turn()
 
     (lost,) = [each for each in room.posted if isinstance(each, ConnectionLost)]
-    assert (lost.failure, lost.reason) == (FailureKind.FAULT, "ZeroDivisionError: division by zero")
+    assert (lost.failure, lost.reason) == (FailureKind.ERROR, "ZeroDivisionError: division by zero")
 
 
 # -- with threads ------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from hostile_console import EVIL, HostileSource
 from gw_core import Client, JobSpec
 from gw_tui.data.demo import DemoSource
 from gw_tui.data.source import ClientSource, ConnectionOptions
-from gw_tui.print_once import KEYS, lines_of, look, record_of
+from gw_tui.print_once import KEYS, lines_of, read_once, record_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
 
@@ -50,14 +50,14 @@ def ran(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 
 
 def test_every_key_is_documented_and_nothing_else() -> None:
-    record = record_of(look(DemoSource()))
+    record = record_of(read_once(DemoSource()))
 
     assert tuple(record) == KEYS
     assert set(keys_in(record)) - {"count", "quality"} == documented() - {"ready"}
 
 
 def test_the_lines_show_the_alerts() -> None:
-    lines = list(lines_of(look(DemoSource())))
+    lines = list(lines_of(read_once(DemoSource())))
 
     assert lines[0] == "demo@in-memory/shop  schema graphile_worker  2026-03-14T14:52:07Z"
     assert "  ✖ 4 due jobs in 1 queue wait: worker gw-app-3-977-760e1f is gone  9m04s" in lines
@@ -65,7 +65,7 @@ def test_the_lines_show_the_alerts() -> None:
 
 
 def test_nothing_in_the_data_steers_a_terminal() -> None:
-    lines = list(lines_of(look(HostileSource())))
+    lines = list(lines_of(read_once(HostileSource())))
 
     assert all(line.isprintable() or not line for line in lines)
     assert any("␛]52" in line for line in lines)
@@ -109,7 +109,7 @@ def test_a_real_queue_says_the_same_as_its_statistics(database_url: str) -> None
         client.add_many([JobSpec(task="mail", priority=number % 2) for number in range(5)])
     source = ClientSource(ConnectionOptions(conninfo=database_url, schema="graphile_worker"))
 
-    record = record_of(look(source))
+    record = record_of(read_once(source))
     source.close()
 
     assert record["states"]["ready"] == {"count": 5, "quality": "exact"}

@@ -31,7 +31,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def queue(server: Server) -> Server:
-    """A server with a queue, and a job in it that has failed for good."""
+    """A server with a queue that contains a permanently failed job."""
     migrate(server.url)
     with Client(server.url) as client:
         client.add(JobSpec(task="send_email", payload={}))

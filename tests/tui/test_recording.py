@@ -24,7 +24,7 @@ from gw_tui.rules.options import Options
 
 
 class Clock:
-    """A clock that is set by hand."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -38,7 +38,7 @@ def first_secret(source: DemoSource) -> int:
     return next(job.id for job in source.queue.jobs.values() if "s3cr3t" in job.payload)
 
 
-LOOKS: dict[str, Callable[[DataSource], object]] = {
+QUERIES: dict[str, Callable[[DataSource], object]] = {
     "snapshot": lambda source: source.snapshot(),
     "page": lambda source: source.page(Selection()),
     "page of failed jobs": lambda source: source.page(Selection.of(state=JobState.FAILED), limit=3),
@@ -63,36 +63,36 @@ def plain(answer: object) -> object:
 @pytest.mark.parametrize("name", ["session.jsonl", "session.jsonl.gz"])
 def test_every_answer_is_played_back_as_it_was(tmp_path: Path, name: str) -> None:
     recorder = RecordingSource(DemoSource(), tmp_path / name)
-    answers = {each: look(recorder) for each, look in LOOKS.items()}
+    answers = {each: query(recorder) for each, query in QUERIES.items()}
     recorder.close()
 
     replay = ReplaySource(tmp_path / name)
 
     masked = {"job"}
-    for each, look in LOOKS.items():
+    for each, query in QUERIES.items():
         if each not in masked:
-            assert plain(look(replay)) == plain(answers[each]), each
+            assert plain(query(replay)) == plain(answers[each]), each
     assert replay.job(99_007) is not None
     assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
 
 
 def test_answers_come_when_they_came_and_the_last_one_stays(tmp_path: Path) -> None:
-    moment, clock = FixedClock(), Clock()
-    recorder = RecordingSource(DemoSource(moment), tmp_path / "r", clock)
+    time, clock = FixedClock(), Clock()
+    recorder = RecordingSource(DemoSource(time), tmp_path / "r", clock)
     first = recorder.snapshot()
     clock.now += 5
-    moment.advance(5)
+    time.advance(5)
     second = recorder.snapshot()
     recorder.close()
     assert first.at == START < second.at
 
     replay = ReplaySource(tmp_path / "r", clock)
-    moments = []
+    timestamps = []
     for _ in range(4):
-        moments.append(replay.snapshot().at)
+        timestamps.append(replay.snapshot().at)
         clock.now += 3
 
-    assert moments == [first.at, first.at, second.at, second.at]
+    assert timestamps == [first.at, first.at, second.at, second.at]
 
 
 def test_no_secret_is_written_down(tmp_path: Path) -> None:
@@ -195,11 +195,11 @@ def test_a_disk_that_is_full_ends_the_recording_and_not_the_console(tmp_path: Pa
 
 def five_seconds(path: Path) -> tuple[QueueSnapshot, QueueSnapshot]:
     """Record a queue at its beginning and five seconds later."""
-    moment, clock = FixedClock(), Clock()
-    recorder = RecordingSource(DemoSource(moment), path, clock)
+    time, clock = FixedClock(), Clock()
+    recorder = RecordingSource(DemoSource(time), path, clock)
     first = recorder.snapshot()
     clock.now += 5
-    moment.advance(5)
+    time.advance(5)
     second = recorder.snapshot()
     recorder.close()
     return first, second

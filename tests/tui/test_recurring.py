@@ -1,4 +1,4 @@
-"""Recurring tasks as rows: what the database knows beside what the crontab says."""
+"""Recurring tasks as rows: their state in the database beside their definition in the crontab."""
 
 from __future__ import annotations
 

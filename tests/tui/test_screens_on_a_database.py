@@ -1,4 +1,4 @@
-"""Every screen on a real queue: what the database says arrives on the screen, and odd names find their way back."""
+"""Every screen on a real queue: it shows what the database has, and unusual names survive the round trip."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def play(url: str, scenario: Callable[[Console], Awaitable[None]], screen: str =
     asyncio.run(inside())
 
 
-async def look_for(console: Console, text: str) -> list[int]:
+async def apply_filter(console: Console, text: str) -> list[int]:
     """Type a filter, and return what it finds on its first page."""
     await console.press("slash", "ctrl+u")
     await console.type(text)
@@ -97,17 +97,17 @@ def test_every_kind_of_term_finds_what_the_database_holds(url: str) -> None:
         for text, condition in FILTERS.items():
             expected = ids(url, condition)
             assert len(expected) < 100
-            assert sorted(await look_for(console, text)) == sorted(expected), text
+            assert sorted(await apply_filter(console, text)) == sorted(expected), text
 
     play(url, scenario)
 
 
 def test_the_latest_failure_comes_first_and_pages_are_turned(url: str) -> None:
     async def scenario(console: Console) -> None:
-        found = await look_for(console, "state:failed")
+        found = await apply_filter(console, "state:failed")
         assert found == sorted(found)
         await console.shows("latest failure first")
-        await look_for(console, "-state:failed")
+        await apply_filter(console, "-state:failed")
         first = console.table("#jobs").keys
         await console.press("n")
         await console.until(lambda: console.table("#jobs").keys and not set(console.table("#jobs").keys) & set(first))

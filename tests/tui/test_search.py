@@ -37,24 +37,24 @@ def a_job(job_id: int, *, priority: int = 0, state: JobState = JobState.READY) -
 
 
 class Queue:
-    """Answers as the core does: by ids, and after looking at `patience` jobs at most."""
+    """Answers as the core does: by ids, and after scanning at most `scan_limit` jobs."""
 
-    def __init__(self, jobs: list[FoundJob], patience: int = 1_000_000) -> None:
+    def __init__(self, jobs: list[FoundJob], scan_limit: int = 1_000_000) -> None:
         self.jobs = jobs
-        self.patience = patience
+        self.scan_limit = scan_limit
 
     def page(self, ask: Ask) -> JobPage:
         after = int(ask.after.place[0]) if ask.after else 0
         rest = [each for each in self.jobs if each.job.id > after]
-        looked = rest[: self.patience]
+        scanned = rest[: self.scan_limit]
         wanted = ask.selection
-        found = list(islice((each for each in looked if wanted.matches(each, NOW)), ask.limit))
+        found = list(islice((each for each in scanned if wanted.matches(each, NOW)), ask.limit))
         if len(found) == ask.limit:
             return JobPage(
-                jobs=tuple(found), after=PageCursor.after_id(found[-1].job.id), scanned=len(looked), is_full=True
+                jobs=tuple(found), after=PageCursor.after_id(found[-1].job.id), scanned=len(scanned), is_full=True
             )
-        after_all = PageCursor.after_id(looked[-1].job.id) if len(looked) < len(rest) else None
-        return JobPage(jobs=tuple(found), after=after_all, scanned=len(looked))
+        after_all = PageCursor.after_id(scanned[-1].job.id) if len(scanned) < len(rest) else None
+        return JobPage(jobs=tuple(found), after=after_all, scanned=len(scanned))
 
 
 def searched(search: Search, queue: Queue) -> Search:
@@ -87,7 +87,7 @@ def test_such_a_page_is_made_again_at_each_tick() -> None:
 
 
 def test_finds_stream_in_while_a_search_goes_on() -> None:
-    queue = Queue([a_job(n, priority=n % 50) for n in range(1, 2_001)], patience=500)
+    queue = Queue([a_job(n, priority=n % 50) for n in range(1, 2_001)], scan_limit=500)
     search = Search(wanted=parse(RARE))
 
     counts = []
@@ -102,7 +102,7 @@ def test_finds_stream_in_while_a_search_goes_on() -> None:
 
 
 def test_a_search_that_was_stopped_keeps_its_finds_and_can_go_on_with_the_next_page() -> None:
-    queue = Queue([a_job(n, priority=n % 50) for n in range(1, 2_001)], patience=500)
+    queue = Queue([a_job(n, priority=n % 50) for n in range(1, 2_001)], scan_limit=500)
     search = Search(wanted=parse(RARE))
     search = search.answered(queue.page(search.ask)).stopped()
 
@@ -113,7 +113,7 @@ def test_a_search_that_was_stopped_keeps_its_finds_and_can_go_on_with_the_next_p
 
 
 def test_after_an_expensive_search_only_its_finds_are_read_again() -> None:
-    queue = Queue([a_job(n, priority=int(n == 30_000)) for n in range(1, 40_001)], patience=5_000)
+    queue = Queue([a_job(n, priority=int(n == 30_000)) for n in range(1, 40_001)], scan_limit=5_000)
     search = searched(Search(wanted=parse("priority:<9 priority:1")), queue)
 
     assert search.scanned > CHEAP
@@ -125,7 +125,7 @@ def test_after_an_expensive_search_only_its_finds_are_read_again() -> None:
 
 
 def test_a_page_made_again_in_several_answers_stays_until_it_is_whole() -> None:
-    queue = Queue([a_job(n, priority=n % 50) for n in range(1, 2_001)], patience=500)
+    queue = Queue([a_job(n, priority=n % 50) for n in range(1, 2_001)], scan_limit=500)
     search = searched(Search(wanted=parse(RARE)), queue)
     del queue.jobs[6]
 
@@ -146,8 +146,8 @@ def test_a_page_made_again_in_several_answers_stays_until_it_is_whole() -> None:
     st.integers(1, 400),
     st.sampled_from(["", "priority:1", "prio:>0 prio:<3", "-prio:1", "priority:>=2", "-task:send", "state:ready"]),
 )
-def test_page_by_page_every_match_is_shown_once_and_sorted(priorities: list[int], patience: int, text: str) -> None:
-    queue = Queue([a_job(n, priority=priority) for n, priority in enumerate(priorities, 1)], patience)
+def test_page_by_page_every_match_is_shown_once_and_sorted(priorities: list[int], scan_limit: int, text: str) -> None:
+    queue = Queue([a_job(n, priority=priority) for n, priority in enumerate(priorities, 1)], scan_limit)
     wanted = parse(text)
     shown: list[int] = []
     pages = Pages()

@@ -1,9 +1,9 @@
-"""Every screen and the main dialogs look as they did, at four sizes and in our three themes.
+"""Every screen and the main dialogs screen as they did, at four sizes and in our three themes.
 
-When one of these fails, make them anew and look at what has changed: `GW_RENEW=1 pytest tests/tui/test_snapshots.py`.
-A file holds the screen as text, and below it a letter for each cell that says how the themes paint it: small enough to
-be read in a diff. The usual plugin was not taken: it wants an older pytest, and keeps each theme and size as a picture
-that nobody can read, tens of kilobytes each, in which every release of the framework changes every line.
+When one of these fails, recreate them and review the diff: `GW_RENEW=1 pytest tests/tui/test_snapshots.py`.
+A file has the screen as text, and below it a letter for each cell that stands for its paint: small enough to read in a
+diff. The usual plugin is not used: it needs an older pytest, and stores each theme and size as an image of tens of
+kilobytes, in which every release of the framework changes every line.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def colours_of(theme: Theme) -> dict[str, str]:
     return {**own, "warning": str(theme.warning), **theme.variables}
 
 
-def compare(name: str, look: RenderedScreen, size: tuple[int, int], *, with_paint: bool = True) -> None:
-    """Compare a look with the one that was kept, or keep it."""
+def compare(name: str, screen: RenderedScreen, size: tuple[int, int], *, with_paint: bool = True) -> None:
+    """Compare a screen with the one that was kept, or keep it."""
     file = KEPT / f"{name}-{size[0]}x{size[1]}.txt"
     if os.environ.get("GW_RENEW"):
         file.parent.mkdir(exist_ok=True)
-        file.write_text(written(look, with_paint=with_paint), "utf-8")
-    difference = first_difference(read(file.read_text("utf-8"), size[0]), look)
+        file.write_text(written(screen, with_paint=with_paint), "utf-8")
+    difference = first_difference(read(file.read_text("utf-8"), size[0]), screen)
     assert difference is None, f"{file.name}, {difference}"
 
 
@@ -102,36 +102,36 @@ def test_every_file_is_of_a_scene() -> None:
 # -- how looks are compared --------------------------------------------------------------------------------------------
 
 
-def a_look(*lines: str, paint: str = "foreground on panel") -> RenderedScreen:
+def a_screen(*lines: str, paint: str = "foreground on panel") -> RenderedScreen:
     return RenderedScreen([[(character, paint) for character in line] for line in lines])
 
 
 def test_a_snapshot_is_read_as_it_was_written() -> None:
-    look = RenderedScreen(
+    screen = RenderedScreen(
         [[("a", "quiet on panel"), ("b", "error on panel bold"), (" ", "panel")], [(" ", "panel")] * 3]
     )
 
-    assert read(written(look), 3) == look
+    assert read(written(screen), 3) == screen
 
 
 def test_a_screen_without_colours_is_like_any() -> None:
-    look = a_look("ab", "c ")
+    screen = a_screen("ab", "c ")
 
-    assert first_difference(read(written(look, with_paint=False), 2), look) is None
+    assert first_difference(read(written(screen, with_paint=False), 2), screen) is None
 
 
 @pytest.mark.parametrize(
     ("now", "words"),
     [
-        pytest.param(a_look("abc", "dxf"), "line 2, column 2: it was 'e'", id="character"),
+        pytest.param(a_screen("abc", "dxf"), "line 2, column 2: it was 'e'", id="character"),
         pytest.param(
-            a_look("abc", "def", paint="error on panel"), "line 1, column 1: it was 'a' in foreground", id="paint"
+            a_screen("abc", "def", paint="error on panel"), "line 1, column 1: it was 'a' in foreground", id="paint"
         ),
-        pytest.param(a_look("abc"), "it had 2 lines and has 1", id="lines"),
+        pytest.param(a_screen("abc"), "it had 2 lines and has 1", id="lines"),
     ],
 )
 def test_the_first_cell_that_differs_is_named(now: RenderedScreen, words: str) -> None:
-    difference = first_difference(a_look("abc", "def"), now)
+    difference = first_difference(a_screen("abc", "def"), now)
 
     assert difference is not None
     assert words in difference
@@ -139,6 +139,6 @@ def test_the_first_cell_that_differs_is_named(now: RenderedScreen, words: str) -
 
 @pytest.mark.parametrize(("colour", "is_alike"), [("#102030", True), ("#12211F", False), ("#122231", True)])
 def test_colours_mixed_a_little_differently_are_alike(colour: str, is_alike: bool) -> None:
-    was, now = a_look("a", paint="#102030 on panel"), a_look("a", paint=f"{colour} on panel")
+    was, now = a_screen("a", paint="#102030 on panel"), a_screen("a", paint=f"{colour} on panel")
 
     assert (first_difference(was, now) is None) == is_alike

@@ -1,4 +1,4 @@
-"""Rules are read once, and anew when the colours change."""
+"""Rules are read once, and again when the colours change."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def start() -> Iterator[Start]:
 
 
 def is_restored(terminal: Terminal) -> bool:
-    """Tell whether the screen and the cursor were given back."""
+    """Return whether the screen and the cursor were restored."""
     return terminal.output.rindex(OFF) > terminal.output.index(ON.encode()) and CURSOR in terminal.output
 
 
@@ -124,9 +124,9 @@ def test_a_signal_ends_it_gracefully(start: Start, number: signal.Signals) -> No
     assert b"Traceback" not in terminal.output
 
 
-@pytest.mark.parametrize("is_told", [True, False], ids=["told", "not told"])
-def test_a_terminal_that_is_closed_ends_it(start: Start, is_told: bool) -> None:
-    terminal = start(console("--demo"), controls=is_told)
+@pytest.mark.parametrize("is_notified", [True, False], ids=["told", "not told"])
+def test_a_terminal_that_is_closed_ends_it(start: Start, is_notified: bool) -> None:
+    terminal = start(console("--demo"), controls=is_notified)
     terminal.until(READY)
     terminal.hang_up()
 
@@ -146,9 +146,9 @@ def test_a_signal_ends_a_screen_that_is_stuck(start: Start, number: signal.Signa
     assert terminal.modes != before
 
 
-@pytest.mark.parametrize("is_told", [True, False], ids=["told", "not told"])
-def test_a_terminal_that_is_closed_ends_a_screen_that_is_stuck(start: Start, is_told: bool) -> None:
-    terminal = start([sys.executable, str(HERE / "hostile_console.py"), "stuck"], controls=is_told)
+@pytest.mark.parametrize("is_notified", [True, False], ids=["told", "not told"])
+def test_a_terminal_that_is_closed_ends_a_screen_that_is_stuck(start: Start, is_notified: bool) -> None:
+    terminal = start([sys.executable, str(HERE / "hostile_console.py"), "stuck"], controls=is_notified)
     terminal.until(READY)
     terminal.type("j")
     terminal.until("STUCK")
@@ -158,7 +158,7 @@ def test_a_terminal_that_is_closed_ends_a_screen_that_is_stuck(start: Start, is_
 
 
 def test_it_ends_immediately_while_the_database_does_not_answer(start: Start) -> None:
-    # It takes the connection and never says a word.
+    # It accepts the connection and never answers.
     with socket.create_server(("127.0.0.1", 0)) as server:
         terminal = start(console("--connection", f"postgres://x@127.0.0.1:{server.getsockname()[1]}/x"))
         terminal.until("CONNECTING")

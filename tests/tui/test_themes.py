@@ -1,4 +1,4 @@
-"""The colours of the states can be told apart, and read, by everybody."""
+"""The colours of the states are distinguishable and readable with every kind of colour vision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the screens say is what SQL says, on a mess: queues of mixed priorities, a long job, a dead worker."""
+"""The screens show what SQL returns, on a complex queue: mixed priorities, a long job, a dead worker."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def shown_rows(console: Console, table: str) -> dict[str, dict[str, str]]:
 
 
 def assert_true(shown: str, number: int) -> None:
-    """A number is exact, or a lower bound that says so."""
+    """A number is exact, or a lower bound marked as such."""
     value = int(shown.removesuffix("+").replace(",", ""))
     assert value <= number if shown.endswith("+") else value == number
 
