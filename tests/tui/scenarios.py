@@ -152,8 +152,8 @@ async def down(console: Console) -> None:
 
 
 async def denied(console: Console) -> None:
-    await _fail(console, AuthenticationError('the server refused the connection: password of user "app"'))
-    await console.shows("REFUSED")
+    await _fail(console, AuthenticationError('the server denied access: password of user "app"'))
+    await console.shows("DENIED")
 
 
 async def no_schema(console: Console) -> None:
