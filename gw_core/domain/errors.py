@@ -73,7 +73,7 @@ UnavailableReason = Literal["unknown", "expired", "removed", "not kept", "reject
 
 
 class ResultUnavailableError(ResultError):
-    """There is no result, and none will come; `reason` says why.
+    """There is no result, and there will be none; `reason` is why.
 
     `unknown`: no such job was ever added. `expired`: no record is left, or none was kept. `removed`: it was removed.
     `not kept`: it completed, and its task keeps no results. `rejected`: what it returned is not JSON, or too large.

@@ -21,7 +21,7 @@ from gw_core.domain.errors import (
 from gw_core.domain.job import json_text
 
 DEFAULT_KEEP: Final = timedelta(days=1)
-"""How long the job of a task with `result=True` is kept when neither the task nor the worker says how long."""
+"""How long the job of a task with `result=True` is kept when neither the task nor the worker sets a duration."""
 
 MAX_KEEP: Final = timedelta(days=36_500)
 
@@ -188,7 +188,7 @@ class JobEnd:
     """Whether a job with this id was ever added; None when the role may not ask."""
 
     def outcome(self, job_id: int) -> Any:
-        """Return the result; raises `JobPendingError` while there is none yet, else the `ResultError` that says why."""
+        """Return the result; raises `JobPendingError` while there is none yet, else a `ResultError` with the reason."""
         if self.is_queued:
             if self.has_failed:
                 raise JobFailedError(job_id, self.error or "", attempts=self.attempts)

@@ -43,7 +43,7 @@ def _non_negative(delay: timedelta | float) -> timedelta:
 class Completed(msgspec.Struct, frozen=True, gc=False):
     """The task returned; the job is to be deleted.
 
-    `result` is what the task returned, as JSON text, if its results are kept; `result_error` says why this one is not.
+    `result` is what the task returned, as JSON text, if its results are kept; `result_error` is why this one is not.
     """
 
     job: Job

@@ -16,7 +16,7 @@ from gw_core.service import Service
 
 INTERVAL: Final = timedelta(minutes=30)
 RETRY_INTERVAL: Final = timedelta(seconds=20)
-"""The delay before the next try when somebody uses the table, as a long query does."""
+"""The delay before the next try when another session uses the table, for example a long query."""
 
 
 class HistoryExpiry(Service):

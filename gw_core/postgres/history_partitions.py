@@ -18,7 +18,7 @@ MAX_DROPS: Final = 100
 
 
 class HistoryPartitions:
-    """Makes and drops partitions over one connection. Raises `LockTimeoutError` when somebody uses the table."""
+    """Makes and drops partitions over one connection. Raises `LockTimeoutError` while another session uses it."""
 
     def __init__(self, connection: Connection, schema: str) -> None:
         self._connection = connection

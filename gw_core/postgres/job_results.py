@@ -19,7 +19,7 @@ from gw_core.postgres.database import Connection, Database
 from gw_core.postgres.history import History
 
 CHANNEL: Final = "gw:done"
-"""Tells ids of jobs whose results are kept and that have ended; other schemas of the database use it too."""
+"""Announces ids of finished jobs whose results are kept; other schemas of the database use it too."""
 
 FIRST_PAUSE: Final = 0.05
 MAX_PAUSE: Final = 2.0
@@ -29,7 +29,7 @@ LINGER: Final = 10.0
 """Seconds for which the connection is kept after the last waiter has left."""
 
 TICK: Final = 0.2
-"""Seconds between two checks whether anybody still waits."""
+"""Seconds between two checks whether a caller still waits."""
 RECONNECT_DELAY: Final = 1.0
 
 Wake = Callable[[], None]
@@ -81,8 +81,8 @@ def wait_for_result(history: History, listener: ResultListener, job_id: int, tim
 class ResultListener:
     """Wakes those who wait when one of their jobs ends: one connection and one thread for all waiters of a client.
 
-    The connection is opened for the first waiter and closed some seconds after the last. Where there is none, as on a
-    standby or behind a pooler in transaction mode, nobody is woken and the waiters ask. `_lock` guards `_waiters` and
+    The connection is opened for the first waiter and closed some seconds after the last. Without one, for example on a
+    standby or behind a pooler in transaction mode, the waiters poll instead. `_lock` guards `_waiters` and
     `_thread`; the thread alone uses the connection.
     """
 
@@ -167,7 +167,7 @@ class ResultListener:
             wake()
 
     def _is_over(self) -> bool:
-        """Whether nobody needs the thread any more; then it is no longer the listener's."""
+        """Return whether the thread is no longer needed; then it is no longer the listener's."""
         with self._lock:
             is_idle = not self._waiters and time.monotonic() - self._left_at > LINGER
             if not is_idle and not self._is_closed:

@@ -29,7 +29,7 @@ create index if not exists gw_history_task_index
   on :GRAPHILE_WORKER_SCHEMA._private_gw_history (task, finished_at);
 create index if not exists gw_history_finished_index
   on :GRAPHILE_WORKER_SCHEMA._private_gw_history (finished_at);
--- Few rows are not of completed jobs, and they are what operators look for.
+-- Few rows are not of completed jobs, and operators search for those.
 create index if not exists gw_history_failed_index
   on :GRAPHILE_WORKER_SCHEMA._private_gw_history (finished_at)
   where state <> 'completed';

@@ -1,5 +1,5 @@
 -- What is known of how one job ended: in the queue, in history, and whether its id was ever used.
--- One statement, so that a job that ends at this moment is seen in one of the two places.
+-- One statement, so that a job that ends concurrently is visible in one of the two places.
 with known as (
   select coalesce(pg_sequence_last_value(sequence.seqrelid::regclass), 0) as last_id
     from pg_sequence as sequence

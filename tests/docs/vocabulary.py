@@ -1,23 +1,18 @@
-"""Find private words in pages, programs, SQL and file names: `python tests/docs/vocabulary.py [--hits PATH]`.
-
-`--write` renews `vocabulary_todo.txt`, the list of files that still contain such words, also after a file was renamed.
-The list only shrinks and must become empty.
-"""
+"""Find private words in pages, programs, SQL and file names: `python tests/docs/vocabulary.py [PATH ...]`."""
 
 from __future__ import annotations
 
-import argparse
 import ast
 import io
 import re
 import subprocess
+import sys
 import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-TODO = Path(__file__).with_name("vocabulary_todo.txt")
 
 PHRASES = {
     "mend": (r"mend(?:s|ed|ing)?", "fix"),
@@ -131,6 +126,9 @@ class Hit:
     text: str
     word: str
 
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: [{self.word}] {self.text[:140]}"
+
 
 def files() -> list[Path]:
     """Return the files of the project that people read."""
@@ -214,37 +212,15 @@ def _defined(text: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, word
 
 
-def counts() -> dict[str, int]:
-    """Return how many private words each file has, for those that have any."""
-    return {str(path.relative_to(ROOT)): number for path in files() if (number := len(hits_in(path)))}
-
-
-def todo() -> dict[str, int]:
-    """Return the files that may still contain private words, and how many."""
-    lines = (line.rsplit(" ", 1) for line in TODO.read_text("utf-8").splitlines() if line)
-    return {path: int(number) for path, number in lines}
+def hits() -> list[Hit]:
+    """Return each private word of the project."""
+    return [hit for path in files() for hit in hits_in(path)]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="renew the list of files that are not clean yet")
-    parser.add_argument("--hits", nargs="*", help="print the lines of these files, or of all")
-    given = parser.parse_args()
-    if given.hits is not None:
-        for path in files():
-            name = str(path.relative_to(ROOT))
-            if not given.hits or name.startswith(tuple(given.hits)):
-                for hit in hits_in(path):
-                    print(f"{hit.path}:{hit.line}: [{hit.word}] {hit.text[:140]}")
-        return
-    found = counts()
-    if given.write:
-        if TODO.exists() and sum(found.values()) > sum(todo().values()):
-            parser.error("the list only shrinks; use the words of the field first")
-        TODO.write_text("".join(f"{path} {number}\n" for path, number in sorted(found.items())))
-    for path, number in sorted(found.items(), key=lambda item: -item[1]):
-        print(f"{number:5} {path}")
-    print(f"{sum(found.values()):5} in {len(found)} files")
+    for hit in hits():
+        if hit.path.startswith(tuple(sys.argv[1:]) or ""):
+            print(hit)
 
 
 if __name__ == "__main__":

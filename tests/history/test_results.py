@@ -1,4 +1,4 @@
-"""Client.result and AsyncClient.result: a value, or an error that says what became of the job."""
+"""Client.result and AsyncClient.result: a value, or an error with the fate of the job."""
 
 from __future__ import annotations
 

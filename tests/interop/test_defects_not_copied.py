@@ -108,18 +108,18 @@ def test_a_job_removed_while_we_held_it_stays_removed(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "at_once", "reported"),
+    ("version", "batch_size", "reported"),
     [pytest.param("0.17.3", 10, ["serial"], id="0.17"), pytest.param(NEWEST, 1, [], id="newest")],
 )
 def test_the_doctor_reports_a_local_queue_that_does_not_keep_named_queues_serial(
-    site: Site, version: str, at_once: int, reported: list[str]
+    site: Site, version: str, batch_size: int, reported: list[str]
 ) -> None:
     for _ in range(10):
         site.schema.add_job("job", queue_name="serial")
     local_queue = {"localQueue": {"size": 20}, "concurrentJobs": 10}
     worker = node_worker(version)
     with site.closed_gate() as gate, worker.running(site.url, {"job": WAITS["node"]}, preset=local_queue):
-        site.wait_for(at_once, "begun is not null")
+        site.wait_for(batch_size, "begun is not null")
         facts = site.client.doctor.examine()
         gate.open()
 

@@ -126,11 +126,11 @@ def test_a_failure_that_is_sent_again_records_nothing_more(queue: Queue) -> None
 
 def test_only_jobs_whose_results_are_kept_notify(queue: Queue) -> None:
     awaited = [queue.claimed() for _ in range(700)]
-    silent = queue.claimed()
+    without_result = queue.claimed()
     with psycopg.connect(queue.url, autocommit=True) as listener:
         listener.execute('listen "gw:done"')
         complete(queue, *awaited)
-        complete(queue, silent, keeps={"mail": Keep(timedelta(days=7))})
+        complete(queue, without_result, keeps={"mail": Keep(timedelta(days=7))})
 
         notices = list(listener.notifies(timeout=1.0))
 
@@ -206,7 +206,7 @@ def test_partitions_whose_day_is_over_are_dropped_one_by_one(queue: Queue) -> No
     assert rows(queue) == []
 
 
-def test_expiry_gives_up_soon_when_somebody_reads_the_history(queue: Queue) -> None:
+def test_expiry_gives_up_soon_while_a_session_reads_the_history(queue: Queue) -> None:
     queue.run(
         "create table _private_gw_history_20200101 partition of _private_gw_history "
         "for values from ('2020-01-01+00') to ('2020-01-02+00')"

@@ -21,7 +21,7 @@ LOOPING, UNKNOWN, DUE = 1_500, 1_397, 714
 DEAD = "gw-app-3-977-760e1f"
 SIZES = [pytest.param((80, 24), id="80x24"), pytest.param((120, 34), id="120x34")]
 
-# All at once: a task whose every attempt fails, one that no worker knows, and a worker that is gone with eight queues;
+# Together: a task whose every attempt fails, one that no worker knows, and a dead worker that has locked eight queues;
 # around them a queue that works.
 INCIDENTS = f"""
 insert into _private_tasks (identifier) values ('mail'), ('report'), ('sync_crm'), ('legacy_import');
@@ -75,7 +75,7 @@ def play(url: str, tmp_path: Path) -> Iterator[Play]:
 
 
 def becomes(url: str, statement: str, expected: int) -> None:
-    """Wait until the database says so."""
+    """Wait until the query returns the expected number."""
     end = time.monotonic() + 60
     with psycopg.connect(url, autocommit=True, options="-c search_path=graphile_worker") as connection:
         while (found := connection.execute(statement.encode()).fetchone()) != (expected,):
