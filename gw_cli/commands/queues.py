@@ -32,6 +32,7 @@ KEYS: Final = (
     "next_job_id",
     "next_job_task",
     "next_job_run_at",
+    "paused",
 )
 COLUMNS: Final = (
     output.Column("queue", "QUEUE", shrinks=True),
@@ -42,6 +43,7 @@ COLUMNS: Final = (
     output.Column("next_job_id", "NEXT", right=True, rank=4),
     output.Column("next_job_task", "TASK", shrinks=True, rank=3),
     output.Column("next_job_run_at", "RUN AT", rank=2),
+    output.Column("paused", "PAUSED", shrinks=True, rank=7),
 )
 
 app = new_app()
@@ -97,4 +99,5 @@ def record_of(found: QueueReport) -> dict[str, object]:
         "next_job_id": found.head_id,
         "next_job_task": found.head_task,
         "next_job_run_at": found.head_run_at,
+        "paused": None if found.pause is None else found.pause.description,
     }

@@ -11,8 +11,10 @@ import typer
 
 from gw_cli import output
 from gw_cli.command import Json, command, new_app
+from gw_cli.commands.pauses import pause_record
 from gw_cli.connect import open_client
 from gw_cli.records import count_record, count_text
+from gw_cli.sanitize import visible
 from gw_cli.settings import Configuration
 from gw_cli.settings.options import with_settings
 from gw_core.errors import InvalidInputError
@@ -31,6 +33,7 @@ KEYS: Final = (
     "queues",
     "locked_queues",
     "table_bytes",
+    "pauses",
     "tasks",
 )
 COUNT_KEYS: Final = ("count", "quality")
@@ -97,6 +100,7 @@ def record_of(found: QueueStatistics, *, with_tasks: bool) -> dict[str, object]:
         "queues": found.queues,
         "locked_queues": found.held_queues,
         "table_bytes": found.table_bytes,
+        "pauses": [pause_record(each) for each in found.pauses],
     }
     if with_tasks:
         record["tasks"] = [{"task": name, "states": _states(counts)} for name, counts in found.tasks.items()]
@@ -131,6 +135,7 @@ def _sentences(found: QueueStatistics) -> list[str]:
         "",
         f"Due for longest: {first}   next to be due: {upcoming}",
         f"Queues: {found.queues:,}, locked: {found.held_queues:,}   table with indexes: {_size(found.table_bytes)}",
+        *(visible(f"Paused: {each.target}, {each.description}") for each in found.pauses),
     ]
 
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from gw_core.domain.durations import format_duration
+from gw_core.domain.pause import Pause
 from gw_core.domain.quoting import shell_command, sql_literal
 
 STALE_LOCK: Final = timedelta(hours=4)
@@ -117,6 +118,11 @@ class DoctorFacts:
     most_used_sequence: tuple[str, float] | None = None
     backlog: timedelta | None = None
     not_checked: Sequence[tuple[str, str]] = field(default=())
+    has_pauses: bool = False
+    """Whether the schema has the table of pauses."""
+    pauses: Sequence[Pause] = ()
+    unconfirmed_workers: Sequence[str] = ()
+    """Live workers that have not confirmed the pauses."""
     allows_transactions: bool = True
     """False behind a pooler in statement mode; nothing else can be checked then."""
 
@@ -132,6 +138,7 @@ def diagnose(facts: DoctorFacts) -> list[Finding]:
             *_indexes(facts),
             *_locks(facts),
             *_workers(facts),
+            *_pauses(facts),
             *_backlog(facts),
             *_vacuum(facts),
             *_transactions(facts),
@@ -285,6 +292,17 @@ def _workers(facts: DoctorFacts) -> Iterator[Finding]:
         yield Finding("workers", CheckStatus.WARNING, message, _command(facts, "sweep"))
     else:
         yield Finding("workers", CheckStatus.OK, f"{facts.live_workers} alive")
+
+
+def _pauses(facts: DoctorFacts) -> Iterator[Finding]:
+    for pause in facts.pauses:
+        fix = _typed(facts, "resume", str(pause.target)) or "gw resume, with the target as gw pauses prints it"
+        yield Finding("pauses", CheckStatus.WARNING, f"{pause.target} is {pause.description}", fix)
+    if facts.pauses and facts.unconfirmed_workers:
+        message = f"{_some(facts.unconfirmed_workers)} has not confirmed the pauses and may start such jobs"
+        yield Finding("pauses", CheckStatus.ERROR, message, "restart it, with the newest version of gw")
+    if not facts.pauses:
+        yield Finding("pauses", CheckStatus.OK, "nothing is paused")
 
 
 def _backlog(facts: DoctorFacts) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from gw_core.domain.backoff import retry_delay
 from gw_core.domain.durations import format_duration
 from gw_core.domain.job import Job
 from gw_core.domain.job_state import JobState
+from gw_core.domain.pause import PAUSE_LOCK, Pause, PauseKind
 from gw_core.domain.recovery import WorkerInfo
 from gw_core.domain.settings import LOCK_EXPIRY
 
@@ -51,6 +52,7 @@ class ReasonCode(StrEnum):
     WORKER_STALE = "worker_stale"
     LOCK_EXPIRED = "lock_expired"
     RETIRED = "retired"
+    PAUSED = "paused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ class JobFacts:
     ahead: int | None = None
     ahead_is_bound: bool = False
     heartbeats: Sequence[WorkerHeartbeat] = field(default=())
+    pauses: Sequence[Pause] = field(default=())
 
 
 # -- when it will be tried -------------------------------------------------------------------------------------------
@@ -139,9 +142,9 @@ def reasons(job: Job, state: JobState, around: JobFacts) -> tuple[Reason, ...]:
             message = f"attempt {job.attempts} failed, the next is due later: {_in(job.run_at, around.now)}"
             first = Reason(ReasonCode.BACKOFF, message)
         case JobState.READY:
-            found = (*_of_queue(job, around), *_of_workers(job, around))
+            found = (*_of_pauses(job, around), *_of_queue(job, around), *_of_workers(job, around))
             return found or (Reason(ReasonCode.CLAIMABLE, "nothing prevents a claim: a worker can claim it now"),)
-    return (first, *_of_workers(job, around))
+    return (first, *_of_pauses(job, around), *_of_workers(job, around))
 
 
 def _of_running(job: Job, around: JobFacts) -> Iterator[Reason]:
@@ -162,8 +165,17 @@ def _of_running(job: Job, around: JobFacts) -> Iterator[Reason]:
         yield Reason(ReasonCode.RETIRED, "it was removed or superseded while running: it will not be retried", True)
 
 
+def _of_pauses(job: Job, around: JobFacts) -> Iterator[Reason]:
+    for pause in around.pauses:
+        if pause.applies_to(job):
+            what = (
+                "everything" if pause.target.kind is PauseKind.ALL else f"its {pause.target.kind} {pause.target.name}"
+            )
+            yield Reason(ReasonCode.PAUSED, f"{what} is {pause.description}")
+
+
 def _of_queue(job: Job, around: JobFacts) -> Iterator[Reason]:
-    if around.queue_held_at is not None:
+    if around.queue_held_at is not None and not (around.queue_held_by or "").startswith(PAUSE_LOCK):
         since = _rounded(around.now - around.queue_held_at)
         yield Reason(
             ReasonCode.QUEUE_LOCKED, f"its queue {job.queue_name} is locked by {around.queue_held_by}, for {since}"

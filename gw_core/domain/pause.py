@@ -57,6 +57,10 @@ class Pause:
     by: str
     reason: str | None
 
+    def applies_to(self, job: Job) -> bool:
+        """Return whether it keeps this job from starting."""
+        return PauseRules.of([self.target]).forbids(job)
+
     @property
     def description(self) -> str:
         """Who paused it, since when, until when and why, as a phrase."""

@@ -13,6 +13,7 @@ from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job import Job
 from gw_core.domain.job_state import JobState
 from gw_core.domain.job_status import PlannedAttempt, Reason
+from gw_core.domain.pause import Pause
 
 MIN_HITS: Final = 30
 """An estimate from fewer hits in a sample is called rough."""
@@ -180,6 +181,8 @@ class QueueStatistics:
     tasks: Mapping[str, Counts] = field(default_factory=dict)
     activity: Mapping[str, TaskActivity] = field(default_factory=dict)
     """By task, for those that have jobs."""
+    pauses: tuple[Pause, ...] = ()
+    """What is paused, the oldest pause first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +197,7 @@ class QueueReport:
     head_id: int | None
     head_task: str | None
     head_run_at: datetime | None
+    pause: Pause | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

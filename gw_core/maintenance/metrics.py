@@ -61,6 +61,7 @@ METRICS: Final[Mapping[str, MetricInfo]] = {
         MetricInfo("gw_queue_longest_wait_seconds", "gauge", "Time since the oldest ready job became due."),
         MetricInfo("gw_queue_named_queues", "gauge", "Named queues."),
         MetricInfo("gw_queue_named_queues_locked", "gauge", "Locked named queues."),
+        MetricInfo("gw_queue_paused", "gauge", "1 for each paused task, queue or flag.", ("target",)),
         MetricInfo("gw_queue_table_bytes", "gauge", "Size of the jobs table with its indexes."),
         MetricInfo("gw_queue_sample_age_seconds", "gauge", "Age of the gw_queue metrics."),
     )
@@ -249,6 +250,10 @@ class Metrics:
         yield self._value("gw_queue_longest_wait_seconds", waits.total_seconds())
         yield self._value("gw_queue_named_queues", found.queues)
         yield self._value("gw_queue_named_queues_locked", found.held_queues)
+        paused = self._family("gw_queue_paused")
+        for pause in found.pauses:
+            paused.add_metric([str(pause.target)], 1.0)
+        yield paused
         yield self._value("gw_queue_table_bytes", found.table_bytes)
         yield self._value("gw_queue_sample_age_seconds", time.monotonic() - sample.taken_at)
 

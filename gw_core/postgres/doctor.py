@@ -28,8 +28,9 @@ from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.database import Connection, allows_transactions, in_one_trip
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.lock_waits import find_lock_waits
+from gw_core.postgres.pauses import pause_of
 from gw_core.postgres.row_mapping import rows
-from gw_core.postgres.schema_state import WORKERS_STEP, SchemaState, SchemaStatus, check
+from gw_core.postgres.schema_state import PAUSES_STEP, WORKERS_STEP, SchemaState, SchemaStatus, check
 from gw_core.postgres.statements import query
 from gw_core.postgres.worker_store import list_heartbeats, list_worker_locks
 
@@ -80,6 +81,7 @@ class Doctor:
                 ("indexes", self._indexes),
                 ("workers", self._workers),
                 ("locks", self._locks),
+                ("pauses", self._pauses),
                 ("backlog", self._backlog),
                 ("vacuum", self._tables),
                 ("transactions", self._transactions),
@@ -135,6 +137,7 @@ class Doctor:
             prepared_statements=connection.prepare_threshold is not None,
             autovacuum=autovacuum,
             has_heartbeats=WORKERS_STEP in state.own_present,
+            has_pauses=PAUSES_STEP in state.own_present,
         )
 
     def _rights(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
@@ -184,6 +187,14 @@ class Doctor:
         return (
             () if any(name == "workers" for name, _ in facts.not_checked) else list_heartbeats(connection, self.schema)
         )
+
+    def _pauses(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        if not facts.has_pauses:
+            return facts
+        pauses = [pause_of(*row) for row in rows(connection, query("pause_list", self.schema), {})]
+        values = {"revision": None, "recent_seconds": STALE_AFTER.total_seconds()}
+        unconfirmed = [name for (name,) in rows(connection, query("claim_rules_unconfirmed", self.schema), values)]
+        return replace(facts, pauses=pauses, unconfirmed_workers=unconfirmed)
 
     def _backlog(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         found = self._ask(connection, "doctor_backlog")

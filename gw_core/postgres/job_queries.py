@@ -16,6 +16,7 @@ from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job import SMALLINT_MAX, Job, check_ids
 from gw_core.domain.job_state import WAITING, JobState
 from gw_core.domain.job_status import JobFacts, WorkerHeartbeat, reasons, retry_schedule
+from gw_core.domain.pause import Pause, PauseKind
 from gw_core.domain.query_results import (
     LATELY,
     Count,
@@ -33,6 +34,7 @@ from gw_core.domain.query_results import (
 )
 from gw_core.domain.recovery import RecoverySettings
 from gw_core.postgres.connections import ConnectionSource
+from gw_core.postgres.pauses import pause_of
 from gw_core.postgres.read_only import PlanMode, ReadLimits, read
 from gw_core.postgres.row_mapping import heartbeat, timestamp
 from gw_core.postgres.selected import resolved, values_of
@@ -52,6 +54,7 @@ GENERIC_PLANS: Final = frozenset(
         "queue_list",
         "queue_starts",
         "heartbeat_list_rust",
+        "pause_list",
         "task_list",
         "snapshot_priorities",
         "stats_table",
@@ -122,6 +125,7 @@ class _SchemaObjects:
     has_heartbeats: bool
     has_rust_heartbeats: bool
     has_renewed_locks: bool
+    has_pauses: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,6 +393,7 @@ class JobQueries:
             ahead=ahead if can_count else None,
             ahead_is_bound=is_bound and can_count,
             heartbeats=self._heartbeats(names),
+            pauses=self._pauses(names),
         )
 
     # -- the whole -------------------------------------------------------------------------------------------------
@@ -404,7 +409,8 @@ class JobQueries:
         upcoming = min((row[5] for row in priorities if row[5] is not None), default=None)
         rows, share = self._sample(pages, exact=exact)
         hits = _hits(rows)
-        starts = dict(self._rows("task_starts")) if self._schema_objects.has_renewed_locks else {}
+        schema = self._schema_objects
+        starts = dict(self._rows("task_starts")) if schema.has_renewed_locks else {}
         tasks = {row[0]: row[1] for row in self._rows("task_list", {"most": MAX_TASKS})}
         by_task = {
             tasks[each]: _counted(_of_task(hits, each), share) for each in {task for task, _ in hits} & set(tasks)
@@ -423,6 +429,7 @@ class JobQueries:
                 tasks[each]: _activity([row for row in rows if row[0] == each], share, starts.get(each))
                 for each in {row[0] for row in rows} & set(tasks)
             },
+            pauses=self._pauses(schema),
         )
 
     def queues(
@@ -439,7 +446,8 @@ class JobQueries:
         else:
             rows = self._rows("queue_list_in_backlog", {**values, "chunk_size": BACKLOG_LIMIT})
         starts = dict(self._rows("queue_starts")) if schema.has_renewed_locks else {}
-        return [_queue_report(*row, started=starts.get(row[0])) for row in rows]
+        paused = {each.target.name: each for each in self._pauses(schema) if each.target.kind is PauseKind.QUEUE}
+        return [_queue_report(*row, started=starts.get(row[0]), pause=paused.get(row[0])) for row in rows]
 
     def count_queue(self, name: str) -> tuple[Count, Count]:
         """Count the jobs that wait in a named queue, and those of them that are due: all of them, which may last.
@@ -507,6 +515,9 @@ class JobQueries:
         by_id = {row[0]: heartbeat(*row) for row in found}
         return [WorkerHeartbeat.from_worker(each) for each in sorted(by_id.values(), key=attrgetter("id"))]
 
+    def _pauses(self, names: _SchemaObjects) -> tuple[Pause, ...]:
+        return tuple(pause_of(*row) for row in self._rows("pause_list")) if names.has_pauses else ()
+
     @property
     def _tables(self) -> dict[str, str]:
         schema = quoted(self._schema)
@@ -515,6 +526,7 @@ class JobQueries:
             "workers": "_private_gw_workers",
             "rust_workers": "_private_workers",
             "renewed": "_private_gw_renewed_locks",
+            "pauses": "_private_gw_pauses",
         }
         indexes = {f"{key}_index": f"{schema}.jobs_gw_{key}_index" for key in ("locked", "failed")}
         return {**indexes, **{f"{key}_table": f"{schema}.{name}" for key, name in names.items()}}
@@ -638,6 +650,7 @@ def _queue_report(
     head_run_at: float | None,
     *,
     started: float | None,
+    pause: Pause | None,
 ) -> QueueReport:
     is_unknown = is_due_bound and not due
     return QueueReport(
@@ -649,6 +662,7 @@ def _queue_report(
         head_id=None if is_unknown else head_id,
         head_task=None if is_unknown else head_task,
         head_run_at=None if is_unknown or head_run_at is None else timestamp(head_run_at),
+        pause=pause,
     )
 
 

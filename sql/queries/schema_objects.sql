@@ -1,5 +1,5 @@
 -- Which of gw's own objects a schema has: the index of waiting jobs by queue, those of locked and of failed jobs, the
--- heartbeats of workers, its own and those of graphile_worker_rs, and the renewed locks.
+-- heartbeats of workers, its own and those of graphile_worker_rs, the renewed locks, and the pauses.
 select
   exists (
     select
@@ -16,4 +16,5 @@ select
   exists (select from pg_catalog.pg_index where indexrelid = to_regclass(%(failed_index)s::text) and indisvalid),
   to_regclass(%(workers_table)s::text) is not null,
   to_regclass(%(rust_workers_table)s::text) is not null,
-  to_regclass(%(renewed_table)s::text) is not null
+  to_regclass(%(renewed_table)s::text) is not null,
+  to_regclass(%(pauses_table)s::text) is not null

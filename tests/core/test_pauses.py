@@ -14,7 +14,7 @@ from support.waiting import wait_until
 
 from gw_core.errors import InvalidInputError
 from gw_core.events import JobCompleted
-from gw_core.operations import PauseTarget
+from gw_core.operations import CheckStatus, PauseTarget
 
 
 def lock_of(site: QueueFixture, queue: str) -> Any:
@@ -215,3 +215,36 @@ def test_what_cannot_be_paused_is_rejected(site: QueueFixture, target: str) -> N
 
 def test_resuming_what_is_not_paused_changes_nothing(site: QueueFixture) -> None:
     assert site.client.pauses.resume("task:work").changed == 0
+
+
+# -- what is reported --------------------------------------------------------------------------------------------------
+
+
+def test_reports_say_what_is_paused_by_whom_and_why(site: QueueFixture) -> None:
+    site.client.pauses.pause("queue:slow", "task:mail", "flag:big", by="ada", reason="provider down")
+    job = site.add("mail", queue_name="slow", flags=["big"])
+    site.add("work", queue_name="fast")
+
+    report = site.client.queries.job(job)
+    queues = {each.name: each.pause for each in site.client.queues()}
+    findings = [each for each in site.client.doctor.findings() if each.check == "pauses"]
+
+    assert report is not None
+    assert [str(each.code) for each in report.reasons[:3]] == ["paused"] * 3
+    assert "queue_locked" not in [str(each.code) for each in report.reasons]
+    assert "paused by ada" in report.reasons[0].message
+    assert "provider down" in report.reasons[0].message
+    assert [name for name, pause in queues.items() if pause is not None] == ["slow"]
+    assert {str(each.target) for each in site.client.statistics().pauses} == {"queue:slow", "task:mail", "flag:big"}
+    assert {(each.status, each.fix) for each in findings} == {
+        (CheckStatus.WARNING, f"gw resume {target}") for target in ("queue:slow", "task:mail", "flag:big")
+    }
+
+
+def test_the_doctor_names_workers_that_have_not_confirmed(site: QueueFixture) -> None:
+    site.run("insert into _private_gw_workers (id, started_at, last_heartbeat_at) values ('stuck', now(), now())")
+    site.client.pauses.pause("task:mail", timeout=ms(0))
+
+    [error] = [each for each in site.client.doctor.findings() if each.status is CheckStatus.ERROR]
+
+    assert (error.check, "stuck" in error.message) == ("pauses", True)

@@ -1,0 +1,72 @@
+"""A named queue that is paused stays closed for a worker of Node.js beside us."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from mixed_workers import NOTES, WAITS, Kind, Site, site as opened
+from support.node_worker import NEWEST
+from support.waiting import wait_until
+
+pytestmark = [pytest.mark.interop, pytest.mark.acceptance]
+
+
+@pytest.fixture
+def site(database_url: str) -> Iterator[Site]:
+    with opened(database_url) as site:
+        yield site
+
+
+def holder(site: Site) -> str | None:
+    [row] = site.run("select locked_by from :S._private_job_queues where queue_name = 'slow'")
+    holder: str | None = row["locked_by"]
+    return holder
+
+
+def test_a_paused_queue_stays_closed_for_node(site: Site) -> None:
+    node = Kind(NEWEST).node
+    with node.running(site.url, {"noted": NOTES["node"]}, "--poll-interval", "50", "--jobs", "4"):
+        site.wait_until_node_listens()
+        for _ in range(200):
+            site.client.add("noted", queue_name="slow")
+        site.wait_for(3)
+        site.client.pauses.pause("queue:slow")
+        site.client.add("noted")
+        site.wait_for(1, "queue is null and ended is not null")
+        wait_until(
+            lambda: not site.run("select from :S._private_jobs where locked_at is not null"), what="Node to rest"
+        )
+        before = len(site.ledger("queue = 'slow'"))
+        time.sleep(0.5)  # ten polls of Node's
+        assert len(site.ledger("queue = 'slow'")) == before < 200
+        assert holder(site) == "gw-pause:slow"
+
+        site.client.pauses.resume("queue:slow")
+        site.wait_for(200, "queue = 'slow' and ended is not null")
+    assert holder(site) is None
+
+
+def test_a_job_that_node_runs_through_a_pause_keeps_its_queue_serial(site: Site) -> None:
+    node = Kind(NEWEST).node
+    with (
+        site.closed_gate() as gate,
+        node.running(site.url, {"waits": WAITS["node"]}, "--poll-interval", "50", "--jobs", "4"),
+    ):
+        site.wait_until_node_listens()
+        for _ in range(2):
+            site.client.add("waits", {}, queue_name="slow")
+        site.wait_for(1, "begun is not null")
+        site.client.pauses.pause("queue:slow")
+        site.client.pauses.resume("queue:slow")
+        assert holder(site) not in (None, "gw-pause:slow")
+        time.sleep(0.3)
+        assert len(site.ledger()) == 1
+
+        gate.open()
+        site.wait_for(2)
+        site.wait_until_settled()
+    entries = site.ledger()
+    assert entries[1]["begun"] >= entries[0]["ended"]
+    assert holder(site) is None
