@@ -37,7 +37,7 @@ class CommandInfo:
 
     def load(self) -> Any:
         """Import the command and return it ready to run."""
-        module = importlib.import_module(f"gw_cli.commands.{self.name}")
+        module = importlib.import_module(f"gw_cli.commands.{self.name.replace('-', '_')}")
         return typer.main.get_command(module.app)
 
 

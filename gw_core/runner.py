@@ -314,7 +314,7 @@ class Runner:
         if self._is_forced:
             pool.force()
         self._services = [self._factory.lock_renewal(pool)]
-        if pool.keeps or self._watch:
+        if pool.keeps or not once:
             self._services.append(self._factory.history_expiry(pool))
         self._heartbeat = self._new_heartbeat(pool, registry, once=once)
         if not once:

@@ -18,7 +18,8 @@ from gw_core.errors import InvalidInputError
 if TYPE_CHECKING:
     from gw_core.operations import Cleaner
 
-WHAT: Final = ("failed-jobs", "unused-tasks", "unused-queues")
+HISTORY: Final = "expired-history"
+WHAT: Final = ("failed-jobs", "unused-tasks", "unused-queues", HISTORY)
 GRAPHILE_WORKER_NAMES: Final = {
     "DELETE_PERMAFAILED_JOBS": "failed-jobs",
     "GC_TASK_IDENTIFIERS": "unused-tasks",
@@ -47,16 +48,22 @@ def cleanup(
 
     Keeps the tasks found here, those named with --keep, and those of workers with heartbeats. Other workers cache the
     ids of their tasks and do not find jobs of a deleted one: restart them, or name their tasks with --keep.
+    expired-history drops the partitions of history whose rows are expired, and counts them; workers do that too.
     """
     chosen = _chosen(what)
     kept = {*(keep or ()), *(project.registry(configuration).identifiers if "unused-tasks" in chosen else ())}
     with open_to_change(configuration) as client:
         if "failed-jobs" in chosen and not (dry_run or yes):
             _ask(client.cleaner)
+        queue = [each for each in chosen if each != HISTORY]
         if dry_run:
-            rows = _counts(client.cleaner, chosen, sorted(kept))
+            rows = _counts(client.cleaner, queue, sorted(kept))
         else:
-            rows = [_clear(client.cleaner, each, sorted(kept)) for each in chosen]
+            rows = [_clear(client.cleaner, each, sorted(kept)) for each in queue]
+        if HISTORY in chosen:
+            history = client.history
+            count = history.status().expired_partitions if dry_run else len(history.expire())
+            rows.append({"target": HISTORY, "count": count, "dry_run": dry_run})
     output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
 
 

@@ -11,6 +11,7 @@ import typer
 from gw_cli import output, stderr
 from gw_cli.arguments import whole_number
 from gw_cli.command import Json, command, new_app
+from gw_cli.commands import history
 from gw_cli.connect import open_client
 from gw_cli.exit_codes import NothingMatchedError
 from gw_cli.records import KEYS as JOB_KEYS, job_record
@@ -18,10 +19,11 @@ from gw_cli.sanitize import indented, quoted, visible
 from gw_cli.settings import Configuration
 from gw_cli.settings.options import with_settings
 from gw_core import JobState
-from gw_core.errors import InvalidInputError
+from gw_core.errors import InvalidInputError, PermissionDeniedError, SchemaMissingError
 
 if TYPE_CHECKING:
-    from gw_core.operations import JobReport, PlannedAttempt
+    from gw_core import Client
+    from gw_core.operations import EndedAttempt, JobReport, PlannedAttempt
 
 KEYS: Final = (*JOB_KEYS, "payload", "at", "failed_at", "reasons", "upcoming_attempts")
 REASON_KEYS: Final = ("code", "message", "inferred")
@@ -48,19 +50,56 @@ def show(
     """Show everything about one job.
 
     With its payload, why it is not running, and when it will be tried again if it keeps failing. What the database does
-    not say but suggests is marked as inferred.
+    not say but suggests is marked as inferred. Of a job that is gone, it shows what history keeps.
     """
     number = whole_number("ID", job_id)
     if (number is None) == (key is None):
         raise InvalidInputError("name one job: give its ID, or its key with --job-key")
     with open_client(configuration) as client:
         report = client.queries.job(number, job_key=key, with_payload=payload)
+        ended = () if number is None else _ended(client, number)
+    if report is None and ended:
+        _write_ended(ended, with_payload=payload, as_json=as_json)
+        return
     if report is None:
         missing = f"there is no job {number}" if key is None else f"no job has the key {quoted(key)}"
-        raise NothingMatchedError(f"{missing}; a job that was completed is gone")
+        raise NothingMatchedError(f"{missing}; a job that was completed is gone, unless history keeps it")
     _write(report, as_json=as_json)
+    if any(not each.final for each in ended):
+        stderr.note(f"History has {len(ended)} ended attempts of this job: gw history {number}")
     if report.state is JobState.FAILED:
         stderr.note(f"Once the cause is fixed, retry it with: gw retry {report.job.id}")
+
+
+def _ended(client: Client, job_id: int) -> tuple[EndedAttempt, ...]:
+    """Return the ended attempts of a job; none where the schema has no history yet, or the role may not read it."""
+    try:
+        return client.history.attempts(job_id)
+    except (SchemaMissingError, PermissionDeniedError):
+        return ()
+
+
+def _write_ended(attempts: tuple[EndedAttempt, ...], *, with_payload: bool, as_json: bool) -> None:
+    """Write what history knows of a job that is gone: its last attempt, and those before it."""
+    last = history.record_of(attempts[-1])
+    if not with_payload:
+        last["payload"] = None
+    if as_json:
+        output.line(output.to_json({**last, "ended_attempts": [history.record_of(each) for each in attempts]}))
+        return
+    if output.is_terminal(sys.stdout):
+        for name in history.KEYS:
+            if (text := output.cell(last[name])) and name != "error":
+                output.line(f"{name:<14}{visible(text)}")
+        for name in ("error", "result", "payload"):
+            if (value := getattr(attempts[-1], name)) and (with_payload or name != "payload"):
+                output.line(f"{name:<14}{indented(value)}")
+        for number, line in enumerate(history.attempt_lines(attempts)):
+            output.line(f"{'' if number else 'ended':<14}{visible(line)}")
+        return
+    rows = [{"name": name, "value": last[name]} for name in (*history.KEYS, "result", "payload")]
+    rows += [{"name": "ended", "value": line} for line in history.attempt_lines(attempts)]
+    output.records(rows, keys=("name", "value"), columns=(), as_json=False)
 
 
 def record_of(report: JobReport) -> dict[str, object]:

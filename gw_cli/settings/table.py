@@ -52,8 +52,9 @@ JOBS: Final = frozenset(
     {"add", "list", "count", "show", "complete", "fail", "reschedule", "retry", "remove", "cancel", "unlock"}
     | {"pause", "resume"}
 )
-REPORTS: Final = frozenset({"stats", "queues", "pauses", "tasks", "tui", "doctor", "health", "config show"})
-QUEUE: Final = DEV | CRON_COMMANDS | JOBS | REPORTS | {"workers", "sweep", "unlock", "migrate", "cleanup"}
+REPORTS: Final = frozenset({"stats", "queues", "pauses", "tasks", "tui", "doctor", "health", "config show", "history"})
+MAINTENANCE: Final = frozenset({"workers", "sweep", "unlock", "migrate", "cleanup", "record-others"})
+QUEUE: Final = DEV | CRON_COMMANDS | JOBS | REPORTS | MAINTENANCE
 DATABASE: Final = QUEUE | {"bench"}
 STALE: Final = frozenset({"run", "workers", "sweep"})
 TUI: Final = frozenset({"tui"})

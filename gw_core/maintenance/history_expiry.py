@@ -1,4 +1,4 @@
-"""Keep the partitions of history: those of the next days exist, and those whose rows are expired are dropped."""
+"""Make the partitions of history for the next days, and drop those whose rows are expired."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RETRY_INTERVAL: Final = timedelta(seconds=20)
 
 
 class HistoryExpiry(Service):
-    """Thread `gw-history` of a worker that keeps history."""
+    """Thread `gw-history`. A worker that keeps nothing only looks every half hour whether rows have expired."""
 
     def __init__(
         self, *, connection: SharedConnection, events: Events, keeps: Callable[[], Mapping[str, Keep]]
@@ -30,9 +30,13 @@ class HistoryExpiry(Service):
         self._events = events
         self._keeps = keeps
         self._has_complained = False
+        self._is_first = True
 
     def step(self) -> timedelta:
         """Make and drop partitions; rest half an hour, more or less, so that a fleet spreads out."""
+        if self._is_first and not self._keeps():
+            self._is_first = False
+            return INTERVAL * random.random()
         try:
             with self._connection.connection() as connection:
                 partitions = HistoryPartitions(connection, self._connection.database.schema)

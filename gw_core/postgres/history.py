@@ -7,11 +7,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from gw_core.domain.errors import InvalidInputError
-from gw_core.domain.history import EndedAttempt, HistoryPage, HistoryState, HistoryStatus, JobEnd
+from gw_core.domain.history import MAX_KEEP, EndedAttempt, HistoryPage, HistoryState, HistoryStatus, JobEnd
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.error_mapping import rows_hidden
 from gw_core.postgres.history_partitions import HistoryPartitions
 from gw_core.postgres.read_only import PlanMode, ReadLimits, Rows, read
+from gw_core.postgres.selected import values_of
 from gw_core.selection import Fragment, Resolved, Selection, parse
 from gw_core.selection.history_terms import HISTORY_TERMS
 
@@ -86,15 +87,28 @@ class History:
         with self._connections.connection() as connection:
             return HistoryPartitions(connection, self._schema).expire()
 
+    def record_others(self, period: timedelta | None) -> None:
+        """Record jobs that other programs end, and keep them this long; None: no longer.
+
+        This creates or drops a trigger on the jobs table, which only the owner of the queue may do. Raises
+        `LockTimeoutError` when other sessions keep the table in use for two seconds.
+        """
+        if period is not None and not timedelta(0) < period <= MAX_KEEP:
+            raise InvalidInputError(
+                f"give a period of at most {MAX_KEEP.days} days and longer than nothing, not {period}"
+            )
+        with self._connections.connection() as connection:
+            HistoryPartitions(connection, self._schema).record_others(period)
+
     def end_of(self, job_id: int) -> JobEnd:
         """Return what is known of how a job ended, in the queue and in history."""
         return job_end(self._read("job_end", end_values(job_id, self._schema), SEARCH_TIMEOUT)[0], self._schema)
 
     def _fragment(self, which: str | int | Sequence[int]) -> Fragment:
         selection = parse(which, HISTORY_TERMS) if isinstance(which, str) else _of_ids(which)
-        now = (
-            self._read("snapshot_server_time", {}, SEARCH_TIMEOUT)[0][0] if selection.is_relative else datetime.now(UTC)
-        )
+        now = datetime.now(UTC)
+        if selection.is_relative:
+            now = self._read("selection_names", values_of(selection, self._schema), SEARCH_TIMEOUT)[0][0]
         return selection.sql(Resolved(now=now))
 
     def _read(self, name: str, values: dict[str, Any], timeout: timedelta, fragment: Fragment = EVERY_ROW) -> Rows:

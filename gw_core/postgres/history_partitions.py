@@ -10,7 +10,7 @@ import psycopg
 
 from gw_core.postgres.callers_connection import tuple_cursor
 from gw_core.postgres.database import Connection
-from gw_core.postgres.error_mapping import translate
+from gw_core.postgres.error_mapping import translate, translated
 from gw_core.postgres.statements import query
 
 MAX_DROPS: Final = 100
@@ -27,7 +27,7 @@ class HistoryPartitions:
     def make(self, periods: Iterable[timedelta]) -> int:
         """Make the partitions for rows kept this long; return how many have to wait until their rows expire."""
         seconds = sorted({period.total_seconds() for period in periods})
-        missing: int = self._value("make_history_partitions", period_seconds=seconds)
+        missing: int = self._value("make_history_partitions", period_seconds=seconds, schema=self._schema)
         return missing
 
     def expire(self) -> list[str]:
@@ -36,6 +36,14 @@ class HistoryPartitions:
         while len(emptied) < MAX_DROPS and (name := self._value("expire_history")) is not None:
             emptied.append(name)
         return emptied
+
+    def record_others(self, period: timedelta | None) -> None:
+        """Record jobs that others end, and keep them this long; None: no longer. Only the owner of the queue may."""
+        names = {} if period is None else {"SECONDS": f"'{period.total_seconds():.0f}'"}
+        statement = query("record_others_off" if period is None else "record_others_on", self._schema, **names)
+        with translated(self._schema), self._connection.transaction():
+            self._connection.execute("set local lock_timeout = '2s'")
+            self._connection.execute(statement)
 
     def _value(self, name: str, **values: Any) -> Any:
         try:

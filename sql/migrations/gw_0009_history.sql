@@ -137,3 +137,39 @@ begin
   return case when found then '_private_gw_history_default' end;
 end;
 $gw$;
+
+-- Record jobs that others end: a trigger on the jobs table calls this, and only an owner who wants it creates that trigger
+-- (`gw record-others`). What gw's workers settle is not recorded here. Of a job that a worker held nothing is known but
+-- that it completed; one that nobody held was removed. The argument of the trigger is the period in seconds.
+create or replace function :GRAPHILE_WORKER_SCHEMA._private_gw_record_others()
+returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $gw$
+begin
+  insert into :GRAPHILE_WORKER_SCHEMA._private_gw_history (
+    job_id, attempt, max_attempts, task, queue_name, key, state, final, error, worker_id,
+    created_at, started_at, finished_at, expires_at
+  )
+  select ended.id,
+         ended.attempts,
+         ended.max_attempts,
+         tasks.identifier,
+         queues.queue_name,
+         ended.key,
+         case when ended.locked_by is null then 'removed' else 'completed' end,
+         true,
+         case when ended.locked_by is null then ended.last_error end,
+         ended.locked_by,
+         ended.created_at,
+         ended.locked_at,
+         now(),
+         now() + make_interval(secs => tg_argv[0]::double precision)
+    from ended
+    join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.id = ended.task_id
+    left join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = ended.job_queue_id
+   where ended.locked_by is null
+      or ended.locked_by !~ '^gw-.+-[0-9]+-[0-9a-f]{10}$';
+  return null;
+end;
+$gw$;

@@ -1,12 +1,11 @@
 -- Ended attempts, the latest first, from a place on.
--- The first comparison of times lets an index begin at the place; the second one leaves out what is before it.
+-- The planner takes the range of an index on finished_at from the comparison of rows.
 select
   \ir parts/history_row.sql
   case when %(with_result)s then history.result::text end,
   case when %(with_payload)s then history.payload::text end
   from :GRAPHILE_WORKER_SCHEMA._private_gw_history as history
  where history.expires_at > now()
-   and history.finished_at <= %(finished_at)s::timestamptz
    and (history.finished_at, history.job_id, history.attempt)
        < (%(finished_at)s::timestamptz, %(job_id)s::bigint, %(attempt)s::integer)
    and :SELECTION

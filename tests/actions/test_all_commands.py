@@ -23,6 +23,9 @@ READING = (
     "list --payload --error text",
     "count state:failed",
     "show 1",
+    "history task:mail",
+    "history --count",
+    "record-others",
     "stats",
     "stats --exact --tasks",
     "queues",
@@ -51,6 +54,7 @@ CHANGING = (
     "reschedule 2 --run-at now",
     "retry 2",
     "remove key",
+    "record-others 7d",
     "unlock gw-host-1 --yes",
     "sweep",
     "cleanup failed-jobs unused-tasks unused-queues --yes",
@@ -61,8 +65,18 @@ CHANGING = (
     "resume flag:f",
     "run --once",
 )
-NEEDING_OUR_LINE = ("sweep", "sweep --dry-run", "cancel 1 --timeout 0s", "pause queue:q", "resume flag:f")
-"""Those that go by heartbeats, or speak to our workers."""
+NEEDING_OUR_LINE = (
+    "sweep",
+    "sweep --dry-run",
+    "cancel 1 --timeout 0s",
+    "pause queue:q",
+    "resume flag:f",
+    "history task:mail",
+    "history --count",
+    "record-others",
+    "record-others 7d",
+)
+"""Those that go by heartbeats, speak to our workers, or read or write history."""
 
 ELSEWHERE = (
     "gw bench",

@@ -22,7 +22,9 @@ LINES: dict[str, tuple[str, ...]] = {
     "gw add": ("add mail", "add --from jobs.jsonl"),
     "gw list": ("list --payload",),
     "gw count": ("count",),
-    "gw show": ("show 1", "show 3"),
+    "gw show": ("show 1", "show 3", "show 9001"),
+    "gw history": ("history --result --payload", "history --count"),
+    "gw record-others": ("record-others 7d",),
     "gw stats": ("stats --tasks",),
     "gw queues": ("queues",),
     "gw pauses": ("pauses",),
@@ -93,6 +95,12 @@ def fill(queue: Queue, folder: Path) -> None:
         "insert into graphile_worker._private_gw_pauses (kind, name, until, reason, paused_by)"
         " values ('flag', 'f', now() + interval '1 hour', 'provider down', 'ada')"
     )
+    if queue.value("select to_regclass('graphile_worker._private_gw_history') is not null"):
+        queue.rows(
+            "insert into graphile_worker._private_gw_history (job_id, attempt, max_attempts, task, state, final, "
+            "result, worker_id, created_at, started_at, finished_at, expires_at) values (9001, 1, 25, 'mail', "
+            "'completed', true, '1', 'gw-host-1', now(), now(), now(), now() + interval '1 day')"
+        )
     (folder / "crontab").write_text(CRONTAB)
     (folder / "wrong").write_text("0 4 * * mail\n")
     (folder / "jobs.jsonl").write_text('{"task": "hello"}\n')

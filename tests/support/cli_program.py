@@ -98,7 +98,10 @@ class Queue:
 
     def without_our_line(self) -> None:
         """Leave what npm's installation would have left."""
-        self.rows("drop table graphile_worker._private_gw_workers, graphile_worker._private_gw_migrations")
+        self.rows(
+            "drop table graphile_worker._private_gw_workers, graphile_worker._private_gw_migrations, "
+            "graphile_worker._private_gw_history cascade"
+        )
         for name in ("queued", "queue_heads", "locked", "failed"):
             self.rows(f"drop index graphile_worker.jobs_gw_{name}_index")
 

@@ -1,0 +1,171 @@
+"""`gw history`: list jobs that have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from gw_cli import output, stderr
+from gw_cli.arguments import positive_number
+from gw_cli.command import command, new_app
+from gw_cli.connect import open_client
+from gw_cli.layout import with_layout
+from gw_cli.output import AUTOMATIC, Column, JsonText, Layout
+from gw_cli.settings import Configuration
+from gw_cli.settings.options import with_settings
+from gw_core.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from gw_core.operations import EndedAttempt, History
+
+MOST: Final = 100_000
+TIMEOUT: Final = "5s"
+KEYS: Final = (
+    "id",
+    "state",
+    "task",
+    "queue",
+    "attempts",
+    "max_attempts",
+    "key",
+    "final",
+    "error",
+    "worker",
+    "created_at",
+    "started_at",
+    "finished_at",
+    "expires_at",
+)
+COLUMNS: Final = (
+    Column("id", "ID", right=True),
+    Column("state", "STATE"),
+    Column("task", "TASK", shrinks=True),
+    Column("queue", "QUEUE", shrinks=True, rank=3),
+    Column("tries", "TRIES", right=True, rank=5),
+    Column("key", "KEY", shrinks=True, rank=1),
+    Column("finished_at", "FINISHED AT", rank=7),
+    Column("took", "TOOK", right=True, rank=6),
+    Column("worker", "WORKER", shrinks=True, rank=2),
+    Column("error", "ERROR", shrinks=True, rank=8),
+    Column("result", "RESULT", shrinks=True, rank=4),
+    Column("payload", "PAYLOAD", shrinks=True, rank=4),
+)
+COUNT_KEYS: Final = ("state", "count")
+COUNT_COLUMNS: Final = (Column("state", "STATE"), Column("count", "COUNT", right=True))
+
+app = new_app()
+
+
+@command(app, "history")
+@with_settings("history")
+@with_layout
+def history(
+    configuration: Configuration,
+    selection: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SELECTION]...",
+            help="Job ids, or conditions such as task:mail state:failed finished_at:-1h..now",
+            show_default=False,
+        ),
+    ] = None,
+    after: Annotated[
+        str | None, typer.Option("--after", metavar="CURSOR", help="Start after the cursor of a previous list")
+    ] = None,
+    limit: Annotated[
+        str,
+        typer.Option(
+            "--limit", "-n", metavar="N", help=f"Maximum number of rows, up to {MOST} [default: 50]", show_default=False
+        ),
+    ] = "50",
+    timeout_text: Annotated[
+        str,
+        typer.Option(
+            "--timeout", metavar="DURATION", help=f"Time limit of the search [default: {TIMEOUT}]", show_default=False
+        ),
+    ] = TIMEOUT,
+    result: Annotated[bool, typer.Option("--result", help="Show results too")] = False,
+    payload: Annotated[bool, typer.Option("--payload", help="Show payloads too, where they are kept")] = False,
+    count: Annotated[bool, typer.Option("--count", help="Count by state instead of listing")] = False,
+    layout: Layout = AUTOMATIC,
+) -> None:
+    """List jobs that have ended.
+
+    Each attempt is a row, the latest first: completed, retried (it failed and another attempt followed), failed (no
+    attempt was left) or removed. Conditions: state, id, task, key, queue, worker, attempts, finished_at, started_at,
+    created_at, error, payload and result.
+    """
+    from gw_core.operations import parse_duration
+
+    which, most, timeout = (
+        " ".join(selection or ()),
+        positive_number("--limit", limit, MOST),
+        parse_duration(timeout_text),
+    )
+    if count and (after or result or payload):
+        raise InvalidInputError("--count lists nothing; give it without --after, --result and --payload")
+    with open_client(configuration) as client:
+        if count:
+            counts = client.history.count(which, timeout=timeout)
+            rows = [{"state": str(state), "count": number} for state, number in counts.items()]
+            layout.print(rows, keys=COUNT_KEYS, columns=COUNT_COLUMNS)
+            return
+        page = client.history.list(
+            which, after=after, limit=most, with_result=result, with_payload=payload, timeout=timeout
+        )
+        if not page.attempts:
+            _note_nothing(client.history)
+    keys = (*KEYS, *(["result"] if result else []), *(["payload"] if payload else []))
+    layout.print([for_table(record_of(each)) for each in page.attempts], keys=keys, columns=COLUMNS)
+    if page.after is not None:
+        stderr.note(f"There are more; continue with --after {page.after}")
+
+
+def record_of(attempt: EndedAttempt) -> dict[str, object]:
+    """Return an ended attempt under the keys we promise."""
+    return {
+        "id": attempt.job_id,
+        "state": str(attempt.state),
+        "task": attempt.task,
+        "queue": attempt.queue_name,
+        "attempts": attempt.attempt,
+        "max_attempts": attempt.max_attempts,
+        "key": attempt.key,
+        "final": attempt.final,
+        "error": attempt.error,
+        "worker": attempt.worker_id,
+        "created_at": attempt.created_at,
+        "started_at": attempt.started_at,
+        "finished_at": attempt.finished_at,
+        "expires_at": attempt.expires_at,
+        "result": None if attempt.result is None else JsonText(attempt.result),
+        "payload": None if attempt.payload is None else JsonText(attempt.payload),
+    }
+
+
+def for_table(record: dict[str, object]) -> dict[str, object]:
+    """Return the record with what a table shows in other words."""
+    from gw_core.operations import format_duration
+
+    started, finished = record["started_at"], record["finished_at"]
+    took = None if started is None else format_duration(finished - started)  # type: ignore[operator] # both are times
+    return {**record, "tries": f"{record['attempts']}/{record['max_attempts']}", "took": took}
+
+
+def attempt_lines(attempts: Sequence[EndedAttempt]) -> list[str]:
+    """Return one line for each attempt, for `gw show`."""
+    return [
+        f"attempt {each.attempt} {each.state} at {output.cell(each.finished_at)}"
+        + (f" on {each.worker_id}" if each.worker_id else "")
+        + (f": {each.error.splitlines()[0]}" if each.error else "")
+        for each in attempts
+    ]
+
+
+def _note_nothing(history: History) -> None:
+    if history.status().latest_at is None:
+        stderr.note('History is empty; set history = "7d" in gw.toml, or declare @task(keep=timedelta(days=7)).')
+    else:
+        stderr.note("Nothing in history matches.")
