@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from gw_cli.log_stream import LogStream
 from gw_cli.output import json_text, to_json, wants_colour
-from gw_cli.sanitize import indented, visible
-from gw_core.operations import LOGGER_NAME, UNSAFE_TEXT, record_fields
+from gw_cli.sanitize import indented, is_plain, visible
+from gw_core.operations import LOGGER_NAME, record_fields
 
 if TYPE_CHECKING:
     from gw_core.operations import CompletedJobs
@@ -139,11 +139,10 @@ class TextHandler(LogHandler):
     def _lines(self, batch: CompletedJobs) -> str:
         head = self._head(_record(batch.logger.name, batch.level, ""))
         messages = batch.messages()
-        text = "".join([f"{head}{message}\n" for message in messages])
-        # One check of the whole batch; only a batch with something to escape is written line by line.
-        if text.count("\n") == len(messages) and not UNSAFE_TEXT.search("".join(messages)):
-            return text
-        return "".join([f"{head}{indented(message)}\n" for message in messages])
+        # One check of the whole batch: calling `indented` for every message costs as much as running a small job.
+        if not is_plain("".join(messages)):
+            messages = [indented(message) for message in messages]
+        return "".join([f"{head}{message}\n" for message in messages])
 
     def _head(self, record: logging.LogRecord) -> str:
         time = f"{_time(record)} " if self._has_times else ""

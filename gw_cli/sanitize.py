@@ -12,6 +12,11 @@ _MAX_QUOTED: Final = 60
 _ADDRESS: Final = re.compile(r"\b([a-z][a-z0-9+.-]*://).*@.*|\b(password\s*=).*", re.IGNORECASE | re.DOTALL)
 
 
+def is_plain(text: str) -> bool:
+    """Return whether a text consists of printable ASCII characters; much faster than a search for unsafe ones."""
+    return text.isascii() and text.isprintable()
+
+
 def visible(text: str) -> str:
     r"""Return the text on one line, as names are shown: every unsafe character is an escape, as `\n` or `\u202e`."""
     return UNSAFE_NAME.sub(_escape, text)
@@ -36,7 +41,7 @@ def indented(text: str) -> str:
 
     Joiners and variation selectors stay: scripts and emoji need them.
     """
-    if not UNSAFE_TEXT.search(text):
+    if is_plain(text) or not UNSAFE_TEXT.search(text):
         return text
     lines = text.replace("\r\n", "\n").rstrip("\n").split("\n")
     return "\n    ".join(UNSAFE_TEXT.sub(_escape, line) for line in lines)

@@ -133,7 +133,7 @@ class JobStore:
         ids = [outcome.job.id for outcome in ordered]
         rows = self._rows(
             name,
-            ids=ids,
+            ids=_array(ids),
             # A few times and not one for each job: the ledger writes the outcomes of a job with two claims apart.
             claims=_times({outcome.job.locked_at_epoch for outcome in ordered}),
             queue_ids=[queue_id for queue_id, _ in releases],
@@ -209,6 +209,11 @@ class JobStore:
 def _by_id(outcomes: Sequence[_Outcome]) -> list[_Outcome]:
     """Return outcomes in the order in which all statements lock jobs."""
     return sorted(outcomes, key=_JOB_ID)
+
+
+def _array(numbers: Sequence[int]) -> str:
+    """Return numbers as the text of an array; the driver adapts a list item by item, and takes 20 times as long."""
+    return "{" + ",".join(map(str, numbers)) + "}"
 
 
 def _kept_values(outcomes: Sequence[_Outcome], keeps: Mapping[str, Keep]) -> dict[str, Any]:
