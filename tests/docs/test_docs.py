@@ -36,13 +36,36 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
-def test_a_page_names_modules_that_exist(page: str) -> None:
-    text = (ROOT / page).read_text("utf-8")
-    folders = "gw_core|gw_cli|gw_tui|worker|tasks|execution|processes|postgres|maintenance|selection|domain|sql|docs"
-    named = set(re.findall(rf"`((?:{folders})/[\w./-]+\.\w+)`", text))
+def test_a_page_names_files_and_folders_that_exist(page: str) -> None:
+    named = set(re.findall(r"`((?:gw_\w+|sql|tests|bench|docs)/[\w./-]*|[\w./-]+\.(?:pyi?|sql))`", _text(page)))
 
     assert named
-    assert [path for path in named if not any((folder / path).exists() for folder in (ROOT, ROOT / "gw_core"))] == []
+    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+
+
+def test_the_architecture_page_names_code_that_exists() -> None:
+    named = set(re.findall(r"`([A-Z][a-z]+[A-Za-z]*(?:\.\w+)?|\w+_\w+\(\)|gw-[a-z]+)`", _text("docs/architecture.md")))
+    files = [path for each in ("gw_core", "gw_tui", "sql") for path in (ROOT / each).rglob("*.*")]
+    source = "".join(path.read_text("utf-8") for path in files if path.suffix in (".py", ".sql"))
+
+    assert [name for name in sorted(named) if name.split(".")[-1].strip("()") not in source] == []
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SQL of a claim", "Backoff", "retry from the console", "sweep's rule", "payload is decoded", "--grace-period",
+        "wording of a log line",
+    ],
+)  # fmt: skip
+def test_the_architecture_page_answers_where_something_is(question: str) -> None:
+    (answer,) = [line for line in _text("docs/architecture.md").splitlines() if re.match(rf"\| .*{question}", line)]
+
+    assert re.search(r"\| `(gw_|sql)", answer)
+
+
+def _text(page: str) -> str:
+    return (ROOT / page).read_text("utf-8")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
