@@ -37,6 +37,15 @@ def positive_number(flag: str, text: str, largest: int) -> int:
     return number
 
 
+def duration(flag: str, text: str) -> timedelta:
+    """Return the duration a flag was given."""
+    try:
+        value: timedelta = parse_duration(text)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{flag}: {error}") from None
+    return value
+
+
 def one_of(flag: str, text: str | None, choices: Sequence[str]) -> str | None:
     """Return the choice, or None when none was made."""
     if text is not None and text not in choices:
@@ -93,7 +102,8 @@ def checked_json(text: str, what: str) -> str:
         json.loads(text, parse_int=str, parse_float=str, parse_constant=_reject_constant)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise InvalidInputError(f"{what} is not JSON: {error.msg[:1].lower()}{error.msg[1:]} at {place}") from None
+        message = error.msg.removesuffix(" at")
+        raise InvalidInputError(f"{what} is not JSON: {message[:1].lower()}{message[1:]} at {place}") from None
     except RecursionError:
         raise InvalidInputError(f"{what} is nested too deeply; keep it below a few hundred levels") from None
     except ValueError as error:

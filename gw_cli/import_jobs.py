@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from gw_cli import output, stderr
 from gw_cli.bulk_command import PROGRESS_SECONDS, counted, interruptions
 from gw_cli.exit_codes import ExitCode
-from gw_cli.job_files import CommandInfo, job_bytes, read
+from gw_cli.job_files import Entry, job_bytes, read
 from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -35,13 +36,15 @@ class Import:
 
     client: Client
     skip: bool
+    source: BinaryIO
     added: int = 0
     skipped: int = 0
     through: int = 0
     """The last line that was dealt with."""
+    _began: float = field(default_factory=time.monotonic)
     _reported_at: float = field(default_factory=time.monotonic)
 
-    def run(self, entries: Iterable[CommandInfo]) -> None:
+    def run(self, entries: Iterable[Entry]) -> None:
         """Add all; while the database stores one batch, the lines of the next are read."""
         with ThreadPoolExecutor(1, "gw-import") as storing, interruptions() as interrupted:
             under_way: Future[None] | None = None
@@ -57,7 +60,7 @@ class Import:
                 if under_way is not None:
                     under_way.result()
 
-    def _sound(self, batch: list[CommandInfo]) -> Jobs:
+    def _sound(self, batch: list[Entry]) -> Jobs:
         """Return the jobs of a batch; report its invalid lines, or raise at the first."""
         jobs: Jobs = []
         for number, said in batch:
@@ -96,14 +99,23 @@ class Import:
         now = time.monotonic()
         if now - self._reported_at >= PROGRESS_SECONDS:
             self._reported_at = now
-            stderr.note(f"Added {counted(self.added)}, up to line {self.through} …")
+            rate = self.added / (now - self._began)
+            stderr.note(f"Added {self.added:,} jobs, {rate:,.0f}/s, up to line {self.through:,}{self._share()} …")
+
+    def _share(self) -> str:
+        """Return how much of a file was read; nothing for a pipe."""
+        try:
+            size = os.fstat(self.source.fileno()).st_size
+            return f", {100 * self.source.tell() / size:.0f} % of the file" if size else ""
+        except (OSError, ValueError):
+            return ""
 
 
 def add_from(
     client: Client, source: BinaryIO, *, as_csv: bool, defaults: Mapping[str, Any], skip: bool, as_json: bool
 ) -> ExitCode:
     """Add the jobs of an open file, say how many, and return the verdict."""
-    work = Import(client, skip)
+    work = Import(client, skip, source)
     try:
         work.run(read(source, as_csv=as_csv, defaults=defaults))
     except BaseException:
@@ -120,8 +132,8 @@ def add_from(
     return ExitCode.FAILED if work.skipped else ExitCode.OK
 
 
-def _batches(entries: Iterable[CommandInfo]) -> Iterator[list[CommandInfo]]:
-    batch: list[CommandInfo] = []
+def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+    batch: list[Entry] = []
     room = BATCH_BYTES
     for entry in entries:
         batch.append(entry)

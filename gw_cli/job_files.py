@@ -41,7 +41,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 MAX_FRAMES: Final = 10_000
 
-CommandInfo = tuple[int, JobSpec | str]
+Entry = tuple[int, JobSpec | str]
 """The number of a line, with its job or the reason why it is invalid."""
 
 
@@ -59,7 +59,7 @@ def opened(path: str) -> Iterator[BinaryIO]:
         yield file
 
 
-def read(source: BinaryIO, *, as_csv: bool, defaults: Mapping[str, Any]) -> Iterator[CommandInfo]:
+def read(source: BinaryIO, *, as_csv: bool, defaults: Mapping[str, Any]) -> Iterator[Entry]:
     """Yield what the lines say; `defaults` are the fields of `JobSpec` that a line may leave out."""
     spec_of = _Specs(defaults).from_line
     for number, line in _csv(source) if as_csv else _json_lines(source):

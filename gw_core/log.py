@@ -236,7 +236,8 @@ class JobLog:
         self._core.info("Connected through a pooler in transaction mode: no prepared statements; %s", discovery)
 
     def _pool_stopping(self, event: e.PoolStopping) -> None:
-        self._core.info("Stopping (%s); waiting for %s", event.reason, _counted(event.running, "running job"))
+        level = logging.INFO if event.running else logging.DEBUG
+        self._core.log(level, "Stopping (%s); waiting for %s", event.reason, _counted(event.running, "running job"))
 
     def _pool_interrupting(self, event: e.PoolInterrupting) -> None:
         for job in event.jobs:

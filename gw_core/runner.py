@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 from gw_core.domain.cron_item import CronItem
 from gw_core.domain.errors import (
@@ -306,7 +306,8 @@ class Runner:
         if once:
             self._limit_outages()
         self._reach_schema(once=once, waits=waits)
-        self._report_start(registry, catch_up=catch_up or not once)
+        load_errors = len(loaded.errors) if isinstance(loaded, LoadedTasks) else 0
+        self._report_start(registry, load_errors=load_errors, catch_up=catch_up or not once)
         scheduler = None if crontab is None else self._factory.scheduler(crontab)
         if catch_up and scheduler is not None:
             scheduler.catch_up()
@@ -348,7 +349,7 @@ class Runner:
             on_crash=self._on_crash,
         )
 
-    def _report_start(self, registry: TaskRegistry, *, catch_up: bool) -> None:
+    def _report_start(self, registry: TaskRegistry, *, load_errors: int, catch_up: bool) -> None:
         """Emit what this runner works on; with `catch_up`, it schedules cron items."""
         items = () if callable(self._crontab) or not catch_up else (*items_of(self._crontab), *self._marked)
         self.events.emit(
@@ -357,6 +358,7 @@ class Runner:
                 schema=self._database.schema,
                 crontab=str(self._crontab) if isinstance(self._crontab, Path) else None,
                 crontab_items=len(items),
+                load_errors=load_errors,
                 unknown_tasks=sorted({item.task for item in items} - set(registry.identifiers)),
             )
         )
@@ -589,11 +591,34 @@ class Runner:
         self._request_end(_End(f"thread {thread} ended by {type(error).__name__}", exit_code=1))
 
 
-def run(conninfo: str | None = None, *, tasks: Tasks, **options: object) -> RunResult:
+class RunnerOptions(TypedDict, total=False):
+    """The options of `Runner`, for `run` and `run_once`."""
+
+    settings: WorkerSettings | None
+    schema: str
+    forbidden_flags: ForbiddenFlags
+    events: Events | None
+    logger: logging.Logger | None
+    plugins: Sequence[Plugin]
+    crontab: Crontab
+    prepared_statements: bool
+    handle_signals: bool
+    watch: bool
+    max_pool_size: int
+    migrate: bool
+    listen_conninfo: str | None
+    pg_bin: Path | None
+    log_startup: bool
+    probe: ProbeSettings | None
+    password: Callable[[], str] | None
+    pool: AnyPool | None
+
+
+def run(conninfo: str | None = None, *, tasks: Tasks, **options: Unpack[RunnerOptions]) -> RunResult:
     """Run jobs until a signal; the options are those of `Runner`."""
-    return Runner(conninfo, tasks=tasks, **options).run()  # type: ignore[arg-type] # Runner checks them
+    return Runner(conninfo, tasks=tasks, **options).run()
 
 
-def run_once(conninfo: str | None = None, *, tasks: Tasks, **options: object) -> RunResult:
+def run_once(conninfo: str | None = None, *, tasks: Tasks, **options: Unpack[RunnerOptions]) -> RunResult:
     """Run jobs until none is ready; the options are those of `Runner`."""
-    return Runner(conninfo, tasks=tasks, **options).run_once()  # type: ignore[arg-type] # Runner checks them
+    return Runner(conninfo, tasks=tasks, **options).run_once()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gw_cli import bulk_command, stderr
-from gw_cli.arguments import positive_number
+from gw_cli.arguments import duration, positive_number
 from gw_cli.command import command, new_app
 from gw_cli.connect import open_client
 from gw_cli.layout import with_layout
@@ -62,12 +62,10 @@ def list_jobs(
     Jobs that meet every condition, oldest first; waiting jobs in the order in which they will run. On a large table
     a search may end early; it then reports the --after to continue from.
     """
-    from gw_core.operations import parse_duration
-
     wanted = bulk_command.selection(
         selection, key=key, state=state, task=task, queue=queue, worker=worker, flag=flag, error=error
     )
-    most, timeout = positive_number("--limit", limit, MOST), parse_duration(timeout_text)
+    most, timeout = positive_number("--limit", limit, MOST), duration("--timeout", timeout_text)
     with open_client(configuration) as client:
         wanted = client.jobs.at_server_time(wanted)
         page = client.jobs.list(wanted, after=after, limit=most, with_payload=payload, timeout=timeout)

@@ -68,7 +68,7 @@ def _show_report(report: MigrationReport, schema: str, *, as_json: bool) -> None
     revision, count = report.after.revision, len(report.applied)
     record = {"revision": revision, "applied": _records(report.applied), "warnings": report.warnings}
     steps = "1 step" if count == 1 else f"{count} steps"
-    done = f"took {steps}" if count else "was up to date"
+    done = f"was migrated in {steps}" if count else "was up to date"
     message = f"Schema {quoted(schema)} {done}; it is at revision {revision}"
     output.answer(message, plain=str(revision), record=record, as_json=as_json)
     _warn(report.warnings)

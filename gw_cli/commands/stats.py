@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from gw_cli import output
+from gw_cli.arguments import duration
 from gw_cli.command import Json, command, new_app
 from gw_cli.commands.pauses import pause_record
 from gw_cli.connect import open_client
@@ -81,9 +82,7 @@ def stats(
 
 
 def _interval(text: str) -> timedelta:
-    from gw_core.operations import parse_duration
-
-    interval = parse_duration(text)
+    interval = duration("--interval", text)
     if interval.total_seconds() < MIN_INTERVAL:
         raise InvalidInputError(f"--interval: an interval below {MIN_INTERVAL}s slows the workers down")
     return interval

@@ -394,7 +394,8 @@ class RunnerStarted(Event, frozen=True):
     """The runner reached its schema and is about to start its worker.
 
     `database` describes the connection without its password. `crontab` is the file of the cron items, if any.
-    `unknown_tasks` are the tasks of cron items that this worker does not have.
+    `unknown_tasks` are the tasks of cron items that this worker does not have. `load_errors` is the number of task
+    files that could not be loaded.
     """
 
     name: ClassVar[str] = "start"
@@ -403,6 +404,7 @@ class RunnerStarted(Event, frozen=True):
     crontab: str | None
     crontab_items: int
     unknown_tasks: Sequence[str]
+    load_errors: int
 
 
 class RunnerStopped(Event, frozen=True):

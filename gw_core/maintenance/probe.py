@@ -75,7 +75,7 @@ class Probe:
 
     async def _ready(self) -> HttpResponse:
         reason = self._readiness.why_not()
-        return said(200, "ready") if reason is None else said(503, reason)
+        return said(200, f"ready{self._readiness.note()}") if reason is None else said(503, reason)
 
     async def _scrape(self) -> HttpResponse:
         assert self._metrics is not None  # noqa: S101 - the page is there only with it

@@ -11,7 +11,9 @@ from gw_core.domain.events import (
     PoolConnectionLost,
     PoolConnectionRestored,
     PoolStopping,
+    RunnerStarted,
     RunnerStopped,
+    TasksReloaded,
 )
 from gw_core.domain.health import PoolHealth, problem, why_not_ready
 
@@ -27,6 +29,9 @@ class Readiness:
         self.is_stopping = False
         self._poll = poll
         self._problems: dict[str, str] = {}
+        self._load_errors = 0
+        events.on(RunnerStarted, self._started)
+        events.on(TasksReloaded, self._reloaded)
         events.on(PoolConnectionLost, self._lost)
         events.on(PoolConnectionRestored, self._restored)
         for kind in (PoolStopping, BreakingMigrationDetected, RunnerStopped):
@@ -43,6 +48,16 @@ class Readiness:
         return why_not_ready(
             self.vitals(), problems=self._problems.values(), stopping=self.is_stopping, poll=self._poll
         )
+
+    def note(self) -> str:
+        """Return what a ready process should report all the same; usually nothing."""
+        return f"; task files not loaded: {self._load_errors}" if self._load_errors else ""
+
+    def _started(self, event: RunnerStarted) -> None:
+        self._load_errors = event.load_errors
+
+    def _reloaded(self, event: TasksReloaded) -> None:
+        self._load_errors = len(event.errors)
 
     def _lost(self, event: PoolConnectionLost) -> None:
         self._problems = {**self._problems, event.operation: problem(event.operation, event.error)}

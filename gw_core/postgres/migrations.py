@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Literal, LiteralString
@@ -69,7 +69,7 @@ class MigrationStep:
     breaking: bool
     reapplied: bool
     """Whether the step ran before and another program has replaced its work since."""
-    sql: LiteralString
+    sql: LiteralString = field(repr=False)
     """All it runs: the ledger's row first, then the work, then the notification."""
 
 

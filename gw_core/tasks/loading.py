@@ -9,6 +9,7 @@ import importlib.util
 import itertools
 import os
 import re
+import shlex
 import stat
 import sys
 import traceback
@@ -269,7 +270,7 @@ class _Search:
         if path.stat().st_mode & stat.S_IWOTH:
             self.warnings.append(
                 f"Every user of this machine may write to {path}, and so have this worker run anything; "
-                f"run: chmod o-w {path.name}"
+                f"run: chmod o-w {_from_here(path)}"
             )
 
     def _ignore(self, path: Path, reason: str) -> None:
@@ -289,7 +290,15 @@ def _why_not_executable(path: Path) -> str | None:
     """Return what keeps a file that looks like a program from being one; None when it does not look so."""
     if path.stat().st_mode & stat.S_IXUSR:
         return "it is executable for its owner but not for the user who runs this worker"
-    return f"it begins with #! but is not executable; run: chmod +x {path.name}" if _has_interpreter(path) else None
+    return (
+        f"it begins with #! but is not executable; run: chmod +x {_from_here(path)}" if _has_interpreter(path) else None
+    )
+
+
+def _from_here(path: Path) -> str:
+    """Return the path for a command that is typed in the current folder."""
+    here = Path.cwd()
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
 
 
 def _has_interpreter(path: Path) -> bool:

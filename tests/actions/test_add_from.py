@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -82,6 +83,26 @@ def test_what_lines_leave_out_comes_from_the_options(gw: CliProgram, queue: Queu
 def test_empty_lines_and_a_byte_order_mark_are_nothing(gw: CliProgram, queue: Queue) -> None:
     assert gw("add", "--from", "-", stdin=b"\xef\xbb\xbf" + lines(1, "\n", "  \n", 2)).out == "2\n"
     assert numbers(queue) == [1, 2]
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_progress_has_rate_and_share_of_the_file(
+    gw: CliProgram, queue: Queue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_jobs, "PROGRESS_SECONDS", 0.0)
+    (tmp_path / "jobs.jsonl").write_bytes(lines(1, 2, 3, 4))
+
+    from_file, from_pipe = gw("add", "--from", "jobs.jsonl").err, gw("add", "--from", "-", stdin=lines(1, 2)).err
+
+    assert re.search(r"^Added 4 jobs, [\d,]+/s, up to line 4, 100 % of the file …$", from_file, re.MULTILINE)
+    assert re.search(r"^Added 2 jobs, [\d,]+/s, up to line 2 …$", from_pipe, re.MULTILINE)
+
+
+def test_null_is_a_payload_of_its_own(gw: CliProgram, queue: Queue) -> None:
+    gw("add", "mail", "-p", "null")
+    gw("add", "mail")
+
+    assert queue.rows("select payload::text from graphile_worker._private_jobs order by id") == [("null",), ("{}",)]
 
 
 def test_an_empty_file_adds_nothing(gw: CliProgram, queue: Queue) -> None:

@@ -44,6 +44,7 @@ def test_a_job_without_a_payload_gets_an_empty_object() -> None:
         pytest.param("{", "is not JSON: expecting property name", id="cut short"),
         pytest.param("{'a': 1}", "line 1, column 2", id="single quotes"),
         pytest.param('{"a": 1} x', "extra data at line 1, column 10", id="something behind"),
+        pytest.param('"abc', "unterminated string starting at line 1, column 1", id="an open quote"),
         pytest.param("NaN", "NaN is not valid JSON", id="not a number"),
         pytest.param("[-Infinity]", "-Infinity is not valid JSON", id="infinity"),
         pytest.param('"a\nb"', "invalid control character", id="a raw line break in a string"),

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 from support.database_proxy import DatabaseProxy
-from support.queue_fixture import DEADLINE, QueueFixture, RunningWorker
+from support.queue_fixture import DEADLINE, EventRecorder, LogRecorder, QueueFixture, RunningWorker
 from support.waiting import wait_until
 
-from gw_core import ProbeSettings, Snooze
+from gw_core import ProbeSettings, Runner, Snooze
 from gw_core.domain.health import PoolHealth, why_not_ready
 from gw_core.errors import InvalidSettingError
 from gw_core.events import JobsSettled, JobStarted, PoolConnectionLost, PoolConnectionRestored
@@ -130,6 +130,19 @@ def test_a_worker_that_claims_is_ready_and_one_that_stops_is_not(site: QueueFixt
         assert ask(running, "/live") == (200, "alive\n")
         gate.open()
         running.end()
+
+
+def test_a_ready_worker_reports_task_files_that_were_not_loaded(site: QueueFixture, tmp_path: Path) -> None:
+    (tmp_path / "work.py").write_text("def work(payload): ...\n")
+    (tmp_path / "broken.py").write_text("import nosuch\n")
+    runner = Runner(site.url, tasks=tmp_path, probe=ANY_PORT, handle_signals=False)
+    runner.start()
+    try:
+        running = RunningWorker(runner, EventRecorder(runner.events), LogRecorder())
+        wait_until(lambda: ask(running, "/ready") == (200, "ready; task files not loaded: 1\n"))
+    finally:
+        runner.stop()
+        runner.wait()
 
     with pytest.raises(ConnectionRefusedError):
         connect(running)

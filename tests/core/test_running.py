@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 import time
 from collections import Counter
@@ -11,7 +12,9 @@ import pytest
 from support.queue_fixture import DEADLINE, NEVER, QueueFixture, RunRecord, ms
 from support.waiting import wait_until
 
+from gw_core import Runner
 from gw_core.events import JobCompleted, PoolListening
+from gw_core.runner import RunnerOptions
 
 
 def test_every_job_runs_once(site: QueueFixture) -> None:
@@ -180,3 +183,9 @@ def test_connections_do_not_grow_with_threads(site: QueueFixture) -> None:
     with site.running({"work": RunRecord()}, concurrency=50, lock_renewal_interval=ms(20)) as running:
         running.recorded.wait_for(JobCompleted, count=200)
         assert len(site.connections()) <= 4
+
+
+def test_run_and_run_once_take_the_options_of_a_runner() -> None:
+    parameters = set(inspect.signature(Runner).parameters)
+
+    assert set(RunnerOptions.__annotations__) == parameters - {"conninfo", "tasks"}

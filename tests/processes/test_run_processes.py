@@ -157,7 +157,7 @@ def test_processes_share_the_jobs_and_stop_gracefully(site: QueueFixture, start:
     # What they run is logged once, every line names its process, and each was asked to stop once.
     assert len(program.saying(" threads; tasks: ")) == 1
     assert all(re.match(r"\S+Z \[(supervisor|\w+#[12])", line) for line in program.lines), program.lines
-    assert len(program.saying("Stopping")) == 2
+    assert len(program.saying("Stopped:")) == 2
 
 
 def test_a_killed_process_is_replaced_and_the_others_go_on(site: QueueFixture, start: Start) -> None:
@@ -172,7 +172,7 @@ def test_a_killed_process_is_replaced_and_the_others_go_on(site: QueueFixture, s
     # As Ctrl-C does, which reaches the terminal's whole group.
     os.killpg(program.process.pid, signal.SIGINT)
     assert program.end() == -signal.SIGINT
-    assert (len(program.saying("Received SIGINT")), len(program.saying("Stopping"))) == (1, 2)
+    assert (len(program.saying("Received SIGINT")), len(program.saying("Stopped:"))) == (1, 2)
 
 
 def test_a_service_manager_that_signals_every_process_forces_nothing(site: QueueFixture, start: Start) -> None:

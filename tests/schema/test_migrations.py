@@ -82,6 +82,7 @@ def test_a_fresh_database_gets_the_newest_revision_in_one_step(empty_database_ur
     report = migrate(empty_database_url)
 
     assert [step.name for step in report.applied] == FRESH
+    assert "create table" not in repr(report)
     assert (report.before.status, report.after.status) == (SchemaStatus.MISSING, SchemaStatus.CURRENT)
     assert (report.left_to_others, report.warnings) == ((), ())
 

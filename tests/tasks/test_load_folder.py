@@ -292,10 +292,15 @@ def test_a_program_runs_with_the_job(tasks: Path) -> None:
     assert isinstance(execute(job, task, a_context(job)), Completed)
 
 
-def test_a_script_that_is_not_executable_is_an_error_that_says_what_to_run(tasks: Path) -> None:
+def test_a_script_that_is_not_executable_is_an_error_that_says_what_to_run(
+    tasks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write(tasks / "mail.sh", "#!/bin/sh\n")
+    hint = "it begins with #! but is not executable; run: chmod +x"
 
-    assert only_error(load_folder(tasks)) == f"{path}: it begins with #! but is not executable; run: chmod +x mail.sh"
+    assert only_error(load_folder(tasks)) == f"{path}: {hint} {path}"
+    monkeypatch.chdir(tasks.parent)
+    assert only_error(load_folder(tasks)) == f"{path}: {hint} {path.relative_to(tasks.parent)}"
 
 
 def test_an_executable_python_file_with_functions_is_imported(tasks: Path) -> None:
