@@ -68,9 +68,7 @@ def assert_rejected(ended: CliResult, code: int, *words: str) -> None:
         pytest.param(("-c", "x", "list"), ("-c follows the command, as in: gw list -c",), id="an option too early"),
         pytest.param(("completion", "tcsh"), ("SHELL 'tcsh'", "bash, zsh, fish"), id="an unknown shell"),
         pytest.param(("list", "--json", "--wide"), ("--json", "--wide contradict each other"), id="two layouts"),
-        pytest.param(
-            ("stats", "--interval", "0"), ("--interval: '0' is not a duration",), id="no unit"
-        ),
+        pytest.param(("stats", "--interval", "0"), ("--interval: '0' is not a duration",), id="no unit"),
         pytest.param(("list", "--timeout", "5"), ("--timeout: '5' is not a duration",), id="no unit of a timeout"),
         pytest.param(("list", "--columns", " "), ("--columns is empty",), id="no columns"),
         pytest.param(("run", "--jobs", "0"), ("--concurrency '0'", "from 1 to 10000"), id="no jobs at once"),
