@@ -59,30 +59,7 @@ def command(app: typer.Typer, name: str) -> Callable[[Function], Function]:
     return app.command(name, cls=Command, context_settings=HELP_OPTIONS)
 
 
-class _AsGiven:
-    """Passes the value of a parameter on as the shell gave it: gw's settings read texts themselves."""
-
-    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return the value; a repeatable option that was not given is empty."""
-        return () if value is None and (param.multiple or param.nargs == -1) else value
-
-
-class _TextParameters:
-    """A command whose parameters are texts, lists of texts and switches, and need no conversion.
-
-    Typer would convert even a text with pydantic, whose import takes longer than the database driver's.
-    """
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, `--help` included."""
-        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc] # the class this is mixed into has it
-        for parameter in parameters:
-            if hasattr(parameter, "_runtime_param"):
-                parameter._runtime_param = _AsGiven()
-        return parameters
-
-
-class Command(_TextParameters, TyperCommand):
+class Command(TyperCommand):
     """A command; its help lists the options of settings in sections, after its own."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -118,7 +95,7 @@ def _section_of(parameter: Any) -> str:
     return getattr(parameter, "rich_help_panel", None) or usual
 
 
-class Group(_TextParameters, TyperGroup):
+class Group(TyperGroup):
     """A command with commands below it; without any, it prints its help."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
