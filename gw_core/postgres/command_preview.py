@@ -163,6 +163,19 @@ class CommandPreview:
         values = f"array[{', '.join(map(_text, workers))}]"
         return CommandText(self._gw("unlock", *_unmistaken(workers)), self._call("force_unlock_workers", values))
 
+    def pause(self, target: str, reason: str | None) -> CommandText:
+        """Pause a task or a queue; there is no SQL for it, because workers confirm it."""
+        options = _options(_without_none({"reason": reason}))
+        return CommandText(self._gw("pause", *options, target), self._list_pauses)
+
+    def resume(self, target: str) -> CommandText:
+        """Resume a task or a queue."""
+        return CommandText(self._gw("resume", target), self._list_pauses)
+
+    @property
+    def _list_pauses(self) -> str:
+        return f"select * from {quoted(self.schema)}._private_gw_pauses;"  # noqa: S608 - see above
+
     def _gw(self, *words: str) -> str | None:
         """Return a command; options may stand before its verb's arguments only, for `--` may follow."""
         verb = 2 if words[0] == "cron" else 1

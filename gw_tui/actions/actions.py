@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Finding,
         FoundJob,
         JobVersion,
+        PauseResult,
         QueueStatistics,
         RemovedJob,
         SweepReport,
@@ -331,6 +332,68 @@ class Unlock(Action):
     def entry(self) -> Mapping[str, Any]:
         """Return the workers."""
         return {"workers": list(self.workers)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause(Action):
+    """Pause a task or a named queue."""
+
+    done_words: ClassVar[str] = "paused"
+
+    target: str
+    """`task:NAME` or `queue:NAME`."""
+    reason: str | None = None
+
+    @property
+    def thing(self) -> str:
+        """What it changes, in the singular."""
+        return self.target.partition(":")[0]
+
+    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+        """Pause it, and report the workers that have not confirmed it."""
+        result = client.pauses.pause(self.target, reason=self.reason)
+        return Result(done=(self.target,), message=_unconfirmed(result))
+
+    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+        """Return `gw pause`."""
+        return write.pause(self.target, self.reason)
+
+    def entry(self) -> Mapping[str, Any]:
+        """Return the target and the reason."""
+        return {"target": self.target, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume(Action):
+    """Resume a task or a named queue."""
+
+    done_words: ClassVar[str] = "resumed"
+
+    target: str
+
+    @property
+    def thing(self) -> str:
+        """What it changes, in the singular."""
+        return self.target.partition(":")[0]
+
+    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+        """Resume it."""
+        result = client.pauses.resume(self.target)
+        if not result.changed:
+            return Result(skipped=(SkippedItem(self.target, "not paused"),))
+        return Result(done=(self.target,), message=_unconfirmed(result))
+
+    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+        """Return `gw resume`."""
+        return write.resume(self.target)
+
+    def entry(self) -> Mapping[str, Any]:
+        """Return the target."""
+        return {"target": self.target}
+
+
+def _unconfirmed(result: PauseResult) -> str:
+    return f"not confirmed by {', '.join(result.unconfirmed)}" if result.unconfirmed else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,8 @@ from gw_core.operations import (
     LockWaits,
     NameKind,
     PageCursor,
+    Pause,
+    PauseTarget,
     PlannedAttempt,
     PrioritySummary,
     QueueReport,
@@ -114,6 +116,8 @@ class DemoQueue:
         self.inserted, self.updated, self.deleted = 9_912_345, 21_034_567, 9_911_020
         self.workers = _workers(now)
         self.held: dict[str, tuple[str, datetime]] = {}
+        self.pauses: dict[str, Pause] = {}
+        """By target."""
         self.known = _known(now)
         self._begin(Random(seed), jobs)
 
@@ -215,7 +219,12 @@ class DemoQueue:
 
     def _claim(self, worker: str, count: int) -> None:
         ready = [each.job for each in self.states() if each.state is JobState.READY]
-        free = (job for job in sorted(ready, key=_turn) if job.queue_name is None or job.queue_name not in self.held)
+        free = (
+            job
+            for job in sorted(ready, key=_turn)
+            if (job.queue_name is None or job.queue_name not in self.held)
+            and self.pauses.keys().isdisjoint((f"task:{job.task_identifier}", f"queue:{job.queue_name}"))
+        )
         for job, _ in zip(free, range(count), strict=False):
             if job.queue_name is not None:
                 self.held[job.queue_name] = (worker, self.now)
@@ -559,6 +568,18 @@ class DemoSource:
                     return Result(done=(str(queue.insert(**_specified(action.spec, action.payload)).id),))
                 case actions.Unlock():
                     return Result(done=tuple(_freed(queue, action.workers)))
+                case actions.Pause():
+                    queue.pauses[action.target] = Pause(
+                        target=PauseTarget.parse(action.target),
+                        since=queue.now,
+                        until=None,
+                        by="you",
+                        reason=action.reason,
+                    )
+                    return Result(done=(action.target,))
+                case actions.Resume():
+                    queue.pauses.pop(action.target, None)
+                    return Result(done=(action.target,))
                 case actions.Sweep():
                     return self._sweep(queue, dry_run=action.dry_run)
                 case actions.Cleanup():
@@ -709,6 +730,7 @@ def _statistics(queue: DemoQueue) -> QueueStatistics:
             task: _activity([each for each in found if each.job.task_identifier == task], queue.now)
             for task in sorted(TASKS)
         },
+        pauses=tuple(queue.pauses.values()),
     )
 
 
@@ -737,6 +759,7 @@ def _queue(queue: DemoQueue, name: str) -> QueueReport:
         head_id=None if head is None else head.id,
         head_task=None if head is None else head.task_identifier,
         head_run_at=None if head is None else head.run_at,
+        pause=queue.pauses.get(f"queue:{name}"),
     )
 
 

@@ -295,6 +295,15 @@ COMMANDS: Final = (
         rank=6,
     ),
     _known(
+        "pause_jobs",
+        "P",
+        "Pause jobs",
+        "Pause the task or queue under the cursor, or resume it.",
+        on={"queues", "tasks"},
+        risk=Risk.CHANGES,
+        needs=Requirement.ROW,
+    ),
+    _known(
         "sweep",
         "S",
         "Sweep",

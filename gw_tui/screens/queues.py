@@ -12,12 +12,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
-from gw_core.operations import Count, Quality, QueueReport
+from gw_core.operations import Count, Pause, Quality, QueueReport
 from gw_core.selection import written
 from gw_tui.actions.actions import Action, CountExactly, Unlock
 from gw_tui.data.source import QUEUES_INTERVAL, DataSource, Query
 from gw_tui.dialogs.choose import Choice
 from gw_tui.screens.list_screen import ListScreen
+from gw_tui.screens.pause_actions import PauseMixin
 from gw_tui.screens.worker_actions import WorkerActionsMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.widgets.job_rows import when
@@ -98,7 +99,7 @@ class QueuesQuery(Query):
                 return QueuePage(tuple(found), after, scanned)
 
 
-class QueuesScreen(WorkerActionsMixin, ListScreen):
+class QueuesScreen(PauseMixin, WorkerActionsMixin, ListScreen):
     """A page of named queues."""
 
     SCREEN_ID = "queues"
@@ -184,6 +185,8 @@ class QueuesScreen(WorkerActionsMixin, ListScreen):
             more = "" if snapshot.held_queues_are_all else "+"
             yield f"{len(snapshot.held_queues)}{more} locked in all"
         yield "by name"
+        if (queue := self.highlighted) is not None and queue.pause is not None:
+            yield sanitize.line(queue.pause.description, 120)
         if (age := self._heartbeat_age_of_holder()) is not None:
             yield f"heartbeat {formatting.duration(age)} ago"
         if self._counted is not None:
@@ -213,7 +216,12 @@ class QueuesScreen(WorkerActionsMixin, ListScreen):
 
     def holder(self) -> str | None:
         """Return the worker that holds the queue under the cursor."""
-        return None if self.highlighted is None else self.highlighted.held_by
+        queue = self.highlighted
+        return None if queue is None or queue.pause is not None else queue.held_by
+
+    def pause_target(self) -> tuple[str, Pause | None] | None:
+        """Return the queue under the cursor, with its pause."""
+        return None if (queue := self.highlighted) is None else (f"queue:{queue.name}", queue.pause)
 
     def available_actions(self) -> Sequence[tuple[Choice, Action]]:
         """Return what can be done about the queue under the cursor."""
@@ -313,7 +321,7 @@ def _row(queue: QueueReport, now: datetime, dead: frozenset[str]) -> TableRow:
             "queue": Cell(queue.name, "strong" if queue.held_at is not None else ""),
             "state": _state(queue, is_stuck=is_stuck),
             "held_for": "" if queue.held_at is None else formatting.duration(now - queue.held_at),
-            "held_by": Cell(queue.held_by or "", "error" if is_stuck else ""),
+            "held_by": Cell(_holder(queue), "error" if is_stuck else ""),
             "waiting": _counted(queue.waiting),
             "due": _counted(queue.due),
             "head": "" if queue.head_id is None else str(queue.head_id),
@@ -323,8 +331,14 @@ def _row(queue: QueueReport, now: datetime, dead: frozenset[str]) -> TableRow:
     )
 
 
+def _holder(queue: QueueReport) -> str:
+    return queue.held_by or "" if queue.pause is None else queue.pause.by
+
+
 def _state(queue: QueueReport, *, is_stuck: bool) -> Cell:
     """Return in a word how a queue stands."""
+    if queue.pause is not None:
+        return Cell(f"{symbols.WARNING} paused", "warning")
     if is_stuck:
         return Cell(f"{symbols.WARNING} stuck", "error")
     if queue.held_at is not None:

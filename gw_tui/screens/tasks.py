@@ -8,12 +8,13 @@ from datetime import datetime, timedelta
 from typing import ClassVar, Final
 
 from gw_core import JobState
-from gw_core.operations import Count, QueueStatistics
+from gw_core.operations import Count, Pause, PauseKind, QueueStatistics
 from gw_core.selection import written
 from gw_tui.data.source import DataSource, Query
 from gw_tui.rules.task_info import TaskInfo, tasks_of
 from gw_tui.screens.list_screen import ListScreen
-from gw_tui.text import formatting, symbols
+from gw_tui.screens.pause_actions import PauseMixin
+from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow
 
 _COLUMNS: Final = (
@@ -68,7 +69,7 @@ ORDERS: Final[Sequence[tuple[str, Callable[[TaskInfo], float]]]] = (
 """The columns, each with what its largest or oldest value comes first by; equal tasks are in order of their names."""
 
 
-class TasksScreen(ListScreen):
+class TasksScreen(PauseMixin, ListScreen):
     """The tasks that have jobs; `enter` lists the jobs of one."""
 
     SCREEN_ID = "tasks"
@@ -99,7 +100,13 @@ class TasksScreen(ListScreen):
         """Return the tasks in the order chosen."""
         if self._statistics is None or self.console.snapshot is None:
             return None
-        return (_row(each, self.console.now) for each in self._sorted())
+        paused = self._pauses()
+        return (_row(each, self.console.now, paused.get(each.name)) for each in self._sorted())
+
+    def _pauses(self) -> dict[str, Pause]:
+        """Return the pauses of tasks, by their names."""
+        pauses = () if self._statistics is None else self._statistics.pauses
+        return {each.target.name: each for each in pauses if each.target.kind is PauseKind.TASK}
 
     def _sorted(self) -> list[TaskInfo]:
         if self._statistics is None or self.console.snapshot is None:
@@ -118,6 +125,8 @@ class TasksScreen(ListScreen):
             yield f"{unknown} unknown to every live worker"
         title = next(column.title for column in _COLUMNS if column.key == ORDERS[self._order][0])
         yield f"by {title}"
+        if (pause := self._pauses().get(self.table.highlighted or "")) is not None:
+            yield sanitize.line(pause.description, 120)
         yield f"sampled {formatting.duration(max(timedelta(), self.console.now - self._statistics.at))} ago"
 
     # -- commands --------------------------------------------------------------------------------------------------
@@ -133,6 +142,10 @@ class TasksScreen(ListScreen):
         if (name := self.table.highlighted) is not None:
             self.console.visit("jobs", f"task:{written(name)}")
 
+    def pause_target(self) -> tuple[str, Pause | None] | None:
+        """Return the task under the cursor, with its pause."""
+        return None if (name := self.table.highlighted) is None else (f"task:{name}", self._pauses().get(name))
+
     def take_filter(self, text: str) -> None:
         """Put the cursor on a task."""
         self.table.move_to(text)
@@ -142,7 +155,7 @@ def _values(task: TaskInfo) -> Iterator[int]:
     return (count.value for count in task.jobs.values())
 
 
-def _row(task: TaskInfo, now: datetime) -> TableRow:
+def _row(task: TaskInfo, now: datetime, pause: Pause | None) -> TableRow:
     states = (JobState.READY, JobState.RUNNING, JobState.BACKOFF, JobState.FAILED)
     lately = task.activity.failed_lately
     return TableRow(
@@ -156,7 +169,7 @@ def _row(task: TaskInfo, now: datetime) -> TableRow:
             "lately": Cell(f"{lately.value / MINUTES:.1f}" if lately.value else "", "warning"),
             "wait": _age(task.since(JobState.READY), now),
             "run": _age(task.since(JobState.RUNNING), now),
-            "known_by": _known_by(task),
+            "known_by": _known_by(task) if pause is None else Cell(f"{symbols.WARNING} paused", "warning"),
         },
     )
 

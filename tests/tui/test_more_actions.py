@@ -294,6 +294,28 @@ def test_the_holder_of_a_queue_is_offered_to_be_unlocked_without_a_choice() -> N
     run(scenario, screen="queues")
 
 
+@pytest.mark.parametrize(("screen", "kind"), [("queues", "queue"), ("tasks", "task")])
+def test_what_is_under_the_cursor_is_paused_and_resumed(screen: str, kind: str) -> None:
+    async def scenario(console: Console) -> None:
+        await rows(console)
+        name = console.table().highlighted
+        await console.press("P")
+        dialog = await reach(console, Confirm)
+        dialog.query_one("#typed", Input).value = "provider down"
+        dialog.query_one("#ok", Button).press()
+        [paused] = await acted(console, 1)
+        assert paused == actions.Pause(target=f"{kind}:{name}", reason="provider down")
+        await console.until(lambda: "paused" in console.text)
+        await console.until(lambda: "provider down" in console.text)
+
+        await console.press("P")
+        (await reach(console, Confirm)).query_one("#ok", Button).press()
+        assert (await acted(console, 2))[1] == actions.Resume(target=f"{kind}:{name}")
+        await console.until(lambda: "provider down" not in console.text)
+
+    run(scenario, screen=screen, size=(140, 34))
+
+
 def test_a_question_copies_what_it_would_do_with_what_was_filled_in() -> None:
     async def scenario(console: Console) -> None:
         await rows(console)
