@@ -27,7 +27,7 @@ FAILED = 1
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; the exit code is 1 when a job was lost or ran twice, or gw failed at a benchmark."""
-    given = _parser().parse_args(arguments)
+    given = parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with Server(given.database) as server:
         benchmarks = _chosen(all_benchmarks(Bench(server, _scale(given))), given.benchmarks, without=given.without)
@@ -36,11 +36,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         if given.alone:
             benchmarks = [benchmark.alone() for benchmark in benchmarks]
-        where = {"command": _command(given)} | machine.describe(server)
+        where = {"command": command_line(given)} | machine.describe(server)
         if not given.alone:
             where |= node_versions() | {"from PyPI": ", ".join(PACKAGES)}
         where |= {"scale": f"{given.scale}, {given.rounds} rounds"}
-        results = _measured(benchmarks, given, where)
+        results = measured(benchmarks, given, where)
     print(report.description(where), end="\n\n")
     print(report.table(results))
     return FAILED if any(_failed(result) for result in results) else 0
@@ -53,7 +53,7 @@ def _scale(given: argparse.Namespace) -> Scale:
     return replace(scale, soak_seconds=60 * given.minutes, console_seconds=60 * given.minutes)
 
 
-def _command(given: argparse.Namespace) -> str:
+def command_line(given: argparse.Namespace) -> str:
     """Return the command line of this run, without the database."""
     words = ["python", "-m", "bench", "--scale", given.scale, "--rounds", str(given.rounds)]
     words += ["--alone"] * given.alone + (["--minutes", f"{given.minutes:g}"] if given.minutes is not None else [])
@@ -61,7 +61,7 @@ def _command(given: argparse.Namespace) -> str:
     return shlex.join([*words, *given.benchmarks])
 
 
-def _measured(
+def measured(
     benchmarks: Sequence[Benchmark], given: argparse.Namespace, where: dict[str, str]
 ) -> list[BenchmarkResult]:
     """Measure, and keep what there is so far in the file; Ctrl-C or SIGTERM ends it, and what there is is printed."""
@@ -97,7 +97,7 @@ def _failed(result: BenchmarkResult) -> bool:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench", description="Measure gw beside its peers, all on one server, in turn."
     )

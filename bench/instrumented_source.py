@@ -65,7 +65,7 @@ class InstrumentedSource(ClientSource):
         return processor_time(self.pid) or 0.0
 
     def snapshot(self) -> QueueSnapshot:
-        self.pid = self._times.receive(self._read_client)
+        self.pid = self._times.receive(self.read_client)
         self._times.take()
         if self._tick is not None:
             self._packed.append(self._pack(self._tick))

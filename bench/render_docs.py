@@ -60,7 +60,7 @@ LINES: Final = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the page and the data, or print how long each benchmark took."""
-    given = _parser().parse_args(arguments)
+    given = parser().parse_args(arguments)
     runs = read_runs(given.results)
     if given.seconds:
         took = {name: seconds for _, results in runs.values() for name, seconds in progress.learned(results).items()}
@@ -130,7 +130,7 @@ def _shown(value: float | None, figure: str) -> str:
     return f"{value:,.0f} {unit}".rstrip() if value >= 20 or value == int(value) else f"{value:.2g} {unit}".rstrip()
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.render_docs", description=__doc__)
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the files that --json wrote")
     parser.add_argument("--page", type=Path, default=PAGE, help="page whose table is replaced")

@@ -69,7 +69,7 @@ class Layout:
             width = NO_LIMIT if self.is_wide else _terminal_width()
             _write(table(rows, columns, width=width, bold=wants_colour(sys.stdout), keeps_empty=bool(self.columns)))
         else:
-            _write(_tab_separated(rows, keys))
+            _write(tab_separated(rows, keys))
 
     def _chosen(self, keys: Sequence[str]) -> Sequence[str]:
         unknown = [each for each in self.columns if each not in keys]
@@ -240,7 +240,7 @@ def _json_lines(rows: Sequence[Record]) -> Iterable[str]:
     yield "]\n"
 
 
-def _tab_separated(rows: Iterable[Record], keys: Sequence[str]) -> Iterable[str]:
+def tab_separated(rows: Iterable[Record], keys: Sequence[str]) -> Iterable[str]:
     yield "\t".join(keys) + "\n"
     for row in rows:
         # The backslash is doubled, so that an escape differs from the same characters in the data.

@@ -63,7 +63,7 @@ SEEK: Final = 30.0
 """How far one key moves a recording, in seconds."""
 
 
-def _screen_of(place: ScreenInfo) -> ConsoleScreen:
+def screen_of(place: ScreenInfo) -> ConsoleScreen:
     module, name = place.home
     screen: ConsoleScreen = getattr(importlib.import_module(f"gw_tui.screens.{module}"), name)()
     return screen
@@ -81,7 +81,7 @@ class ConsoleApp(App[None]):
     CSS_PATH = "app.tcss"
     TITLE = "gw"
     MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {
-        place.id: partial(_screen_of, place) for place in SCREENS
+        place.id: partial(screen_of, place) for place in SCREENS
     }
     COMMANDS = {ConsoleCommands}  # noqa: RUF012 - see below
     COMMAND_PALETTE_BINDING = "ctrl+p"
@@ -121,14 +121,14 @@ class ConsoleApp(App[None]):
         self._runner = ActionRunner(self)
         self._maintenance = Maintenance(self)
         self.flow_meter = ThroughputMeter()
-        self._poller = Poller(source, self.post_message, period=self.period, log=self._action_log())
+        self.poller = Poller(source, self.post_message, period=self.period, log=self._action_log())
         self._shown_cells = ShownCells()
         self._asked = _Asked()
-        self._answer: QueryAnswered | None = None
-        self._phase = ConnectionPhase.CONNECTING
+        self.answer: QueryAnswered | None = None
+        self.drawn_phase = ConnectionPhase.CONNECTING
         self._paused_at: float | None = None
         self.is_listening = True
-        self._late_because = ""
+        self.late_because = ""
         self._is_blurred = False
 
     def get_line_filters(self) -> Sequence[LineFilter]:
@@ -156,12 +156,12 @@ class ConsoleApp(App[None]):
                     self.bind(",".join(keys.split()), BY_ID[name].action, show=False)
         self.note(EntryKind.CONSOLE, f"console started on {self.source.info.where}")
         self.visit(self.options.screen if self.options.screen in SCREEN_BY_ID else SCREENS[0].id)
-        self._poller.start()
+        self.poller.start()
         self.set_interval(TICK, self._tick)
 
     async def on_unmount(self) -> None:
         """Let go of the database; whatever it does, this ends."""
-        await asyncio.to_thread(self._poller.stop)
+        await asyncio.to_thread(self.poller.stop)
 
     def _fatal_error(self) -> None:
         # The framework would print every local variable, including passwords and payloads. `gw` prints the error in
@@ -188,8 +188,8 @@ class ConsoleApp(App[None]):
     def _on_snapshot(self, message: SnapshotReceived) -> None:
         self.snapshot, self.cost, self._rest = message.snapshot, message.took, message.rest
         self.connection = self.connection.answered(self.clock())
-        self._late_because = ""
-        self._poller.listener.reached()
+        self.late_because = ""
+        self.poller.listener.reached()
         self._measure(message.snapshot)
         self._follow_phase()
         if self._paused_at is None and (screen := self.front) is not None:
@@ -200,14 +200,14 @@ class ConsoleApp(App[None]):
     def _answered(self, message: QueryAnswered) -> None:
         if message.generation != self._asked.generation:
             return
-        self._answer = message
+        self.answer = message
         if self._paused_at is None and (screen := self.front) is not None:
             screen.show_answer(message.query, message.answer)
 
     @on(QueryFailed)
     def _hindered(self, message: QueryFailed) -> None:
         if message.query is None:
-            self._late_because = message.reason
+            self.late_because = message.reason
         self.note(EntryKind.ERROR, f"{message.failure}: {message.reason}", is_bad=True)
         if message.query is not None and message.generation == self._asked.generation and self.front is not None:
             self.front.show_failure(message.failure, message.reason)
@@ -240,7 +240,7 @@ class ConsoleApp(App[None]):
     def _acted(self, message: ActionFinished) -> None:
         self.last_action = message
         self._runner.finished(message)
-        self._poller.reader.refresh_now()
+        self.poller.reader.refresh_now()
         if self.front is not None:
             self.front.show_action(message)
 
@@ -274,8 +274,8 @@ class ConsoleApp(App[None]):
         """Ask a screen's query from now on, when it is in front."""
         if (front := self.front) is screen and front is not None:
             self._asked = _Asked(self._asked.generation + 1, front.current_query())
-            self._answer = None
-            self._poller.reader.ask(self._asked.query, self._asked.generation)
+            self.answer = None
+            self.poller.reader.ask(self._asked.query, self._asked.generation)
 
     def came_to_front(self, screen: Screen[Any]) -> None:
         """Show a screen what is known, and run its query."""
@@ -286,11 +286,11 @@ class ConsoleApp(App[None]):
 
     def refresh_now(self) -> None:
         """Query immediately."""
-        self._poller.reader.refresh_now()
+        self.poller.reader.refresh_now()
 
     def submit(self, action: Action) -> None:
         """Have something done; the answer comes as `ActionFinished`."""
-        self._poller.actor.do(action)
+        self.poller.actor.do(action)
 
     @property
     def is_busy(self) -> bool:
@@ -399,8 +399,8 @@ class ConsoleApp(App[None]):
 
     def _follow_phase(self) -> None:
         phase = self.phase
-        if phase is not self._phase:
-            self._phase = phase
+        if phase is not self.drawn_phase:
+            self.drawn_phase = phase
             if phase in (ConnectionPhase.LIVE, ConnectionPhase.STALE):
                 self.note(EntryKind.CONNECTION, f"connection {phase}", is_bad=phase is ConnectionPhase.STALE)
             self.refresh_bindings()
@@ -461,7 +461,7 @@ class ConsoleApp(App[None]):
             case ConnectionPhase.NO_SCHEMA:
                 return f"✖ NO SCHEMA: {words}"
             case ConnectionPhase.STALE:
-                why = f": {sanitize.line(self._late_because, 200)}" if self._late_because else ""
+                why = f": {sanitize.line(self.late_because, 200)}" if self.late_because else ""
                 return f"! STALE: no answer for {self.connection.unanswered_for(now) or 0.0:.0f} s{why}."
             case _:
                 return self._warning()
@@ -613,7 +613,7 @@ class ConsoleApp(App[None]):
 
     def _set_period(self, period: float) -> None:
         self.period = period
-        self._poller.reader.set_interval(self._pace)
+        self.poller.reader.set_interval(self._pace)
         self.draw_frame()
 
     def _show_again(self) -> None:
@@ -623,17 +623,17 @@ class ConsoleApp(App[None]):
             return
         if self.snapshot is not None:
             screen.show_snapshot(self.snapshot)
-        if self._answer is not None:
-            screen.show_answer(self._answer.query, self._answer.answer)
+        if self.answer is not None:
+            screen.show_answer(self.answer.query, self.answer.answer)
 
     def on_app_blur(self, _: events.AppBlur) -> None:
         """Query less often while the terminal has no focus."""
         if self.options.pause_unfocused:
             self._is_blurred = True
-            self._poller.reader.set_interval(self._pace)
+            self.poller.reader.set_interval(self._pace)
 
     def on_app_focus(self, _: events.AppFocus) -> None:
         """Query immediately when the terminal has the focus again."""
         if self._is_blurred:
             self._is_blurred = False
-            self._poller.reader.set_interval(self._pace)
+            self.poller.reader.set_interval(self._pace)

@@ -78,7 +78,7 @@ def tui(
     if reason is not None:
         stderr.note(f"{reason}: this is what --once prints.")
     if once or as_json or reason is not None:
-        return _once(source, as_json=as_json)
+        return print_overview(source, as_json=as_json)
     from gw_tui.main import run  # late: it loads Textual, which takes longer than everything else
 
     code = run(source, chosen if demo or replay is not None else _writing_down(chosen))
@@ -87,7 +87,7 @@ def tui(
     return code
 
 
-def _once(source: DataSource, *, as_json: bool) -> int:
+def print_overview(source: DataSource, *, as_json: bool) -> int:
     from gw_tui.print_once import lines_of, read_once, record_of
 
     try:

@@ -90,15 +90,15 @@ def why_untrusted(path: Path) -> str | None:
     for place in dict.fromkeys((real, real.parent, path.parent)):
         state = place.stat()
         if state.st_uid not in (os.geteuid(), 0):
-            return f"{place} belongs to {_user(state.st_uid) or 'the user ' + str(state.st_uid)}"
+            return f"{place} belongs to {user_name(state.st_uid) or 'the user ' + str(state.st_uid)}"
         if state.st_mode & stat.S_IWOTH:
             return f"every user may write to {place}"
-        if state.st_mode & stat.S_IWGRP and not _is_private_group(state.st_gid, state.st_uid):
+        if state.st_mode & stat.S_IWGRP and not is_private_group(state.st_gid, state.st_uid):
             return f"other users of a group may write to {place}"
     return None
 
 
-def _is_private_group(gid: int, uid: int) -> bool:
+def is_private_group(gid: int, uid: int) -> bool:
     """Return whether the group is the private one that many systems create with each user."""
     import grp
 
@@ -106,10 +106,10 @@ def _is_private_group(gid: int, uid: int) -> bool:
         group = grp.getgrgid(gid)
     except KeyError:
         return False
-    return group.gr_name == _user(uid) and set(group.gr_mem) <= {group.gr_name}
+    return group.gr_name == user_name(uid) and set(group.gr_mem) <= {group.gr_name}
 
 
-def _user(uid: int) -> str | None:
+def user_name(uid: int) -> str | None:
     import pwd
 
     try:

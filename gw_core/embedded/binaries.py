@@ -51,10 +51,10 @@ class Binaries:
 
 def find_binaries(pg_bin: Path | None, *, major: int | None, folder: Path) -> Binaries:
     """The first server programs that fit: of the version an existing data folder names, or of any we support."""
-    found = list(_versions([pg_bin])) if pg_bin else []
+    found = list(versions_in([pg_bin])) if pg_bin else []
     if pg_bin and not found:
         raise EmbeddedError(f"{str(pg_bin)!r} holds no postgres and initdb that run; name the bin folder of a server")
-    for binaries in found or _versions(_places()):
+    for binaries in found or versions_in(search_paths()):
         if major is None or binaries.major == major:
             return binaries
         found.append(binaries)
@@ -75,7 +75,7 @@ def _wrong_version(folder: Path, major: int, found: Iterable[Binaries]) -> Embed
     )
 
 
-def _places() -> Iterator[Path]:
+def search_paths() -> Iterator[Path]:
     if on_path := shutil.which("postgres"):
         yield Path(on_path).parent
     if pg_config := shutil.which("pg_config"):
@@ -84,7 +84,7 @@ def _places() -> Iterator[Path]:
             yield Path(answer)
     for pattern in INSTALLED:
         yield from sorted(Path("/").glob(pattern.removeprefix("/")), key=_number_in, reverse=True)
-    yield from _extra()
+    yield from bundled()
 
 
 def _number_in(path: Path) -> int:
@@ -92,14 +92,14 @@ def _number_in(path: Path) -> int:
     return int(numbers[0]) if numbers else 0
 
 
-def _extra() -> Iterator[Path]:
+def bundled() -> Iterator[Path]:
     # Only located, never imported: the package's own start-up creates users and opens folders up to the root.
     spec = importlib.util.find_spec(EXTRA)
     for package in (spec.submodule_search_locations or []) if spec else []:
         yield from sorted(Path(package).glob("pginstall*/bin"), key=lambda path: path.parent.name, reverse=True)
 
 
-def _versions(places: Iterable[Path]) -> Iterator[Binaries]:
+def versions_in(places: Iterable[Path]) -> Iterator[Binaries]:
     # Links resolved: the files beside the programs, which are found and copied with them, lie beside the real ones.
     for place in (Path(os.path.realpath(path / "postgres")).parent for path in places):
         if all(os.access(place / program, os.X_OK) for program in PROGRAMS):

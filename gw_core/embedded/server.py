@@ -245,7 +245,7 @@ def _create_data(home: DataFolder, account: Account, binaries: Binaries) -> None
 def _fill(home: DataFolder, data: int, account: Account, binaries: Binaries) -> str | None:
     # A server that is started manually on this folder gets safe rules as well.
     rules = ("--auth-local=peer", "--auth-host=reject")
-    with _Folder(data, home.unfinished, account) as folder:
+    with ServerFolder(data, home.unfinished, account) as folder:
         commands = [
             [binaries.initdb, "-D", folder.path, "-U", ROLE, *rules, "--encoding=UTF8", "--no-sync", *locale]
             for locale in _locales(binaries.major)
@@ -274,7 +274,7 @@ def _reject_foreign_server(home: DataFolder) -> None:
         )
 
 
-class _Folder:
+class ServerFolder:
     """A folder's path as the server can use it: its own, or the way through an open descriptor.
 
     The descriptor leads past folders the server's account may not enter, `/root` for one, and is short.
@@ -311,7 +311,7 @@ def _launch(
     log, users = home.open_log(), home.open("users.lock")
     report, reporter = os.pipe()
     try:
-        with _Folder(data, home.data, account) as folder:
+        with ServerFolder(data, home.data, account) as folder:
             rules = {name: os.path.join(folder.path, file) for name, file in ACCESS_FILES.items()}
             orders = watchdog.WatchdogArguments(
                 command=[

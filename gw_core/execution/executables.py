@@ -68,7 +68,7 @@ def run_executable(
     the job is asked to stop, the program's process group is sent SIGTERM; after `timeout`, or when the job is given
     back, SIGKILL. Such a run ends with `Snooze`. Raises `ExecutableError` for any other end but exit code 0.
     """
-    program = _Program(_started(path, job, handed_on))
+    program = Program(_started(path, job, handed_on))
     with program.tracked(context):
         talk = _ProgramSession(program, job, context, timeout=timeout, clock=clock)
         exit_code = talk.until_the_end()
@@ -157,7 +157,7 @@ def _how_it_ended(exit_code: int) -> str:
         return f"was ended by signal {-exit_code}"
 
 
-class _Program:
+class Program:
     """A running program. `_lock` prevents a signal after the system has released its process id."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
@@ -216,7 +216,7 @@ class _Program:
             os.killpg(self._process.pid, number)
 
 
-_RUNNING: Final[dict[_Program, JobContext]] = {}
+_RUNNING: Final[dict[Program, JobContext]] = {}
 
 # A forced stop ends the process sooner than its threads can look after their programs.
 atexit.register(_interrupt_all)
@@ -232,7 +232,7 @@ class _ProgramSession:
     """Writes the payload, logs what comes, and looks after the request to stop; all in the worker's thread."""
 
     def __init__(
-        self, program: _Program, job: Job, context: JobContext, *, timeout: timedelta, clock: Callable[[], float]
+        self, program: Program, job: Job, context: JobContext, *, timeout: timedelta, clock: Callable[[], float]
     ) -> None:
         self._program = program
         self._context = context

@@ -41,15 +41,15 @@ class ProcessGroups:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._held: set[int] = set()
-        self._guard: subprocess.Popen[bytes] | None = None
+        self.guard: subprocess.Popen[bytes] | None = None
         forks.abandon_in_children(self)
 
     def start(self) -> None:
         """Start the guard if it is not running. Call this before starting a group, so that it is always guarded."""
         with self._lock:
-            if self._guard is None:
+            if self.guard is None:
                 with suppress(OSError):
-                    self._guard = _started()
+                    self.guard = _started()
 
     def add(self, group: int) -> None:
         """Kill this group when this process dies; call right after its leader was started."""
@@ -67,7 +67,7 @@ class ProcessGroups:
     def close(self) -> None:
         """Kill what is left, as if this process had died; a later `add` starts another guard."""
         with self._lock:
-            guard, self._guard = self._guard, None
+            guard, self.guard = self.guard, None
             self._held = set()
         if guard is not None:
             assert guard.stdin is not None  # noqa: S101 - a pipe, see _started
@@ -79,17 +79,17 @@ class ProcessGroups:
         """In a forked child: these are the parent's groups."""
         self._lock = threading.Lock()
         self._held = set()
-        if self._guard is not None:
-            self._guard.returncode = 0  # so that its destructor does not wait for it
-            self._guard = None
+        if self.guard is not None:
+            self.guard.returncode = 0  # so that its destructor does not wait for it
+            self.guard = None
 
     def _send(self, order: str) -> None:
-        if self._guard is not None and self._wrote(self._guard, order):
+        if self.guard is not None and self._wrote(self.guard, order):
             return
         # There is no guard yet, or it was killed: the new one receives all groups.
         with suppress(OSError):
-            self._guard = _started()
-            self._wrote(self._guard, "".join(f"+ {group}\n" for group in self._held))
+            self.guard = _started()
+            self._wrote(self.guard, "".join(f"+ {group}\n" for group in self._held))
 
     @staticmethod
     def _wrote(guard: subprocess.Popen[bytes], orders: str) -> bool:

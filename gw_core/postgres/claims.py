@@ -72,8 +72,8 @@ class Claims:
         self.schema = schema
         self.scanned_to: int | None = None
         """The id of the last queue that the last claim read, if unlocked queues may follow; None when it read all."""
-        self._claims_with_queues = 0
-        self._skip = SkipAhead()
+        self.claims_with_queues = 0
+        self.skip_ahead = SkipAhead()
 
     def claim(
         self,
@@ -111,15 +111,15 @@ class Claims:
 
     def restart_scan(self) -> None:
         """Let the next claim start from the beginning."""
-        self._skip.restart_scan()
+        self.skip_ahead.restart_scan()
 
     def skips_until(self, now: float) -> float | None:
         """Return until when, by the monotonic clock, claims skip what seems to hold only dead rows."""
-        return self._skip.skips_until(now)
+        return self.skip_ahead.skips_until(now)
 
     def _rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """Skip the dead rows where there are very many; start from the beginning otherwise."""
-        skip, began = self._skip, time.monotonic()
+        skip, began = self.skip_ahead, time.monotonic()
         if skip.may_skip(began):
             rows = self._claim_with_queues({**values, **_as_values(skip)})
             skip.record_partial_scan(found=len(rows), seconds=time.monotonic() - began)
@@ -133,12 +133,12 @@ class Claims:
     def _claim_from_the_beginning(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """Run the short statement for jobs without a named queue while there are no others, and the full one else."""
         self.scanned_to = None
-        if not self._claims_with_queues:
+        if not self.claims_with_queues:
             rows = self._run("claim_unqueued_jobs", values)
             if not _ends_with_a_note(rows):
                 return rows
-            self._claims_with_queues = CLAIMS_WITH_QUEUES
-        self._claims_with_queues -= 1
+            self.claims_with_queues = CLAIMS_WITH_QUEUES
+        self.claims_with_queues -= 1
         return self._claim_with_queues(values)
 
     def _claim_with_queues(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -178,28 +178,28 @@ class SkipAhead:
         self.queued: dict[int, float] = {}
         self._margin = MAX_MARGIN
         self._slow_ones = 0
-        self._whole_at = 0.0
+        self.full_scan_at = 0.0
 
     def may_skip(self, now: float) -> bool:
         """Return whether a claim may start at the recorded jobs now."""
-        return now < self._whole_at and bool(self.unqueued or self.queued)
+        return now < self.full_scan_at and bool(self.unqueued or self.queued)
 
     def skips_until(self, now: float) -> float | None:
         """Return when the next claim starts at the beginning, if those before do not."""
-        return self._whole_at if self.may_skip(now) else None
+        return self.full_scan_at if self.may_skip(now) else None
 
     def restart_scan(self) -> None:
         """Let the next claim start from the beginning."""
-        self._whole_at = 0.0
+        self.full_scan_at = 0.0
 
     def record_full_scan(self, *, found: int, seconds: float, now: float) -> None:
         """Record the duration of a claim that started at the beginning."""
         if not _is_slow(found, seconds):
-            self._slow_ones, self._whole_at = 0, 0.0
+            self._slow_ones, self.full_scan_at = 0, 0.0
             return
         self._slow_ones += 1
         if self._slow_ones >= SLOW_ONES:
-            self._whole_at = now + min(SHARE * seconds, max(MAX_SKIPPING_SECONDS, 3 * seconds))
+            self.full_scan_at = now + min(SHARE * seconds, max(MAX_SKIPPING_SECONDS, 3 * seconds))
 
     def record_partial_scan(self, *, found: int, seconds: float) -> None:
         """Record the duration of a claim that started at the recorded jobs."""

@@ -115,7 +115,7 @@ class WorkerProcess:
         popen = self._popen
         assert popen.stdout is not None  # noqa: S101 - both are pipes, see above
         assert popen.stderr is not None  # noqa: S101
-        pipes = {popen.stdout: _WholeLines("stdout", self._pass_on), popen.stderr: _WholeLines("stderr", self._pass_on)}
+        pipes = {popen.stdout: WholeLines("stdout", self._pass_on), popen.stderr: WholeLines("stderr", self._pass_on)}
         with selectors.DefaultSelector() as ready, self._line, popen.stdout, popen.stderr:
             ready.register(self._line, selectors.EVENT_READ)
             for pipe, lines in pipes.items():
@@ -144,7 +144,7 @@ class WorkerProcess:
         if key.fileobj is self._line:
             return self._receive()
         chunk = os.read(key.fd, _CHUNK)
-        lines: _WholeLines = key.data
+        lines: WholeLines = key.data
         lines.feed(chunk)
         return bool(chunk)
 
@@ -170,7 +170,7 @@ def _wait_until_ended(popen: subprocess.Popen[bytes], reaping: threading.Lock) -
         time.sleep(_REAP)
 
 
-class _WholeLines:
+class WholeLines:
     """Passes a stream on in whole lines, so that no other process writes into the middle of one."""
 
     def __init__(self, channel: str, pass_on: PassOn) -> None:

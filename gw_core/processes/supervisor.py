@@ -74,7 +74,7 @@ class _Place:
 
 
 @dataclass(slots=True)
-class _Stop:
+class StopRequest:
     """That all shall end: why, with which code, and when those that have not are killed."""
 
     reason: str
@@ -116,40 +116,40 @@ class Supervisor:
         self._passing = passing
         self._handle_signals = handle_signals
         self._places = [_Place(number) for number in range(1, processes + 1)]
-        self._news: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self.actions: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._writing = threading.Lock()  # held while lines are passed on: one process at a time
         self._pass_on_lines = pass_on
         self._is_proven = False
         self._vain_starts = 0
         self._codes: list[int] = []
-        self._stop: _Stop | None = None
-        self._checked_at = time.monotonic()
+        self._stop: StopRequest | None = None
+        self.checked_at = time.monotonic()
 
     def run(self) -> int:
         """Run until the end and return the exit code: the worst of the processes', or that of the signal."""
-        with Signals(lambda name: self._news.put(lambda: self._on_signal(name)), enabled=self._handle_signals):
+        with Signals(lambda name: self.actions.put(lambda: self.on_signal(name)), enabled=self._handle_signals):
             self.events.emit(SupervisorStarted(processes=len(self._places)))
             self._start(self._places[0])
             while not self._is_over():
-                self._step()
+                self.step()
         return self._end()
 
     def stop(self, reason: str = "asked to stop") -> None:
         """Request a graceful shutdown, from any thread; `run` returns when it is done."""
-        self._news.put(lambda: self._stop_all(reason, 0))
+        self.actions.put(lambda: self._stop_all(reason, 0))
 
     def force(self) -> None:
         """End the grace period of a stop, from any thread."""
-        self._news.put(self._force_all)
+        self.actions.put(self._force_all)
 
     # -- one iteration -------------------------------------------------------------------------------------------------
 
-    def _step(self) -> None:
+    def step(self) -> None:
         """Process one event, or do what has become due."""
         self._check_clock(rest=0.0)
         rest = self._until_due()
         try:
-            act = self._news.get(timeout=rest)
+            act = self.actions.get(timeout=rest)
         except queue.Empty:
             act = self._do_due
         self._check_clock(rest=rest)
@@ -157,12 +157,12 @@ class Supervisor:
 
     def _check_clock(self, *, rest: float | None) -> None:
         """Check the clock. No process is killed for time in which the whole machine was stalled."""
-        before, self._checked_at = self._checked_at, time.monotonic()
+        before, self.checked_at = self.checked_at, time.monotonic()
         stop = self._stop
         if rest is None or stop is None or stop.kill_at is None:
             return
-        if self._checked_at - before > rest + STALL_THRESHOLD:
-            stop.kill_at = max(stop.kill_at, self._checked_at + STALL_EXTENSION)
+        if self.checked_at - before > rest + STALL_THRESHOLD:
+            stop.kill_at = max(stop.kill_at, self.checked_at + STALL_EXTENSION)
 
     def _until_due(self) -> float | None:
         times = [place.start_at for place in self._places]
@@ -202,8 +202,8 @@ class Supervisor:
                 place.number,
                 self._command(place.number, announces=not self._is_proven),
                 pass_on=self._pass_on,
-                on_ready=lambda process: self._news.put(lambda: self._on_ready(place, process)),
-                on_end=lambda process: self._news.put(lambda: self._on_end(place, process)),
+                on_ready=lambda process: self.actions.put(lambda: self._on_ready(place, process)),
+                on_end=lambda process: self.actions.put(lambda: self._on_end(place, process)),
             )
         except OSError as error:
             # The system has no room for one more process now; those that run go on.
@@ -290,7 +290,7 @@ class Supervisor:
             )
         )
 
-    def _on_signal(self, name: str) -> None:
+    def on_signal(self, name: str) -> None:
         self.events.emit(SignalReceived(signal=name, forced=self._stop is not None))
         if self._stop is None:
             self._stop_all(f"received {name}", SIGNALLED + signal.Signals[name])
@@ -300,26 +300,26 @@ class Supervisor:
     def _force_all(self) -> None:
         if self._stop is not None and self._stop.kill_at is not None:
             self._stop.kill_at = min(self._stop.kill_at, time.monotonic() + KILL_DELAY.total_seconds())
-        for process in self._running():
+        for process in self.running():
             process.force()
 
     def _stop_all(self, reason: str, exit_code: int) -> None:
         if self._stop is not None:
             return
         kill_at = time.monotonic() + self._grace + KILL_DELAY.total_seconds()
-        self._stop = _Stop(reason, exit_code, kill_at)
+        self._stop = StopRequest(reason, exit_code, kill_at)
         for place in self._places:
             place.start_at = None
-        for process in self._running():
+        for process in self.running():
             process.stop(reason)
 
-    def _kill(self, stop: _Stop) -> None:
+    def _kill(self, stop: StopRequest) -> None:
         stop.kill_at = None
-        running = self._running()
+        running = self.running()
         for process in running:
             process.kill()
         if running:
             self.events.emit(ProcessesKilled(numbers=tuple(process.number for process in running)))
 
-    def _running(self) -> list[WorkerProcess]:
+    def running(self) -> list[WorkerProcess]:
         return [place.process for place in self._places if place.process is not None]

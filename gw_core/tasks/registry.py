@@ -170,7 +170,7 @@ class TaskRegistry:
         """What `load_app` found it by, if it did."""
         self._tasks: dict[str, Task] = {}
         # Registered with an annotation that was not defined yet; composed when first asked for.
-        self._waiting: dict[str, tuple[Function, str]] = {}
+        self.waiting: dict[str, tuple[Function, str]] = {}
         for each in tasks:
             self.add(each)
 
@@ -211,7 +211,7 @@ class TaskRegistry:
             self._tasks[identifier] = self._made(identifier, function, place)
         except NameError:
             # A class defined further down in the same module; `complete` tries again.
-            self._waiting[identifier] = (function, place)
+            self.waiting[identifier] = (function, place)
 
     def add(self, made: Task) -> None:
         """Register a task that is already made; raises `TaskLoadError` when its identifier is taken."""
@@ -223,17 +223,17 @@ class TaskRegistry:
 
         Loaders call it, and so does `get`. Raises `TaskLoadError` when the annotation is still not defined.
         """
-        for identifier, (function, place) in list(self._waiting.items()):
+        for identifier, (function, place) in list(self.waiting.items()):
             try:
                 self._tasks[identifier] = self._made(identifier, function, place)
             except NameError as error:
                 raise undefined_annotation(identifier, place, error) from error
-            self._waiting.pop(identifier, None)
+            self.waiting.pop(identifier, None)
 
     def get(self, identifier: str) -> Task | None:
         """Return the task, or None when it is not known here."""
         found = self._tasks.get(identifier)
-        if found is None and identifier in self._waiting:
+        if found is None and identifier in self.waiting:
             self.complete()
             return self._tasks.get(identifier)
         return found
@@ -241,7 +241,7 @@ class TaskRegistry:
     @property
     def identifiers(self) -> tuple[str, ...]:
         """The identifiers of all tasks, sorted."""
-        return tuple(sorted((*self._tasks, *self._waiting)))
+        return tuple(sorted((*self._tasks, *self.waiting)))
 
     @property
     def crontab_sources(self) -> tuple[tuple[str, str, Mapping[str, Any]], ...]:
@@ -261,14 +261,14 @@ class TaskRegistry:
         return tuple(cron_item(pattern, task, **options) for task, pattern, options in self.crontab_sources)
 
     def __contains__(self, identifier: object) -> bool:
-        return identifier in self._tasks or identifier in self._waiting
+        return identifier in self._tasks or identifier in self.waiting
 
     def __iter__(self) -> Iterator[Task]:
         self.complete()
         return iter([self._tasks[identifier] for identifier in self.identifiers])
 
     def __len__(self) -> int:
-        return len(self._tasks) + len(self._waiting)
+        return len(self._tasks) + len(self.waiting)
 
     def __repr__(self) -> str:
         return f"TaskRegistry({', '.join(self.identifiers)})"
@@ -291,12 +291,12 @@ class TaskRegistry:
 
     def _function(self, identifier: str) -> Function | None:
         known = self._tasks.get(identifier)
-        return self._waiting[identifier][0] if known is None else known.function
+        return self.waiting[identifier][0] if known is None else known.function
 
     def _check_free(self, identifier: str, place: str) -> None:
         if identifier in self:
             known = self._tasks.get(identifier)
-            first = self._waiting[identifier][1] if known is None else known.source
+            first = self.waiting[identifier][1] if known is None else known.source
             raise TaskLoadError(
                 f"the task {identifier!r} is defined twice, in {first} and in {place}; rename or remove one of them"
             )

@@ -119,7 +119,7 @@ class Claimer(Service):
         self._notifications = notifications
         self._prefetch_seconds = (1 - RETURN_SHARE) * settings.prefetch.total_seconds()
         self._stuck_after = max(MIN_STUCK, self._prefetch_seconds)
-        self._overdue_after = 2 * self._stuck_after
+        self.overdue_after = 2 * self._stuck_after
         self._poll_every = settings.poll_interval.total_seconds()
         self._store: JobStore | None = None
         self._listener: Subscription | None = None
@@ -127,7 +127,7 @@ class Claimer(Service):
         self._tasks_read: tuple[Sequence[str], float] = ((), 0.0)
         self.polled_at: float | None = None
         """When a claim last went well, by the steady clock; others read it and may be late."""
-        self._tries = 0
+        self.tries = 0
         self._max_jobs = settings.claim_limit
         """How many jobs a claim asks for at most: fewer after one that failed, for its answer may have been too large,
         and after one that was cut for the size of its payloads, since the server unpacks all that it is asked for."""
@@ -195,7 +195,7 @@ class Claimer(Service):
                 self._on_cancel_requests(store.take_cancellations(worker_id=self._worker_id))
             self._read_pauses(store)
             rest = self._poll(store)
-            if self._tries:  # reported after a success, not before the next try
+            if self.tries:  # reported after a success, not before the next try
                 self._report_restored()
             return rest
         except GraphileWorkerError as error:
@@ -360,9 +360,9 @@ class Claimer(Service):
         """
         if self._handoff.waiting and not self._handoff.idle:
             waited = now - self._handed_over
-            if waited > self._overdue_after or (waited > self._stuck_after and not self._available_threads()):
+            if waited > self.overdue_after or (waited > self._stuck_after and not self._available_threads()):
                 self.return_waiting("not started within the prefetch window")
-        stuck_since = steady_time() - self._overdue_after
+        stuck_since = steady_time() - self.overdue_after
         for slot in self._slots:
             batch = slot.queue_batch
             if batch and 0.0 < slot.busy_since < stuck_since:
@@ -483,7 +483,7 @@ class Claimer(Service):
         waited = now - self._handed_over
         youngest = steady_time() - max(slot.busy_since for slot in self._slots)
         stuck_in = max(self._stuck_after - waited, self._prefetch_seconds - youngest)
-        return max(MIN_REST, min(stuck_in, self._overdue_after - waited))
+        return max(MIN_REST, min(stuck_in, self.overdue_after - waited))
 
     def _rest(self, duration: timedelta) -> None:
         if duration <= NO_DELAY:
@@ -537,13 +537,13 @@ class Claimer(Service):
                 self._on_rejected(error)
             self._next_poll = time.monotonic() + self._poll_every
             return self._settings.poll_interval
-        delay = reconnect_delay(self._tries)
-        if self._tries == 0:
+        delay = reconnect_delay(self.tries)
+        if self.tries == 0:
             operation = "claim jobs"
             self._events.emit(
                 PoolConnectionLost(worker_id=self._worker_id, operation=operation, error=error, delay=delay)
             )
-        self._tries += 1
+        self.tries += 1
         if self._claim_in_doubt:
             self._max_jobs = max(1, self._max_jobs // 2)
             self._claim_in_doubt = not was_rolled_back(error)
@@ -555,7 +555,7 @@ class Claimer(Service):
         return NO_DELAY
 
     def _report_restored(self) -> None:
-        tries, self._tries = self._tries, 0
+        tries, self.tries = self.tries, 0
         self._events.emit(PoolConnectionRestored(worker_id=self._worker_id, operation="claim jobs", attempts=tries))
 
     def _disconnect(self) -> None:

@@ -91,7 +91,7 @@ class WorkerPool:
         self._is_stopped = False
         self.use(registry)
         self._handoff = Handoff(on_low=self._wake_claimer)
-        self._settler = Settler(
+        self.settler = Settler(
             worker_id=self.id,
             database=database,
             ledger=self.ledger,
@@ -101,28 +101,28 @@ class WorkerPool:
             on_settled=self._request_claim if once else lambda: None,
             on_crash=on_crash,
         )
-        self._timeouts = Timeouts(on_crash=on_crash)
-        self._cancellations = Cancellations(self.id, self.ledger, self._timeouts, events)
+        self.timeouts = Timeouts(on_crash=on_crash)
+        self._cancellations = Cancellations(self.id, self.ledger, self.timeouts, events)
         self._lease = Lease()
         self._pauses = CurrentPauses(self.id)
-        self._threads = [
+        self.threads = [
             WorkerThread(
                 f"gw-worker-{number}",
                 worker_id=self.id,
                 handoff=self._handoff,
                 find_task=self._tasks.get,
-                report=self._settler.report,
+                report=self.settler.report,
                 resources=resources,
                 events=events,
                 on_end=self._progress.set,
-                timeouts=self._timeouts,
+                timeouts=self.timeouts,
                 cancellations=self._cancellations,
                 lease=self._lease,
                 pauses=self._pauses,
             )
             for number in range(1, settings.concurrency + 1)
         ]
-        self._slots = [thread.slot for thread in self._threads]
+        self._slots = [thread.slot for thread in self.threads]
         self._notifications = NotificationHealth(
             worker_id=self.id,
             events=events,
@@ -131,7 +131,7 @@ class WorkerPool:
             on_cancel_request=self.on_cancel_request,
             on_claim_rules=self.on_claim_rules,
         )
-        self._claimer = Claimer(
+        self.claimer = Claimer(
             worker_id=self.id,
             database=database,
             settings=settings,
@@ -142,7 +142,7 @@ class WorkerPool:
             lease=self._lease,
             pauses=self._pauses,
             is_listening=lambda: self._notifications.is_listening,
-            settler=self._settler,
+            settler=self.settler,
             slots=self._slots,
             events=events,
             on_cancel_requests=lambda requests: self._cancellations.take(requests, self._slots),
@@ -160,12 +160,12 @@ class WorkerPool:
     @property
     def completed(self) -> int:
         """How many jobs have been completed and settled."""
-        return self._settler.completed
+        return self.settler.completed
 
     @property
     def failed(self) -> int:
         """How many attempts have failed and been settled."""
-        return self._settler.failed
+        return self.settler.failed
 
     @property
     def keeps(self) -> Mapping[str, Keep]:
@@ -175,23 +175,23 @@ class WorkerPool:
     @property
     def unsettled(self) -> int:
         """How many outcomes are not written; their jobs are still locked."""
-        return self._settler.unsettled
+        return self.settler.unsettled
 
     @property
     def has_unknown_claim(self) -> bool:
         """Whether a claim whose answer is missing may have locked jobs."""
-        return self._claimer.may_have_unknown_locks
+        return self.claimer.may_have_unknown_locks
 
     @property
     def vitals(self) -> PoolHealth:
         """What the pool does now."""
-        polled_at = self._claimer.polled_at
+        polled_at = self.claimer.polled_at
         # A thread whose run was ended early is still busy with it.
         running = sum(1 for slot in self._slots if slot.context is not None or slot.is_overrun)
         return PoolHealth(
             threads=self._settings.concurrency,
             running=running,
-            prefetched=max(0, len(self.ledger) - self._settler.reported - running),
+            prefetched=max(0, len(self.ledger) - self.settler.reported - running),
             unsettled=self.unsettled,
             since_poll=None if polled_at is None else timedelta(seconds=time.monotonic() - polled_at),
         )
@@ -224,16 +224,16 @@ class WorkerPool:
     def start(self) -> None:
         """Start all threads. Does not block."""
         self._events.emit(PoolStarted(worker_id=self.id, tasks=self._names, concurrency=self._settings.concurrency))
-        for thread in self._threads:
+        for thread in self.threads:
             thread.start()
-        self._settler.start()
-        self._claimer.start()
+        self.settler.start()
+        self.claimer.start()
         if self._listener is not None:
             self._listener.start()
 
     def request_claim(self) -> None:
         """Claim jobs now."""
-        self._claimer.request_claim()
+        self.claimer.request_claim()
 
     def needs_ping(self) -> bool:
         """Return whether the next heartbeat should send a ping, because nothing else was received lately."""
@@ -243,7 +243,7 @@ class WorkerPool:
         """Record that this pool's listener should receive a ping that was sent no earlier than this."""
         self._notifications.expect_ping(sent_at)
         # The listening thread may rest for longer than the ping timeout.
-        (self._listener or self._claimer).wake()
+        (self._listener or self.claimer).wake()
 
     def wait_for_heartbeat(self) -> None:
         """Claim nothing until a heartbeat has been written; call it before `start`."""
@@ -253,19 +253,19 @@ class WorkerPool:
         """Record a heartbeat that was sent this long ago. After a long pause, return jobs claimed before it."""
         was_over = self._lease.is_over
         if was_over:
-            self._claimer.return_unstarted(LEASE_IS_OVER)
+            self.claimer.return_unstarted(LEASE_IS_OVER)
         overdue = overdue_after(self._settings.effective_heartbeat_interval, self._settings.sweep_threshold)
         self._lease.until = steady_time() + (overdue - since).total_seconds()
         if was_over:
-            self._claimer.request_claim()
+            self.claimer.request_claim()
 
     def on_cancel_request(self) -> None:
         """Read soon which jobs are to be cancelled; from any thread."""
-        self._claimer.on_cancel_request()
+        self.claimer.on_cancel_request()
 
     def on_claim_rules(self) -> None:
         """Read soon what is paused; from any thread."""
-        self._claimer.on_claim_rules()
+        self.claimer.on_claim_rules()
 
     def force(self) -> None:
         """End the grace period now."""
@@ -289,19 +289,19 @@ class WorkerPool:
         self._events.emit(PoolStopping(worker_id=self.id, reason=reason, running=len(self._running())))
         self._asked_at = time.monotonic()
         # The threads first, the claimer after: it may be in the middle of a statement that takes its time.
-        self._claimer.request_stop()
+        self.claimer.request_stop()
         if self._listener is not None:
             self._listener.request_stop()
         self._handoff.close()
-        self._claimer.return_unstarted("the worker is stopping")
+        self.claimer.return_unstarted("the worker is stopping")
         ended = self._wait_for_workers()
-        self._claimer.join_until(lambda: self.time_left(timedelta(0)))
+        self.claimer.join_until(lambda: self.time_left(timedelta(0)))
         if not ended:
             self._interrupt()
-        self._settler.final_timeout = max(self.time_left(FINAL_SETTLE_TIMEOUT), MIN_SETTLE_TIMEOUT)
-        self._settler.request_stop()
-        self._settler.join_until(lambda: self.time_left(FINAL_SETTLE_TIMEOUT), at_least=MIN_SETTLE_TIMEOUT)
-        self._timeouts.request_stop()
+        self.settler.final_timeout = max(self.time_left(FINAL_SETTLE_TIMEOUT), MIN_SETTLE_TIMEOUT)
+        self.settler.request_stop()
+        self.settler.join_until(lambda: self.time_left(FINAL_SETTLE_TIMEOUT), at_least=MIN_SETTLE_TIMEOUT)
+        self.timeouts.request_stop()
         end_idle_processes()
         self._events.emit(
             PoolStopped(worker_id=self.id, unsettled=self.unsettled, has_unknown_claim=self.has_unknown_claim)
@@ -324,7 +324,7 @@ class WorkerPool:
         end_at = self._asked_at + self._settings.grace_period.total_seconds()
         while True:
             self._progress.clear()
-            if all(thread.join(0) for thread in self._threads):
+            if all(thread.join(0) for thread in self.threads):
                 return True
             now = time.monotonic()
             if self._forced.is_set() or now >= end_at:
@@ -353,17 +353,17 @@ class WorkerPool:
         interrupt_returned()
         self._events.emit(PoolInterrupting(worker_id=self.id, jobs=[job for job, _ in interrupted]))
         for job, seconds in interrupted:
-            self._settler.report(
+            self.settler.report(
                 Returned(job, "interrupted: the worker stopped", self._settings.interrupted_delay, seconds)
             )
         # Coroutines and programs that were just interrupted get some time to clean up.
         ends_at = time.monotonic() + CLEANUP_TIMEOUT.total_seconds()
-        for thread in self._threads:
+        for thread in self.threads:
             thread.join(max(0.0, ends_at - time.monotonic()))
         kill_returned()
 
     def _wake_claimer(self) -> None:
-        self._claimer.wake()
+        self.claimer.wake()
 
     def _request_claim(self) -> None:
-        self._claimer.request_claim()
+        self.claimer.request_claim()

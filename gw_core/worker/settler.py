@@ -104,7 +104,7 @@ class Settler(Service):
         self._retry_row_locked_at = 0.0
         self._rejected: deque[OutcomeBatch] = deque()
         self._rejections = 0
-        self._retry_rejected_at = 0.0
+        self.retry_rejected_at = 0.0
         self._rejected_delay = MIN_REJECTED_DELAY
         self._connection: Connection | None = None
         self._tries = 0
@@ -163,7 +163,7 @@ class Settler(Service):
         except LockTimeoutError as error:
             return self._set_row_locked_aside(error)
         except GraphileWorkerError as error:
-            return self._split_rejected(error) if rejects_a_row(error) else self._try_later(error)
+            return self._split_rejected(error) if rejects_a_row(error) else self.try_later(error)
         self._unwritten.popleft()
         self._rejections = 0
         if self._tries:
@@ -182,7 +182,7 @@ class Settler(Service):
             has_tried = True
             if rest > NO_DELAY and not self.is_idle:
                 time.sleep(min(rest.total_seconds(), 0.1))
-        self._disconnect()
+        self.disconnect()
 
     def _rest_until_reported(self) -> timedelta:
         self._resting = True
@@ -192,7 +192,7 @@ class Settler(Service):
         if self._row_locked:
             return timedelta(seconds=LOCK_RETRY_INTERVAL)
         if self._rejected:
-            return timedelta(seconds=max(0.0, self._retry_rejected_at - time.monotonic()))
+            return timedelta(seconds=max(0.0, self.retry_rejected_at - time.monotonic()))
         return UNTIL_WOKEN
 
     def _set_row_locked_aside(self, error: LockTimeoutError) -> timedelta:
@@ -201,9 +201,9 @@ class Settler(Service):
         try:
             blocked = self._store().blocked(batch.job_ids())
         except GraphileWorkerError as other:
-            return self._try_later(other)
+            return self.try_later(other)
         if not blocked:  # a queue's row, then, or the lock is gone
-            return self._try_later(error)
+            return self.try_later(error)
         aside = self._ledger.split(batch, lambda outcome: outcome.job.id in blocked)
         self._row_locked.append(aside)
         if not batch.outcomes:
@@ -230,12 +230,12 @@ class Settler(Service):
         return NO_DELAY if self._rejections < MAX_REJECTIONS else reconnect_delay(self._rejections)
 
     def _delay_rejected(self) -> None:
-        self._retry_rejected_at = time.monotonic() + self._rejected_delay
+        self.retry_rejected_at = time.monotonic() + self._rejected_delay
         self._rejected_delay = min(MAX_REJECTED_DELAY, self._rejected_delay * 2)
 
     def _retry_rejected(self) -> None:
         """Retry rejected outcomes when they are due."""
-        if time.monotonic() >= self._retry_rejected_at:
+        if time.monotonic() >= self.retry_rejected_at:
             self._unwritten.extend(self._rejected)
             self._rejected.clear()
 
@@ -311,7 +311,7 @@ class Settler(Service):
             self._connection = self._database.connect("settle", SETTLE_PLAN, response_timeout=RESPONSE_TIMEOUT)
         return JobStore(self._connection, self._database.schema)
 
-    def _try_later(self, error: GraphileWorkerError) -> timedelta:
+    def try_later(self, error: GraphileWorkerError) -> timedelta:
         """Keep the batch and say so once; a deadlock or timeout is no reason to hang up."""
         delay = reconnect_delay(self._tries)
         if self._tries == 0:
@@ -321,7 +321,7 @@ class Settler(Service):
             )
         self._tries += 1
         if needs_connection(error):
-            self._disconnect()
+            self.disconnect()
         return delay
 
     def _report_restored(self) -> None:
@@ -329,7 +329,7 @@ class Settler(Service):
         self._tries = 0
         self._events.emit(restored)
 
-    def _disconnect(self) -> None:
+    def disconnect(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None

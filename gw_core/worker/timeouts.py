@@ -42,7 +42,7 @@ class TimedRun:
 
 
 class Timeouts(Service):
-    """Thread `gw-timeouts`, started with the first run that needs it. `_lock` guards `_runs` and `_next`.
+    """Thread `gw-timeouts`, started with the first run that needs it. `_lock` guards `runs` and `_next`.
 
     When the time is over, `context.should_stop` is set and the attempt fails immediately; the thread counts as busy
     until the task ends. A job of a named queue fails when its task ends: the next job of the queue must not start
@@ -52,7 +52,7 @@ class Timeouts(Service):
     def __init__(self, on_crash: Callable[[str, BaseException], None] | None = None) -> None:
         super().__init__("gw-timeouts", on_crash=on_crash)
         self._lock = threading.Lock()
-        self._runs: set[TimedRun] = set()
+        self.runs: set[TimedRun] = set()
         self._next = float("inf")
         self._has_started = False
 
@@ -74,7 +74,7 @@ class Timeouts(Service):
 
     def _add(self, run: TimedRun) -> None:
         with self._lock:
-            self._runs.add(run)
+            self.runs.add(run)
             is_sooner = run.next_step < self._next
             if not self._has_started:
                 self._has_started = True
@@ -85,7 +85,7 @@ class Timeouts(Service):
     def end(self, run: TimedRun, outcome: Outcome) -> Outcome:
         """Remove a run that has ended, and return its outcome: a failure when its time was over."""
         with self._lock:
-            self._runs.discard(run)
+            self.runs.discard(run)
         return _failure(run) if run.is_over_time else outcome
 
     # -- one step ----------------------------------------------------------------------------------------------------
@@ -94,11 +94,11 @@ class Timeouts(Service):
         """End the runs whose time is over; rest until the next one's."""
         now = steady_time()
         with self._lock:
-            due = [run for run in self._runs if run.next_step <= now]
+            due = [run for run in self.runs if run.next_step <= now]
         for run in due:
             self._end_or_warn(run)
         with self._lock:
-            self._next = min((run.next_step for run in self._runs), default=float("inf"))
+            self._next = min((run.next_step for run in self.runs), default=float("inf"))
             return min(UNTIL_WOKEN, timedelta(seconds=max(0.0, min(self._next - now, 3600.0))))
 
     def _end_or_warn(self, run: TimedRun) -> None:
@@ -107,7 +107,7 @@ class Timeouts(Service):
             self._end_cancelled(run, run.cancelled)
         elif context.job.queue_id is None:
             with self._lock:
-                self._runs.discard(run)
+                self.runs.discard(run)
             if run.slot.end_early(context, _failure(run)):
                 stop_task(context, StopReason.TIMEOUT, forced=True)
         elif not run.is_over_time:
@@ -121,7 +121,7 @@ class Timeouts(Service):
     def _end_cancelled(self, run: TimedRun, outcome: Callable[[float], Failed | None]) -> None:
         context = run.context
         with self._lock:
-            self._runs.discard(run)
+            self.runs.discard(run)
         if context is not run.slot.context:
             return
         if context.job.queue_id is not None:  # ends with its task: the next job of the queue must not start before

@@ -123,18 +123,18 @@ class QueryThread:
         self._source = source
         self._post = post
         self._clock = clock
-        self._chance = chance
-        self._lock = threading.Lock()  # guards _wanted, _period and _busy_with
+        self.chance = chance
+        self._lock = threading.Lock()  # guards _wanted, _period and busy_with
         self._wanted = _Wanted()
         self._period = period
-        self._busy_with: int | None = None
+        self.busy_with: int | None = None
         self._cancelled: int | None = None
         self._bell = threading.Event()
         self._stopping = threading.Event()
         self._hurried = threading.Event()
-        self._snapshots, self._asking, self._counting = RateLimiter(SNAPSHOTS), RateLimiter(QUERIES), RateLimiter(LOCKS)
+        self.snapshots, self.asking, self._counting = RateLimiter(SNAPSHOTS), RateLimiter(QUERIES), RateLimiter(LOCKS)
         self._answered: int | None = None
-        self._failures = 0
+        self.failures = 0
         self._thread = threading.Thread(target=self._run, name="gw-tui-reader", daemon=True)
 
     # -- for other threads -----------------------------------------------------------------------------------------
@@ -147,9 +147,9 @@ class QueryThread:
         """Ask this query from now on, starting immediately; the previous query is dropped."""
         with self._lock:
             self._wanted = _Wanted(generation, query)
-            given_up = self._busy_with is not None and self._busy_with != generation
+            given_up = self.busy_with is not None and self.busy_with != generation
             if given_up:
-                self._cancelled = self._busy_with
+                self._cancelled = self.busy_with
         if given_up:
             self._cancel()
         self._bell.set()
@@ -162,7 +162,7 @@ class QueryThread:
     def request_refresh(self) -> None:
         """Look soon: something has happened."""
         with self._lock:
-            self._snapshots.run_soon(self._clock())
+            self.snapshots.run_soon(self._clock())
         self._bell.set()
 
     def set_interval(self, period: float) -> None:
@@ -193,17 +193,17 @@ class QueryThread:
         """Do what is due, and return how many seconds to rest."""
         if self._hurried.is_set():
             self._hurried.clear()
-            self._snapshots.due = self._asking.due = self._counting.due = 0.0
-        elif self._failures and self._clock() < self._snapshots.due:
-            return self._snapshots.due - self._clock()
-        if self._failures:
+            self.snapshots.due = self.asking.due = self._counting.due = 0.0
+        elif self.failures and self._clock() < self.snapshots.due:
+            return self.snapshots.due - self._clock()
+        if self.failures:
             self._post(Connecting())
-        if self._clock() >= self._snapshots.due and not (self._count() and self._take_snapshot()):
-            return max(0.0, self._snapshots.due - self._clock())
+        if self._clock() >= self.snapshots.due and not (self._count() and self._take_snapshot()):
+            return max(0.0, self.snapshots.due - self._clock())
         wanted = self._newest()
         is_new = wanted.generation != self._answered
-        if wanted.query is not None and (is_new or self._clock() >= self._asking.due) and not self._ask(wanted):
-            return max(0.0, self._snapshots.due - self._clock())
+        if wanted.query is not None and (is_new or self._clock() >= self.asking.due) and not self._ask(wanted):
+            return max(0.0, self.snapshots.due - self._clock())
         return self._rest()
 
     def _count(self) -> bool:
@@ -226,15 +226,15 @@ class QueryThread:
         try:
             snapshot = self._source.snapshot()
         except Exception as error:  # noqa: BLE001 - no caller could handle it, and the console continues
-            return self._hindered(error, _Wanted(self._newest().generation), self._snapshots, period)
+            return self._hindered(error, _Wanted(self._newest().generation), self.snapshots, period)
         now = self._clock()
-        self._failures = 0
+        self.failures = 0
         # To connect, to travel, and to be held up by others' locks takes time without giving the server any work.
         took = snapshot.took.total_seconds()
         server_time = took if snapshot.server_time is None else snapshot.server_time.total_seconds()
         longest = HELD_UP if snapshot.errors else UNTIL_WOKEN
-        self._snapshots.done(now - took, took=server_time, every=period, longest=longest)
-        self._post(SnapshotReceived(snapshot, took, rest=max(0.0, self._snapshots.due - now)))
+        self.snapshots.done(now - took, took=server_time, every=period, longest=longest)
+        self._post(SnapshotReceived(snapshot, took, rest=max(0.0, self.snapshots.due - now)))
         return True
 
     def _ask(self, wanted: _Wanted) -> bool:
@@ -242,22 +242,22 @@ class QueryThread:
         assert wanted.query is not None  # noqa: S101 - the caller has looked
         began, every = self._clock(), self._every(wanted.query)
         if wanted.generation != self._answered:
-            self._asking.restart()
+            self.asking.restart()
         with self._lock:
-            self._busy_with = wanted.generation
+            self.busy_with = wanted.generation
         try:
             answer = wanted.query.ask(self._source)
         except Exception as error:  # noqa: BLE001 - see above
             if self._was_given_up(wanted.generation):
                 return True
             self._answered = wanted.generation
-            return self._hindered(error, wanted, self._asking, every)
+            return self._hindered(error, wanted, self.asking, every)
         finally:
             with self._lock:
-                self._busy_with = None
+                self.busy_with = None
         now = self._clock()
         self._answered = wanted.generation
-        self._asking.done(began, took=now - began, every=every)
+        self.asking.done(began, took=now - began, every=every)
         self._post(QueryAnswered(wanted.generation, wanted.query, answer, now - began))
         return True
 
@@ -270,10 +270,10 @@ class QueryThread:
             limiter.failed(self._clock(), every=every, failure=failure)
             self._post(QueryFailed(wanted.generation, wanted.query, failure, reason))
             return True
-        self._failures += 1
-        wait = None if failure is FailureKind.DENIED else wait_before(self._failures, self._chance())
-        self._snapshots.due = self._clock() + (UNTIL_WOKEN if wait is None else wait)
-        self._asking.due = 0.0
+        self.failures += 1
+        wait = None if failure is FailureKind.DENIED else wait_before(self.failures, self.chance())
+        self.snapshots.due = self._clock() + (UNTIL_WOKEN if wait is None else wait)
+        self.asking.due = 0.0
         self._post(ConnectionLost(failure, reason, wait))
         return False
 
@@ -290,10 +290,10 @@ class QueryThread:
         return period if own is None else max(period, own.total_seconds())
 
     def _rest(self) -> float:
-        dues = [self._snapshots.due]
+        dues = [self.snapshots.due]
         wanted = self._newest()
         if wanted.query is not None:
-            dues.append(self._asking.due if wanted.generation == self._answered else 0.0)
+            dues.append(self.asking.due if wanted.generation == self._answered else 0.0)
         return max(0.0, min(dues) - self._clock())
 
     def _was_given_up(self, generation: int) -> bool:

@@ -114,7 +114,7 @@ class RecordingSource:
         self._lock = threading.Lock()  # guards the file: the reader and the actor are two threads
         self._latest: dict[str, bytes] = {}
         self.failure: str | None = None
-        self._file: IO[bytes] | None = _new_file(path)
+        self.file: IO[bytes] | None = _new_file(path)
         target = source.info
         self._write(_Head(VERSION, datetime.now(UTC), target.where, target.schema))
 
@@ -214,17 +214,17 @@ class RecordingSource:
 
     def _write(self, line: _Head | RecordedLine) -> None:
         with self._lock:
-            if self._file is None:
+            if self.file is None:
                 return
             try:
-                self._file.write(msgspec.json.encode(line) + b"\n")
-                self._file.flush()
+                self.file.write(msgspec.json.encode(line) + b"\n")
+                self.file.flush()
             except OSError as error:
                 self.failure = error.strerror or str(error)
                 self._end()
 
     def _end(self) -> None:
-        file, self._file = self._file, None
+        file, self.file = self.file, None
         if file is not None:
             try:
                 file.close()

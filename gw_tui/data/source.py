@@ -207,7 +207,7 @@ class ClientSource:
 
     def __init__(self, place: ConnectionOptions) -> None:
         self._place = place
-        self._read_client = self._client(READ_LIMITS)
+        self.read_client = self._client(READ_LIMITS)
         self._lock = threading.Lock()  # guards _acting: it is opened for the first action
         self._acting: Client | None = None
         self._findings: tuple[float, Sequence[Finding]] | None = None
@@ -237,11 +237,11 @@ class ClientSource:
 
     def snapshot(self) -> QueueSnapshot:
         """Return what every tick shows."""
-        return self._read_client.queries.snapshot(recovery=self._place.recovery, locks_every=None)
+        return self.read_client.queries.snapshot(recovery=self._place.recovery, locks_every=None)
 
     def count_locks(self) -> timedelta | None:
         """Count the locks of workers for the next snapshots; return how long the server worked, if known."""
-        return self._read_client.queries.count_locks(self._place.recovery)
+        return self.read_client.queries.count_locks(self._place.recovery)
 
     def page(
         self,
@@ -254,20 +254,20 @@ class ClientSource:
     ) -> JobPage:
         """Return a page of jobs."""
         more = {} if timeout is None else {"timeout": timeout}
-        return self._read_client.jobs.list(wanted, after=after, limit=limit, with_payload=with_payload, **more)
+        return self.read_client.jobs.list(wanted, after=after, limit=limit, with_payload=with_payload, **more)
 
     def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
         """Return everything about one job, its payload only when wanted; None when it is gone."""
-        return self._read_client.queries.job(job_id, with_payload=with_payload)
+        return self.read_client.queries.job(job_id, with_payload=with_payload)
 
     def statistics(self) -> QueueStatistics:
         """Return how many jobs are in each state, from a sample when there are many."""
-        return self._read_client.queries.statistics()
+        return self.read_client.queries.statistics()
 
     def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
         """Return named queues in order of their names; the more of them are long, the less far each is counted."""
         current = self._count_limits.get((after, only_held), COUNT_LIMITS[-1])
-        found = self._read_client.queries.queues(after=after, limit=limit, only_held=only_held, most=current)
+        found = self.read_client.queries.queues(after=after, limit=limit, only_held=only_held, most=current)
         # Each page keeps its own limit; only the pages turned lately matter.
         self._count_limits = dict(list(self._count_limits.items())[-MAX_PAGES:])
         self._count_limits[after, only_held] = next_limit((each.waiting for each in found), current)
@@ -275,27 +275,27 @@ class ClientSource:
 
     def workers(self) -> Sequence[WorkerInfo]:
         """Return every worker known, by heartbeat or locks."""
-        return self._read_client.workers.list(self._place.recovery)
+        return self.read_client.workers.list(self._place.recovery)
 
     def crontabs(self) -> Crontabs:
         """Return the recurring tasks; the file is read again, so that changes show."""
         read = self._place.crontab
-        return Crontabs(known=self._read_client.cron_items(), items=None if read is None else read())
+        return Crontabs(known=self.read_client.cron_items(), items=None if read is None else read())
 
     def findings(self) -> Sequence[Finding]:
         """Return the doctor's findings; the full examination is not repeated more often than its facts change."""
         now = time.monotonic()
         if self._findings is None or now - self._findings[0] > FINDINGS_INTERVAL:
-            self._findings = now, self._read_client.doctor.findings()
+            self._findings = now, self.read_client.doctor.findings()
         return self._findings[1]
 
     def blockages(self) -> LockWaits:
         """Return who waits for whom."""
-        return self._read_client.doctor.lock_waits()
+        return self.read_client.doctor.lock_waits()
 
     def names(self, kind: NameKind, prefix: str = "") -> Sequence[str]:
         """Return names to suggest: tasks, queues or workers."""
-        return self._read_client.names(kind, prefix)
+        return self.read_client.names(kind, prefix)
 
     def run(self, action: Action) -> Result:
         """Run an action, and return what became of each job."""
@@ -306,18 +306,18 @@ class ClientSource:
 
     def listen(self) -> JobSubscription:
         """Subscribe to notifications of new jobs."""
-        return self._read_client.listen()
+        return self.read_client.listen()
 
     def cancel(self) -> None:
         """Cancel the query in progress, which then raises; from another thread."""
         with suppress(GraphileWorkerError):
-            self._read_client.cancel()
+            self.read_client.cancel()
 
     def close(self) -> None:
         """Let go of everything."""
         with self._lock:
             acting, self._acting = self._acting, None
-        for client in (self._read_client, acting):
+        for client in (self.read_client, acting):
             if client is not None:
                 client.close()
 

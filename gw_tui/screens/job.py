@@ -79,7 +79,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         super().__init__()
         self._job_id = job_id
         self._neighbour = neighbour
-        self._report: JobReport | None = None
+        self.report: JobReport | None = None
         self._gone_at: datetime | None = None
         self._failure = ""
         self._is_unmasked = False
@@ -105,16 +105,16 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
     @property
     def has_row(self) -> bool:
         """True when there is a job to act on."""
-        return self._report is not None and self._gone_at is None
+        return self.report is not None and self._gone_at is None
 
     def targets(self) -> tuple[FoundJob, ...]:
         """Return the job as it is seen, for an action."""
-        report = self._report
+        report = self.report
         return () if report is None or self._gone_at is not None else (FoundJob(report.job, report.state),)
 
     def holder(self) -> str | None:
         """Return the worker that holds the job."""
-        return None if self._report is None else self._report.job.locked_by
+        return None if self.report is None else self.report.job.locked_by
 
     # -- what is asked and answered ----------------------------------------------------------------------------------
 
@@ -129,7 +129,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         had_row = self.has_row
         self._failure = ""
         if isinstance(answer, JobReport):
-            self._report, self._gone_at = answer, None
+            self.report, self._gone_at = answer, None
         elif self._gone_at is None:
             self._gone_at = self.console.now
         self._draw()
@@ -159,7 +159,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
 
     def _draw(self) -> None:
         self._draw_lines()
-        if (report := self._report) is None or not self.stands:
+        if (report := self.report) is None or not self.stands:
             return
         self._draw_payload(report)
         self._draw_error(report)
@@ -171,7 +171,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         if not self.stands:
             return
         which, why, timeline = (self.query_one(f"#{name}", Static) for name in ("which", "why", "timeline"))
-        if (report := self._report) is None:
+        if (report := self.report) is None:
             missing = "no such job; completed jobs are deleted" if self._gone_at else "loading…"
             which.update(Content.assemble((f"job {self._job_id}", "bold"), f" · {self._failure or missing}"))
             return
@@ -256,15 +256,15 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         if found is None:
             self.notify("End of list")
             return
-        self._job_id, self._report, self._gone_at = found, None, None
+        self._job_id, self.report, self._gone_at = found, None, None
         self.ask()
         self._draw_lines()
 
     def action_copy(self) -> None:
         """Copy the payload as it is shown."""
-        if self._report is None or not self.console.options.show_payload:
+        if self.report is None or not self.console.options.show_payload:
             return
-        payload = self._report.job.payload
+        payload = self.report.job.payload
         if is_too_long(payload):  # before anything is made of it
             self.notify("Payload too large to copy", severity="warning")
             return

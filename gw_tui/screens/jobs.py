@@ -123,7 +123,7 @@ class JobsTable(KeyedTable):
     def apply(self, rows: Iterable[TableRow]) -> None:
         """Show new rows, each at its place."""
         if self.is_followed:
-            self._moved_at = None
+            self.moved_at = None
         super().apply(rows)
 
     def action_move(self, by: int) -> None:
@@ -153,12 +153,12 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._pages = Pages()
-        self._search = Search.start(EVERYTHING)
+        self.pages = Pages()
+        self.search = Search.start(EVERYTHING)
         self._order = 0
         self._seen: dict[str, FoundJob] = {}
         self._last_mark: str | None = None
-        self._gathering: BulkMark | None = None
+        self.gathering: BulkMark | None = None
         self._is_unmasked = False
         self._again: Timer | None = None
 
@@ -170,9 +170,9 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
 
     def on_mount(self) -> None:
         """Begin with the filter given on the command line."""
-        if self._search.wanted is EVERYTHING and self.console.options.filter:
+        if self.search.wanted is EVERYTHING and self.console.options.filter:
             self.take_filter(self.console.options.filter)
-        self.query_one(FilterBar).show(self._search.wanted)
+        self.query_one(FilterBar).show(self.search.wanted)
 
     # -- for others ------------------------------------------------------------------------------------------------
 
@@ -230,9 +230,9 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
         """Return what to ask now: names while a filter is typed, a step of a search, or the page."""
         if self.stands and self.query_one(FilterBar).is_editing:
             return NamesQuery()
-        if self._gathering is not None:
-            return StepQuery(self._gathering.search.ask)
-        return (StepQuery if self._search.is_midway else PageQuery)(self._search.ask)
+        if self.gathering is not None:
+            return StepQuery(self.gathering.search.ask)
+        return (StepQuery if self.search.is_midway else PageQuery)(self.search.ask)
 
     def show_answer(self, query: Query, answer: object) -> None:
         """Draw what came back, and go on with a search that is not over."""
@@ -240,26 +240,26 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
             self.query_one(FilterBar).know(answer)  # type: ignore[arg-type] # each query has its kind of answer
         elif isinstance(query, PageQuery) and isinstance(answer, JobPage) and self.stands:
             self.failure = ""
-            if self._gathering is not None:
-                self._gathered(self._gathering, query, answer)
-            elif query.what == self._search.ask:
+            if self.gathering is not None:
+                self._gathered(self.gathering, query, answer)
+            elif query.what == self.search.ask:
                 self._answered(query, answer)
 
     def _answered(self, query: PageQuery, page: JobPage) -> None:
-        self._search = self._search.answered(page)
+        self.search = self.search.answered(page)
         self.draw()
-        if self._search.is_midway:
+        if self.search.is_midway:
             self.ask()
-        elif not self._search.is_live:
+        elif not self.search.is_live:
             if self._again is not None:
                 self._again.stop()
             self._again = self.set_timer(REBUILD_INTERVAL, self._rebuild)
-        elif query.what != self._search.ask:
+        elif query.what != self.search.ask:
             self.ask()
 
     def _rebuild(self) -> None:
         """Start to rebuild a page that takes several answers, unless another query is in progress."""
-        if not self._search.is_midway and not self._search.is_live and self._gathering is None:
+        if not self.search.is_midway and not self.search.is_live and self.gathering is None:
             self.ask()
 
     # -- drawing ---------------------------------------------------------------------------------------------------
@@ -271,12 +271,12 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
 
     def rows(self) -> list[TableRow] | None:
         """Return the page, once it is there."""
-        if not self._search.asks:
+        if not self.search.asks:
             return None
         self.table.say_when_empty(self._emptiness())
         now, around = self.console.now, RowContext.from_snapshot(self.console.snapshot)
         key = ORDERS[self._order].key
-        jobs = self._search.jobs if key is None else sorted(self._search.jobs, key=key)
+        jobs = self.search.jobs if key is None else sorted(self.search.jobs, key=key)
         self._remember(jobs)
         return [row_of(each, now, around, unmask=self._is_unmasked) for each in jobs]
 
@@ -287,22 +287,22 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
         self._seen = {**kept, **{str(each.job.id): each for each in jobs}}
 
     def _emptiness(self) -> str:
-        if self._search.is_searching:
+        if self.search.is_searching:
             return "Searching…"
-        if not self._search.wanted.conditions:
+        if not self.search.wanted.conditions:
             return "No jobs"
-        return f"No matches in {self._search.scanned:,} jobs read" if self._search.is_dear else "No matches"
+        return f"No matches in {self.search.scanned:,} jobs read" if self.search.is_dear else "No matches"
 
     @property
     def has_warning(self) -> bool:
         """True while a search runs, or when there is no answer."""
-        return bool(self.failure) or self._search.is_searching
+        return bool(self.failure) or self.search.is_searching
 
     def status(self) -> Iterator[str]:
         """Yield the parts of the status line, the most important first."""
-        search, table = self._search, self.table
-        if self._gathering is not None:
-            so_far = len(self._gathering.found) + len(self._gathering.search.jobs)
+        search, table = self.search, self.table
+        if self.gathering is not None:
+            so_far = len(self.gathering.found) + len(self.gathering.search.jobs)
             yield f"marking all matches: {so_far:,} so far · esc stops"
             return
         if not search.asks:
@@ -324,15 +324,15 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
             yield f"{search.scanned:,} read · only these rows are refreshed"
 
     def _extent(self) -> str:
-        jobs = len(self._search.jobs)
-        if self._pages.number == 1 and self._search.stage is Stage.OVER:
+        jobs = len(self.search.jobs)
+        if self.pages.number == 1 and self.search.stage is Stage.OVER:
             return formatting.counted(jobs, "job")
-        more = "" if self._search.stage is Stage.OVER else self._of_how_many()
-        return f"page {self._pages.number} · {jobs} rows{more}"
+        more = "" if self.search.stage is Stage.OVER else self._of_how_many()
+        return f"page {self.pages.number} · {jobs} rows{more}"
 
     def _of_how_many(self) -> str:
         """Return how many there are in all, where the snapshot knows."""
-        snapshot, wanted = self.console.snapshot, self._search.wanted
+        snapshot, wanted = self.console.snapshot, self.search.wanted
         if snapshot is None:
             return ""
         counts = {
@@ -345,7 +345,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
         return "" if count is None else f" of {formatting.count(count)}"
 
     def _order_words(self) -> str:
-        return ORDERS[self._order].words if self._order else FOUND_ORDERS.get(self._search.order, "as found")
+        return ORDERS[self._order].words if self._order else FOUND_ORDERS.get(self.search.order, "as found")
 
     def columns_for(self, width: int) -> Sequence[TableColumn]:
         """Return the columns that fit."""
@@ -357,7 +357,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
         """Return whether a command is possible; within a filter the key of the filter is a character."""
         if action == "filter" and self.stands and self.query_one(FilterBar).is_editing:
             return False
-        if self._gathering is not None and action in BY_ID and BY_ID[action].risk is not Risk.NONE:
+        if self.gathering is not None and action in BY_ID and BY_ID[action].risk is not Risk.NONE:
             return None  # what the action would change is not known yet
         return super().check_action(action, parameters)
 
@@ -381,17 +381,17 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
 
     def action_back(self) -> None:
         """Stop a search, drop the marks, or drop the filter: the first of these that there is."""
-        if self._gathering is not None:
-            self._gathering = None
+        if self.gathering is not None:
+            self.gathering = None
             self.refresh_bindings()
             self.ask()
-        elif self._search.is_searching and self._search.asks:
-            self._search = self._search.stopped()
+        elif self.search.is_searching and self.search.asks:
+            self.search = self.search.stopped()
             self.ask()
         elif self.table.marks:
             self.table.marks.clear()
             self.table.release()
-        elif self._search.wanted.conditions:
+        elif self.search.wanted.conditions:
             self.apply_filter(EVERYTHING)
         self.draw()
 
@@ -399,25 +399,25 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
 
     def action_next_page(self) -> None:
         """Show the next page."""
-        if (mark := self._search.follows) is not None:
-            self._turn_to(self._pages.forward(mark))
+        if (mark := self.search.follows) is not None:
+            self._turn_to(self.pages.forward(mark))
         else:
-            self.notify("Last page" if not self._search.is_searching else "Still searching this page")
+            self.notify("Last page" if not self.search.is_searching else "Still searching this page")
 
     def action_previous_page(self) -> None:
         """Show the page before, exactly as it began."""
-        if self._pages.number > 1:
-            self._turn_to(self._pages.back())
+        if self.pages.number > 1:
+            self._turn_to(self.pages.back())
         else:
             self.notify("First page")
 
     def _turn_to(self, pages: Pages, wanted: Selection | None = None) -> None:
-        self._pages = pages
-        self._search = Search.start(self._search.wanted if wanted is None else wanted, pages.begin)
-        self._gathering = None
+        self.pages = pages
+        self.search = Search.start(self.search.wanted if wanted is None else wanted, pages.begin)
+        self.gathering = None
         self.failure = ""
         if self.stands:
-            self.query_one(FilterBar).show(self._search.wanted)
+            self.query_one(FilterBar).show(self.search.wanted)
             self.table.is_followed = False
             self.table.say_when_empty("Loading…")
             self.table.replace([])
@@ -440,7 +440,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
 
     @property
     def _can_be_newest(self) -> bool:
-        wanted = self._search.wanted
+        wanted = self.search.wanted
         return wanted.states == set(JobState) and not wanted.is_by_name
 
     def action_follow(self) -> None:
@@ -500,8 +500,8 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
         """Mark every job that matches the filter, up to a bound."""
         self._end_following()
         most = self.console.options.max_marked
-        search = Search(wanted=self._search.wanted, limit=MARK_PAGE_SIZE, page=MARK_PAGE_SIZE, most=most)
-        self._gathering = BulkMark(search, most)
+        search = Search(wanted=self.search.wanted, limit=MARK_PAGE_SIZE, page=MARK_PAGE_SIZE, most=most)
+        self.gathering = BulkMark(search, most)
         self.refresh_bindings()
         self.ask()
         self.draw()
@@ -513,9 +513,9 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
     def _gathered(self, gathering: BulkMark, query: PageQuery, page: JobPage) -> None:
         if query.what != gathering.search.ask:
             return
-        self._gathering = gathering = gathering.answered(gathering.search.answered(page))
+        self.gathering = gathering = gathering.answered(gathering.search.answered(page))
         if gathering.is_over:
-            self._gathering = None
+            self.gathering = None
             self._mark_gathered(gathering)
             self.refresh_bindings()
         self.ask()
@@ -549,7 +549,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
     @work
     async def action_export(self) -> None:
         """Write what is marked, or else the page, to a file."""
-        jobs = self.targets() if self.table.marks else self._search.jobs
+        jobs = self.targets() if self.table.marks else self.search.jobs
         title = f"Export {formatting.counted(len(jobs), 'job')}"
         if (kind := await self.app.push_screen_wait(Choose(title, export.KINDS))) is None:
             return

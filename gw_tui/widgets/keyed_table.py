@@ -149,16 +149,16 @@ class KeyedTable(ScrollView, can_focus=True):
         super().__init__(id=id, classes=classes)
         self._columns = tuple(columns)
         self._widths: dict[str, int] = {}
-        self._rows: dict[str, TableRow] = {}
+        self.shown_rows: dict[str, TableRow] = {}
         self._shown = RowOrder(())
         self._latest: tuple[str, ...] = ()
         self._empty = empty
         self._above = ""
         self._clock = clock
-        self._moved_at: float | None = None
+        self.moved_at: float | None = None
         self._is_moved = False  # the operator has moved the cursor since the list was last replaced
         self._has_rows = False
-        self._starts_first = starts_first
+        self.starts_first = starts_first
         self._picture: list[tuple[object, ...]] = []
         self.highlighted: str | None = None
         """The key of the row under the cursor."""
@@ -182,7 +182,7 @@ class KeyedTable(ScrollView, can_focus=True):
     @property
     def is_holding(self) -> bool:
         """True while rows keep their place: something is marked, a dialog is open, or the cursor has just moved."""
-        moved_lately = self._moved_at is not None and self._clock() - self._moved_at < SETTLING
+        moved_lately = self.moved_at is not None and self._clock() - self.moved_at < SETTLING
         return self.is_pinned or bool(self.marks) or moved_lately
 
     @property
@@ -199,7 +199,8 @@ class KeyedTable(ScrollView, can_focus=True):
         """Show new rows: cells change immediately; rows move only when they are not frozen."""
         wanted = {row.key: row for row in rows}
         self._latest = tuple(wanted)
-        self._rows = {**{key: self._rows[key] for key in self._shown.order if key in self._rows}, **wanted}
+        kept = {key: self.shown_rows[key] for key in self._shown.order if key in self.shown_rows}
+        self.shown_rows = {**kept, **wanted}
         if self.is_holding and self._shown.order:
             self._arrange(held(self._shown.order, self._latest))
         else:
@@ -208,11 +209,11 @@ class KeyedTable(ScrollView, can_focus=True):
     @property
     def _kept(self) -> str | None:
         """The key that the cursor stays on; None if it stays on the first row until the operator moves it."""
-        return None if self._starts_first and not self._is_moved else self.highlighted
+        return None if self.starts_first and not self._is_moved else self.highlighted
 
     def replace(self, rows: Iterable[TableRow]) -> None:
         """Show another list, with the cursor on its first row: the operator asked for it."""
-        self._shown, self._moved_at, self._is_moved = RowOrder(()), None, False
+        self._shown, self.moved_at, self._is_moved = RowOrder(()), None, False
         self._set_highlighted(None)
         self._has_rows = True
         self.apply(rows)
@@ -220,7 +221,7 @@ class KeyedTable(ScrollView, can_focus=True):
 
     def release(self) -> None:
         """Show what has waited."""
-        self._moved_at = None
+        self.moved_at = None
         self._arrange(arranged(self._shown.order, self._latest, highlighted=self._kept))
 
     def set_columns(self, columns: Sequence[TableColumn]) -> None:
@@ -244,7 +245,7 @@ class KeyedTable(ScrollView, can_focus=True):
         before = self._index
         offset = None if before is None else before - self.scroll_offset.y
         was_waiting, self._shown = self._shown.waiting, new
-        self._rows = {key: self._rows[key] for key in {*new.order, *self._latest}}
+        self.shown_rows = {key: self.shown_rows[key] for key in {*new.order, *self._latest}}
         if not new.waiting or not self.is_holding:
             self._has_rows = True
         self.virtual_size = Size(self.size.width, len(new.order) + 1)
@@ -302,7 +303,7 @@ class KeyedTable(ScrollView, can_focus=True):
         head: tuple[object, ...] = (top, self.size, bool(shown))
         return [
             head,
-            *((key, self._rows[key], key in gone, key == self.highlighted, key in self.marks) for key in shown),
+            *((key, self.shown_rows[key], key in gone, key == self.highlighted, key in self.marks) for key in shown),
         ]
 
     # -- the cursor ------------------------------------------------------------------------------------------------
@@ -333,7 +334,7 @@ class KeyedTable(ScrollView, can_focus=True):
         if not order:
             return
         index = min(max(0, index), len(order) - 1)
-        self._moved_at, self._is_moved = self._clock(), True
+        self.moved_at, self._is_moved = self._clock(), True
         self._set_highlighted(order[index])
         top, visible = self.scroll_offset.y, max(1, self.size.height - 1)
         if not top <= index < top + visible:
@@ -406,7 +407,7 @@ class KeyedTable(ScrollView, can_focus=True):
         return self._row_line(self._shown.order[index], width, plain)
 
     def _row_line(self, key: str, width: int, plain: Style) -> Strip:
-        row = self._rows[key]
+        row = self.shown_rows[key]
         ground = plain + self._style(row.role) if row.role else plain
         is_gone, is_cursor = key in self._shown.gone, key == self.highlighted
         if is_gone:

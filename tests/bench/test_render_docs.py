@@ -61,7 +61,7 @@ def test_the_figures_of_an_interrupted_run_are_kept(tmp_path: Path) -> None:
     ]
     where: dict[str, str] = {}
 
-    app._measured(benchmarks, asked(json=file), where)
+    app.measured(benchmarks, asked(json=file), where)
 
     document = json.loads(file.read_text())
     assert [benchmark["name"] for benchmark in document["benchmarks"]] == ["one", "two"]
@@ -142,6 +142,6 @@ def test_the_time_left_follows_what_the_machine_needs(monkeypatch: pytest.Monkey
 
 
 def test_the_command_is_shown_without_the_database(capsys: pytest.CaptureFixture[str]) -> None:
-    given = app._parser().parse_args(["--database", "postgres://me:secret@host", "--alone", "drain*", "--rounds", "5"])
+    given = app.parser().parse_args(["--database", "postgres://me:secret@host", "--alone", "drain*", "--rounds", "5"])
 
-    assert app._command(given) == "python -m bench --scale small --rounds 5 --alone 'drain*'"
+    assert app.command_line(given) == "python -m bench --scale small --rounds 5 --alone 'drain*'"

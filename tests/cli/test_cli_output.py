@@ -107,7 +107,7 @@ def unescaped(field: str) -> str:
 
 @given(TEXT)
 def test_a_field_in_a_pipe_can_be_read_back(text: str) -> None:
-    _, line = output._tab_separated([{"id": 1, "task": text}], ("id", "task"))
+    _, line = output.tab_separated([{"id": 1, "task": text}], ("id", "task"))
 
     assert not UNSAFE.search(line.replace("\t", "").rstrip("\n"))
     assert unescaped(line.removesuffix("\n").split("\t")[1]) == text

@@ -183,16 +183,16 @@ def test_a_queue_freed_by_a_result_in_doubt_is_not_freed_again_under_its_next_jo
             site.add("work", {"n": 2}, queue_name="q")
             swallowed.append(proxy.mute("gw:settle"))
             # The next claim must come before the result is sent again.
-            running.settler._try_later = later  # type: ignore[union-attr, method-assign]
+            running.settler.try_later = later  # type: ignore[union-attr, method-assign]
 
     def later(error: Any) -> Any:
         gate.wait_for(1)
-        settler._try_later = try_later  # type: ignore[method-assign]
+        settler.try_later = try_later  # type: ignore[method-assign]
         return try_later(error)
 
     with site.running({"quick": RunRecord(), "work": gate}, url=proxy.url, poll_interval=ms(10)) as running:
         settler = running.settler  # type: ignore[union-attr]
-        try_later = settler._try_later
+        try_later = settler.try_later
         site.fill(1, task="quick")
         running.recorded.wait_for(JobCompleted)
         running.runner.events.on(JobSucceeded, deafen)

@@ -272,7 +272,7 @@ def test_jobs_behind_stuck_threads_are_returned_for_another_pool_to_run(site: Qu
     gate: Gate = site.gate()
     done = RunRecord()
     with site.running({"quick": done, "work": gate}, concurrency=10, prefetch=ms(1_000), poll_interval=NEVER) as stuck:
-        stuck.claimer._overdue_after = 0.1  # type: ignore[union-attr] # not seconds, in a test
+        stuck.claimer.overdue_after = 0.1  # type: ignore[union-attr] # not seconds, in a test
         warm_up(site, stuck)
         site.fill(10, task="work")
         gate.wait_for(10)

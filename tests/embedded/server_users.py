@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gw_core.embedded.binaries import Binaries, _extra, _places, _versions
+from gw_core.embedded.binaries import Binaries, bundled, search_paths, versions_in
 from gw_core.embedded.data_folder import DataFolder
 from gw_core.embedded.watchdog import processes_of
 
@@ -90,10 +90,10 @@ def is_gone(folder: Path) -> bool:
 
 def machine_binaries() -> Binaries | None:
     """The server of this machine, if there is one beside the extra's."""
-    extra = set(_extra())
-    return next((found for found in _versions(_places()) if found.folder not in extra), None)
+    extra = set(bundled())
+    return next((found for found in versions_in(search_paths()) if found.folder not in extra), None)
 
 
 def extra_binaries() -> Binaries:
     """The newest server of the `embedded` extra, which every development environment has."""
-    return next(_versions(_extra()))
+    return next(versions_in(bundled()))

@@ -30,10 +30,10 @@ def a_server(folder: Path, version: str = "16.4") -> Path:
 def places(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     found: list[Path] = []
 
-    def _places() -> Iterator[Path]:
+    def search_paths() -> Iterator[Path]:
         yield from found
 
-    monkeypatch.setattr(binaries, "_places", _places)
+    monkeypatch.setattr(binaries, "search_paths", search_paths)
     return found
 
 
@@ -87,7 +87,7 @@ def test_finding_none_names_the_three_ways_to_get_one(tmp_path: Path) -> None:
 def test_the_extra_is_found_without_being_imported() -> None:
     import sys
 
-    found = list(binaries._versions(binaries._extra()))
+    found = list(binaries.versions_in(binaries.bundled()))
 
     assert [server.major for server in found] == sorted({server.major for server in found}, reverse=True)
     assert found

@@ -21,7 +21,7 @@ from gw_core.embedded import binaries, start_or_attach
 from gw_core.embedded.account import UNPRIVILEGED, Account, account_for, can_reach
 from gw_core.embedded.binaries import Binaries, runnable
 from gw_core.embedded.data_folder import DataFolder
-from gw_core.embedded.server import _Folder
+from gw_core.embedded.server import ServerFolder
 from gw_core.embedded.watchdog import processes_of, server_pid
 from gw_core.errors import EmbeddedError
 
@@ -419,7 +419,7 @@ def test_a_server_that_was_started_manually_is_not_disturbed(folder: Path) -> No
         pass
     account = account_for(folder / "data")
     opened = os.open(folder / "data", os.O_RDONLY)
-    with _Folder(opened, folder / "data", account) as data:
+    with ServerFolder(opened, folder / "data", account) as data:
         os.close(opened)
         started = subprocess.Popen(
             [runnable(programs, account).postgres, "-D", data.path, "-k", ".", "-c", "listen_addresses="],

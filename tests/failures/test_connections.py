@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from itertools import count
-from typing import Any, cast
+from typing import Any
 
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 from support.packet_drop_proxy import PacketDropProxy
-from support.queue_fixture import NEVER, QueueFixture, RunningWorker, RunRecord, ms
+from support.queue_fixture import NEVER, QueueFixture, RunRecord, ms
 from support.waiting import wait_until
 
 from gw_core import Events
@@ -64,8 +64,22 @@ def test_every_connection_is_set_to_notice_a_dead_network_in_seconds(site: Queue
     assert of_several["connect_timeout"] == "4"
 
 
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[QueueConnection]:
+    """Every connection that this process opens from now on."""
+    connections: list[QueueConnection] = []
+    connect = Database.connect
+
+    def recorded(*args: Any, **options: Any) -> QueueConnection:
+        connections.append(connect(*args, **options))
+        return connections[-1]
+
+    monkeypatch.setattr(Database, "connect", recorded)
+    return connections
+
+
 def test_a_network_that_swallows_everything_is_noticed_and_nothing_is_lost(
-    site: QueueFixture, hole: PacketDropProxy
+    site: QueueFixture, hole: PacketDropProxy, opened: list[QueueConnection]
 ) -> None:
     gate = site.gate()
     site.fill(1, task="quick")
@@ -75,7 +89,7 @@ def test_a_network_that_swallows_everything_is_noticed_and_nothing_is_lost(
         gate.wait_for(3)
         hole.swallow()
         # From here on, half a second without a response counts as twenty seconds do otherwise.
-        for connection in connections_of(running):
+        for connection in opened:
             connection.response_timeout = ms(500)
         gate.open()
         running.recorded.wait_for(PoolConnectionLost, count=2)
@@ -310,7 +324,9 @@ def test_a_worker_outlives_it_says_so_once_and_loses_nothing(own_site: QueueFixt
     assert own_site.held() == []
 
 
-def test_the_kernel_limits_every_connection_of_a_worker(site: QueueFixture, hole: PacketDropProxy) -> None:
+def test_the_kernel_limits_every_connection_of_a_worker(
+    site: QueueFixture, hole: PacketDropProxy, opened: list[QueueConnection]
+) -> None:
     gate = site.gate()
     site.fill(2)
     with site.running({"work": gate}, url=hole.url) as running:
@@ -318,22 +334,9 @@ def test_the_kernel_limits_every_connection_of_a_worker(site: QueueFixture, hole
         gate.wait_for(2)
         gate.open()
         running.recorded.wait_for(JobCompleted, count=2)
-        limits = [_user_timeout(each) for each in connections_of(running)]
+        limits = [_user_timeout(each) for each in opened if not each.closed]
 
     assert limits == [10_000, 10_000, 10_000, 10_000]
-
-
-def connections_of(running: RunningWorker) -> list[QueueConnection]:
-    """What a worker has open: to claim, to settle, to maintain, and for its heartbeat."""
-    runner, pool = running.runner, running.pool
-    assert pool is not None
-    connections = [
-        pool._claimer._store and pool._claimer._store.connection,
-        pool._settler._connection,
-        runner._maintenance._connection,
-        runner._heartbeat_connection._connection,
-    ]
-    return [cast(QueueConnection, each) for each in connections if each is not None]
 
 
 def _user_timeout(connection: psycopg.Connection[Any]) -> int:

@@ -167,7 +167,7 @@ def test_an_idle_worker_takes_its_first_job_soon_after_an_outage_and_has_said_li
         primary.stop()
         running.recorded.wait_for(PoolConnectionLost)
         # Long enough for the pauses between the tries to have grown to their longest.
-        wait_until(lambda: running.claimer._tries >= 7)  # type: ignore[union-attr]
+        wait_until(lambda: running.claimer.tries >= 7)  # type: ignore[union-attr]
         primary.start()
         with StallClock() as watch:
             after = QueueFixture(primary.url)

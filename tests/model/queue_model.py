@@ -259,7 +259,7 @@ class WorkerPool:
         self.settler.report(Completed(job, TOOK) if error is None else outcome_of(job, error, TOOK))
 
     def close(self) -> None:
-        self.settler._disconnect()
+        self.settler.disconnect()
         self.maintenance.close()
         if self.claimer._selector.get_map() is not None:
             self.claimer.teardown()
@@ -377,7 +377,7 @@ class World:
         self.run("update _private_jobs set locked_at = locked_at - %s where locked_at is not null", by)
         self.run("update _private_job_queues set locked_at = locked_at - %s where locked_at is not null", by)
         for pool in self.pools:
-            pool.settler._retry_rejected_at = 0.0
+            pool.settler.retry_rejected_at = 0.0
 
     @contextmanager
     def _taking(self, *pools: str) -> Iterator[None]:
@@ -425,7 +425,7 @@ class World:
         self.is_refusing = False
         self.run("delete from public.refusing")
         for pool in self.pools:
-            pool.settler._retry_rejected_at = 0.0
+            pool.settler.retry_rejected_at = 0.0
 
     def stop(self, pool: WorkerPool, loss: Loss | None = None) -> None:
         """Stop a pool as `WorkerPool.stop` does when its grace period is over; another takes its place."""

@@ -80,10 +80,10 @@ class Supervised:
 
     def deliver(self, news: Callable[[], object]) -> None:
         """Let the supervisor's thread call this, as it calls what signals and processes report."""
-        self.supervisor._news.put(news)
+        self.supervisor.actions.put(news)
 
     def pids(self) -> list[int]:
-        return [process.pid for process in self.supervisor._running()]
+        return [process.pid for process in self.supervisor.running()]
 
 
 def quick_pauses(monkeypatch: Any) -> None:

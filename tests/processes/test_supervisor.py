@@ -134,7 +134,7 @@ def test_a_second_signal_forces_all() -> None:
     with Supervised({"stubborn": True}, processes=2) as running:
         running.recorded.wait_for(ProcessReady, count=2)
         for _ in range(2):
-            running.deliver(lambda: running.supervisor._on_signal("SIGTERM"))
+            running.deliver(lambda: running.supervisor.on_signal("SIGTERM"))
 
         assert running.end() == 128 + signal.SIGTERM
     assert [words["reasons"] for words in running.last_words()] == [["received SIGTERM", "force"]] * 2
@@ -172,15 +172,15 @@ def test_no_process_is_killed_before_its_time_to_end(
     monkeypatch: pytest.MonkeyPatch, stall: float, fails: bool, news: bool
 ) -> None:
     supervisor = Supervised({}).supervisor
-    supervisor._checked_at = 100.0
-    supervisor._stop = stopping = supervising._Stop("the test asked", 0, kill_at=100.05)
+    supervisor.checked_at = 100.0
+    supervisor._stop = stopping = supervising.StopRequest("the test asked", 0, kill_at=100.05)
     clock = iter([100.0, 100.0, *[100.05 + stall] * 10])
     monkeypatch.setattr(supervising, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     if news:
-        supervisor._news.put(lambda: None)
+        supervisor.actions.put(lambda: None)
 
     for _ in range(1 + news):
-        supervisor._step()
+        supervisor.step()
 
     assert (stopping.kill_at is None) is fails, "it was killed"
 
@@ -209,7 +209,7 @@ def test_a_stop_while_one_waits_to_be_started_again_does_not_wait_for_it(monkeyp
 def test_processes_notice_that_their_supervisor_is_gone() -> None:
     with Supervised({}) as running:
         running.recorded.wait_for(ProcessReady)
-        (process,) = running.supervisor._running()
+        (process,) = running.supervisor.running()
         process._line.shutdown(2)
         running.recorded.wait_for(ProcessEnded)
 
@@ -242,10 +242,10 @@ def test_a_process_that_closes_its_line_is_still_listened_to(tmp_path: Path) -> 
 
 
 def test_a_line_without_end_does_not_grow_our_memory() -> None:
-    from gw_core.processes.process import MAX_BUFFERED_BYTES, _WholeLines
+    from gw_core.processes.process import MAX_BUFFERED_BYTES, WholeLines
 
     passed: list[bytes] = []
-    lines = _WholeLines("stderr", lambda channel, text: passed.append(text))
+    lines = WholeLines("stderr", lambda channel, text: passed.append(text))
     for _ in range(3 * MAX_BUFFERED_BYTES // 65_536):
         lines.feed(b"x" * 65_536)
 

@@ -77,7 +77,7 @@ def test_the_thread_counts_as_busy_until_the_task_really_ends(ward: RecoveryFixt
     with ward.running(registry, concurrency=1, poll_interval=ms(20)) as running:
         running.recorded.wait_for(JobCompleted)
         ward.add("quick", {"n": 1})
-        slot = running.pool._threads[0].slot  # type: ignore[union-attr]
+        slot = running.pool.threads[0].slot  # type: ignore[union-attr]
         assert slot.is_overrun
         assert quick.entries == []
         stubborn.let_go()
@@ -109,7 +109,7 @@ def test_a_queue_does_not_go_on_while_a_task_out_of_time_still_runs(ward: Recove
     ward.let_retries_wait()
     with ward.running(a_registry(stubborn)) as running:
         assert stubborn.began.wait(DEADLINE)
-        runs = running.pool._timeouts._runs  # type: ignore[union-attr]
+        runs = running.pool.timeouts.runs  # type: ignore[union-attr]
         (run,) = runs
         assert run.context.should_stop.wait(DEADLINE)
         assert ward.held() == [running.worker_id] * 2
@@ -143,7 +143,7 @@ def test_a_task_in_time_is_left_alone(ward: RecoveryFixture) -> None:
     ward.fill(50, task="slow")
     with ward.running(a_registry(lambda payload, context: done(payload), timeout=600)) as running:
         running.recorded.wait_for(JobCompleted, count=50)
-        assert running.pool._timeouts._runs == set()  # type: ignore[union-attr]
+        assert running.pool.timeouts.runs == set()  # type: ignore[union-attr]
 
     assert len(done.entries) == 50
 

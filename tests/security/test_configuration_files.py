@@ -102,7 +102,7 @@ def test_a_file_that_was_named_is_used_and_its_owner_is_said(shell: Shell, above
 def test_a_file_that_others_may_write_is_not_used(
     file_mode: int, folder_mode: int, words: str, above: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(config_file, "_is_private_group", lambda _gid, _uid: False)
+    monkeypatch.setattr(config_file, "is_private_group", lambda _gid, _uid: False)
     file = write(above / "gw.toml", "jobs = 1")
     file.chmod(file_mode)
     above.chmod(folder_mode)
@@ -119,8 +119,8 @@ def test_the_group_that_belongs_to_the_user_alone_may_write(above: Path) -> None
     file.chmod(0o664)
     name = pwd.getpwuid(os.geteuid()).pw_name
 
-    assert config_file._is_private_group(os.getegid(), os.geteuid()) is (config_file._user(os.getegid()) == name)
-    assert not config_file._is_private_group(os.getegid(), os.geteuid() + 1)
+    assert config_file.is_private_group(os.getegid(), os.geteuid()) is (config_file.user_name(os.getegid()) == name)
+    assert not config_file.is_private_group(os.getegid(), os.geteuid() + 1)
 
 
 def test_a_link_is_judged_by_the_file_it_leads_to(above: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from statements.statement_fixture import HOUR, OURS, THEIRS, Queue, a_failure
 def queue(queue: Queue, request: pytest.FixtureRequest) -> Queue:
     """Without named queues a shorter statement claims, and claims start later past dead rows, all by the same rules."""
     if request.param == "by the whole statement":
-        queue.store.claims._claims_with_queues = 1_000_000
+        queue.store.claims.claims_with_queues = 1_000_000
     if request.param == "past dead rows":
         skip_before(queue, timedelta(days=36500), priorities=[0, 5])
     return queue
@@ -25,10 +25,10 @@ def queue(queue: Queue, request: pytest.FixtureRequest) -> Queue:
 
 def skip_before(queue: Queue, duration: timedelta, *, priorities: Sequence[int]) -> None:
     """Make claims start that far back, as after slow ones; other priorities are read from their beginning."""
-    skip = queue.store.claims._skip = SkipAhead()
+    skip = queue.store.claims.skip_ahead = SkipAhead()
     began = queue.now().timestamp() - duration.total_seconds()
     skip.record_found([(priority, began, has_queue) for priority in priorities for has_queue in (False, True)])
-    skip._whole_at = float("inf")
+    skip.full_scan_at = float("inf")
 
 
 # -- jobs without a queue ---------------------------------------------------------------------------------------------

@@ -95,11 +95,11 @@ class RunningWorker:
 
     @property
     def claimer(self) -> Any:
-        return self.pool._claimer
+        return self.pool.claimer
 
     @property
     def settler(self) -> Any:
-        return self.pool._settler
+        return self.pool.settler
 
     @property
     def heartbeat(self) -> Any:

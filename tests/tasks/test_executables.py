@@ -258,7 +258,7 @@ def test_what_a_program_prints_between_the_last_read_of_its_pipes_and_its_end_is
 ) -> None:
     log, go_on, checks = LogRecorder(), tmp_path / "go", count()
     program = shell(tmp_path, f"echo ready; while [ ! -e '{go_on}' ]; do sleep 0.01; done; echo last words")
-    exit_code = executables._Program.exit_code
+    exit_code = executables.Program.exit_code
 
     def exit_code_after_the_end(self: Any) -> int | None:
         # At the second look after it spoke its pipes were found empty; now let it speak and end.
@@ -267,7 +267,7 @@ def test_what_a_program_prints_between_the_last_read_of_its_pipes_and_its_end_is
             os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
         return exit_code(self)
 
-    monkeypatch.setattr(executables._Program, "exit_code", exit_code_after_the_end)
+    monkeypatch.setattr(executables.Program, "exit_code", exit_code_after_the_end)
 
     assert isinstance(run_program(program, log=log), Completed)
     assert log.of("info") == ["ready", "last words"]

@@ -32,12 +32,12 @@ for kept in (True, True, False):
     if not kept:
         groups.remove(started.pid)
 if sys.argv[1] == "guard killed":
-    os.kill(groups._guard.pid, signal.SIGKILL)
-    groups._guard.wait()
+    os.kill(groups.guard.pid, signal.SIGKILL)
+    groups.guard.wait()
     groups.add(started.pid)
     groups.remove(started.pid)
 if sys.argv[1] == "everybody asked to stop":
-    os.kill(groups._guard.pid, signal.SIGTERM)
+    os.kill(groups.guard.pid, signal.SIGTERM)
 if sys.argv[1] == "forked":
     child = os.fork()
     if child == 0:
@@ -87,12 +87,12 @@ def test_groups_are_killed_with_all_their_processes_when_this_process_is_killed(
 
 def test_nothing_is_started_before_there_is_a_group_and_closing_ends_it(started: list[int]) -> None:
     groups = ProcessGroups()
-    assert groups._guard is None
+    assert groups.guard is None
 
     sleeper = subprocess.Popen(["sleep", "600"], start_new_session=True)
     started.append(sleeper.pid)
     groups.add(sleeper.pid)
-    guard = groups._guard
+    guard = groups.guard
     assert guard is not None
     groups.close()
 

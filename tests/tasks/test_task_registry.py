@@ -132,7 +132,7 @@ def early_task(payload: DefinedLater) -> None:
 def lost_task(payload: DefinedNowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
 
-WAITING = dict(early._waiting)
+WAITING = dict(early.waiting)
 """As it is before anything takes a task out."""
 
 
@@ -144,13 +144,13 @@ class DefinedLater:
 def waiting() -> TaskRegistry:
     """A registry whose tasks wait for their annotations, for one test alone."""
     registry = TaskRegistry()
-    registry._waiting = dict(WAITING)
+    registry.waiting = dict(WAITING)
     return registry
 
 
 def test_an_annotation_may_name_a_class_that_is_defined_further_down() -> None:
     registry = waiting()
-    del registry._waiting["lost_task"]
+    del registry.waiting["lost_task"]
     found = registry.get("early_task")
     job = a_job({"to": "home"})
 

@@ -40,7 +40,7 @@ class Console:
 
     @property
     def poller(self) -> Any:
-        return self.app._poller
+        return self.app.poller
 
     @property
     def reader(self) -> Any:
@@ -105,7 +105,7 @@ class Console:
 
 def search_of(screen: Any) -> Any:
     """Return the search that fills a list."""
-    return screen._search
+    return screen.search
 
 
 def queue_source(url: str, **more: Any) -> ClientSource:

@@ -63,9 +63,7 @@ def stands_still() -> float:
 async def answered(console: Console) -> None:
     """Wait until the screen's question, if it has one, is answered."""
     app = console.app
-    await console.until(
-        lambda: app.front is not None and (app._answer is not None or app.front.current_query() is None)
-    )
+    await console.until(lambda: app.front is not None and (app.answer is not None or app.front.current_query() is None))
     await console.pilot.pause()
 
 
@@ -164,7 +162,7 @@ async def no_schema(console: Console) -> None:
 async def stale(console: Console) -> None:
     app = console.app
     await _fail(console, StatementTimeoutError("canceling statement due to statement timeout"))
-    await console.until(lambda: app._late_because)
+    await console.until(lambda: app.late_because)
     app.clock = lambda: STILL + 120
     app._tick()
     await console.shows("STALE: no answer for 120 s")
@@ -179,9 +177,9 @@ async def asking_while_down(console: Console) -> None:
 async def _fail(console: Console, error: Exception) -> None:
     console.poller.listener.stop()
     console.source.go_down(error)
-    console.reader._chance = lambda: 1.0
+    console.reader.chance = lambda: 1.0
     console.reader._clock = stands_still  # it never comes to the next try
-    console.reader._failures = 9
+    console.reader.failures = 9
     console.app.refresh_now()
 
 

@@ -211,8 +211,8 @@ def test_it_goes_on_without_a_key_when_the_database_is_back() -> None:
 
 def test_a_key_tries_immediately() -> None:
     async def scenario(console: Console) -> None:
-        console.reader._chance = lambda: 1.0
-        console.reader._failures = 6
+        console.reader.chance = lambda: 1.0
+        console.reader.failures = 6
         await go_down(console)
         console.source.come_back()
         await console.press("r")
@@ -450,7 +450,7 @@ def test_ascii_alone_is_enough() -> None:
     async def scenario(console: Console) -> None:
         for place in SCREENS:
             await go(console, place.id)
-            await console.until(lambda: console.app._answer is not None or front(console).current_query() is None)
+            await console.until(lambda: console.app.answer is not None or front(console).current_query() is None)
             await console.shows("* LIVE")
             assert console.text.isascii(), [each for each in console.text if not each.isascii()]
 

@@ -19,7 +19,7 @@ async def opened(console: Console) -> JobScreen:
     await console.until(lambda: console.table().keys)
     await console.press("enter")
     screen = await console.reach(JobScreen)
-    await console.until(lambda: screen._report is not None)
+    await console.until(lambda: screen.report is not None)
     await console.pilot.pause()
     return screen
 
@@ -88,7 +88,7 @@ def test_brackets_go_through_the_list_and_the_cursor_goes_along() -> None:
         screen = await opened(console)
         keys = console.app.screen_stack[-2].query_one("#jobs").keys  # type: ignore[attr-defined]
         await console.press("right_square_bracket", "right_square_bracket", "left_square_bracket")
-        await console.until(lambda: screen._report is not None and str(screen._report.job.id) == keys[1])
+        await console.until(lambda: screen.report is not None and str(screen.report.job.id) == keys[1])
         await console.press("left_square_bracket", "left_square_bracket")
         await console.shows("End of list")
         await console.press("right_square_bracket", "escape")

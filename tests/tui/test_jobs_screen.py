@@ -202,7 +202,7 @@ def test_escape_stops_a_search_that_finds_nothing_and_keeps_how_far_it_came() ->
         assert search_of(screen).asks == asks
         await console.press("n")
         await console.until(lambda: search_of(screen).asks > 1)
-        assert screen._pages.number == 2
+        assert screen.pages.number == 2
 
     run(scenario, source=Endless(), filter="prio:9")
 
@@ -219,7 +219,7 @@ def test_a_page_that_takes_several_answers_is_made_again_after_a_while(monkeypat
         del source.queue.jobs[failed[0]]
         added = source.queue.insert(task_identifier="t", attempts=25)
         await console.press("full_stop")
-        console.table()._moved_at = None
+        console.table().moved_at = None
         await console.until(lambda: str(added.id) in console.table().keys)
         assert str(failed[0]) not in console.table().keys
 
@@ -257,7 +257,7 @@ def test_the_newest_jobs_of_all_come_first_when_asked_for() -> None:
         await console.press("n")
         await console.until(lambda: console.table().keys == tuple(map(str, newest[100:200])))
         await console.press("s")
-        await console.until(lambda: search_of(screen).asks and screen._pages.number == 1)
+        await console.until(lambda: search_of(screen).asks and screen.pages.number == 1)
 
     run(scenario)
 
@@ -336,7 +336,7 @@ def test_the_highlighted_job_never_changes_by_itself() -> None:
             place = console.table().keys.index(highlighted) - console.table().scroll_offset.y
             clock.advance(chance.choice((0.2, 1, 1, 2, 30)))
             if chance.random() < 0.3:  # as when the cursor came to rest
-                console.table()._moved_at = None
+                console.table().moved_at = None
             await _tick(screen, source)
             assert console.table().highlighted == highlighted
             assert highlighted in console.table().keys
@@ -381,11 +381,11 @@ def test_jobs_are_exported_with_secrets_masked(tmp_path: Path, monkeypatch: pyte
 def test_no_action_runs_while_all_matches_are_being_marked() -> None:
     async def scenario(console: Console) -> None:
         screen = await ready(console)
-        screen._gathering = jobs.BulkMark(search_of(screen), 100)
+        screen.gathering = jobs.BulkMark(search_of(screen), 100)
         assert screen.check_action("retry", ()) is None
         await console.press("r")
         assert console.source.actions == []
-        screen._gathering = None
+        screen.gathering = None
         assert screen.check_action("retry", ()) is True
 
     run(scenario, filter="state:failed")

@@ -275,7 +275,7 @@ def test_a_table_that_starts_first_keeps_the_cursor_on_the_first_row_until_it_is
     clock = Clock()
 
     async def scenario(_: Pilot[None], table: KeyedTable) -> None:
-        table._starts_first = True
+        table.starts_first = True
         table.apply(rows("c"))
         table.apply(rows("abc"))
         assert (table.highlighted, table.keys) == ("a", ("a", "b", "c"))

@@ -12,7 +12,7 @@ from textual.widgets import Button, Input, TextArea
 
 from gw_core.operations import CleanupTarget
 from gw_tui.actions import actions
-from gw_tui.app import ConsoleApp, _screen_of
+from gw_tui.app import ConsoleApp, screen_of
 from gw_tui.data.demo import DemoSource
 from gw_tui.dialogs.add import AddDialog
 from gw_tui.dialogs.choose import Choose
@@ -361,7 +361,7 @@ def test_the_form_of_a_job_copies_the_job_or_says_what_is_wrong_with_it() -> Non
 
 
 def every_screen() -> Mapping[str, type]:
-    return {JOB: JobScreen, **{place.id: type(_screen_of(place)) for place in SCREENS}}
+    return {JOB: JobScreen, **{place.id: type(screen_of(place)) for place in SCREENS}}
 
 
 def test_every_command_of_every_screen_has_its_action() -> None:

@@ -100,7 +100,7 @@ def test_it_shows_the_queue_with_three_guarded_connections_at_most(queue: Queue)
 def test_the_connection_that_reads_can_write_nothing(queue: Queue) -> None:
     source = ClientSource(place(queue.url))
     with pytest.raises(ReadOnlyError):
-        source._read_client.add("mail")
+        source.read_client.add("mail")
     source.close()
 
 
@@ -208,7 +208,7 @@ def test_leaving_waits_for_no_statement(queue: Queue) -> None:
 
     def wait() -> None:
         try:
-            with source._read_client._connections.connection() as connection:
+            with source.read_client._connections.connection() as connection:
                 connection.execute("set statement_timeout = 0; select pg_sleep(60)")
         except BaseException as error:
             failed.append(error)

@@ -335,7 +335,7 @@ def test_hostile_data_steers_nothing_and_is_no_markup() -> None:
         await ready(console)
         await console.press("enter")
         screen = await console.reach(JobScreen)
-        await console.until(lambda: screen._report is not None)
+        await console.until(lambda: screen.report is not None)
         await console.shows("[red]x[/red]")
         assert harmless(console.text)
 

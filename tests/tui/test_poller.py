@@ -105,7 +105,7 @@ class Room:
         return counts
 
     def until_next_snapshot(self) -> float:
-        return self.reader._snapshots.due - self.now
+        return self.reader.snapshots.due - self.now
 
     def turn(self) -> float:
         self.posted.clear()
@@ -248,7 +248,7 @@ def test_what_another_question_cost_says_nothing_of_a_new_one(room: Room) -> Non
     room.reader.ask(HowMany(2), 2)
     room.turn()
 
-    assert room.reader._asking.due - room.now == pytest.approx(0.4 * (QUERIES - 1))
+    assert room.reader.asking.due - room.now == pytest.approx(0.4 * (QUERIES - 1))
 
 
 def test_a_new_question_is_asked_immediately_whatever_the_last_one_cost(room: Room) -> None:
@@ -466,7 +466,7 @@ def test_a_question_given_up_is_cancelled_and_its_answer_dropped(source: DemoSou
     wait_until(lambda: post.find(SnapshotReceived))
     source.delay = 60.0
     reader.ask(HowMany(1), 1)
-    wait_until(lambda: reader._busy_with == 1)
+    wait_until(lambda: reader.busy_with == 1)
     source.delay = 0.0
 
     reader.ask(HowMany(2), 2)

@@ -72,9 +72,9 @@ def test_nothing_in_the_data_steers_a_terminal() -> None:
 
 
 def test_json_keeps_the_data_to_the_letter_and_does_no_harm(capsys: pytest.CaptureFixture[str]) -> None:
-    from gw_cli.commands.tui import _once
+    from gw_cli.commands.tui import print_overview
 
-    assert _once(HostileSource(), as_json=True) == 0
+    assert print_overview(HostileSource(), as_json=True) == 0
 
     written = capsys.readouterr().out
     assert written.rstrip("\n").isprintable()

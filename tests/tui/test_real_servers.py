@@ -51,11 +51,11 @@ def play(url: str, scenario: Callable[[Console], Awaitable[None]]) -> None:
 
 
 async def away(console: Console) -> None:
-    await console.until(lambda: console.app.phase in AWAY and console.app._phase in AWAY)
+    await console.until(lambda: console.app.phase in AWAY and console.app.drawn_phase in AWAY)
 
 
 async def live(console: Console) -> None:
-    await console.until(lambda: console.app._phase is ConnectionPhase.LIVE)
+    await console.until(lambda: console.app.drawn_phase is ConnectionPhase.LIVE)
     await console.until(lambda: "LIVE" in console.text and not is_dimmed(console))
 
 

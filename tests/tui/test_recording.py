@@ -183,9 +183,9 @@ def test_a_file_that_is_there_already_is_not_written_over(tmp_path: Path) -> Non
 
 def test_a_disk_that_is_full_ends_the_recording_and_not_the_console(tmp_path: Path) -> None:
     recorder = RecordingSource(DemoSource(), tmp_path / "r")
-    assert recorder._file is not None
-    recorder._file.close()
-    recorder._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115 - the recorder closes it
+    assert recorder.file is not None
+    recorder.file.close()
+    recorder.file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115 - the recorder closes it
 
     assert recorder.snapshot().at == START
     assert recorder.statistics().at == START

@@ -11,7 +11,7 @@ from gw_tui.screens.tasks import ORDERS
 
 
 def cell(console: Console, task: str, column: str) -> str:
-    found = console.table("#tasks")._rows[task].cells[column]
+    found = console.table("#tasks").shown_rows[task].cells[column]
     return getattr(found, "text", found)
 
 

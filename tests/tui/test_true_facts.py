@@ -88,7 +88,7 @@ def play(url: str, scenario: Callable[[Console], Awaitable[None]], screen: str =
 
 def shown_rows(console: Console, table: str) -> dict[str, dict[str, str]]:
     """Return the texts of the cells by row and column."""
-    rows = console.table(table)._rows
+    rows = console.table(table).shown_rows
     return {
         key: {name: getattr(cell, "text", cell) for name, cell in rows[key].cells.items()}
         for key in console.table(table).keys
