@@ -19,9 +19,33 @@ if sys.version_info < (3, 12):
 PROJECT = Path(__file__).with_name("django_project")
 
 
-@pytest.mark.parametrize("file", sorted(path.name for path in PROJECT.glob("check_*.py")))
+FILES = sorted(path.name for path in PROJECT.glob("check_*.py"))
+
+# The other files run with the defaults of Django.
+KEEPING_CONNECTIONS = {
+    "for ever": {"TEST_CONN_MAX_AGE": "null"},
+    "for a minute": {"TEST_CONN_MAX_AGE": "60"},
+    "in a pool": {"TEST_POOL": '{"min_size": 1, "max_size": 2}'},
+}
+
+
+@pytest.mark.parametrize("file", FILES)
 def test_django(file: str, empty_database_url: str) -> None:
-    environment = {**os.environ, "DATABASE_URL": empty_database_url, "PYTHONPATH": str(PROJECT)}
+    run_project(file, empty_database_url)
+
+
+@pytest.mark.parametrize("settings", KEEPING_CONNECTIONS.values(), ids=KEEPING_CONNECTIONS)
+def test_connections_of_django_are_kept(settings: dict[str, str], empty_database_url: str) -> None:
+    run_project("check_connections.py", empty_database_url, **settings)
+
+
+@pytest.mark.slow
+def test_django_tasks_drain_at_four_fifths_of_the_speed_of_plain_tasks(empty_database_url: str) -> None:
+    run_project("measure_drain.py", empty_database_url)
+
+
+def run_project(file: str, database_url: str, **variables: str) -> None:
+    environment = {**os.environ, "DATABASE_URL": database_url, "PYTHONPATH": str(PROJECT), **variables}
     environment.pop("PYTEST_ADDOPTS", None)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:django", "--confcutdir", ".", file],

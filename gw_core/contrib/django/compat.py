@@ -13,14 +13,28 @@ if IS_PACKAGE:
     from django_tasks.backends.base import BaseTaskBackend
     from django_tasks.base import Task, TaskContext, TaskError, TaskResult, TaskResultStatus
     from django_tasks.exceptions import InvalidTaskError as InvalidTask
-    from django_tasks.signals import task_enqueued, task_finished, task_started
+    from django_tasks.signals import (
+        log_task_finished,
+        log_task_started,
+        logger,
+        task_enqueued,
+        task_finished,
+        task_started,
+    )
     from django_tasks.utils import normalize_json
 else:
     from django.tasks import task_backends
     from django.tasks.backends.base import BaseTaskBackend
     from django.tasks.base import Task, TaskContext, TaskError, TaskResult, TaskResultStatus
     from django.tasks.exceptions import InvalidTask
-    from django.tasks.signals import task_enqueued, task_finished, task_started
+    from django.tasks.signals import (
+        log_task_finished,
+        log_task_started,
+        logger,
+        task_enqueued,
+        task_finished,
+        task_started,
+    )
     from django.utils.json import normalize_json
 
 __all__ = [
@@ -32,6 +46,9 @@ __all__ = [
     "TaskError",
     "TaskResult",
     "TaskResultStatus",
+    "log_task_finished",
+    "log_task_started",
+    "logger",
     "normalize_json",
     "task_backends",
     "task_enqueued",

@@ -10,8 +10,10 @@ import importlib
 import os
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from inspect import iscoroutinefunction
+from logging import INFO
 from traceback import format_exception
 from typing import Any
 
@@ -19,15 +21,21 @@ import django
 from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
+from django.db.backends.signals import connection_created
+from django.dispatch import receiver
 from django.utils import timezone
 from django.utils.module_loading import autodiscover_modules
 
 from gw_core import GiveUp, Job, JobContext, Snooze, TaskRegistry
 from gw_core.contrib.django.compat import (
+    Task,
     TaskContext,
     TaskError,
     TaskResult,
     TaskResultStatus,
+    log_task_finished,
+    log_task_started,
+    logger,
     normalize_json,
     task_backends,
     task_finished,
@@ -35,6 +43,9 @@ from gw_core.contrib.django.compat import (
 )
 from gw_core.contrib.django.task import identifier_of, recorded
 from gw_core.contrib.django.worker_settings import BACKEND_VARIABLE, LANES_VARIABLE
+
+# Attributes of an enumeration are looked up in its metaclass, also for each short task.
+RUNNING, SUCCESSFUL, FAILED = TaskResultStatus.RUNNING, TaskResultStatus.SUCCESSFUL, TaskResultStatus.FAILED
 
 
 def registry(alias: str | None = None, lanes: list[str] | None = None) -> TaskRegistry:
@@ -77,56 +88,69 @@ class GraphileWorkerContext(TaskContext):
     job_context: JobContext
 
 
+class RunResult(TaskResult):
+    """The result of a running task; not frozen, because its worker updates it."""
+
+    __slots__ = ()
+    __setattr__ = object.__setattr__
+    __delattr__ = object.__delattr__
+
+
 class TaskRun:
     """Runs the jobs of one task on one lane; its instances are the functions of the registry."""
 
     def __init__(self, task: Any, backend_class: type) -> None:
         self._task = task
         self._sender = backend_class
+        # `Task.call` looks at the function each time, which takes longer than a short task.
+        is_plain = type(task).call is Task.call and not iscoroutinefunction(task.func)
+        self._function: Callable[..., Any] = task.func if is_plain else task.call
 
     def __call__(self, payload: Any, context: JobContext) -> None:
         """Run the task once, with Django's signals, as a request would use the database."""
-        with RequestLikeConnections():
-            result = self._running(payload, context)
+        refresh_connections(clear_queries=True)
+        try:
+            self._run(payload, context)
+        finally:
+            refresh_connections()
+
+    def _run(self, payload: Any, context: JobContext) -> None:
+        result = self._running(payload, context)
+        if is_received(task_started, log_task_started):
             task_started.send(self._sender, task_result=result)
-            try:
-                value = normalize_json(self._call(result, context))
-            except BaseException as error:
-                self._fail(result, error, context.job)
-                raise
-            object.__setattr__(result, "_return_value", value)
-            self._finish(result, TaskResultStatus.SUCCESSFUL)
+        try:
+            returned = self._call(result, context)
+            result._return_value = None if returned is None else normalize_json(returned)
+        except BaseException as error:
+            self._fail(result, error, context.job)
+            raise
+        self._end(result, SUCCESSFUL)
+        if is_received(task_finished, log_task_finished):
+            task_finished.send(self._sender, task_result=result)
 
     def _call(self, result: Any, context: JobContext) -> Any:
-        call: Callable[..., Any] = self._task.call
         if self._task.takes_context:
-            call = partial(call, GraphileWorkerContext(task_result=result, job_context=context))
-        return call(*result.args, **result.kwargs)
+            own = GraphileWorkerContext(task_result=result, job_context=context)
+            return self._function(own, *result.args, **result.kwargs)
+        return self._function(*result.args, **result.kwargs)
 
     def _running(self, payload: Any, context: JobContext) -> Any:
         """Return the result of a running task."""
-        args, kwargs = _arguments(payload)
-        now = timezone.now()
-        values = {
-            "task": self._task,
-            "id": str(context.job.id),
-            "status": TaskResultStatus.RUNNING,
-            "enqueued_at": context.job.created_at,
-            "started_at": now,
-            "finished_at": None,
-            "last_attempted_at": now,
-            "args": args,
-            "kwargs": kwargs,
-            "backend": self._task.backend,
-            "errors": [],
-            # The queue does not record which workers made the earlier attempts.
-            "worker_ids": ["unknown"] * (context.job.attempts - 1) + [context.worker_id],
-            "_return_value": None,
-        }
+        job = context.job
         # Without the constructor, which copies the arguments to make them JSON; they come from JSON.
-        result = object.__new__(TaskResult)
-        for name, value in values.items():
-            object.__setattr__(result, name, value)
+        result: Any = object.__new__(RunResult)
+        result.task = self._task
+        result.id = str(job.id)
+        result.status = RUNNING
+        result.enqueued_at = job.created_at
+        result.started_at = result.last_attempted_at = timezone.now()
+        result.finished_at = None
+        result.args, result.kwargs = _arguments(payload)
+        result.backend = self._task.backend
+        result.errors = []
+        # The queue does not record which workers made the earlier attempts.
+        result.worker_ids = ["unknown"] * (job.attempts - 1) + [context.worker_id]
+        result._return_value = None
         return result
 
     def _fail(self, result: Any, error: BaseException, job: Job) -> None:
@@ -136,12 +160,21 @@ class TaskRun:
         kind = type(error)
         path, text = f"{kind.__module__}.{kind.__qualname__}", "".join(format_exception(error))
         result.errors.append(TaskError(exception_class_path=path, traceback=text))
-        self._finish(result, TaskResultStatus.FAILED)
-
-    def _finish(self, result: Any, status: Any) -> None:
-        object.__setattr__(result, "finished_at", timezone.now())
-        object.__setattr__(result, "status", status)
+        self._end(result, FAILED)
         task_finished.send(self._sender, task_result=result)
+
+    def _end(self, result: Any, status: Any) -> None:
+        result.finished_at = timezone.now()
+        result.status = status
+
+
+def is_received(signal: Any, own: Callable[..., object]) -> bool:
+    """Return whether sending a signal has an effect: Django's own receiver only logs, with the level INFO.
+
+    Two signals without effect would take a third of the time of a short task.
+    """
+    receivers = signal.receivers
+    return len(receivers) != 1 or receivers[0][0][0] != id(own) or logger.isEnabledFor(INFO)
 
 
 def _arguments(payload: Any) -> tuple[list[Any], dict[str, Any]]:
@@ -151,25 +184,39 @@ def _arguments(payload: Any) -> tuple[list[Any], dict[str, Any]]:
     return payload.get("args", []), payload.get("kwargs", {})
 
 
-class RequestLikeConnections:
-    """Does for the thread's database connections what Django does at the start and the end of a request."""
+# -- connections ---------------------------------------------------------------------------------------------------
 
-    def __enter__(self) -> None:
-        # Connections that this thread opened since are closed at the end: finding all takes longer than a short task.
-        for connection in getattr(_open, "connections", ()):
+
+class _Connections(set[Any]):
+    """The connections that a thread has opened; with the thread they end."""
+
+    def __del__(self) -> None:
+        for connection in self:
+            with suppress(Exception):
+                connection.close()
+
+
+class _Opened(threading.local):
+    def __init__(self) -> None:
+        self.connections = _Connections(connections.all(initialized_only=True))
+
+
+_opened = _Opened()
+
+
+@receiver(connection_created)
+def _remember(connection: Any, **_: Any) -> None:
+    _opened.connections.add(connection)
+
+
+def refresh_connections(*, clear_queries: bool = False) -> None:
+    """Do for the thread's connections what Django does at the start and the end of a request.
+
+    Connections are remembered when they open: to ask Django for them takes longer than a short task.
+    """
+    for connection in _opened.connections:
+        if clear_queries:
             connection.queries_log.clear()
-            _close_if_old(connection)
-
-    def __exit__(self, *error: object) -> None:
-        _open.connections = connections.all(initialized_only=True)
-        for connection in _open.connections:
-            _close_if_old(connection)
-
-
-_open = threading.local()
-
-
-def _close_if_old(connection: Any) -> None:
-    """Close a connection that broke or is too old; Django's `close_old_connections` would also end a transaction."""
-    if not connection.in_atomic_block:
-        connection.close_if_unusable_or_obsolete()
+        # Django's `close_old_connections` would also end a transaction.
+        if not connection.in_atomic_block:
+            connection.close_if_unusable_or_obsolete()

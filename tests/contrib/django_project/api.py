@@ -2,6 +2,10 @@
 
 from importlib.util import find_spec
 
+import django
+
+IS_DJANGO_6_0 = django.VERSION[:2] == (6, 0)
+
 if find_spec("django.tasks") is not None:
     from django.tasks import TaskResultStatus, task, task_backends
     from django.tasks.exceptions import InvalidTask
@@ -12,6 +16,7 @@ else:
     from django_tasks.signals import task_enqueued, task_finished, task_started
 
 __all__ = [
+    "IS_DJANGO_6_0",
     "InvalidTask",
     "TaskResultStatus",
     "task",

@@ -16,7 +16,8 @@ from shop.models import Order
 from worker import URL, make_due, recorded_signals, run_jobs
 
 from gw_core import Client, WorkerSettings, run_once
-from gw_core.contrib.django.worker import RequestLikeConnections, registry
+from gw_core.contrib.django.compat import logger
+from gw_core.contrib.django.worker import refresh_connections, registry
 
 
 def items() -> list[str]:
@@ -171,16 +172,34 @@ def test_a_connection_that_broke_does_not_fail_the_next_task() -> None:
 def test_a_run_on_a_thread_with_a_transaction_leaves_it_open() -> None:
     with transaction.atomic():
         Order.objects.create(item="open")
-        with RequestLikeConnections():
-            Order.objects.create(item="inner")
+        refresh_connections(clear_queries=True)
+        Order.objects.create(item="inner")
+        refresh_connections()
         assert connection.in_atomic_block
         assert Order.objects.count() == 2
 
 
 def test_the_query_log_of_a_thread_is_cleared_for_each_task() -> None:
-    with RequestLikeConnections(), override_settings(DEBUG=True):
+    with override_settings(DEBUG=True):
         Order.objects.count()
-        assert len(connection.queries) == 1
+        assert len(connection.queries) >= 1
+        refresh_connections(clear_queries=True)
 
-    with RequestLikeConnections(), override_settings(DEBUG=True):
         assert connection.queries == []
+
+
+@pytest.mark.parametrize(("level", "number"), [("INFO", 2), ("WARNING", 0)])
+def test_djangos_log_of_tasks_follows_its_level(caplog: pytest.LogCaptureFixture, level: str, number: int) -> None:
+    tasks.noop.enqueue(1)
+    with caplog.at_level(level, logger=logger.name):
+        run_jobs()
+
+    assert len([each for each in caplog.records if each.name == logger.name]) == number
+
+
+def test_a_receiver_gets_the_signals_though_the_log_is_silent(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("WARNING", logger=logger.name), recorded_signals() as signals:
+        tasks.noop.enqueue(1)
+        run_jobs()
+
+    assert [name for name, _, _ in signals] == ["enqueued", "started", "finished"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 from importlib.util import find_spec
 
 from psycopg.conninfo import conninfo_to_dict
 
 parts = conninfo_to_dict(os.environ["DATABASE_URL"])
+CONN_MAX_AGE = json.loads(os.environ.get("TEST_CONN_MAX_AGE", "0"))
+POOL = json.loads(os.environ.get("TEST_POOL", "null"))
 DATABASES = {
     "default": {
         "ENGINE": "django.db.backends.postgresql",
@@ -16,6 +19,9 @@ DATABASES = {
         "PASSWORD": parts.get("password", ""),
         "HOST": parts.get("host", ""),
         "PORT": str(parts.get("port", "")),
+        "CONN_MAX_AGE": CONN_MAX_AGE,
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {"pool": POOL} if POOL else {},
     }
 }
 SECRET_KEY = "tests"

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any
 
-from api import task
+import psycopg
+from api import IS_DJANGO_6_0, task
 from asgiref.sync import sync_to_async
-from django.db import connection
+from django.db import connection, transaction
 
 from gw_core import GiveUp, Snooze
 from shop.models import Order
@@ -59,6 +61,32 @@ def end_own_connection() -> None:
 
 
 @task
+def note_backend() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("select pg_backend_pid()")
+        Order.objects.create(item=str(cursor.fetchone()[0]))
+
+
+@task
+def end_other_sessions() -> None:
+    """End every session of the project but those of the worker, as a restart of the server does."""
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as session:
+        session.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()"
+            " and pid <> pg_backend_pid() and application_name not like 'gw%'"
+        )
+
+
+@task
+def enqueue_and_roll_back() -> None:
+    with suppress(RuntimeError), transaction.atomic():
+        note_backend.enqueue()
+        raise RuntimeError("undo")
+    with transaction.atomic():
+        note_backend.enqueue()
+
+
+@task
 def which_process() -> None:
     Order.objects.create(item=str(os.getpid()))
 
@@ -68,9 +96,13 @@ def noop(number: int) -> None:
     pass
 
 
-@task(max_attempts=3, serial_queue="ledger", flags=["heavy"])
 def with_options() -> None:
     pass
+
+
+OPTIONS: dict[str, Any] = {"max_attempts": 3, "serial_queue": "ledger", "flags": ["heavy"]}
+# In Django 6.0 `@task` takes no options of a backend.
+with_options = task(with_options).using(**OPTIONS) if IS_DJANGO_6_0 else task(**OPTIONS)(with_options)
 
 
 @task(takes_context=True)
