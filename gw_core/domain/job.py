@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from datetime import UTC, datetime, timedelta
 from math import isfinite
 from typing import Any, Final, TypedDict, Unpack
@@ -14,6 +14,7 @@ import msgspec
 
 from gw_core.domain.errors import InvalidJobError
 from gw_core.domain.job_key import JobKeyMode
+from gw_core.domain.slots import SlotLimit
 from gw_core.domain.task_identifier import identifier_of
 
 MAX_IDENTIFIER_LENGTH: Final = 128
@@ -107,6 +108,7 @@ class JobSpec:
 
     `run_at` is an aware `datetime`, or a `timedelta` counted from the database's clock; `None` means now.
     `payload` is anything JSON can hold (dataclasses, msgspec and pydantic objects included); `None` means `{}`.
+    `limit`, such as `api:4` or `tenant:{tenant_id}:2`, puts the job into one of so many named queues.
     Raises `InvalidJobError` with the field and the limit in its message.
     """
 
@@ -119,8 +121,11 @@ class JobSpec:
     job_key_mode: JobKeyMode = JobKeyMode.REPLACE
     priority: int | None = None
     flags: Sequence[str] = field(default=())
+    limit: InitVar[str | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, limit: str | None) -> None:
+        if limit is not None:
+            self._take_slot(limit)
         _check_text("task identifier", self.task, MAX_IDENTIFIER_LENGTH)
         if self.queue_name is not None:
             _check_text("queue name", self.queue_name, MAX_QUEUE_NAME_LENGTH)
@@ -147,6 +152,11 @@ class JobSpec:
         _set(made, "priority", self.priority)
         _set(made, "flags", self.flags)
         return made
+
+    def _take_slot(self, limit: str) -> None:
+        if self.queue_name is not None:
+            raise InvalidJobError("a job with a limit is in one of the limit's queues; leave out queue_name")
+        _set(self, "queue_name", SlotLimit.parse(limit).queue_for(self.payload))
 
     def _check_key_mode(self) -> None:
         if self.job_key_mode is JobKeyMode.REPLACE:  # as nearly always
@@ -191,6 +201,7 @@ class JobOptions(TypedDict, total=False):
     job_key_mode: JobKeyMode | str
     priority: int | None
     flags: Sequence[str]
+    limit: str | None
 
 
 def job_spec(

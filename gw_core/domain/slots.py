@@ -1,0 +1,70 @@
+"""Limits by slots: a limited job goes into one of N named queues, of which every worker runs one job at a time."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count
+from threading import Lock
+from typing import Any, Final, Self
+
+from gw_core.domain.errors import InvalidJobError
+
+MAX_SLOTS: Final = 1_000
+MAX_NAMES: Final = 10_000
+"""Names of limits whose next slot a process remembers."""
+
+_LIMIT: Final = re.compile(r"(.+):(\d{1,4})", re.DOTALL)
+_FIELD: Final = re.compile(r"\{([^{}]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class SlotLimit:
+    """At most `slots` jobs run at a time of those with one name; `{field}` in the name is filled from the payload."""
+
+    name: str
+    slots: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the limit written as `api:4` or `tenant:{tenant_id}:2`. Raises `InvalidJobError`."""
+        found = _LIMIT.fullmatch(text) if isinstance(text, str) else None
+        if found is None or not 1 <= int(found[2]) <= MAX_SLOTS:
+            raise InvalidJobError(f"limit {text!r}: give a name and a number from 1 to {MAX_SLOTS}, such as api:4")
+        return cls(found[1], int(found[2]))
+
+    def queue_for(self, payload: Any) -> str:
+        """Return the queue for a job with this payload: the slots of a name take turns."""
+        name = _FIELD.sub(lambda field: _value(payload, field[1], self.name), self.name)
+        return f"{name}:{_turns.next(name, self.slots)}"
+
+
+class _Turns:
+    """The next slot of each name in this process; the first one is random, so that processes spread their jobs."""
+
+    def __init__(self) -> None:
+        self._counters: dict[str, count[int]] = {}
+        self._lock = Lock()
+
+    def next(self, name: str, slots: int) -> int:
+        """Return the next slot of a name."""
+        with self._lock:
+            if len(self._counters) >= MAX_NAMES:
+                self._counters.clear()
+            counter = self._counters.setdefault(name, count(random.randrange(slots)))
+            return next(counter) % slots
+
+
+_turns: Final = _Turns()
+
+
+def _value(payload: Any, path: str, name: str) -> str:
+    """Return the text or whole number that stands in the payload under a dotted path."""
+    found = payload
+    for part in path.split("."):
+        found = found.get(part) if isinstance(found, Mapping) else getattr(found, part, None)
+    if isinstance(found, bool) or not isinstance(found, str | int) or found == "":
+        raise InvalidJobError(f"limit {name!r}: the payload has no text or whole number in {path!r}")
+    return str(found)
