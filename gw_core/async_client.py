@@ -221,8 +221,11 @@ class AsyncClient:
             return await asyncio.to_thread(run, admitted, text, None)
         with self._admission.adding([admitted]) as addition:
             call = self._admission.call(spec, addition.specs[0], payload)
-            async with self._on(conn) as connection:
-                [row] = await connection.fetch(call)
+            if conn is not None:
+                [row] = await (await async_callers_connection(conn, self.schema)).fetch(call)
+            else:
+                async with self._on(None) as connection:
+                    [row] = await connection.fetch(call)
             job = Job(*row)
             addition.ids = [job.id]
         self._admission.added(addition.specs[0], job.id)

@@ -12,7 +12,7 @@ import msgspec
 
 from gw_core.domain.job import Job, JobSpec, encode_payload
 from gw_core.domain.job_key import JobKeyMode
-from gw_core.postgres.statements import numbered_query, query
+from gw_core.postgres.statements import numbered_text, query
 
 BULK: Final = 5_000
 """Jobs in one statement of a bulk: more jobs gain nothing and only need more memory."""
@@ -31,8 +31,8 @@ class Call:
 
     def numbered(self, schema: str) -> tuple[str, tuple[Any, ...]]:
         """Return text and values for drivers that write values as `$1`."""
-        text, names = numbered_query(self.statement, schema)
-        return text.decode(), tuple(self.values[name] for name in names)
+        text, names = numbered_text(self.statement, schema)
+        return text, tuple(map(self.values.__getitem__, names))
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,8 @@ async def async_callers_connection(conn: object, schema: str) -> AsyncCallersCon
 
     This is the only place that decides what `conn` may be. Raises `InvalidInputError` for anything else.
     """
+    if type(conn) in _asyncpg_types:
+        return AsyncpgConnection(conn, schema)
     if isinstance(conn, psycopg.AsyncConnection):
         return AsyncPsycopgConnection(conn, schema)
     if isinstance(conn, psycopg.AsyncCursor):
@@ -55,8 +57,13 @@ async def async_callers_connection(conn: object, schema: str) -> AsyncCallersCon
     if is_instance(conn, "sqlalchemy.ext.asyncio", "AsyncConnection"):
         return AsyncSqlAlchemyConnection(conn, schema)
     if is_instance(conn, "asyncpg", "Connection") or is_instance(conn, "asyncpg.pool", "PoolConnectionProxy"):
+        _asyncpg_types.add(type(conn))
         return AsyncpgConnection(conn, schema)
     raise _rejected(conn)
+
+
+_asyncpg_types: Final[set[type]] = set()
+"""The types known to be asyncpg's, whose `add` is short enough to notice how long it takes to recognize one."""
 
 
 def _rejected(conn: object) -> InvalidInputError:

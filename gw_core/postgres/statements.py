@@ -94,6 +94,13 @@ def numbered_query(name: str, schema: str) -> tuple[bytes, tuple[str, ...]]:
     return text.replace(MARKER, quoted(schema)).encode(), tuple(names)
 
 
+@lru_cache(maxsize=64)
+def numbered_text(name: str, schema: str) -> tuple[str, tuple[str, ...]]:
+    """Return what `numbered_query` returns, as text."""
+    text, names = numbered_query(name, schema)
+    return text.decode(), names
+
+
 def in_schema(text: str, schema: str) -> LiteralString:
     """Return `text` with the markers replaced by the schema's name, to be executed without values (migrations).
 
