@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
-from threading import Lock
 from typing import Any, Final, Self
 
 from gw_core.domain.errors import InvalidJobError
@@ -46,15 +45,14 @@ class _Turns:
 
     def __init__(self) -> None:
         self._counters: dict[str, count[int]] = {}
-        self._lock = Lock()
 
     def next(self, name: str, slots: int) -> int:
         """Return the next slot of a name."""
-        with self._lock:
-            if len(self._counters) >= MAX_NAMES:
-                self._counters.clear()
-            counter = self._counters.setdefault(name, count(random.randrange(slots)))
-            return next(counter) % slots
+        if len(self._counters) >= MAX_NAMES:
+            self._counters.clear()
+        # Each of these calls is atomic; two threads at once at most skip a slot.
+        counter = self._counters.setdefault(name, count(random.randrange(slots)))
+        return next(counter) % slots
 
 
 _turns: Final = _Turns()
