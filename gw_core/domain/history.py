@@ -141,6 +141,10 @@ class EndedAttempt:
     """What the task returned, as JSON text; None when it is not kept, or was not asked for."""
     payload: str | None = None
     """The payload as JSON text; None when it is not kept, or was not asked for."""
+    error_type: str | None = None
+    """The class of the exception that the task raised, such as `builtins.ValueError`."""
+    traceback: str | None = None
+    """The traceback of a failed attempt; only of the attempts of one job."""
 
     def decoded_result(self) -> Any:
         """Return the result as plain Python values; None when it is not kept."""
@@ -191,7 +195,9 @@ class JobEnd:
         """Return the result; raises `JobPendingError` while there is none yet, else a `ResultError` with the reason."""
         if self.is_queued:
             if self.has_failed:
-                raise JobFailedError(job_id, self.error or "", attempts=self.attempts)
+                # Giving up sets the attempts of the row to their maximum; history has the number of the last one.
+                attempts = self.attempts if self.last is None else self.last.attempt
+                raise JobFailedError(job_id, self.error or "", attempts=attempts)
             raise JobPendingError(job_id)
         last = self.last
         if last is None:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from traceback import format_exception
+from typing import Final
 
 import msgspec
 
 from gw_core.domain.job import Job
+
+MAX_TRACEBACK: Final = 20_000
+"""Characters of a traceback that history keeps."""
 
 
 class GiveUp(Exception):  # noqa: N818 - states the decision: raise GiveUp("card declined")
@@ -95,10 +100,29 @@ def error_message(error: BaseException) -> str:
     return f"{type(error).__name__}: {_text_of(error)}"
 
 
+def error_type_of(error: BaseException) -> str:
+    """Return the module and the name of an exception's class."""
+    kind = type(error)
+    return storable(f"{kind.__module__}.{kind.__qualname__}")
+
+
+def traceback_of(error: BaseException) -> str:
+    """Return the traceback of an exception, its end if it is long."""
+    try:
+        text = "".join(format_exception(error))
+    except Exception:  # noqa: BLE001 - as below
+        text = "(its traceback could not be produced)"
+    return storable(text[-MAX_TRACEBACK:])
+
+
 def _text_of(error: BaseException) -> str:
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 - a broken __str__ of user code must not lose the failure itself
         text = "(its message could not be produced)"
-    # PostgreSQL's text holds no NUL and no lone surrogates.
+    return storable(text)
+
+
+def storable(text: str) -> str:
+    """Return a text as PostgreSQL can hold it: without NUL and lone surrogates."""
     return text.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode("utf-8")

@@ -15,7 +15,8 @@ from gw_core.domain.job import Job, JobSpec, check_count
 from gw_core.domain.job_version import JobVersion
 from gw_core.domain.pause import PAUSE_LOCK
 from gw_core.domain.session_limits import milliseconds
-from gw_core.postgres.add_calls import RemovedJob, run_at_or_delay
+from gw_core.postgres.add_calls import RemovedJob, get_call, run_at_or_delay
+from gw_core.postgres.callers_connection import callers_connection
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.database import Connection
 from gw_core.postgres.error_mapping import translated
@@ -399,9 +400,17 @@ class Jobs(_Actions):
             selection_of(which), after=after, limit=limit, with_payload=with_payload, timeout=timeout
         )
 
-    def get(self, job_id: int | None = None, *, job_key: str | None = None) -> Job | None:
-        """Return one job with its payload, by its id or its key; None when it does not exist."""
-        return None if job_id is None and job_key is None else self._queries.get(job_id, job_key=job_key)
+    def get(self, job_id: int | None = None, *, job_key: str | None = None, conn: object | None = None) -> Job | None:
+        """Return one job with its payload, by its id or its key; None when it does not exist.
+
+        `conn` is your own connection, as in `Client.add`: the job is as its transaction sees it.
+        """
+        if job_id is None and job_key is None:
+            return None
+        if conn is None:
+            return self._queries.get(job_id, job_key=job_key)
+        rows = callers_connection(conn, self.schema).fetch(get_call(job_id, job_key))
+        return Job(*rows[0]) if rows else None
 
     def cancel(
         self,

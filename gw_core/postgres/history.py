@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.history import MAX_KEEP, EndedAttempt, HistoryPage, HistoryState, HistoryStatus, JobEnd
+from gw_core.postgres.add_calls import Call
+from gw_core.postgres.callers_connection import callers_connection
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.error_mapping import rows_hidden
 from gw_core.postgres.history_partitions import HistoryPartitions
@@ -70,9 +72,15 @@ class History:
         rows: dict[str, int] = dict(self._read("count_history", {}, timeout, self._fragment(which)))
         return {state: rows[state] for state in HistoryState if state in rows}
 
-    def attempts(self, job_id: int) -> tuple[EndedAttempt, ...]:
-        """Return the ended attempts of one job, the first one first, with result and payload if those are kept."""
-        return tuple(map(_attempt, self._read("job_history", {"job_id": job_id}, SEARCH_TIMEOUT)))
+    def attempts(self, job_id: int, *, conn: object | None = None) -> tuple[EndedAttempt, ...]:
+        """Return the ended attempts of one job, the first one first, with result and payload if those are kept.
+
+        `conn` is your own connection, as in `Client.add`: the attempts are those that its transaction sees.
+        """
+        values = {"job_id": job_id}
+        if conn is None:
+            return tuple(map(_attempt, self._read("job_history", values, SEARCH_TIMEOUT)))
+        return tuple(map(_attempt, callers_connection(conn, self._schema).fetch(Call("job_history", values))))
 
     def status(self) -> HistoryStatus:
         """Return what history holds, by estimates."""
@@ -160,7 +168,7 @@ def _of_ids(which: int | Sequence[int]) -> Selection:
 
 def _attempt(row: Sequence[Any]) -> EndedAttempt:
     (job_id, attempt, max_attempts, task, queue_name, key, state, final, error, worker_id), rest = row[:10], row[10:]
-    created_at, started_at, finished_at, expires_at, result, payload = rest
+    created_at, started_at, finished_at, expires_at, error_type, result, payload, traceback = rest
     return EndedAttempt(
         job_id=job_id,
         attempt=attempt,
@@ -178,6 +186,8 @@ def _attempt(row: Sequence[Any]) -> EndedAttempt:
         expires_at=expires_at,
         result=result,
         payload=payload,
+        error_type=error_type,
+        traceback=traceback,
     )
 
 

@@ -13,7 +13,7 @@ from gw_core.domain.cancellation import CancelRequest
 from gw_core.domain.claim import QueueLock
 from gw_core.domain.history import Keep
 from gw_core.domain.job import Job
-from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
+from gw_core.domain.outcome import Completed, Failed, Outcome, Returned, error_type_of, traceback_of
 from gw_core.domain.settings import LOCK_EXPIRY
 from gw_core.postgres.callers_connection import tuple_cursor
 from gw_core.postgres.claims import Claims
@@ -105,7 +105,7 @@ class JobStore:
             ordered,
             worker_id,
             releases,
-            **(_kept_values(ordered, keeps) if keeps else {}),
+            **(_kept_failures(ordered, keeps) if keeps else {}),
             messages=[each.message for each in ordered],
             delays=[None if each.delay is None else _delay_seconds(each.delay) for each in ordered],
             finals=[each.permanent for each in ordered],
@@ -223,10 +223,20 @@ def _kept_values(outcomes: Sequence[_Outcome], keeps: Mapping[str, Keep]) -> dic
     return {
         "tasks": [job.task_identifier for job in jobs],
         "queue_names": [job.queue_name for job in jobs],
+        "attempt_numbers": [job.attempts for job in jobs],
         "started_ats": _times(job.started_epoch for job in jobs),
         "keep_seconds": [each.period.total_seconds() for each in kept],
         "keeps_payload": [each.payload for each in kept],
         "is_awaited": [each.result for each in kept],
+    }
+
+
+def _kept_failures(outcomes: Sequence[Failed], keeps: Mapping[str, Keep]) -> dict[str, Any]:
+    """Return what history keeps of failures, as columns."""
+    return {
+        **_kept_values(outcomes, keeps),
+        "error_types": [error_type_of(each.error) for each in outcomes],
+        "tracebacks": [traceback_of(each.error) for each in outcomes],
     }
 
 

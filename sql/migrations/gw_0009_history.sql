@@ -14,6 +14,8 @@ create table if not exists :GRAPHILE_WORKER_SCHEMA._private_gw_history (
   final boolean not null,
   result json,
   error text,
+  error_type text,
+  traceback text,
   worker_id text,
   payload json,
   created_at timestamptz not null,
@@ -140,7 +142,7 @@ $gw$;
 
 -- Record jobs that others end: a trigger on the jobs table calls this, and only an owner who wants it creates that trigger
 -- (`gw record-others`). What gw's workers settle is not recorded here. Of a job that a worker held nothing is known but
--- that it completed; one that nobody held was removed. The argument of the trigger is the period in seconds.
+-- that it completed; one without a lock was removed. The argument of the trigger is the period in seconds.
 create or replace function :GRAPHILE_WORKER_SCHEMA._private_gw_record_others()
 returns trigger
 language plpgsql security definer

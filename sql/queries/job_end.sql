@@ -21,7 +21,8 @@ select
   (select %(job_id)s::bigint <= known.last_id from known),
   \ir parts/history_row.sql
   history.result::text,
-  history.payload::text
+  history.payload::text,
+  null::text
   from (values (1)) as one (n)
   left join :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs on jobs.id = %(job_id)s::bigint
   left join lateral (

@@ -2,7 +2,8 @@
 select
   \ir parts/history_row.sql
   history.result::text,
-  history.payload::text
+  history.payload::text,
+  history.traceback
   from :GRAPHILE_WORKER_SCHEMA._private_gw_history as history
  where history.job_id = %(job_id)s
    and history.expires_at > now()

@@ -3,7 +3,8 @@
 select
   \ir parts/history_row.sql
   case when %(with_result)s then history.result::text end,
-  case when %(with_payload)s then history.payload::text end
+  case when %(with_payload)s then history.payload::text end,
+  null::text
   from :GRAPHILE_WORKER_SCHEMA._private_gw_history as history
  where history.expires_at > now()
    and (history.finished_at, history.job_id, history.attempt)

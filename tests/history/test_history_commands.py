@@ -221,7 +221,7 @@ def test_cleanup_drops_expired_partitions(gw: CliProgram, site: QueueFixture) ->
     assert site.run("select to_regclass('_private_gw_history_20200101') as name") == [{"name": None}]
 
 
-def test_status_tells_what_history_holds(filled: QueueFixture) -> None:
+def test_the_status_has_what_history_holds(filled: QueueFixture) -> None:
     filled.run("analyze _private_gw_history")
 
     status = filled.client.history.status()

@@ -112,7 +112,7 @@ def test_the_last_attempt_is_recorded_as_failed_and_the_job_stays_in_the_queue(q
     failures = [a_failure(last), a_failure(given_up, permanent=True)]
     queue.store.fail(failures, worker_id=OURS, keeps=WEEK)
 
-    assert [(row["state"], row["final"]) for row in rows(queue)] == [("failed", False)] * 2
+    assert [(row["state"], row["final"], row["attempt"]) for row in rows(queue)] == [("failed", False, 1)] * 2
     assert queue.ids() == [last.id, given_up.id]
 
 

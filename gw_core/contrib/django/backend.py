@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from django.db import connections
 from django.utils import timezone
+from django.utils.module_loading import import_string
 
 from gw_core import Client, Job, JobKeyMode, JobSpec, load_plugin
 from gw_core.contrib.django.checks import check_backend
-from gw_core.contrib.django.compat import BaseTaskBackend, InvalidTask, TaskResult, TaskResultStatus, task_enqueued
+from gw_core.contrib.django.compat import (
+    BaseTaskBackend,
+    InvalidTask,
+    Task,
+    TaskResult,
+    TaskResultStatus,
+    task_enqueued,
+)
 from gw_core.contrib.django.connection import conninfo_of
 from gw_core.contrib.django.options import Options
-from gw_core.contrib.django.task import DEFAULT_LANE, GraphileWorkerTask, identifier_of, record
+from gw_core.contrib.django.results import path_of, read_result
+from gw_core.contrib.django.task import DEFAULT_LANE, GraphileWorkerTask, identifier_of, record, recorded
 from gw_core.errors import InvalidInputError, InvalidJobError
 
 
@@ -34,6 +44,11 @@ class GraphileWorkerBackend(BaseTaskBackend):
     def settings(self) -> Options:
         """The checked `OPTIONS`; raises `ImproperlyConfigured`."""
         return Options.parse(self.options)
+
+    @property
+    def supports_get_result(self) -> bool:
+        """Whether results are kept: see `OPTIONS["KEEP_RESULTS"]`."""
+        return self.settings.keep_results is not None
 
     @property
     def lanes(self) -> tuple[str, ...]:
@@ -66,6 +81,31 @@ class GraphileWorkerBackend(BaseTaskBackend):
         complete_with(result, job)
         task_enqueued.send(type(self), task_result=result)
         return result
+
+    def get_result(self, result_id: str) -> Any:
+        """Return the result of a task, as the current transaction sees it.
+
+        Raises `TaskResultDoesNotExist` for an unknown id, an expired result, and a job that is none of a task here.
+        """
+        if not self.supports_get_result:
+            raise NotImplementedError(
+                'Results are not kept; set OPTIONS["KEEP_RESULTS"] to a timedelta, also where the workers run.'
+            )
+        conn = connections[self.settings.database]
+        return read_result(self._client, str(result_id), conn, self._task_of, self.alias)
+
+    def _task_of(self, identifier: str) -> Any:
+        """Return the task of a job by its identifier; None for a job that is no task's."""
+        path = path_of(identifier, self.lanes)
+        path = self.settings.aliases.get(path, path)
+        try:
+            found = recorded.get(path) or import_string(path)
+        except ImportError:
+            return None
+        if not isinstance(found, Task):
+            return None
+        lane = identifier.partition("/")[0] if identifier != path and "/" in identifier else found.queue_name
+        return replace(found, backend=self.alias, queue_name=lane)
 
     def identifier(self, task: Any) -> str:
         """Return the task identifier of the task's jobs."""

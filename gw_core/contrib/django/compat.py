@@ -12,7 +12,7 @@ if IS_PACKAGE:
     from django_tasks import task_backends
     from django_tasks.backends.base import BaseTaskBackend
     from django_tasks.base import Task, TaskContext, TaskError, TaskResult, TaskResultStatus
-    from django_tasks.exceptions import InvalidTaskError as InvalidTask
+    from django_tasks.exceptions import InvalidTaskError as InvalidTask, TaskResultDoesNotExist
     from django_tasks.signals import (
         log_task_finished,
         log_task_started,
@@ -26,7 +26,7 @@ else:
     from django.tasks import task_backends
     from django.tasks.backends.base import BaseTaskBackend
     from django.tasks.base import Task, TaskContext, TaskError, TaskResult, TaskResultStatus
-    from django.tasks.exceptions import InvalidTask
+    from django.tasks.exceptions import InvalidTask, TaskResultDoesNotExist
     from django.tasks.signals import (
         log_task_finished,
         log_task_started,
@@ -45,6 +45,7 @@ __all__ = [
     "TaskContext",
     "TaskError",
     "TaskResult",
+    "TaskResultDoesNotExist",
     "TaskResultStatus",
     "log_task_finished",
     "log_task_started",

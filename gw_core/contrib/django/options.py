@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Final
 
 from django.core.exceptions import ImproperlyConfigured
@@ -23,6 +24,8 @@ class Options:
     """The priority of a job whose task has Django's priority 0; the queue runs smaller numbers first."""
     modules: tuple[str, ...] = ()
     """Modules with tasks beside the `tasks` modules of the apps."""
+    keep_results: timedelta | None = None
+    """How long the results of tasks are kept; None: they are not."""
     plugins: tuple[str, ...] = ()
     """Plugins of the client that adds the jobs, each as `module:name`."""
     aliases: Mapping[str, str] = field(default_factory=dict)
@@ -68,6 +71,10 @@ _IS_VALID: Final[dict[str, tuple[str, Callable[[Any], bool]]]] = {
     "SCHEMA": ("the name of a schema", _is_name),
     "MAX_ATTEMPTS": ("a positive number", lambda value: _is_integer(value) and value > 0),
     "PRIORITY_BASE": ("a number from -32000 to 32000", lambda value: _is_integer(value) and abs(value) <= 32_000),
+    "KEEP_RESULTS": (
+        "a timedelta from a second to 36500 days",
+        lambda value: isinstance(value, timedelta) and timedelta(seconds=1) <= value <= timedelta(days=36_500),
+    ),
     "MODULES": ("a list of modules", _are_names),
     "PLUGINS": ("a list of plugins, each as module:name", _are_names),
     "ALIASES": (

@@ -26,7 +26,7 @@ from django.dispatch import receiver
 from django.utils import timezone
 from django.utils.module_loading import autodiscover_modules
 
-from gw_core import GiveUp, Job, JobContext, Snooze, TaskRegistry
+from gw_core import GiveUp, Job, JobContext, Snooze, TaskRegistry, task as options
 from gw_core.contrib.django.compat import (
     Task,
     TaskContext,
@@ -65,7 +65,11 @@ def _registry(backend: Any, lanes: list[str]) -> TaskRegistry:
     for path, task in _tasks(backend).items():
         for lane in lanes:
             run = TaskRun(replace(task, backend=backend.alias, queue_name=lane), type(backend))
-            made.register(identifier_of(path, lane), run, source=task.module_path)
+            identifier = identifier_of(path, lane)
+            if backend.settings.keep_results is not None:
+                with_options = options(identifier, keep=backend.settings.keep_results, result=True, keep_payload=True)
+                run = with_options(run)
+            made.register(identifier, run, source=task.module_path)
     return made
 
 
@@ -106,15 +110,15 @@ class TaskRun:
         is_plain = type(task).call is Task.call and not iscoroutinefunction(task.func)
         self._function: Callable[..., Any] = task.func if is_plain else task.call
 
-    def __call__(self, payload: Any, context: JobContext) -> None:
-        """Run the task once, with Django's signals, as a request would use the database."""
+    def __call__(self, payload: Any, context: JobContext) -> Any:
+        """Run the task once, with Django's signals, as a request would use the database; return its result."""
         refresh_connections(clear_queries=True)
         try:
-            self._run(payload, context)
+            return self._run(payload, context)
         finally:
             refresh_connections()
 
-    def _run(self, payload: Any, context: JobContext) -> None:
+    def _run(self, payload: Any, context: JobContext) -> Any:
         result = self._running(payload, context)
         if is_received(task_started, log_task_started):
             task_started.send(self._sender, task_result=result)
@@ -127,6 +131,7 @@ class TaskRun:
         self._end(result, SUCCESSFUL)
         if is_received(task_finished, log_task_finished):
             task_finished.send(self._sender, task_result=result)
+        return result._return_value
 
     def _call(self, result: Any, context: JobContext) -> Any:
         if self._task.takes_context:

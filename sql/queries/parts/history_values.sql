@@ -1,6 +1,6 @@
 -- The values that every ended attempt has in common; `:SETTLED` are the settled jobs.
 :SETTLED.id,
-:SETTLED.attempts,
+kept.attempt,
 :SETTLED.max_attempts,
 kept.task,
 kept.queue_name,
