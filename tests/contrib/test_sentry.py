@@ -8,14 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.queue_fixture import QueueFixture
+from support.queue_fixture import QueueFixture, a_registry
 
-from gw_core import Client, Events, GiveUp, Job, JobSpec, RetryAfter, Snooze
+from gw_core import Client, Events, GiveUp, Job, JobSpec, RetryAfter, Runner, Snooze
 from gw_core.events import CronStarted, JobErrored, JobSucceeded, RunnerStopped
 
 pytest.importorskip("sentry_sdk")
@@ -276,6 +276,31 @@ def test_a_recurring_task_checks_in(site: QueueFixture, sent: Captured) -> None:
         "timezone": "UTC",
         "checkin_margin": 5,
     }
+
+
+def test_a_missed_minute_is_seen_by_the_monitor(site: QueueFixture, sent: Captured) -> None:
+    """Sentry marks a minute as missed if no check-in comes within the margin after it."""
+    now = site.run("select date_trunc('minute', now()) as now")[0]["now"]
+    site.run(
+        "insert into _private_known_crontabs values ('report', %s, %s)",
+        now - timedelta(hours=1),
+        now - timedelta(minutes=10),
+    )
+    ran: list[datetime] = []
+    registry = a_registry({"work": lambda payload: ran.append(datetime.fromisoformat(payload["_cron"]["ts"]))})
+    crontab = "* * * * * work ?id=report&fill=1h\n"
+
+    runner = Runner(site.url, tasks=registry, plugins=[Sentry()], crontab=crontab, migrate=False, handle_signals=False)
+    runner.run_once(cron=True)
+    assert len(ran) >= 9  # backfilled, long after their minutes
+    assert sent.of("check_in") == []
+
+    with site.running({"work": work_or_fail}, plugins=[Sentry()], crontab=crontab) as running:
+        running.recorded.wait_for(CronStarted)
+        site.add(payload=cron_payload())
+        running.recorded.wait_for(JobSucceeded)
+    config = sent.of("check_in")[0]["monitor_config"]
+    assert (config["schedule"]["value"], config["checkin_margin"]) == ("* * * * *", 5)
 
 
 # -- the command line ----------------------------------------------------------------------------------------------

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
-from support.queue_fixture import EventRecorder, QueueFixture, RunRecord, ms
+from support.queue_fixture import EventRecorder, QueueFixture, RunRecord, a_registry, ms
 from support.waiting import wait_until
 
-from gw_core import Addition, AsyncClient, Client, Events, Job, JobSpec, Plugin, Reject, Skip
+from gw_core import Addition, AsyncClient, Client, Events, Job, JobSpec, Plugin, Reject, Runner, Skip
 from gw_core.domain.plugins import RunTask
 from gw_core.errors import InvalidJobError, JobRejectedError
 from gw_core.events import (
@@ -421,3 +423,32 @@ def test_before_add_sees_an_empty_object_if_the_caller_gave_no_payload(site: Que
         client.add_many([JobSpec(task="work")])
 
     assert seen == [{}, {}]
+
+
+# -- without plugins --------------------------------------------------------------------------------------------------
+
+
+def test_without_plugins_no_code_of_plugins_runs_around_a_task_or_an_add(site: QueueFixture) -> None:
+    """A worker without plugins does what it did before there were any, so it is as fast."""
+    around: dict[str, set[str]] = {}
+    plugins: list[Plugin]
+
+    def work(payload: Any) -> None:
+        around[payload["n"]] = {frame.f_code.co_filename for frame, _ in traceback.walk_stack(None)}
+
+    class Passing(Plugin):
+        def around_run(self, job: Job, context: Any, run: RunTask) -> object:
+            return run()
+
+    for name, plugins in (("without", []), ("with", [Passing()])):
+        site.add(payload={"n": name})
+        site.run_once({"work": work}, plugins=plugins)
+
+    differing = {Path(each).parts[-3:] for each in around["with"] ^ around["without"]} - {Path(__file__).parts[-3:]}
+    assert differing == {("gw_core", "domain", "plugins.py")}
+
+
+def test_without_listeners_no_event_of_a_run_is_made(site: QueueFixture) -> None:
+    runner = Runner(site.url, tasks=a_registry({"work": RunRecord()}), migrate=False, handle_signals=False)
+
+    assert [kind for kind in (JobStarted, JobSucceeded, JobCompleted, JobAdded) if runner.events.wants(kind)] == []

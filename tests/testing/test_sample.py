@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -31,9 +32,13 @@ def run_pytest(folder: Path, *arguments: str, **environment: str) -> subprocess.
 def test_the_sample_passes_in_two_processes(server: str) -> None:
     for needed in ("pytest_django", "sqlalchemy"):
         pytest.importorskip(needed)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = run_pytest(ROOT / "examples" / "testing", "-n2", "-p", "no:cacheprovider", DATABASE_URL=server)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"\b30 passed\b", done.stdout)
+    # CPU time, which a busy machine lengthens less: five seconds of two processes.
+    assert after.ru_utime - before.ru_utime < 2 * 5 * (2 if sys.dont_write_bytecode else 1)
 
 
 def test_a_failure_shows_the_line_of_the_task(server: str, tmp_path: Path) -> None:
