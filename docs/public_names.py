@@ -14,7 +14,11 @@ from typing import Any
 from sphinx.application import Sphinx
 
 BLOCK = re.compile(r"^```\{public-names\} (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-MODULES = ("gw_core", "gw_core.crontab", "gw_core.errors", "gw_core.events", "gw_core.operations", "gw_core.testing")
+MODULES = (
+    "gw_core",
+    *(f"gw_core.{name}" for name in ("crontab", "errors", "events", "operations", "testing")),
+    *(f"gw_core.contrib.{name}" for name in ("opentelemetry", "sentry", "django")),
+)
 """Where users import from."""
 MEMBERS = ("   :members:", "   :undoc-members:")
 GROUPS = {"Classes": "autoclass", "Functions": "autofunction", "Exceptions": "autoexception", "Values": "autodata"}
