@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from gw_core.domain.durations import format_duration
+from gw_core.domain.history import HistoryStatus
 from gw_core.domain.pause import Pause
 from gw_core.domain.quoting import shell_command, sql_literal
 
@@ -21,6 +22,10 @@ MAX_BACKLOG: Final = timedelta(minutes=15)
 DEAD_ROWS: Final = 100_000
 LATE_VACUUM: Final = 300_000
 """Dead rows that autovacuum may wait for; with so many, a claim takes the server three times as long."""
+MAX_WAITING_ROWS: Final = 10_000
+"""Rows of history without a partition; workers move up to 20,000 of a day."""
+MAX_EXPIRED_PARTITIONS: Final = 1
+"""One is over each midnight, and dropped within the hour."""
 MAX_SEQUENCE_USE: Final = 0.8
 NEEDED_INDEXES: Final = {
     "jobs_main_index": "_private_jobs (priority, run_at) include (id, task_id, job_queue_id) where is_available = true",
@@ -123,6 +128,10 @@ class DoctorFacts:
     pauses: Sequence[Pause] = ()
     unconfirmed_workers: Sequence[str] = ()
     """Live workers that have not confirmed the pauses."""
+    has_history: bool = False
+    """Whether the schema has the tables of history."""
+    history: HistoryStatus | None = None
+    """What history holds; None where the schema has none."""
     allows_transactions: bool = True
     """False behind a pooler in statement mode; nothing else can be checked then."""
 
@@ -139,6 +148,7 @@ def diagnose(facts: DoctorFacts) -> list[Finding]:
             *_locks(facts),
             *_workers(facts),
             *_pauses(facts),
+            *_history(facts),
             *_backlog(facts),
             *_vacuum(facts),
             *_transactions(facts),
@@ -303,6 +313,29 @@ def _pauses(facts: DoctorFacts) -> Iterator[Finding]:
         yield Finding("pauses", CheckStatus.ERROR, message, "restart it, with the newest version of gw")
     if not facts.pauses:
         yield Finding("pauses", CheckStatus.OK, "nothing is paused")
+
+
+def _history(facts: DoctorFacts) -> Iterator[Finding]:
+    found = facts.history
+    if found is None:
+        return
+    if found.records_others is not None:
+        message = (
+            f"jobs ended by other programs are recorded and kept for {format_duration(found.records_others)}, by the "
+            "trigger _private_gw_record_others of the jobs table"
+        )
+        yield Finding("history", CheckStatus.OK, message)
+    if found.waiting_rows > MAX_WAITING_ROWS:
+        message = f"at least {MAX_WAITING_ROWS:,} rows wait for a partition, so expiry has to delete them one by one"
+        yield Finding("history", CheckStatus.WARNING, message, "start a worker that keeps history; it makes partitions")
+    if found.expired_partitions > MAX_EXPIRED_PARTITIONS:
+        message = f"{found.expired_partitions} partitions are expired and still there"
+        fix = _typed(facts, "cleanup", "expired-history") or "gw cleanup expired-history, with --schema"
+        yield Finding("history", CheckStatus.WARNING, message, fix)
+    elif found.waiting_rows <= MAX_WAITING_ROWS:
+        size = f"{found.size_bytes / 1_000_000:,.0f} MB"
+        held = "history is empty" if found.latest_at is None else f"about {found.rows:,} rows, {size}"
+        yield Finding("history", CheckStatus.OK, held)
 
 
 def _backlog(facts: DoctorFacts) -> Iterator[Finding]:

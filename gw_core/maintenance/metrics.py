@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from gw_core.domain.counters import OutcomeCounters, TaskCounters
 from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError, InvalidSettingError
 from gw_core.domain.events import Events, JobsSettled, JobStarted, MaintenanceFailed, PoolConnectionLost
+from gw_core.domain.history import HistoryStatus
 from gw_core.domain.query_results import QueueStatistics
 from gw_core.maintenance.readiness import Readiness
 from gw_core.postgres.connections import ConnectionSource
+from gw_core.postgres.history import History
 from gw_core.postgres.job_queries import JobQueries
 from gw_core.service import Service
 from gw_core.version import __version__
@@ -62,6 +64,10 @@ METRICS: Final[Mapping[str, MetricInfo]] = {
         MetricInfo("gw_queue_named_queues", "gauge", "Named queues."),
         MetricInfo("gw_queue_named_queues_locked", "gauge", "Locked named queues."),
         MetricInfo("gw_queue_paused", "gauge", "1 for each paused task, queue or flag.", ("target",)),
+        MetricInfo("gw_queue_history_rows", "gauge", "Ended attempts in history, an estimate."),
+        MetricInfo("gw_queue_history_bytes", "gauge", "Size of history with its indexes."),
+        MetricInfo("gw_queue_history_rows_without_partition", "gauge", "Rows that wait for a partition."),
+        MetricInfo("gw_queue_history_expired_partitions", "gauge", "Expired partitions that are still there."),
         MetricInfo("gw_queue_table_bytes", "gauge", "Size of the jobs table with its indexes."),
         MetricInfo("gw_queue_sample_age_seconds", "gauge", "Age of the gw_queue metrics."),
     )
@@ -114,6 +120,8 @@ class QueueSample:
 
     statistics: QueueStatistics
     taken_at: float
+    history: HistoryStatus | None = None
+    """None when history could not be read."""
 
 
 class QueueSampler(Service):
@@ -131,6 +139,7 @@ class QueueSampler(Service):
         super().__init__("gw-sample", on_crash=on_crash)
         self.latest: QueueSample | None = None
         self._reports = JobQueries(connections, schema)
+        self._history = History(connections, schema)
         self._events = events
         self._every = every.total_seconds()
         self._sampled_at = float("-inf")
@@ -157,13 +166,19 @@ class QueueSampler(Service):
 
     def _sample(self) -> None:
         try:
-            self.latest = QueueSample(self._reports.statistics(), time.monotonic())
+            self.latest = QueueSample(self._reports.statistics(), time.monotonic(), self._history_status())
             self._refusal = None
         except DatabaseUnavailableError:
             pass  # the worker reports it
         except GraphileWorkerError as error:
             self._report(error)
         self._sampled_at = time.monotonic()
+
+    def _history_status(self) -> HistoryStatus | None:
+        try:
+            return self._history.status()
+        except GraphileWorkerError:  # a role without the right to read it still gets the other metrics
+            return None
 
     def _report(self, error: GraphileWorkerError) -> None:
         if str(error) != self._refusal:
@@ -255,6 +270,11 @@ class Metrics:
             paused.add_metric([str(pause.target)], 1.0)
         yield paused
         yield self._value("gw_queue_table_bytes", found.table_bytes)
+        if sample.history is not None:
+            yield self._value("gw_queue_history_rows", sample.history.rows)
+            yield self._value("gw_queue_history_bytes", sample.history.size_bytes)
+            yield self._value("gw_queue_history_rows_without_partition", sample.history.waiting_rows)
+            yield self._value("gw_queue_history_expired_partitions", sample.history.expired_partitions)
         yield self._value("gw_queue_sample_age_seconds", time.monotonic() - sample.taken_at)
 
     def _family(self, name: str) -> Any:

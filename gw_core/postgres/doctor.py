@@ -27,10 +27,11 @@ from gw_core.domain.session_limits import milliseconds
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.database import Connection, allows_transactions, in_one_trip
 from gw_core.postgres.error_mapping import translated
+from gw_core.postgres.history import history_status
 from gw_core.postgres.lock_waits import find_lock_waits
 from gw_core.postgres.pauses import pause_of
 from gw_core.postgres.row_mapping import rows
-from gw_core.postgres.schema_state import PAUSES_STEP, WORKERS_STEP, SchemaState, SchemaStatus, check
+from gw_core.postgres.schema_state import HISTORY_STEP, PAUSES_STEP, WORKERS_STEP, SchemaState, SchemaStatus, check
 from gw_core.postgres.statements import query
 from gw_core.postgres.worker_store import list_heartbeats, list_worker_locks
 
@@ -82,6 +83,7 @@ class Doctor:
                 ("workers", self._workers),
                 ("locks", self._locks),
                 ("pauses", self._pauses),
+                ("history", self._history),
                 ("backlog", self._backlog),
                 ("vacuum", self._tables),
                 ("transactions", self._transactions),
@@ -138,6 +140,7 @@ class Doctor:
             autovacuum=autovacuum,
             has_heartbeats=WORKERS_STEP in state.own_present,
             has_pauses=PAUSES_STEP in state.own_present,
+            has_history=HISTORY_STEP in state.own_present,
         )
 
     def _rights(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
@@ -195,6 +198,12 @@ class Doctor:
         values = {"revision": None, "recent_seconds": STALE_AFTER.total_seconds()}
         unconfirmed = [name for (name,) in rows(connection, query("claim_rules_unconfirmed", self.schema), values)]
         return replace(facts, pauses=pauses, unconfirmed_workers=unconfirmed)
+
+    def _history(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        if not facts.has_history:
+            return facts
+        found = rows(connection, query("history_status", self.schema), {"schema": self.schema})
+        return replace(facts, history=history_status(found[0]))
 
     def _backlog(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         found = self._ask(connection, "doctor_backlog")

@@ -1,0 +1,92 @@
+"""What `gw doctor` and `/metrics` report of history."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from urllib.request import urlopen
+
+import pytest
+from support.queue_fixture import QueueFixture
+from support.waiting import wait_until
+
+from gw_core import Client, ProbeSettings
+from gw_core.domain.history import HistoryStatus
+from gw_core.operations import CheckStatus, DoctorFacts, Finding, diagnose
+
+EMPTY = HistoryStatus(
+    rows=0,
+    size_bytes=50_000,
+    partitions=0,
+    waiting_rows=0,
+    expired_partitions=0,
+    oldest_at=None,
+    latest_at=None,
+    records_others=None,
+)
+FULL = replace(EMPTY, rows=1_234_567, size_bytes=220_000_000, partitions=9, latest_at=datetime(2026, 1, 1, tzinfo=UTC))
+ROW = """
+insert into _private_gw_history (job_id, attempt, max_attempts, task, state, final, created_at, finished_at, expires_at)
+select n, 1, 25, 'work', 'completed', true, now(), now(), now() + interval '3 days' from generate_series(1, 10) as n
+"""
+
+
+def findings(status: HistoryStatus, url: str) -> list[Finding]:
+    with Client(url) as client:
+        facts: DoctorFacts = replace(client.doctor.examine(), history=status)
+    return [each for each in diagnose(facts) if each.check == "history"]
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (EMPTY, (CheckStatus.OK, "history is empty", None)),
+        (FULL, (CheckStatus.OK, "about 1,234,567 rows, 220 MB", None)),
+        (replace(FULL, expired_partitions=1), (CheckStatus.OK, "about 1,234,567 rows, 220 MB", None)),
+        (
+            replace(FULL, expired_partitions=3),
+            (CheckStatus.WARNING, "3 partitions are expired and still there", "gw cleanup expired-history"),
+        ),
+        (
+            replace(FULL, waiting_rows=10_001),
+            (CheckStatus.WARNING, "at least 10,000 rows wait for a partition", "start a worker that keeps history"),
+        ),
+    ],
+    ids=["empty", "rows", "one-expired", "expired", "waiting"],
+)
+def test_the_diagnosis_of_history(
+    site: QueueFixture, status: HistoryStatus, expected: tuple[CheckStatus, str, str | None]
+) -> None:
+    (found,) = findings(status, site.url)
+
+    assert (found.status, found.message[: len(expected[1])]) == expected[:2]
+    assert (found.fix or "")[: len(expected[2] or "")] == (expected[2] or "")
+
+
+def test_the_doctor_shows_the_trigger_of_jobs_ended_by_others(site: QueueFixture) -> None:
+    site.client.history.record_others(timedelta(days=7))
+    try:
+        shown = [each.message for each in site.client.doctor.findings() if each.check == "history"]
+    finally:
+        site.client.history.record_others(None)
+
+    assert "kept for 1w, by the trigger _private_gw_record_others of the jobs table" in shown[0]
+    assert [each.message for each in site.client.doctor.findings() if each.check == "history"] == ["history is empty"]
+
+
+def test_the_metrics_have_the_size_of_history(site: QueueFixture) -> None:
+    site.run(ROW)
+    site.run("analyze _private_gw_history_default")
+    with site.running(
+        {"work": lambda payload: None},
+        probe=ProbeSettings(port=0, metrics=True, sample_interval=timedelta(seconds=1)),
+    ) as running:
+
+        def text() -> str:
+            host, port = running.runner.probe_address or ("", 0)
+            with urlopen(f"http://{host}:{port}/metrics") as answer:
+                return str(answer.read(), "utf-8")
+
+        wait_until(lambda: "gw_queue_history_rows 10.0" in text())
+        assert "gw_queue_history_rows_without_partition 10.0" in text()
+        assert "gw_queue_history_expired_partitions 0.0" in text()
