@@ -10,6 +10,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "gw run -c postgres://localhost/app --concurrency 20",
         "gw run --processes auto --recover --strict --log-format json",
         "gw run --once --cron",
+        "gw run --shard eu=postgres://eu/app --shard us=postgres://us/app",
         "gw run --app myproject.jobs:registry --plugin myproject.plugins:audit",
     ),
     "gw add": (

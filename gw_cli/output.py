@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from json.encoder import encode_basestring
@@ -63,13 +64,21 @@ class Layout:
         if self.columns:
             keys, columns = self._chosen(keys), [_column(columns, each) for each in self._chosen(keys)]
         form = self.form or ("table" if is_terminal(sys.stdout) else "tsv")
+        shards = _shards.get()
+        if shards is not None:
+            rows, columns = shards.labelled(rows), (Column(SHARD, "SHARD"), *columns)
+            keys = (SHARD, *keys)
         if form == "json":
-            _write(_json_lines([{key: row[key] for key in keys} for row in rows]))
+            chosen = [{key: row[key] for key in keys} for row in rows]
+            if shards is None:
+                _write(_json_lines(chosen))
+            else:
+                shards.collect(chosen)
         elif form == "table":
             width = NO_LIMIT if self.is_wide else _terminal_width()
             _write(table(rows, columns, width=width, bold=wants_colour(sys.stdout), keeps_empty=bool(self.columns)))
         else:
-            _write(tab_separated(rows, keys))
+            _write(tab_separated(rows, keys, with_header=shards is None or shards.shards == 1))
 
     def _chosen(self, keys: Sequence[str]) -> Sequence[str]:
         unknown = [each for each in self.columns if each not in keys]
@@ -79,6 +88,63 @@ class Layout:
 
 
 AUTOMATIC: Final = Layout()
+
+SHARD: Final = "shard"
+"""The key of the database that a record comes from, if a command reads several."""
+
+
+@dataclass(slots=True)
+class ShardOutput:
+    """The output of a command that reads several shards, one after the other."""
+
+    name: str = ""
+    shards: int = 0
+    collected: list[Record] | None = None
+    """The records printed as JSON so far, for one array at the end."""
+
+    def begin(self, name: str) -> None:
+        """Label what follows with the name of a shard."""
+        self.name = name
+        self.shards += 1
+
+    def collect(self, rows: Iterable[Record]) -> None:
+        """Keep records to be printed as JSON."""
+        self.collected = [*(self.collected or ()), *rows]
+
+    def labelled(self, rows: Iterable[Record]) -> list[Record]:
+        """Return records with the name of the current shard."""
+        return [{SHARD: self.name, **row} for row in rows]
+
+
+_shards: ContextVar[ShardOutput | None] = ContextVar("shards", default=None)
+
+
+@contextmanager
+def of_shards() -> Iterator[ShardOutput]:
+    """Print the records of the block with the names of their shards; all JSON becomes one array."""
+    shards = ShardOutput()
+    token = _shards.set(shards)
+    try:
+        yield shards
+    finally:
+        _shards.reset(token)
+    if shards.collected is not None:
+        _write(_json_lines(shards.collected))
+
+
+def record(value: Record) -> None:
+    """Write one record as JSON."""
+    shards = _shards.get()
+    if shards is None:
+        line(to_json(value))
+    else:
+        shards.collect(shards.labelled([value]))
+
+
+def heading() -> None:
+    """Write the name of the shard that the following lines are about, if there are several."""
+    if (shards := _shards.get()) is not None:
+        line(("" if shards.shards == 1 else "\n") + f"Shard {shards.name}")
 
 
 class BrokenOutput(Exception):  # noqa: N818 - an event; a reader such as `head` that exits early is not an error
@@ -240,8 +306,9 @@ def _json_lines(rows: Sequence[Record]) -> Iterable[str]:
     yield "]\n"
 
 
-def tab_separated(rows: Iterable[Record], keys: Sequence[str]) -> Iterable[str]:
-    yield "\t".join(keys) + "\n"
+def tab_separated(rows: Iterable[Record], keys: Sequence[str], *, with_header: bool = True) -> Iterable[str]:
+    if with_header:
+        yield "\t".join(keys) + "\n"
     for row in rows:
         # The backslash is doubled, so that an escape differs from the same characters in the data.
         yield "\t".join(visible(cell(row.get(key)).replace("\\", "\\\\")) for key in keys) + "\n"

@@ -34,12 +34,11 @@ HOPELESS: Final = (
 """After these, starting a process again brings nothing but the same."""
 
 
-def supervise(configuration: Configuration, *, once: bool) -> int:
-    """Run the worker processes asked for, and return the exit code."""
+def supervise(configuration: Configuration, *, once: bool, shards: Sequence[str] = ()) -> int:
+    """Run the worker processes asked for, as many for each of the shards, and return the exit code."""
     from gw_core.operations import Supervisor, get_logger
 
-    processes = configuration[table.PROCESSES]
-    assert processes is not None  # noqa: S101 - only called when several processes are configured
+    processes = (configuration[table.PROCESSES] or 1) * max(1, len(shards))
     stream = log_output.log_stream()
     log_output.configure_logging(
         level=configuration[table.LOG_LEVEL],
@@ -55,10 +54,17 @@ def supervise(configuration: Configuration, *, once: bool) -> int:
         processes=processes,
         grace_period=configuration[table.GRACE_PERIOD],
         once=once,
+        independent=bool(shards),
         hopeless=HOPELESS,
         passing=(ExitCode.UNAVAILABLE,),
         pass_on=lambda channel, lines: output.pass_on(lines) if channel == "stdout" else stream.pass_on(lines),
     )
+    for first, name in enumerate(shards, start=1):
+        numbers = range(first, processes + 1, len(shards))
+        logger.info("Shard %s: %s", name, ", ".join(f"process {number}" for number in numbers))
+    if shards:
+        # Each process updates the schema of its own database, and waits for that alone.
+        return supervisor.run()
     with open_client(configuration) as client:
         _migrate(client, logger, waits=not once)
         if client.is_embedded:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from gw_core.postgres.migrations import MigrationPlan, MigrationReport
     from gw_core.postgres.name_lookup import NameKind
     from gw_core.postgres.pauses import Pauses
+    from gw_core.sharding import ShardedClient, ShardKey
     from gw_core.workers import Workers
 
 P = TypeVar("P")
@@ -90,6 +91,16 @@ class Client:
         else:
             self._connections = ConnectionPool(self._database, max_size=max_pool_size)
         self._interceptors = Interceptors(plugins)
+
+    @classmethod
+    def sharded(cls, connections: Mapping[str, str], *, by: ShardKey, **options: Any) -> ShardedClient[Self]:
+        """Return a client for queues on several databases, by name; `options` are those of each `Client`.
+
+        `by` returns the key of a job, such as its tenant: jobs with equal keys go to the same database.
+        """
+        from gw_core.sharding import ShardedClient
+
+        return ShardedClient({name: cls(each, **options) for name, each in connections.items()}, by=by)
 
     @cached_property
     def queries(self) -> JobQueries:

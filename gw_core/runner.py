@@ -119,7 +119,8 @@ class Runner:
     called repeatedly and returns items. `handle_signals` works in the main thread only. The conninfo is found as in
     `Client`. With `migrate`, the schema is installed or upgraded at the start. `probe` configures the HTTP server for
     health checks and metrics. Without `log_startup`, startup messages have the level debug. `password` is called for
-    each new connection. Tasks use the connections of `pool`, if given; the worker opens its own beside it.
+    each new connection. Tasks use the connections of `pool`, if given; the worker opens its own beside it. Without
+    `schedule_cron`, the runner adds no recurring jobs: of several shards, one adds them.
     """
 
     def __init__(
@@ -134,6 +135,7 @@ class Runner:
         logger: logging.Logger | None = None,
         plugins: Sequence[Plugin] = (),
         crontab: Crontab = None,
+        schedule_cron: bool = True,
         prepared_statements: bool = True,
         handle_signals: bool = True,
         watch: bool = False,
@@ -194,6 +196,7 @@ class Runner:
         self._tasks = tasks
         self._forbidden_flags = checked_flags(forbidden_flags)
         self._crontab = crontab
+        self._schedule_cron = schedule_cron
         self._handle_signals = handle_signals
         self._watch = watch
         self._migrate = migrate
@@ -307,7 +310,7 @@ class Runner:
             self._limit_outages()
         self._reach_schema(once=once, waits=waits)
         load_errors = len(loaded.errors) if isinstance(loaded, LoadedTasks) else 0
-        self._report_start(registry, load_errors=load_errors, catch_up=catch_up or not once)
+        self._report_start(registry, load_errors=load_errors, catch_up=self._schedule_cron and (catch_up or not once))
         scheduler = None if crontab is None else self._factory.scheduler(crontab)
         if catch_up and scheduler is not None:
             scheduler.catch_up()
@@ -369,6 +372,8 @@ class Runner:
 
         self._marked = (loaded.registry if isinstance(loaded, LoadedTasks) else loaded).cron_items
         given = self._crontab
+        if not self._schedule_cron:
+            return None
         if callable(given):
             source = given
             return lambda: (*source(), *self._marked)

@@ -13,6 +13,7 @@ from gw_cli.exit_codes import ExitCode
 from gw_cli.sanitize import visible
 from gw_cli.settings import Configuration
 from gw_cli.settings.options import with_settings
+from gw_cli.sharding import for_each_shard
 
 if TYPE_CHECKING:
     from gw_core.operations import Finding
@@ -25,6 +26,7 @@ app = new_app()
 
 @command(app, "doctor")
 @with_settings("doctor")
+@for_each_shard()
 def doctor(
     configuration: Configuration,
     as_json: Json = False,
@@ -54,6 +56,7 @@ def _record(each: Finding) -> dict[str, object]:
 
 
 def _show_page(findings: Sequence[Finding]) -> None:
+    output.heading()
     widest = max(len(each.check) for each in findings)
     for each in findings:
         output.line(f"{MARKS[each.status]} {each.check.ljust(widest)}  {visible(each.message)}")

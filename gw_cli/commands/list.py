@@ -15,6 +15,7 @@ from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.records import COLUMNS, KEYS, for_table, job_record
 from gw_cli.settings import Configuration
 from gw_cli.settings.options import with_settings
+from gw_cli.sharding import for_each_shard
 
 if TYPE_CHECKING:
     from gw_core.operations import JobPage
@@ -28,6 +29,7 @@ app = new_app()
 @command(app, "list")
 @with_settings("list")
 @with_layout
+@for_each_shard("after")
 def list_jobs(
     configuration: Configuration,
     selection: bulk_command.Selected = None,

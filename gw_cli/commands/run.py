@@ -18,6 +18,7 @@ from gw_cli.password import password_source
 from gw_cli.settings import Configuration, table
 from gw_cli.settings.options import with_settings
 from gw_cli.settings.used_connections import remember_use
+from gw_cli.sharding import shards_of
 from gw_cli.worker_processes import NUMBER, TIMES, UNANNOUNCED, as_worker, bind, supervise
 
 if TYPE_CHECKING:
@@ -51,14 +52,36 @@ def run(
         raise InvalidInputError("--cron requires --once; without --once, cron items are always scheduled")
     configuration = _with_level(configuration, verbose=verbose, quiet=quiet)
     _note_unused_recovery(configuration)
+    shards = shards_of(configuration)
+    if shards and configuration[table.LISTEN_CONNECTION] is not None:
+        raise InvalidInputError("--listen-connection leads to one database; it cannot be used with shards")
     if schema_only:
         return _only_the_schema(configuration)
     if process_number is not None:
-        configuration = configuration.derive(table.LOG_TIME, "always" if with_times else "never")
-        return run_worker(configuration, once=once, cron=cron, process=int(process_number), log_startup=not unannounced)
-    if configuration[table.PROCESSES] is not None:
-        return supervise(configuration, once=once)
+        return _run_process(
+            configuration.derive(table.LOG_TIME, "always" if with_times else "never"),
+            once=once,
+            cron=cron,
+            process=int(process_number),
+            log_startup=not unannounced,
+        )
+    if shards or configuration[table.PROCESSES] is not None:
+        return supervise(configuration, once=once, shards=list(shards))
     return run_worker(configuration, once=once, cron=cron)
+
+
+def _run_process(configuration: Configuration, *, once: bool, cron: bool, process: int, log_startup: bool) -> int:
+    """Run jobs as one of the supervisor's processes; with shards, they take the shards in turn."""
+    shards = list(shards_of(configuration).values())
+    number = (process - 1) % len(shards) if shards else 0
+    return run_worker(
+        shards[number] if shards else configuration,
+        once=once,
+        cron=cron,
+        process=process,
+        log_startup=log_startup,
+        schedule_cron=number == 0,
+    )
 
 
 def run_worker(
@@ -68,10 +91,11 @@ def run_worker(
     cron: bool = False,
     process: int | None = None,
     log_startup: bool = True,
+    schedule_cron: bool = True,
 ) -> int:
     """Run jobs in this process and return the exit code; `process` is its number under a supervisor."""
     channel = None if process is None else as_worker()
-    runner = _runner(configuration, once=once, process=process, log_startup=log_startup)
+    runner = _runner(configuration, once=once, process=process, log_startup=log_startup, schedule_cron=schedule_cron)
     if channel is not None:
         bind(runner, channel)
     return _code(runner.run_once(cron=cron) if once else runner.run())
@@ -107,7 +131,12 @@ def _only_the_schema(configuration: Configuration) -> int:
 
 
 def _runner(
-    configuration: Configuration, *, once: bool, process: int | None = None, log_startup: bool = True
+    configuration: Configuration,
+    *,
+    once: bool,
+    process: int | None = None,
+    log_startup: bool = True,
+    schedule_cron: bool = True,
 ) -> Runner:
     from gw_core import Runner, load_plugin
     from gw_core.operations import get_logger
@@ -129,6 +158,7 @@ def _runner(
         forbidden_flags=configuration[table.FORBIDDEN_FLAG] or None,
         plugins=[load_plugin(each) for each in configuration[table.PLUGINS]],
         crontab=_crontab(configuration),
+        schedule_cron=schedule_cron,
         prepared_statements=configuration[table.PREPARED_STATEMENTS],
         listen_conninfo=configuration[table.LISTEN_CONNECTION],
         watch=configuration[table.WATCH],

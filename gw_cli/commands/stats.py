@@ -18,6 +18,7 @@ from gw_cli.records import count_record, count_text
 from gw_cli.sanitize import visible
 from gw_cli.settings import Configuration
 from gw_cli.settings.options import with_settings
+from gw_cli.sharding import for_each_shard
 from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ app = new_app()
 
 @command(app, "stats")
 @with_settings("stats")
+@for_each_shard("watch")
 def stats(
     configuration: Configuration,
     exact: Annotated[bool, typer.Option("--exact", help="Count exactly, even if it reads a large table")] = False,
@@ -112,7 +114,7 @@ def _states(counts: Mapping[Any, Any]) -> dict[str, object]:
 
 def _write(found: QueueStatistics, *, with_tasks: bool, as_json: bool) -> None:
     if as_json:
-        output.line(output.to_json(record_of(found, with_tasks=with_tasks)))
+        output.record(record_of(found, with_tasks=with_tasks))
         return
     rows = [*(_row(None, state, count) for state, count in found.states.items()), _row(None, "total", found.total)]
     if with_tasks:

@@ -245,10 +245,27 @@ def _read_keys(raw: object) -> Mapping[str, str]:
     return {str(name).replace("-", "_"): str(key) for name, key in raw.items()}
 
 
+def _read_shards(raw: object) -> Mapping[str, str]:
+    parts: Sequence[object] = re.split(r"[;\n]", raw) if isinstance(raw, str) else raw if isinstance(raw, list) else ()
+    pairs = [part.strip().partition("=") for part in parts if isinstance(part, str) and part.strip()]
+    shards = {name: connection for name, _, connection in pairs}
+    is_valid = all(re.fullmatch(r"[A-Za-z0-9_-]+", name) and connection for name, connection in shards.items())
+    if not (pairs or raw == []) or len(shards) != len(pairs) or not is_valid:
+        raise ValueError("give each shard once, as NAME=URL")
+    return shards
+
+
 _NAMES_SCHEMA: Final = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}
 
 NAMES: Final = Kind(read=_read_names, write=", ".join, metavar="FLAG", schema=_NAMES_SCHEMA)
 REFERENCES: Final = Kind(read=_read_names, write=", ".join, metavar="MODULE:NAME", schema=_NAMES_SCHEMA)
+SHARDS: Final = Kind(
+    read=_read_shards,
+    write=", ".join,
+    metavar="NAME=URL",
+    schema=_NAMES_SCHEMA,
+    relative=lambda shards, folder: {name: _resolve_embedded(each, folder) for name, each in shards.items()},
+)
 VARIABLES: Final = Kind(
     read=_read_variables,
     write=lambda value: "all" if value is None else ", ".join(value) or "minimal",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from operator import attrgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from gw_cli.settings.cron_items import CRON_ITEMS
@@ -20,6 +21,7 @@ from gw_cli.settings.kinds import (
     NAMES,
     PROCESS_COUNT,
     REFERENCES,
+    SHARDS as SHARD_LIST,
     SIZE,
     SWITCH,
     URL,
@@ -56,6 +58,7 @@ REPORTS: Final = frozenset({"stats", "queues", "pauses", "tasks", "tui", "doctor
 MAINTENANCE: Final = frozenset({"workers", "sweep", "unlock", "migrate", "cleanup", "record-others"})
 QUEUE: Final = DEV | CRON_COMMANDS | JOBS | REPORTS | MAINTENANCE
 DATABASE: Final = QUEUE | {"bench"}
+SHARDED: Final = frozenset({"run", "stats", "list", "doctor"})
 STALE: Final = frozenset({"run", "workers", "sweep"})
 TUI: Final = frozenset({"tui"})
 
@@ -148,6 +151,16 @@ CONNECTION: Final = Setting[str | None](
     flags=("-c",),
     more_variables=("DATABASE_URL",),
     secret=True,
+)
+SHARDS: Final = Setting[Mapping[str, str]](
+    name="shards",
+    kind=SHARD_LIST,
+    help="One of several databases, instead of --connection (repeatable)",
+    default=MappingProxyType({}),
+    commands=SHARDED,
+    section="Database",
+    secret=True,
+    option="shard",
 )
 SCHEMA: Final = Setting[str](
     name="schema",

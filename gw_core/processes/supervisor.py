@@ -71,6 +71,7 @@ class _Place:
     process: WorkerProcess | None = None
     start_at: float | None = None
     quick_ends: int = 0
+    was_ready: bool = False
 
 
 @dataclass(slots=True)
@@ -88,6 +89,8 @@ class Supervisor:
     The first process is started alone: when it cannot run, none can, and its error is logged once. The others follow
     when it is ready. One that dies is restarted, immediately after a graceful exit, else with a growing delay. An exit
     code among `hopeless`, or too many failed starts, end all; those `passing` do not once any process was ready.
+    `independent` processes work for different databases: all start together, and one that was ready is always
+    restarted.
     `pass_on` gets whole lines of what processes write; it is called from several threads.
 
     All state belongs to the thread that calls `run`; others put news into its queue.
@@ -100,6 +103,7 @@ class Supervisor:
         processes: int,
         grace_period: timedelta,
         once: bool = False,
+        independent: bool = False,
         hopeless: Collection[int] = (),
         passing: Collection[int] = (),
         pass_on: PassOn,
@@ -119,7 +123,8 @@ class Supervisor:
         self.actions: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._writing = threading.Lock()  # held while lines are passed on: one process at a time
         self._pass_on_lines = pass_on
-        self._is_proven = False
+        self._is_independent = independent
+        self._is_proven = independent
         self._vain_starts = 0
         self._codes: list[int] = []
         self._stop: StopRequest | None = None
@@ -129,7 +134,8 @@ class Supervisor:
         """Run until the end and return the exit code: the worst of the processes', or that of the signal."""
         with Signals(lambda name: self.actions.put(lambda: self.on_signal(name)), enabled=self._handle_signals):
             self.events.emit(SupervisorStarted(processes=len(self._places)))
-            self._start(self._places[0])
+            for place in self._places if self._is_independent else self._places[:1]:
+                self._start(place)
             while not self._is_over():
                 self.step()
         return self._end()
@@ -215,7 +221,7 @@ class Supervisor:
     def _on_ready(self, place: _Place, process: WorkerProcess) -> None:
         if place.process is not process:  # it has ended in the meantime
             return
-        process.is_ready = True
+        process.is_ready = place.was_ready = True
         self._vain_starts = 0
         self.events.emit(ProcessReady(number=place.number, pid=process.pid))
         if not self._is_proven and self._stop is None:
@@ -240,7 +246,7 @@ class Supervisor:
             self._report_end(process, graceful=graceful, restart_in=None)
             return
         self._vain_starts += not process.is_ready
-        next_step = what_next(self._end_of(place, process), self._fleet())
+        next_step = what_next(self._end_of(place, process), self._fleet(place))
         if isinstance(next_step, Restart):
             place.quick_ends = 0 if process.lived > SETTLED_AFTER else place.quick_ends + (code != 0)
             place.start_at = time.monotonic() + next_step.after.total_seconds()
@@ -266,10 +272,10 @@ class Supervisor:
             quick_ends=0 if lived > SETTLED_AFTER else place.quick_ends,
         )
 
-    def _fleet(self) -> ProcessStates:
+    def _fleet(self, place: _Place) -> ProcessStates:
         return ProcessStates(
             once=self._once,
-            hopeless=self._hopeless,
+            hopeless=() if self._is_independent and place.was_ready else self._hopeless,
             passing=self._passing,
             is_proven=self._is_proven,
             vain_starts=self._vain_starts,

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from gw_core.embedded.account import account_for
-
 from . import patroni
 
 
@@ -20,7 +18,7 @@ def test_the_servers_account_runs_a_program_that_only_root_can_read(tmp_path: Pa
     program = hidden / "program"
     program.write_text("#!/bin/sh\nid -u\n")
     program.chmod(0o700)
-    account = account_for(tmp_path / "data")
+    account = patroni.account_for(tmp_path / "data")
 
     done = subprocess.run([*patroni.as_account(account), str(program)], capture_output=True, text=True, check=True)
 

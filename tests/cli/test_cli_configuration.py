@@ -239,7 +239,7 @@ def test_a_key_may_be_written_with_underscores() -> None:
     ("values", "message"),
     [
         pytest.param({"poll_intervall": "1s"}, "'poll_intervall' is unknown; did you mean poll-interval?", id="close"),
-        pytest.param({"zzz": 1}, "'zzz' is unknown; valid keys are connection, schema,", id="close to nothing"),
+        pytest.param({"zzz": 1}, "'zzz' is unknown; valid keys are connection, shards, schema,", id="close to nothing"),
         pytest.param({"log-level": "info", "log_level": "info"}, "'log-level' appears twice", id="twice"),
     ],
 )

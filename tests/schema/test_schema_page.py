@@ -15,9 +15,10 @@ from support.schema_fixture import SchemaFixture
 from support.waiting import wait_until
 
 from gw_core import Client, JobContext, Runner, TaskRegistry
-from gw_core.postgres.notifications import CHANNELS, PING
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "schema.md").read_text("utf-8")
+CHECKOUT = Path(__file__).resolve().parents[2]
+PAGE = (CHECKOUT / "docs" / "reference" / "schema.md").read_text("utf-8")
+SQL = CHECKOUT / "sql"
 SECTION = re.compile(r"^### `(\w+)`\n(.*?)(?=^##)", re.MULTILINE | re.DOTALL)
 COLUMN = re.compile(r"^\| `(\w+)` \| (\S+) \|", re.MULTILINE)
 STATEMENT = re.compile(r"```sql\n-- (\w+)\n(.*?)```", re.DOTALL)
@@ -67,10 +68,14 @@ def test_the_page_has_every_public_function_with_its_arguments(schema: SchemaFix
 
 def test_the_page_has_every_channel_and_the_lock_of_the_sweep() -> None:
     section = PAGE[PAGE.index("## Notifications") : PAGE.index("## Locks")]
-    sweep = (Path(__file__).resolve().parents[2] / "sql" / "queries" / "try_sweep_lock.sql").read_text("utf-8")
+    statements = [path.read_text("utf-8") for path in SQL.rglob("*.sql")]
+    sent = {channel for text in statements for channel in re.findall(r"pg_notify\('([^']+)'", text)}
 
-    assert set(re.findall(r"^\| `([^`]+)`", section, re.MULTILINE)) == {*CHANNELS, PING, "gw:…"}
-    assert re.findall(r"\d+, \d+", PAGE[PAGE.index("## Locks") :])[0] in sweep
+    assert set(re.findall(r"^\| `([^`]+)`", section, re.MULTILINE)) == {
+        "gw:…" if each.endswith(":") else each for each in sent
+    }
+    lock = re.findall(r"advisory_xact_lock\(([^)]+)\)", PAGE[PAGE.index("## Locks") :])
+    assert lock == re.findall(r"advisory_xact_lock\(([^)]+)\)", "".join(statements))
 
 
 # -- a worker in another language ------------------------------------------------------------------------------------
