@@ -30,6 +30,7 @@ from gw_core.postgres.job_store import JobStore
 from gw_core.postgres.notifications import Subscription
 from gw_core.service import Service
 from gw_core.worker.claim_demand import claim_demand, jobs_in_window, prefetch_limit
+from gw_core.worker.free_memory import return_free_memory
 from gw_core.worker.handoff import Handoff, Item, QueueBatch
 from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.ledger import Ledger
@@ -132,6 +133,8 @@ class Claimer(Service):
         """How many jobs a claim asks for at most: fewer after one that failed, for its answer may have been too large,
         and after one that was cut for the size of its payloads, since the server unpacks all that it is asked for."""
         self._is_cut = False
+        self._filled_memory = False
+        """Whether payloads have filled the memory for a claim since memory was returned to the system."""
         self._claim_in_doubt = False
         self._claim_session = 0
         """The server process of the last claim's connection."""
@@ -247,6 +250,9 @@ class Claimer(Service):
         elif not self._may_find and not self._is_empty:
             self._is_empty = True
             self._events.emit(ClaimEmpty(worker_id=self._worker_id))
+        if not jobs and self._filled_memory and self._is_settled():
+            self._filled_memory = False
+            return_free_memory()
         if not jobs and self._on_drained is not None and not self._may_find and self._is_drained(store):
             self._on_drained()
         return NO_DELAY if self._may_find or self._claim_requested else self._until_poll(now)
@@ -293,6 +299,7 @@ class Claimer(Service):
         start, conflicting = self._ledger.add(jobs)
         self._claim_in_doubt = False
         self._is_cut = len(jobs) < limit and self._fills_memory(jobs)
+        self._filled_memory = self._filled_memory or self._is_cut
         self._max_jobs = min(self._settings.claim_limit, 2 * (len(jobs) if self._is_cut else self._max_jobs))
         self.polled_at = time.monotonic()
         if jobs and self._events.wants(PoolClaimed):
@@ -455,8 +462,12 @@ class Claimer(Service):
         self._selector.register(self._listener, selectors.EVENT_READ)
         notifications.begin()
 
+    def _is_settled(self) -> bool:
+        """Return whether this worker has no job whose outcome is not written."""
+        return not len(self._ledger) and self._settler.is_idle
+
     def _is_drained(self, store: JobStore) -> bool:
-        if len(self._ledger) or not self._settler.is_idle:
+        if not self._is_settled():
             return False
         tasks = self._pauses.rules.allowed(self._tasks)
         if store.is_anything_runnable(tasks=tasks, forbidden_flags=self._flags_now(), now=self._client_time()):

@@ -82,6 +82,7 @@ class WorkerThread:
                 self.run(item)
             else:
                 self._run_queue_batch(item)  # type: ignore[arg-type] # the other member of the union
+            del item  # a thread that waits keeps no payload in memory
         self._events.emit(WorkerStopped(worker_id=self._worker_id, thread=self.name))
         self._on_end()
 

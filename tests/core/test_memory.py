@@ -1,0 +1,48 @@
+"""A worker returns the memory of large payloads to the system."""
+
+from __future__ import annotations
+
+import platform
+
+import psycopg
+import pytest
+from support.waiting import wait_until
+
+from gw_core import Client, Runner, TaskRegistry, WorkerSettings
+from gw_core.domain.recycle_limits import MEGABYTE
+from gw_core.maintenance.recycling import memory_in_use
+
+JOBS = 100
+THREADS = 30
+PAYLOAD_BYTES = 4_000_000
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc keeps freed memory")
+def test_the_memory_of_large_payloads_is_returned(database_url: str) -> None:
+    done: list[int] = []
+    tasks = TaskRegistry()
+    tasks.register("measure", lambda payload: done.append(len(payload["text"])))
+    runner = Runner(database_url, tasks=tasks, settings=WorkerSettings(concurrency=THREADS), handle_signals=False)
+    with Client(database_url) as client:
+        client.migrate()
+    runner.start()
+    try:
+        before = memory_in_use() or 0
+        add_large_jobs(database_url)
+        wait_until(lambda: len(done) == JOBS, what="all jobs to run")
+
+        wait_until(lambda: (memory_in_use() or 0) < before + 90 * MEGABYTE, what="the memory", deadline_seconds=20)
+    finally:
+        runner.stop()
+        runner.wait()
+
+    assert done == [PAYLOAD_BYTES] * JOBS
+
+
+def add_large_jobs(database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as conn:
+        conn.execute(
+            "select count(graphile_worker.add_job('measure', json_build_object('text', repeat('x', %s)))) "
+            "from generate_series(1, %s)",
+            (PAYLOAD_BYTES, JOBS),
+        )
