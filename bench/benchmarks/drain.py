@@ -30,6 +30,15 @@ def benchmarks(bench: Bench) -> Sequence[Benchmark]:
             ),
         ),
         Benchmark(
+            name="history",
+            title="Drain trivial jobs, one process, with history",
+            sides={
+                "gw, history": lambda: drain(bench, Gw(("--history", "7d")), many),
+                "gw": lambda: drain(bench, Gw(), many),
+            },
+            goals=(Goal(figure=RATE, beside="gw", at_least=0.6),),
+        ),
+        Benchmark(
             name="drain-two",
             title="Drain trivial jobs, two processes",
             sides={
