@@ -17,6 +17,7 @@ from textual import events, on, work
 from textual.app import App, SuspendNotSupported
 from textual.binding import BindingType
 from textual.filter import LineFilter, NoColor
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from gw_core.operations import CleanupTarget, QueueSnapshot, ThroughputMeter
@@ -44,7 +45,7 @@ from gw_tui.dialogs.choose import Choose
 from gw_tui.maintenance import Maintenance
 from gw_tui.rules.commands import BY_ID, EVERYWHERE, SCREEN_BY_ID, SCREENS, CommandContext, ScreenInfo
 from gw_tui.rules.connection_state import ConnectionPhase, ConnectionState
-from gw_tui.rules.history import History
+from gw_tui.rules.history import History, seconds_between
 from gw_tui.rules.journal import EntryKind, Journal
 from gw_tui.rules.options import PERIODS, Options
 from gw_tui.screens.base import ConsoleScreen, bindings_of
@@ -130,6 +131,7 @@ class ConsoleApp(App[None]):
         self.is_listening = True
         self.late_because = ""
         self._is_blurred = False
+        self._measured_at: float | None = None
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return what every line goes through before it is written; ours come last."""
@@ -328,6 +330,23 @@ class ConsoleApp(App[None]):
         escaped = "" if shown == text else "; line breaks and control characters replaced"
         self.notify(words or f"Copied {sanitize.line(shown, 100)}{escaped}", markup=False)
 
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """Show a message in the line of the keys, which covers no row."""
+        words = f"{title}: {message}" if title else message
+        super().notify(words, severity=severity, timeout=timeout, markup=markup)
+
+    def on_notify(self) -> None:
+        """Let a message take the place of the one before."""
+        self.clear_notifications()
+
     def copy_to_clipboard(self, text: str) -> None:
         """Copy a text as one line without control characters, safe to paste anywhere."""
         super().copy_to_clipboard(clipboard.on_one_line(text))
@@ -409,9 +428,11 @@ class ConsoleApp(App[None]):
         flow = self.flow_meter.read(snapshot)
         second = snapshot.at.timestamp()
         if flow is not None:
-            self.history.done.add(second, flow.done)
-            self.history.added.add(second, flow.added)
-            self.history.changed.add(second, flow.changed)
+            # A rate holds since the answer before: seldom answers, as without focus, leave no gaps.
+            for each in seconds_between(self._measured_at, second):
+                self.history.done.add(each, flow.done)
+                self.history.added.add(each, flow.added)
+        self._measured_at = second
         self.history.age.add(second, 0.0 if snapshot.backlog_age is None else snapshot.backlog_age.total_seconds())
 
     def draw_frame(self) -> None:
@@ -433,6 +454,7 @@ class ConsoleApp(App[None]):
             clock=formatting.clock(self.now) if self.snapshot is not None else "",
             paused_for=None if self._paused_at is None else self.clock() - self._paused_at,
             is_listening=self.is_listening,
+            is_unfocused=self._is_blurred,
             waiting=sum(table.waiting for table in tables),
             replay="" if self.playback is None else replay_words(self.playback),
         )
@@ -556,8 +578,8 @@ class ConsoleApp(App[None]):
 
         screen = self.front
         if screen is not None and self.screen is screen:
-            place = SCREEN_BY_ID.get(screen.TAB or screen.SCREEN_ID, SCREENS[0])
-            self.push_screen(HelpScreen(place.title, place.help, screen.active_bindings))
+            title, about = screen.describe()
+            self.push_screen(HelpScreen(title, about, screen.active_bindings))
 
     def action_palette(self) -> None:
         """Find a command by its name."""

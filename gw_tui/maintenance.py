@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gw_core import JobState
 from gw_core.operations import CheckStatus, CleanupTarget
-from gw_tui.actions.actions import Cleanup, RunDoctor, Sweep
+from gw_core.selection import Selection
+from gw_tui.actions.actions import MAX_CLEANED, Cleanup, CleanupSelected, RunDoctor, Sweep
 from gw_tui.actions.batch import ActionBatch
 from gw_tui.dialogs.choose import Choice, Choose
 from gw_tui.dialogs.confirm import confirmed
+from gw_tui.dialogs.narrow import NarrowDialog
 from gw_tui.text import formatting, sanitize
 
 if TYPE_CHECKING:
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from gw_tui.console import Console
 
 MAX_NAMED: Final = 8
+ALL_FAILED: Final = Selection.of(state=JobState.FAILED)
 
 _CONSEQUENCES: Final = {
     CleanupTarget.FAILED_JOBS: "Permanently failed jobs are deleted, with their payloads and errors.",
@@ -28,9 +32,9 @@ _CONSEQUENCES: Final = {
     CleanupTarget.UNUSED_QUEUES: "Named queues without jobs are deleted; new jobs recreate them.",
 }
 CHOICES: Final = (
-    Choice("failed-jobs", "failed jobs", "permanently failed jobs"),
-    Choice("unused-tasks", "unused tasks", "identifiers without jobs, unless a live worker knows them"),
     Choice("unused-queues", "unused queues", "named queues without jobs"),
+    Choice("unused-tasks", "unused tasks", "identifiers without jobs, unless a live worker knows them"),
+    Choice("failed-jobs", "failed jobs", "permanently failed jobs; this cannot be undone"),
 )
 
 
@@ -66,6 +70,25 @@ class Maintenance:
         if target is None:
             self._console.run_worker(self._choose(), exit_on_error=False)
             return
+        if target is CleanupTarget.FAILED_JOBS:
+            self._console.run_worker(self._narrow(), exit_on_error=False)
+            return
+        self._count(target)
+
+    async def _narrow(self) -> None:
+        """Ask which failed jobs to delete; all of them are deleted without reading them."""
+        selection = await self._console.push_screen_wait(NarrowDialog())
+        if selection is None:
+            return
+        if selection == ALL_FAILED:
+            self._count(CleanupTarget.FAILED_JOBS)
+            return
+        # The count and the deletion mean the same jobs.
+        fixed = selection.at(self._console.now)
+        count = ActionBatch(parts=(CleanupSelected(selection=fixed, dry_run=True),))
+        self._console.begin(count, lambda done: self._counted(CleanupSelected(selection=fixed), done.result.count))
+
+    def _count(self, target: CleanupTarget) -> None:
         count = ActionBatch(parts=(Cleanup(target=target, dry_run=True),))
         self._console.begin(count, lambda done: self._counted(Cleanup(target=target), done.result.count))
 
@@ -73,17 +96,18 @@ class Maintenance:
         if (chosen := await self._console.push_screen_wait(Choose("Clean up …", CHOICES))) is not None:
             self.clean_up(CleanupTarget(chosen))
 
-    def _counted(self, cleanup: Cleanup, count: int | None) -> None:
+    def _counted(self, cleanup: Cleanup | CleanupSelected, count: int | None) -> None:
         if count == 0:
             self._console.notify(f"Nothing to clean up: no {cleanup.thing}s")
             return
         self._console.run_worker(self._ask_to_clean(cleanup, count), exit_on_error=False)
 
-    async def _ask_to_clean(self, cleanup: Cleanup, count: int | None) -> None:
+    async def _ask_to_clean(self, cleanup: Cleanup | CleanupSelected, count: int | None) -> None:
         many = "Too many to count quickly." if count is None else f"{formatting.counted(count, cleanup.thing)}."
-        words = f"{many}\n{_CONSEQUENCES[cleanup.target]}\nThis cannot be undone."
+        words = f"{many}\n{_consequences(cleanup)}"
         # Deleted jobs cannot be restored, so a key pressed too often must not delete them.
-        to_type = "" if cleanup.target is not CleanupTarget.FAILED_JOBS else "delete" if count is None else str(count)
+        deletes_jobs = isinstance(cleanup, CleanupSelected) or cleanup.target is CleanupTarget.FAILED_JOBS
+        to_type = "" if not deletes_jobs else "delete" if count is None else str(count)
         if await confirmed(self._console, cleanup, f"Clean up {cleanup.thing}s?", words, ok="Delete", to_type=to_type):
             self._console.begin(ActionBatch(parts=(cleanup,)))
 
@@ -99,6 +123,13 @@ class Maintenance:
         self._console.notify(f"Doctor: {errors}, {formatting.counted(found.count(CheckStatus.WARNING), 'warning')}")
         self._console.visit("locks")
         self._console.refresh_now()
+
+
+def _consequences(cleanup: Cleanup | CleanupSelected) -> str:
+    """Return what a cleanup does, and whether it can be undone."""
+    if isinstance(cleanup, Cleanup):
+        return f"{_CONSEQUENCES[cleanup.target]}\nThis cannot be undone."
+    return f"{sanitize.line(cleanup.selection, 200)}\nThe action log records each deleted job; at most {MAX_CLEANED:,}."
 
 
 def _preview(report: SweepReport) -> str:

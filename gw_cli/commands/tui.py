@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gw_tui.data.source import DataSource
     from gw_tui.rules.options import Options
 
-SCREENS: Final = ("overview", "jobs", "queues", "workers", "cron", "locks", "events", "tasks")
+SCREENS: Final = ("overview", "jobs", "queues", "workers", "cron", "locks", "events", "tasks", "errors")
 PLAIN_TERMINALS: Final = ("", "dumb", "unknown")
 
 app = new_app()
@@ -76,7 +76,7 @@ def tui(
         source = _recording(source, Path(record))
     reason = None if once or as_json else _without_screen()
     if reason is not None:
-        stderr.note(f"{reason}: this is what --once prints.")
+        _explain(f"{reason}: this is what --once prints.")
     if once or as_json or reason is not None:
         return print_overview(source, as_json=as_json)
     from gw_tui.main import run  # late: it loads Textual, which takes longer than everything else
@@ -85,6 +85,14 @@ def tui(
     if (failure := getattr(source, "failure", None)) is not None:
         stderr.note(f"{record} ends before the console did: {failure}")
     return code
+
+
+def _explain(words: str) -> None:
+    """Say why there is no screen, where the operator reads it: standard error may be a file, and the reason itself."""
+    if sys.stdout.isatty() and not sys.stderr.isatty():
+        output.line(words)
+    else:
+        stderr.note(words)
 
 
 def print_overview(source: DataSource, *, as_json: bool) -> int:
@@ -115,8 +123,11 @@ def _in_reach_of(encoding: str, line: str) -> str:
 
 def _without_screen() -> str | None:
     """Return why no screen can be drawn here, or None."""
-    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
-        return "no terminal to draw on"
+    streams = {"standard input": sys.stdin, "standard output": sys.stdout, "standard error": sys.stderr}
+    missing = [name for name, stream in streams.items() if not stream.isatty()]
+    if missing:
+        words = "no terminal to draw on"
+        return words if len(missing) > 1 else f"{words}, because {missing[0]} is redirected"
     if os.environ.get("TERM", "") in PLAIN_TERMINALS:
         return f"a terminal of the kind {os.environ.get('TERM') or 'unknown'} cannot be drawn on"
     return None

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Finding,
         FoundJob,
         JobVersion,
+        PageCursor,
         PauseResult,
         QueueStatistics,
         RemovedJob,
@@ -462,6 +463,61 @@ class Cleanup(Action):
     def entry(self) -> Mapping[str, Any]:
         """Return what was to be deleted."""
         return {"cleanup": self.target.value}
+
+
+MAX_CLEANED: Final = 10_000
+"""Jobs that one narrowed cleanup deletes; each of them is recorded."""
+CLEANED_AT_ONCE: Final = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanupSelected(Action):
+    """Delete the permanently failed jobs of a selection and return them; with `dry_run`, only count them."""
+
+    done_words: ClassVar[str] = "deleted"
+
+    selection: Selection
+    dry_run: bool = False
+
+    @property
+    def thing(self) -> str:
+        """What it changes, in the singular."""
+        return "failed job"
+
+    @property
+    def reads_only(self) -> bool:
+        """True for a dry run."""
+        return self.dry_run
+
+    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+        """Delete or count the jobs; no count where counting takes too long."""
+        if self.dry_run:
+            try:
+                return Result(count=client.jobs.count(self.selection).jobs)
+            except StatementTimeoutError:
+                return Result()
+        found: list[Result] = []
+        after: PageCursor | None = None
+        while sum(len(each.done) for each in found) < MAX_CLEANED:
+            page = client.jobs.list(self.selection, after=after, limit=CLEANED_AT_ONCE)
+            if page.jobs:
+                expected = [JobVersion.from_job(each.job) for each in page.jobs]
+                found.append(_changed(client.jobs.complete(expected=expected)))
+            if (after := page.after) is None:
+                break
+        return Result(
+            done=tuple(each for result in found for each in result.done),
+            skipped=tuple(each for result in found for each in result.skipped),
+            removed=tuple(each for result in found for each in result.removed),
+        )
+
+    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+        """Return None: the console deletes exactly the jobs that it counted."""
+        return None
+
+    def entry(self) -> Mapping[str, Any]:
+        """Return what was to be deleted."""
+        return {"cleanup": "failed-jobs", "selection": str(self.selection)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 
 import msgspec
 
-from gw_tui.actions.actions import Action, Add, Complete, RemoveByKey, Result
+from gw_tui.actions.actions import Action, Add, CleanupSelected, Complete, RemoveByKey, Result
 from gw_tui.text.json_view import json_view
+from gw_tui.text.redact import masked
 
 if TYPE_CHECKING:
     from gw_core import Job
@@ -122,11 +123,17 @@ class ActionLog:
             record["skipped"] = {each.what: each.why for each in result.skipped}
         if result.message:
             record["message"] = result.message
-        if isinstance(action, Complete | RemoveByKey):
+        if isinstance(action, Complete | CleanupSelected | RemoveByKey):
             # A job that lacks its payload must not be added again by accident, so it has another name.
-            name = {Payloads.WHOLE: "job", Payloads.MASKED: "masked_job", Payloads.NONE: "job_without_payload"}
-            record["removed"] = [{"id": job.id, name[self.payloads]: self._whole(job)} for job in result.removed]
+            record["removed"] = [{"id": job.id, self._name_of(job): self._whole(job)} for job in result.removed]
         return record
+
+    def _name_of(self, job: Job) -> str:
+        """Return the key of a removed job: `job` only if adding it again restores it."""
+        name = {Payloads.WHOLE: "job", Payloads.MASKED: "masked_job", Payloads.NONE: "job_without_payload"}
+        # A permanently failed job would run again.
+        is_failed = job.attempts >= job.max_attempts
+        return f"failed_{name[self.payloads]}" if is_failed else name[self.payloads]
 
     def _payload(self, payload: str) -> Mapping[str, Any]:
         match self.payloads:
@@ -139,9 +146,15 @@ class ActionLog:
             case _:
                 assert_never(self.payloads)
 
+    def _error(self, job: Job) -> str | None:
+        """Return the last error, with its secrets hidden unless payloads are written whole."""
+        error = job.last_error
+        return error if error is None or self.payloads is Payloads.WHOLE else masked(error)
+
     def _whole(self, job: Job) -> Mapping[str, Any]:
         """Return a job as `gw add --from` takes it, with every attempt it had left."""
         left = job.max_attempts - job.attempts
+        failure = {} if left > 0 else {"attempts": job.attempts, "last_error": self._error(job)}
         record = {
             "task": job.task_identifier,
             **self._payload(job.payload),
@@ -151,6 +164,7 @@ class ActionLog:
             "key": job.key,
             "priority": job.priority,
             "flags": job.flag_names or None,
+            **failure,
         }
         return {name: value for name, value in record.items() if value is not None}
 

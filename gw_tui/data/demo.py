@@ -584,6 +584,8 @@ class DemoSource:
                     return self._sweep(queue, dry_run=action.dry_run)
                 case actions.Cleanup():
                     return Result(count=len(list(_cleared(queue, action.target, dry_run=action.dry_run))))
+                case actions.CleanupSelected():
+                    return _cleaned(queue, action)
                 case actions.FindByKey():
                     found = [each for each in queue.states() if each.job.key == action.key]
                     return Result(found=found[0] if found else None)
@@ -920,6 +922,15 @@ def _cleared(queue: DemoQueue, target: CleanupTarget, *, dry_run: bool) -> Itera
             if not dry_run:
                 queue.remove(job)
             yield job
+
+
+def _cleaned(queue: DemoQueue, action: actions.CleanupSelected) -> Result:
+    found = tuple(each.job for each in queue.states() if action.selection.matches(each, queue.now))
+    if action.dry_run:
+        return Result(count=len(found))
+    for job in found:
+        queue.remove(job)
+    return Result(done=tuple(str(each.id) for each in found), removed=found)
 
 
 def _removed_by_key(queue: DemoQueue, action: actions.RemoveByKey) -> Result:

@@ -31,6 +31,7 @@ SCREENS: Final = (
     ScreenInfo("locks", "6", "Locks", "Lock", ("locks", "LocksScreen"), "Doctor findings and lock waits."),
     ScreenInfo("events", "7", "Events", "Even", ("events", "EventsScreen"), "This console's events and actions."),
     ScreenInfo("tasks", "8", "Tasks", "Task", ("tasks", "TasksScreen"), "Tasks: jobs, failures, waits, known by whom."),
+    ScreenInfo("errors", "9", "Errors", "Erro", ("errors", "ErrorsScreen"), "Errors: equal ones in one row."),
 )
 JOB: Final = "job"
 """The screen of one job, pushed over another."""
@@ -117,7 +118,7 @@ class ConsoleCommand:
         return None if self.needs is Requirement.ANSWERS and not now.is_live else True
 
 
-_LISTS: Final = frozenset({"jobs", "queues", "workers", "cron", "locks", "events", "overview", "tasks"})
+_LISTS: Final = frozenset({"jobs", "queues", "workers", "cron", "locks", "events", "overview", "tasks", "errors"})
 _JOBS: Final = frozenset({"jobs"})
 _JOB: Final = frozenset({JOB})
 _JOBS_AND_JOB: Final = _JOBS | _JOB
@@ -159,7 +160,7 @@ COMMANDS: Final = (
         "escape",
         "Back",
         "Go back, close, or clear the filter.",
-        on=(_LISTS | _JOB) - {"overview", "cron", "tasks"},
+        on=(_LISTS | _JOB) - {"overview", "cron", "tasks", "errors"},
         rank=1,
     ),
     _known("filter", "/", "Filter", "Filter the rows.", on={"jobs", "queues", "events"}, rank=8),
@@ -215,6 +216,26 @@ COMMANDS: Final = (
         rank=2,
     ),
     _known(
+        "probe",
+        "r",
+        "Retry one",
+        "Retry one job of the group as a probe.",
+        on={"errors"},
+        risk=Risk.CHANGES,
+        needs=Requirement.ROW,
+        rank=2,
+    ),
+    _known(
+        "retry_group",
+        "R",
+        "Retry all",
+        "Retry all jobs of the group, after a confirmation.",
+        on={"errors"},
+        risk=Risk.CHANGES,
+        needs=Requirement.ROW,
+        rank=3,
+    ),
+    _known(
         "reschedule",
         "t",
         "Time",
@@ -229,7 +250,7 @@ COMMANDS: Final = (
         "f",
         "Fail",
         "Fail the job permanently.",
-        on=_JOBS_AND_JOB,
+        on=_JOBS_AND_JOB | {"errors"},
         risk=Risk.DESTROYS,
         needs=Requirement.ROW,
         rank=4,

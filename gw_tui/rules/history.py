@@ -9,6 +9,9 @@ from typing import Final
 
 LENGTH: Final = 60
 
+LONGEST_STEP: Final = 60.0
+"""So far apart two answers may be for the rate between them to be drawn; a longer time without one is a gap."""
+
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
@@ -47,11 +50,17 @@ class Series:
         return [known.get(number) for number in range(last - self._length + 1, last + 1)]
 
 
+def seconds_between(before: float | None, now: float) -> Sequence[float]:
+    """Return the seconds that a rate measured now holds for: those since the measurement before, at most a minute."""
+    if before is None or not before < now <= before + LONGEST_STEP:
+        return (now,)
+    return [now - back for back in range(int(now - before + 0.5) - 1, -1, -1)] or (now,)
+
+
 class History:
     """The measures of the overview."""
 
     def __init__(self) -> None:
         self.done = Series()
         self.added = Series()
-        self.changed = Series()
         self.age = Series()

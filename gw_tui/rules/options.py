@@ -38,4 +38,9 @@ class Options:
     @property
     def is_production(self) -> bool:
         """True when every action shall be asked about, because of what the environment is called."""
-        return self.environment.lower().startswith("prod")
+        return is_production(self.environment)
+
+
+def is_production(environment: str) -> bool:
+    """Return True if an environment's name begins with `prod`."""
+    return environment.lower().startswith("prod")

@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from gw_tui.dialogs.choose import Choice, Choose
-from gw_tui.rules.commands import BY_ID, CommandContext, ConsoleCommand, known_on
+from gw_tui.rules.commands import BY_ID, SCREEN_BY_ID, CommandContext, ConsoleCommand, known_on
 from gw_tui.rules.connection_state import FailureKind
 from gw_tui.widgets.connection_line import Banner, ConnectionLine, ConnectionStatus, TabBar
 from gw_tui.widgets.key_bar import KeyBar
@@ -107,6 +107,11 @@ class ConsoleScreen(Screen[None]):
         return isinstance(focused, KeyedTable) and (focused.shows_highlighted or bool(focused.marks))
 
     # -- the frame -------------------------------------------------------------------------------------------------
+
+    def describe(self) -> tuple[str, str]:
+        """Return the title of this screen and what it is for."""
+        place = SCREEN_BY_ID[self.SCREEN_ID]
+        return place.title, place.help
 
     @property
     def console(self) -> Console:

@@ -70,9 +70,10 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
     JobScreen #payload { height: 3fr; }
     JobScreen #error { height: 2fr; }
     JobScreen #attempts { width: 50; }
-    JobScreen.-is-narrow #attempts { width: 43; }
-    JobScreen.-is-tiny #panels { layout: vertical; }
-    JobScreen.-is-tiny #attempts { width: 1fr; height: 6; }
+    JobScreen.-is-narrow #panels { layout: vertical; }
+    JobScreen.-is-narrow #payload { height: 2fr; }
+    JobScreen.-is-narrow #error { height: 3fr; }
+    JobScreen.-is-narrow #attempts { width: 1fr; height: 5; }
     """
 
     def __init__(self, job_id: int, neighbour: Neighbour | None = None) -> None:
@@ -99,6 +100,10 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
     def on_mount(self) -> None:
         """Show which job is being loaded."""
         self.query_one("#which", Static).update(Content.assemble((f"job {self._job_id}", "bold"), " · loading…"))
+
+    def describe(self) -> tuple[str, str]:
+        """Return the title of this screen and what it is for."""
+        return "Job", "One job: reasons for its state, payload, error and attempts."
 
     # -- for others ------------------------------------------------------------------------------------------------
 
@@ -153,7 +158,6 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         """Stack the panels where they do not fit beside each other."""
         super().on_resize(event)  # type: ignore[arg-type] # Textual gives its own event
         self.set_class(self.size.width < 110, "-is-narrow")
-        self.set_class(self.size.width < 76, "-is-tiny")
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
@@ -261,7 +265,10 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         self._draw_lines()
 
     def action_copy(self) -> None:
-        """Copy the payload as it is shown."""
+        """Copy the text of the focused panel; the payload whole, as JSON."""
+        if isinstance(self.focused, TextPanel) and self.focused.id != "payload":
+            self.console.copy(self.focused.text, f"Copied {str(self.focused.border_title).lower()}")
+            return
         if self.report is None or not self.console.options.show_payload:
             return
         payload = self.report.job.payload

@@ -69,7 +69,7 @@ class JobActionsMixin(ConsoleScreen):
             return
         action = Retry(jobs=_versions(jobs))
         if len(jobs) > 1 or self.console.options.is_production:
-            words = f"{named(jobs)}\nThey run as soon as a worker is free. Failed jobs get new attempts."
+            words = f"{named(jobs)}\n{_they(jobs, 'run')} as soon as a worker is free. Failed jobs get new attempts."
             if not await confirmed(self.console, action, "Retry now?", words, ok="Retry", destroys=False):
                 return
         self._begin(split(action))
@@ -91,7 +91,7 @@ class JobActionsMixin(ConsoleScreen):
         to_type = _to_type(jobs) if self.console.options.is_production else ""
         question = Confirm(
             "Fail permanently?",
-            f"{named(jobs)}\nThey are not retried automatically; r retries them.",
+            f"{named(jobs)}\n{_they(jobs, 'are')} not retried automatically; r retries {_them(jobs)}.",
             ok="Fail",
             to_type=to_type,
             asks_for="Reason (optional)",
@@ -107,7 +107,10 @@ class JobActionsMixin(ConsoleScreen):
         if not jobs:
             return
         action = Complete(jobs=_versions(jobs))
-        words = f"{named(jobs)}\nThey are deleted without running; U restores them while this console runs."
+        words = (
+            f"{named(jobs)}\n{_they(jobs, 'are')} deleted without running; "
+            f"U restores {_them(jobs)} while this console runs."
+        )
         if await confirmed(self.console, action, "Complete?", words, ok="Complete", to_type=_to_type(jobs)):
             self._begin(split(action))
 
@@ -119,7 +122,7 @@ class JobActionsMixin(ConsoleScreen):
             self.notify("No running job is selected; f fails a job that is not running", severity="warning")
             return
         action = Cancel(jobs=_versions(jobs))
-        words = f"{named(jobs)}\nTheir tasks are asked to stop; the jobs fail and are not retried."
+        words = f"{named(jobs)}\nRunning tasks are asked to stop; their jobs fail and are not retried."
         if await confirmed(self.console, action, "Cancel?", words, ok="Cancel job", to_type=_to_type(jobs)):
             self._begin(split(action))
 
@@ -190,3 +193,12 @@ def _offered(jobs: Sequence[FoundJob]) -> Iterator[tuple[Choice, Action]]:
 
 def _to_type(jobs: Sequence[FoundJob]) -> str:
     return str(len(jobs)) if len(jobs) > ASKED_TO_TYPE else ""
+
+
+def _they(jobs: Sequence[FoundJob], verb: str) -> str:
+    singular = {"are": "is", "run": "runs"}
+    return f"It {singular[verb]}" if len(jobs) == 1 else f"They {verb}"
+
+
+def _them(jobs: Sequence[FoundJob]) -> str:
+    return "it" if len(jobs) == 1 else "them"

@@ -40,6 +40,13 @@ ALERTS: Final = (
     TableColumn("age", "age", 7, right=True),
     TableColumn("go", "go", 2, rank=3),
 )
+TILES: Final = {
+    "ready": "state:ready",
+    "running": "state:running",
+    "waiting": "state:scheduled,backoff",
+    "failed": "state:failed",
+}
+"""What a click on a tile lists."""
 GO: Final = {screen.id: screen.key for screen in SCREENS}
 
 
@@ -168,7 +175,7 @@ class OverviewScreen(ConsoleScreen):
         due = snapshot.next_due_at
         self.query_one("#waiting", Tile).show(
             "  ".join(_shown(count) for count in later),
-            "none scheduled" if due is None else f"next due {formatting.until(due, snapshot.at)}",
+            next_due(due, snapshot.at),
         )
         total = "" if snapshot.total is None else f"of {formatting.count(snapshot.total)} jobs"
         self._tile("failed", snapshot.failed or self._count(JobState.FAILED, snapshot), total)
@@ -199,7 +206,7 @@ class OverviewScreen(ConsoleScreen):
     def _draw_charts(self, snapshot: QueueSnapshot) -> None:
         history, reach, second = self.console.history, TIME_RANGES[self._range], snapshot.at.timestamp()
         for name, series in (("done", history.done), ("added", history.added), ("age", history.age)):
-            self.query_one(f"#{name}", Bars).draw(series.values(reach, second), reach.name)
+            self.query_one(f"#{name}", Bars).draw(series.values(reach, second), reach.name, reach.seconds)
 
     def _draw_alerts(self, snapshot: QueueSnapshot) -> None:
         sample, history = self._sample, self.console.history
@@ -221,6 +228,10 @@ class OverviewScreen(ConsoleScreen):
         )
 
     # -- commands --------------------------------------------------------------------------------------------------
+
+    def on_tile_clicked(self, event: Tile.Clicked) -> None:
+        """List the jobs that a tile counts."""
+        self.console.visit("jobs", TILES[str(event.tile.id)])
 
     def action_open(self) -> None:
         """Go where the failure is."""
@@ -302,6 +313,13 @@ def _words(alert: Alert) -> Cell:
 
 def _shown(count: Count | None) -> str:
     return formatting.NOTHING if count is None else formatting.count(count)
+
+
+def next_due(due: datetime | None, now: datetime) -> str:
+    """Return when the next scheduled job is due; a job that is due this second waits for no time worth a number."""
+    if due is None:
+        return "none scheduled"
+    return "next due now" if abs(due - now) < timedelta(seconds=1) else f"next due {formatting.until(due, now)}"
 
 
 def _seconds(value: float) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-from gw_tui.rules.commands import ConsoleCommand, known_on
+from gw_tui.rules.commands import ConsoleCommand, known_on, written
 from gw_tui.screens.base import ConsoleScreen
 
 if TYPE_CHECKING:
@@ -36,9 +36,16 @@ class ConsoleCommands(Provider):
         for command in known_on(place):
             where = self.app if command.is_everywhere else screen
             if command.id != "palette" and where.check_action(command.id, ()):
-                yield _title(command), command.help, partial(app.run_action, command.action, default_namespace=where)
+                run = partial(app.run_action, command.action, default_namespace=where)
+                yield _title(command), _help(command, app.options.keys), run
         for name in app.theme_names:
             yield f"Theme {name}", "Show everything in these colours.", partial(app.use_theme, name)
+
+
+def _help(command: ConsoleCommand, chosen: Mapping[str, str]) -> str:
+    """Return what a command does, after its keys."""
+    keys = tuple(chosen[command.id].split()) if command.id in chosen else command.keys
+    return f"{' '.join(map(written, keys))} · {command.help}" if keys else command.help
 
 
 def _title(command: ConsoleCommand) -> str:

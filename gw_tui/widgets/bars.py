@@ -1,8 +1,9 @@
-"""A chart of rates: one column is one step of time, from zero upwards, with its scale written above."""
+"""A chart of rates: one column is one step of time, from zero upwards, with its scale above and its times below."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import ClassVar, Final
 
 from rich.segment import Segment
@@ -10,12 +11,18 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
+from gw_tui.text import formatting
+
 BLOCKS: Final = " ▁▂▃▄▅▆▇█"
 STEPS: Final = len(BLOCKS) - 1
+ZERO: Final = "_"
+GAP: Final = "·"
+TALL: Final = 5
+"""From this height on, the times stand below the bars."""
 
 
 class Bars(Widget):
-    """Draws values, newest at the right edge; None is a gap, and zero is the ground line of nothing."""
+    """Draws values, newest at the right edge; `·` is a gap, where nothing was measured, and `_` is zero."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"bars--bar", "bars--title", "bars--scale"}
     DEFAULT_CSS = """
@@ -28,9 +35,11 @@ class Bars(Widget):
         self._write = write
         self._values: Sequence[float | None] = ()
         self._range = ""
+        self._step = 1
 
-    def draw(self, values: Sequence[float | None], reach: str) -> None:
-        """Show these values."""
+    def draw(self, values: Sequence[float | None], reach: str, step: int) -> None:
+        """Show these values; a step is so many seconds."""
+        self._step = step
         if (values, reach) != (self._values, self._range):
             before, self._values, self._range = self._slices(), values, reach
             changes = [_change(old, new) for old, new in zip(before, self._slices(), strict=True)]
@@ -42,11 +51,31 @@ class Bars(Widget):
         width, height = self.size.width, self.size.height
         values = self._fitted(width)
         top = max((value for value in values if value is not None), default=0.0)
-        return [self._slice(values, top, y) for y in range(1, height)]
+        return [*(self._slice(values, top, y) for y in range(1, self._ground + 1)), *[""] * (height - 1 - self._ground)]
+
+    @property
+    def _ground(self) -> int:
+        """The line that the bars stand on; the times are below it where there is room."""
+        height = self.size.height
+        return height - 2 if height >= TALL else height - 1
 
     def _slice(self, values: Sequence[float | None], top: float, y: int) -> str:
-        height = self.size.height
-        return "".join(_block(value, top, height - 1, level=height - 1 - y) for value in values)
+        ground = self._ground
+        return "".join(_block(value, top, ground, level=ground - y) for value in values)
+
+    def _times(self, width: int) -> str:
+        """Return the times below the bars: how long ago the left edge and the middle were."""
+        values = self._values[-width:]
+        if not values:
+            return ""
+        wide = max(1, width // len(values))
+        left = width - wide * len(values)
+        labels = [(left, -len(values)), (left + wide * len(values) // 2, -len(values) // 2)]
+        line = "".ljust(width)
+        for place, steps in labels:
+            text = f"-{formatting.duration(timedelta(seconds=-steps * self._step))}"
+            line = line[:place] + text + line[place + len(text) :]
+        return f"{line[: width - 4].ljust(width - 4)} now"
 
     @property
     def newest(self) -> float | None:
@@ -58,6 +87,9 @@ class Bars(Widget):
         width, style = self.size.width, self.rich_style
         if y == 0:
             return self._head(width)
+        if y > self._ground:
+            quiet = style + self.get_component_rich_style("bars--scale", partial=True)
+            return Strip([Segment(self._times(width), quiet)]).adjust_cell_length(width, style)
         values = self._fitted(width)
         known = [value for value in values if value is not None]
         bar = style + self.get_component_rich_style("bars--bar", partial=True)
@@ -104,6 +136,6 @@ def _first_that_fits(width: int, texts: Sequence[str], last: str) -> str:
 def _block(value: float | None, top: float, height: int, *, level: int) -> str:
     """Return what one column shows at one level, the lowest being 0."""
     if value is None or value <= 0 or top <= 0:
-        return " "
+        return " " if level else GAP if value is None else ZERO
     eighths = max(1, round(value / top * height * STEPS))
     return BLOCKS[min(STEPS, max(0, eighths - level * STEPS))]

@@ -13,6 +13,7 @@ from textual.widgets import Static
 from gw_tui.data.playback import Playback
 from gw_tui.rules.commands import SCREENS
 from gw_tui.rules.connection_state import ConnectionPhase
+from gw_tui.rules.options import is_production
 from gw_tui.text import formatting, sanitize, symbols
 
 NAME: Final = " gw "
@@ -42,6 +43,8 @@ class ConnectionStatus:
     paused_for: float | None = None
     is_listening: bool = True
     waiting: int = 0
+    is_unfocused: bool = False
+    """Refreshes are ten times less frequent because the terminal does not have the focus."""
     replay: str = ""
     """Where the playback of a recording is; empty for a live queue."""
 
@@ -62,12 +65,12 @@ class TabBar(Static):
         self.update(self._content(self.content_size.width), layout=False)
 
     def _content(self, width: int) -> Content:
-        short = width < sum(len(place.title) + 4 for place in SCREENS)
-        titles = sum(len(place.short if short else place.title) + 4 for place in SCREENS)
-        has_name = width >= titles + len(NAME)
-        parts: list[Content | str] = [Content.styled(NAME, "bold")] if has_name else []
+        roomy = sum(len(place.title) + 4 for place in SCREENS)
+        is_short = width < roomy - len(SCREENS)
+        end = " " if is_short or width >= roomy else ""
+        parts: list[Content | str] = [Content.styled(NAME, "bold")] if width >= roomy + len(NAME) else []
         for place in SCREENS:
-            title = f" {place.key} {place.short if short else place.title} "
+            title = f" {place.key} {place.short if is_short else place.title}{end}"
             style = "bold reverse" if place.id == self._active else "$quiet"
             link = Style.from_meta({"@click": f"app.go('{place.id}')"})
             parts.append(Content.styled(title, style).stylize(link))
@@ -106,7 +109,7 @@ def _line(status: ConnectionStatus, width: int) -> Content:
         word, role = status.replay, "warning"
     parts: list[tuple[int, str, str]] = [(0, word, f"bold ${role}")]
     if status.environment:
-        parts.append((1, f" {sanitize.line(status.environment, 20).upper()} ", "bold reverse"))
+        parts.append((1, f" {sanitize.line(status.environment, 20).upper()} ", _badge(status.environment)))
     if status.paused_for is not None:
         parts.append((2, f"PAUSED {_minutes(status.paused_for)}", "bold $warning"))
     parts.append((3, sanitize.line(status.target, 60), "bold"))
@@ -116,12 +119,18 @@ def _line(status: ConnectionStatus, width: int) -> Content:
         parts.append((5, f"{formatting.counted(status.waiting, 'change')} (.)", "$warning"))
     parts.append((8, f"schema {sanitize.line(status.schema, 40)}", "$quiet"))
     cost = "" if status.cost is None else f" · {max(1, round(status.cost * 1_000))} ms"
-    parts.append((7, f"{status.period:g}s{cost}", "$quiet"))
+    unfocused = "unfocused: every " if status.is_unfocused else ""
+    parts.append((7, f"{unfocused}{status.period:g}s{cost}", "$quiet"))
     if not status.is_listening:
         parts.append((9, "polling only", "$quiet"))
     if status.clock:
         parts.append((6, status.clock, "$quiet"))
     return Content("  ").join(Content.styled(text, style) for _, text, style in _that_fit(parts, width - 2))
+
+
+def _badge(environment: str) -> str:
+    """Return the colours of an environment's badge: production stands out."""
+    return "bold $background on $error" if is_production(environment) else "bold reverse"
 
 
 def replay_words(playback: Playback) -> str:

@@ -98,6 +98,11 @@ class FilterBar(Vertical):
         yield entry
         yield Static(id="hint")
 
+    def on_click(self) -> None:
+        """Edit the filter."""
+        if not self.is_editing:
+            self.edit()
+
     def on_mount(self) -> None:
         """Show the filter."""
         self.show(self._wanted)

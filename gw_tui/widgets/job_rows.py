@@ -21,7 +21,7 @@ _ID: Final = TableColumn("id", "id", 10, right=True)
 _STATE: Final = TableColumn("state", "state", 13)
 _TASK: Final = TableColumn("task", "task", least=14, rank=8)
 _ATTEMPTS: Final = TableColumn("attempts", "att", 5, right=True, rank=6)
-_RUN_AT: Final = TableColumn("run_at", "run at", 10, right=True, rank=7)
+_RUN_AT: Final = TableColumn("run_at", "when", 10, right=True, rank=7)
 _ERROR: Final = TableColumn("error", "last error", least=14, rank=5, share=3)
 _WIDE_ERROR: Final = TableColumn("error", "last error", least=26, rank=5, share=3)
 _QUEUE: Final = TableColumn("queue", "queue", 14, rank=4)
@@ -70,7 +70,7 @@ def row_of(found: FoundJob, now: datetime, around: RowContext, *, unmask: bool =
             "state": state_cell(found, now, around),
             "task": job.task_identifier,
             "attempts": f"{job.attempts}/{job.max_attempts}",
-            "run_at": Cell(when(job.run_at, now), "quiet"),
+            "run_at": Cell(_time_of(found, now), "quiet"),
             "error": error if unmask else masked(error),
             "queue": job.queue_name or "",
             "priority": str(job.priority) if job.priority else "",
@@ -80,6 +80,12 @@ def row_of(found: FoundJob, now: datetime, around: RowContext, *, unmask: bool =
             "flags": ", ".join(job.flag_names),
         },
     )
+
+
+def _time_of(found: FoundJob, now: datetime) -> str:
+    """Return when a job is due, or for how long it has run."""
+    since = found.job.started_at if found.state is JobState.RUNNING else None
+    return when(found.job.run_at, now) if since is None else f"for {formatting.duration(now - since)}"
 
 
 def when(time: datetime, now: datetime) -> str:

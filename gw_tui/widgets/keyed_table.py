@@ -26,11 +26,13 @@ SETTLING: Final = 3.0
 
 GUTTER: Final = 2
 GAP: Final = 1
+MAX_MEASURED: Final = 200
+"""Longer contents do not fit on any terminal."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column. Without a `width` it gets `share` parts of what is left, and `least` at least.
+    """A column. It is as wide as its contents, up to `width`; without a `width` it also gets a share of what is left.
 
     Where there is no room for all, those of the lowest `rank` are left out first.
     """
@@ -148,7 +150,8 @@ class KeyedTable(ScrollView, can_focus=True):
     ) -> None:
         super().__init__(id=id, classes=classes)
         self._columns = tuple(columns)
-        self._widths: dict[str, int] = {}
+        self.widths: dict[str, int] = {}
+        self._needed: dict[str, int] = {}  # the widest content of each column since the list was last replaced
         self.shown_rows: dict[str, TableRow] = {}
         self._shown = RowOrder(())
         self._latest: tuple[str, ...] = ()
@@ -201,6 +204,8 @@ class KeyedTable(ScrollView, can_focus=True):
         self._latest = tuple(wanted)
         kept = {key: self.shown_rows[key] for key in self._shown.order if key in self.shown_rows}
         self.shown_rows = {**kept, **wanted}
+        if self._measure(wanted.values()):
+            self._fit()
         if self.is_holding and self._shown.order:
             self._arrange(held(self._shown.order, self._latest))
         else:
@@ -214,6 +219,7 @@ class KeyedTable(ScrollView, can_focus=True):
     def replace(self, rows: Iterable[TableRow]) -> None:
         """Show another list, with the cursor on its first row: the operator asked for it."""
         self._shown, self.moved_at, self._is_moved = RowOrder(()), None, False
+        self._needed.clear()
         self._set_highlighted(None)
         self._has_rows = True
         self.apply(rows)
@@ -227,6 +233,7 @@ class KeyedTable(ScrollView, can_focus=True):
     def set_columns(self, columns: Sequence[TableColumn]) -> None:
         """Show other columns."""
         self._columns = tuple(columns)
+        self._measure(self.shown_rows.values())
         self._fit()
         self.refresh()
 
@@ -290,7 +297,7 @@ class KeyedTable(ScrollView, can_focus=True):
             return
         x = GUTTER
         for column in self._columns:
-            if (width := self._widths.get(column.key)) is None:
+            if (width := self.widths.get(column.key)) is None:
                 continue
             if before.cells.get(column.key, "") != after.cells.get(column.key, ""):
                 yield Region(x, y, width, 1)
@@ -377,19 +384,45 @@ class KeyedTable(ScrollView, can_focus=True):
         super().notify_style_update()
         self.refresh()
 
+    def _measure(self, rows: Iterable[TableRow]) -> bool:
+        """Note the widest content of each column; return True if one is wider than before."""
+        before = dict(self._needed)
+        for row in rows:
+            for column in self._columns:
+                cell = row.cells.get(column.key, "")
+                text = (cell.text if isinstance(cell, Cell) else cell)[:MAX_MEASURED]
+                if len(text) > self._needed.get(column.key, 0) or not text.isascii():
+                    self._needed[column.key] = max(self._needed.get(column.key, 0), cell_len(text))
+        return before != self._needed
+
     def _fit(self) -> None:
         left = self.size.width - GUTTER
         kept = list(self._columns)
-        while len(kept) > 1 and _least(kept) > left:
+        while len(kept) > 1 and self._total(kept) > left:
             kept.remove(min(kept, key=lambda column: column.rank))
-        flexible = [column for column in kept if column.width is None]
-        spare = max(0, left - _least(kept))
-        self._widths = {column.key: column.width or column.least for column in kept}
+        self.widths = {column.key: self._size_of(column) for column in kept}
+        spare = max(0, left - self._total(kept))
+        # Those that need little come first, so that what they leave goes to those that need more.
+        flexible = sorted((each for each in kept if each.width is None), key=self._missing)
         parts = sum(column.share for column in flexible)
         for column in flexible:
-            more = spare * column.share // parts
-            self._widths[column.key] += more
+            share = spare * column.share // parts
+            more = share if column is flexible[-1] else min(share, self._missing(column))
+            self.widths[column.key] += more
             spare, parts = spare - more, parts - column.share
+        self.refresh()
+
+    def _size_of(self, column: TableColumn) -> int:
+        """Return the width that a column needs at least."""
+        if column.width is None:
+            return column.least
+        return min(column.width, max(len(column.title), self._needed.get(column.key, 0)))
+
+    def _missing(self, column: TableColumn) -> int:
+        return max(0, self._needed.get(column.key, 0) - column.least)
+
+    def _total(self, columns: Iterable[TableColumn]) -> int:
+        return sum(self._size_of(column) + GAP for column in columns)
 
     def render_line(self, y: int) -> Strip:
         """Draw one line: the head, a row, or nothing."""
@@ -416,7 +449,7 @@ class KeyedTable(ScrollView, can_focus=True):
         mark = Segment(f"{DONE if key in self.marks else ' '} ", _over(ground + self._style("mark"), over))
         cells = [mark]
         for column in self._columns:
-            if (size := self._widths.get(column.key)) is None:
+            if (size := self.widths.get(column.key)) is None:
                 continue
             cell = row.cells.get(column.key, "")
             text, role = (cell.text, cell.role) if isinstance(cell, Cell) else (cell, "")
@@ -429,7 +462,7 @@ class KeyedTable(ScrollView, can_focus=True):
 
     def _header(self, style: Style) -> Iterable[Segment]:
         for column in self._columns:
-            if (size := self._widths.get(column.key)) is not None:
+            if (size := self.widths.get(column.key)) is not None:
                 yield Segment(_fitted(column.title, size, right=column.right) + " " * GAP, style)
 
     def _line(self, segments: Sequence[Segment], width: int, style: Style) -> Strip:
@@ -437,10 +470,6 @@ class KeyedTable(ScrollView, can_focus=True):
 
     def _style(self, role: str) -> Style:
         return self.get_component_rich_style(f"keyed-table--{role}", partial=True) if role else Style.null()
-
-
-def _least(columns: Sequence[TableColumn]) -> int:
-    return sum((column.width or column.least) + GAP for column in columns)
 
 
 def _fitted(text: str, width: int, *, right: bool) -> str:

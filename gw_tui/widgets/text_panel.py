@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
@@ -11,6 +14,13 @@ from textual.widgets import Static
 class TextPanel(VerticalScroll, can_focus=True):
     """Shows text under a title; the text is `Content`, never markup."""
 
+    ALLOW_MAXIMIZE = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("k", "scroll_up", show=False),
+        Binding("j", "scroll_down", show=False),
+        Binding("g", "scroll_home", show=False),
+        Binding("G", "scroll_end", show=False),
+    ]
     DEFAULT_CSS = """
     TextPanel { scrollbar-size-vertical: 1; padding: 0 1; }
     TextPanel > Static { height: auto; width: 1fr; }
@@ -28,6 +38,36 @@ class TextPanel(VerticalScroll, can_focus=True):
     def compose(self) -> ComposeResult:
         """Lay out the text."""
         yield self._text
+
+    @property
+    def text(self) -> str:
+        """The text shown."""
+        return "" if self._shown is None else self._shown.plain
+
+    # Without an animation: a key that is pressed in a hurry acts when it is pressed.
+    def action_scroll_home(self) -> None:
+        """Show the first line."""
+        self.scroll_home(animate=False)
+
+    def action_scroll_end(self) -> None:
+        """Show the last line."""
+        self.scroll_end(animate=False)
+
+    def action_scroll_up(self) -> None:
+        """Scroll one line up."""
+        self.scroll_up(animate=False)
+
+    def action_scroll_down(self) -> None:
+        """Scroll one line down."""
+        self.scroll_down(animate=False)
+
+    def action_page_up(self) -> None:
+        """Scroll one page up."""
+        self.scroll_page_up(animate=False)
+
+    def action_page_down(self) -> None:
+        """Scroll one page down."""
+        self.scroll_page_down(animate=False)
 
     def show(self, text: Content) -> None:
         """Show another text, scrolled as it was."""

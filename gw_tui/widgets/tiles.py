@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textual.content import Content
+from textual.message import Message
 from textual.widgets import Static
 
 from gw_tui.text import formatting, sanitize
@@ -21,6 +22,17 @@ class Tile(Static):
         self._head = head
         self._role = role
         self._shown = ("", "")
+
+    class Clicked(Message):
+        """The operator clicked the tile."""
+
+        def __init__(self, tile: Tile) -> None:
+            super().__init__()
+            self.tile = tile
+
+    def on_click(self) -> None:
+        """Report the click."""
+        self.post_message(self.Clicked(self))
 
     def on_mount(self) -> None:
         """Show that nothing is known yet."""

@@ -203,6 +203,8 @@ SCENES = (
     Scene("cron", "cron", nothing),
     Scene("locks", "locks", nothing),
     Scene("events", "events", events),
+    Scene("tasks", "tasks", nothing),
+    Scene("errors", "errors", nothing),
     Scene("help", "jobs", pressing("?", until=HelpScreen)),
     Scene("palette", "jobs", palette),
     Scene("question", "jobs", pressing("m", "m", "m", "x", until=Confirm), {**FAILED, "environment": "production"}),

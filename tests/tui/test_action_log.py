@@ -140,13 +140,26 @@ def test_an_action_is_done_and_its_operator_informed_when_it_cannot_be_recorded(
     run(scenario, filter="state:failed", action_log=blocked)
 
 
+def test_a_failed_job_is_not_run_again_by_the_documented_command(log: ActionLog) -> None:
+    source = DemoSource()
+    found = next(each for each in source.queue.states() if each.state is JobState.FAILED)
+
+    ActionThread(source, lambda _: None, log).turn(actions.Complete(jobs=[JobVersion.from_job(found.job)]))
+
+    (removed,) = lines(log)[0]["removed"]
+    assert "job" not in removed
+    assert removed["failed_job"]["attempts"] == found.job.attempts
+    assert removed["failed_job"]["max_attempts"] == found.job.max_attempts
+    assert removed["failed_job"]["last_error"] == found.job.last_error
+
+
 # -- how much is kept, and for how long --------------------------------------------------------------------------------
 
 SECRET = '{"user": "me", "token": "hunter2"}'
 
 
 def removal(source: DemoSource) -> tuple[actions.Complete, actions.Result]:
-    job = next(iter(source.queue.jobs.values()))
+    job = next(each for each in source.queue.jobs.values() if each.attempts < each.max_attempts)
     gone = msgspec.structs.replace(job, payload=SECRET)
     return actions.Complete(jobs=[JobVersion.from_job(gone)]), actions.Result(done=(str(job.id),), removed=(gone,))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -18,6 +19,7 @@ from gw_tui.data.demo import DemoSource
 from gw_tui.dialogs.add import AddDialog
 from gw_tui.dialogs.choose import Choose
 from gw_tui.dialogs.confirm import Confirm
+from gw_tui.dialogs.narrow import NarrowDialog
 from gw_tui.dialogs.reschedule import RescheduleDialog
 from gw_tui.dialogs.result import ProgressDialog, ResultDialog
 from gw_tui.rules.connection_state import ConnectionPhase
@@ -409,7 +411,7 @@ def test_a_running_job_is_cancelled_after_a_question() -> None:
         (job_id,) = (int(console.table("#jobs").highlighted or 0),)
         await console.press("c")
         await reach(console, Confirm)
-        assert "not retried" in console.text
+        assert "are not" in console.text
         await console.press("right", "enter")
         (action,) = await acted(console)
         assert isinstance(action, actions.Cancel)
@@ -424,6 +426,8 @@ def test_cleanup_runs_after_a_question() -> None:
         assert any(each.state is JobState.FAILED for each in console.source.queue.states())
         await console.press("C")
         await reach(console, Choose)
+        await console.press("down", "down", "enter")  # the harmless choices come first
+        await reach(console, NarrowDialog)
         await console.press("enter")
         await reach(console, Confirm)
         assert "cannot be undone" in console.text
@@ -573,6 +577,36 @@ def test_no_more_jobs_are_marked_together_than_was_said() -> None:
         await console.notified("more match")
 
     run(scenario, filter="state:scheduled", max_marked=7)
+
+
+def test_a_cleanup_is_narrowed_by_task_and_age_and_records_what_it_deletes(tmp_path: Path) -> None:
+    source = DemoSource(jobs=600)
+    failed = [each.job for each in source.queue.states() if each.state is JobState.FAILED]
+    task = failed[0].task_identifier
+    old = source.queue.change(failed[0], created_at_epoch=source.queue.now.timestamp() - 8 * 86_400)
+
+    async def scenario(console: Console) -> None:
+        await console.app.run_action("cleanup_failed_jobs")
+        dialog = await reach(console, NarrowDialog)
+        dialog.query_one("#task", Input).value = task
+        dialog.query_one("#age", Input).value = "soon"
+        await console.press("enter")
+        await console.shows("not a duration")
+        dialog.query_one("#age", Input).value = "7d"
+        await console.press("enter")
+        await reach(console, Confirm)
+        assert "1 failed job" in console.text
+        await console.type("1")
+        await console.press("enter")
+        await acted(console, 2)
+        left = {each.job.id for each in console.source.queue.states() if each.state is JobState.FAILED}
+        assert {each.id for each in failed} - left == {old.id}
+        (line,) = (tmp_path / "actions.jsonl").read_text().splitlines()
+        record = json.loads(line)
+        assert [each["id"] for each in record["removed"]] == [old.id]
+        assert record["selection"].startswith("state:failed task:")
+
+    run(scenario, source=source, screen="locks", action_log=tmp_path / "actions.jsonl")
 
 
 @pytest.mark.parametrize("environment", ["", "production"])

@@ -8,6 +8,7 @@ from gw_core import Job, JobState
 from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.screens.job import JobScreen
 from gw_tui.screens.jobs import JobsScreen
+from gw_tui.widgets.text_panel import TextPanel
 
 
 def a_job(source: DemoSource, state: JobState, **changes: object) -> Job:
@@ -121,3 +122,41 @@ def test_ages_go_on_by_themselves() -> None:
         await console.until(lambda: before not in console.text)
 
     run(scenario, source=source, filter="state:scheduled")
+
+
+def test_a_long_error_can_be_scrolled_zoomed_and_copied_and_has_the_width_of_the_terminal() -> None:
+    source = DemoSource()
+    error = "\n".join(f"line {number} of a traceback that is {'quite ' * 6}long" for number in range(40))
+    job = a_job(source, JobState.FAILED, last_error=error)
+
+    async def scenario(console: Console) -> None:
+        screen = await opened(console)
+        panel = screen.query_one("#error", TextPanel)
+        assert panel.size.width > 70
+        panel.focus()
+        await console.press("j", "j")
+        await console.until(lambda: panel.scroll_offset.y == 2)
+        await console.press("G")
+        await console.shows("line 39 of")
+        await console.press("g")
+        await console.shows("line 0 of")
+        await console.press("y")
+        assert console.app.clipboard.startswith("line 0 of")
+        assert "line 39 of" in console.app.clipboard
+        before = panel.size.height
+        await console.press("z")
+        await console.until(lambda: panel.size.height > before)
+
+    run(scenario, source=source, filter=f"id:{job.id}")
+
+
+def test_the_help_of_the_job_screen_is_about_one_job() -> None:
+    source = DemoSource()
+    job = a_job(source, JobState.READY)
+
+    async def scenario(console: Console) -> None:
+        await opened(console)
+        await console.press("?")
+        await console.shows("Help: Job ")
+
+    run(scenario, source=source, filter=f"id:{job.id}")

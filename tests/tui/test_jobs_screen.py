@@ -266,12 +266,12 @@ def test_the_newest_jobs_of_all_come_first_when_asked_for() -> None:
 @pytest.mark.parametrize(
     ("size", "titles"),
     [
-        ((60, 20), ["id", "state", "task", "run at"]),
-        ((80, 24), ["id", "state", "task", "att", "run at", "last error"]),
-        ((120, 34), ["id", "state", "task", "queue", "prio", "att", "run at", "last error"]),
+        ((60, 20), ["id", "state", "task", "when"]),
+        ((80, 24), ["id", "state", "task", "att", "when", "last error"]),
+        ((120, 34), ["id", "state", "task", "queue", "prio", "att", "when", "last error"]),
         (
             (170, 45),
-            ["id", "state", "task", "queue", "prio", "att", "run at", "created", "worker", "key", "last error"],
+            ["id", "state", "task", "queue", "prio", "att", "when", "created", "worker", "key", "last error"],
         ),
     ],
 )

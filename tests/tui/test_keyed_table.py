@@ -190,7 +190,7 @@ def test_a_narrow_table_leaves_out_what_matters_least() -> None:
     async def scenario(pilot: Pilot[None], table: KeyedTable) -> None:
         table.apply(rows(range(3)))
         assert "more" in lines(table)[0]
-        await pilot.resize_terminal(20, 12)
+        await pilot.resize_terminal(18, 12)
         await pilot.pause()
         assert "more" not in lines(table)[0]
         assert "text" in lines(table)[0]
@@ -271,7 +271,7 @@ def test_what_an_empty_list_says_is_drawn_once() -> None:
     play(scenario)
 
 
-def test_a_table_that_starts_first_keeps_the_cursor_on_the_first_row_until_it_is_moved() -> None:
+def test_a_table_thatstarts_first_keeps_the_cursor_on_the_first_row_until_it_is_moved() -> None:
     clock = Clock()
 
     async def scenario(_: Pilot[None], table: KeyedTable) -> None:

@@ -18,6 +18,7 @@ from gw_tui.dialogs.add import AddDialog
 from gw_tui.dialogs.choose import Choose
 from gw_tui.dialogs.confirm import Confirm
 from gw_tui.dialogs.key import KeyDialog
+from gw_tui.dialogs.narrow import NarrowDialog
 from gw_tui.dialogs.reschedule import RescheduleDialog
 from gw_tui.dialogs.result import ResultDialog
 from gw_tui.rules.commands import COMMANDS, JOB, SCREENS
@@ -209,6 +210,8 @@ def test_failed_jobs_are_counted_before_anybody_is_asked() -> None:
     async def scenario(console: Console) -> None:
         count = sum(job.attempts >= job.max_attempts for job in console.source.queue.jobs.values())
         await console.app.run_action("cleanup_failed_jobs")
+        await reach(console, NarrowDialog)
+        await console.press("enter")
         await reach(console, Confirm)
         assert f"{count} failed jobs." in console.text
         await console.type(str(count))

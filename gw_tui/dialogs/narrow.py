@@ -1,0 +1,45 @@
+"""Which permanently failed jobs to delete: of which task, and how old."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.widgets import Input, Label
+
+from gw_core.selection import Selection, SelectionError, parse
+from gw_tui.dialogs.base import Dialog
+
+FAILED = "state:failed"
+
+
+class NarrowDialog(Dialog[Selection]):
+    """Asks for a task and an age; answers with the selection of failed jobs."""
+
+    AUTO_FOCUS = "#task"
+
+    def __init__(self) -> None:
+        super().__init__("Clean up failed jobs", "Leave both empty to select all failed jobs.", ok="Count")
+
+    def fields(self) -> ComposeResult:
+        """Lay out the fields."""
+        yield Label(Content("Task, such as mail or send*:"))
+        yield Input(id="task", select_on_focus=False, compact=True)
+        yield Label(Content("Added longer ago than, such as 7d or 12h:"))
+        yield Input(id="age", select_on_focus=False, compact=True)
+
+    def answer(self) -> Selection:
+        """Return the selection; raises `ValueError` for an invalid field."""
+        try:
+            return parse(" ".join(self._conditions()))
+        except SelectionError as error:
+            raise ValueError(str(error)) from error
+
+    def _conditions(self) -> Iterator[str]:
+        task, age = (self.query_one(f"#{name}", Input).value.strip() for name in ("task", "age"))
+        yield FAILED
+        if task:
+            yield f"task:{task}"
+        if age:
+            yield f"created_at:<-{age.removeprefix('-')}"

@@ -1,0 +1,92 @@
+"""Equal errors as one group: what differs from job to job, such as ids and quoted values, does not count."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from gw_core import JobState
+from gw_core.operations import FoundJob
+from gw_core.selection import written
+
+VARYING: Final = re.compile(
+    r"""'[^']*'|"[^"]*"|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b0x[0-9a-f]+\b|\b[0-9a-f]{12,}\b|\d+""",
+    re.IGNORECASE,
+)
+LONGEST: Final = 300
+RECENT: Final = timedelta(minutes=1)
+"""A group with a failure this recent is still growing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorGroup:
+    """The jobs of a task whose last errors are equal, the latest failure first."""
+
+    task: str
+    fingerprint: str
+    text: str
+    """The longest part of the error that all of them share."""
+    jobs: tuple[FoundJob, ...]
+
+    @property
+    def key(self) -> str:
+        """What distinguishes it from the others."""
+        return f"{self.task}/{self.fingerprint}"
+
+    @property
+    def first(self) -> datetime:
+        """The earliest of the last failures."""
+        return self.jobs[-1].job.updated_at
+
+    @property
+    def last(self) -> datetime:
+        """The latest failure."""
+        return self.jobs[0].job.updated_at
+
+    @property
+    def failed(self) -> int:
+        """How many of the jobs failed permanently."""
+        return sum(each.state is JobState.FAILED for each in self.jobs)
+
+    def is_growing(self, now: datetime) -> bool:
+        """Return True if one of the jobs failed within the last minute."""
+        return now - self.last < RECENT
+
+    @property
+    def selection(self) -> str:
+        """The filter that lists the jobs."""
+        text = f" error:{written(self.text)}" if self.text else ""
+        return f"state:backoff,failed task:{written(self.task)}{text}"
+
+
+def error_groups(jobs: Iterable[FoundJob]) -> list[ErrorGroup]:
+    """Group jobs by task and error, the largest group first."""
+    found: dict[tuple[str, str], list[FoundJob]] = {}
+    for each in jobs:
+        if each.job.last_error:
+            found.setdefault((each.job.task_identifier, fingerprint(each.job.last_error)), []).append(each)
+    groups = [_group(task, print_, members) for (task, print_), members in found.items()]
+    return sorted(groups, key=lambda group: (-len(group.jobs), group.key))
+
+
+def _group(task: str, print_: str, jobs: list[FoundJob]) -> ErrorGroup:
+    newest = sorted(jobs, key=lambda each: (-each.job.updated_at_epoch, each.job.id))
+    return ErrorGroup(
+        task=task, fingerprint=print_, text=_shared_part(newest[0].job.last_error or ""), jobs=tuple(newest)
+    )
+
+
+def fingerprint(error: str) -> str:
+    """Return the first line of an error without what varies."""
+    return VARYING.sub("…", _first_line(error))
+
+
+def _shared_part(error: str) -> str:
+    return max(VARYING.split(_first_line(error)), key=len).strip()
+
+
+def _first_line(error: str) -> str:
+    return next((line for line in error[:LONGEST].splitlines() if line.strip()), "").strip()

@@ -1,0 +1,188 @@
+"""Errors of jobs that wait for a retry or failed permanently, equal ones in one row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import ClassVar, Final
+
+from gw_core import JobState
+from gw_core.operations import FoundJob, JobPage, JobReport, JobVersion
+from gw_core.selection import Selection
+from gw_tui.actions.actions import Retry
+from gw_tui.actions.batch import ActionBatch
+from gw_tui.data.source import DataSource, Query
+from gw_tui.rules.error_groups import ErrorGroup, error_groups
+from gw_tui.screens.job_actions import JobActionsMixin
+from gw_tui.screens.list_screen import ListScreen
+from gw_tui.text import formatting
+from gw_tui.text.redact import masked
+from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow
+
+_COLUMNS: Final = (
+    TableColumn("jobs", "jobs", 7, right=True, rank=9),
+    TableColumn("task", "task", 22, rank=8),
+    TableColumn("error", "error", least=20, share=3, rank=9),
+    TableColumn("failed", "failed", 7, right=True, rank=4),
+    TableColumn("first", "first", 7, right=True, rank=3),
+    TableColumn("last", "last", 7, right=True, rank=6),
+    TableColumn("growing", "", 7, rank=7),
+)
+MAX_JOBS: Final = 1_000
+"""Jobs of each state that are read; more are not counted."""
+TIMEOUT: Final = timedelta(milliseconds=200)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorsSample:
+    """Jobs with errors, and the job that is retried as a probe."""
+
+    failed: JobPage
+    backoff: JobPage
+    probe: JobReport | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """True if no more jobs have errors."""
+        return self.failed.after is None and self.backoff.after is None
+
+
+@dataclass(frozen=True)
+class ErrorsQuery(Query):
+    """The jobs with errors, the latest permanent failures first, and a probe."""
+
+    every: ClassVar[timedelta | None] = timedelta(seconds=2)
+
+    probe: int | None = None
+
+    def ask(self, source: DataSource) -> ErrorsSample:
+        """Return the jobs."""
+        failed, backoff = (
+            source.page(Selection.of(state=state), limit=MAX_JOBS, timeout=TIMEOUT)
+            for state in (JobState.FAILED, JobState.BACKOFF)
+        )
+        probe = None if self.probe is None else source.job(self.probe, with_payload=False)
+        return ErrorsSample(failed, backoff, probe)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """One job that is retried before the rest of its group."""
+
+    job_id: int
+    updated_at: float
+    """When the job last changed before it was retried."""
+    rest: int
+    state: str = "waiting"
+
+    def read(self, report: JobReport | None) -> Probe:
+        """Return the probe as its job is now."""
+        return replace(self, state=self._state(report))
+
+    def _state(self, report: JobReport | None) -> str:
+        if report is None:
+            return f"completed: R retries the other {self.rest:,}"
+        if report.state in (JobState.FAILED, JobState.BACKOFF):
+            return "waiting" if report.job.updated_at_epoch == self.updated_at else "failed again"
+        return str(report.state)
+
+
+class ErrorsScreen(JobActionsMixin, ListScreen):
+    """Groups of equal errors; `enter` lists the jobs, `r` retries one as a probe, `R` the whole group."""
+
+    SCREEN_ID = "errors"
+    TABLE = "errors"
+    COLUMNS = _COLUMNS
+    EMPTY = "No errors"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sample: ErrorsSample | None = None
+        self._groups: dict[str, ErrorGroup] = {}
+        self._probe: Probe | None = None
+
+    # -- what is asked and answered ----------------------------------------------------------------------------------
+
+    def current_query(self) -> ErrorsQuery:
+        """Return the query for the jobs and the probe."""
+        return ErrorsQuery(None if self._probe is None else self._probe.job_id)
+
+    def show_answer(self, query: Query, answer: object) -> None:
+        """Show the groups, and what became of the probe."""
+        if not isinstance(answer, ErrorsSample) or query != self.current_query():
+            return
+        self._sample, self.failure = answer, ""
+        if self._probe is not None:
+            self._probe = self._probe.read(answer.probe)
+        self._groups = {each.key: each for each in error_groups((*answer.failed.jobs, *answer.backoff.jobs))}
+        self.draw()
+
+    # -- drawing ---------------------------------------------------------------------------------------------------
+
+    def rows(self) -> Iterator[TableRow] | None:
+        """Return the groups, the largest first."""
+        if self._sample is None:
+            return None
+        return (self._row(each, self.console.now) for each in self._groups.values())
+
+    def _row(self, group: ErrorGroup, now: datetime) -> TableRow:
+        more = "" if self._sample is None or self._sample.is_complete else "+"
+        is_growing = group.is_growing(now)
+        return TableRow(
+            group.key,
+            {
+                "jobs": f"{len(group.jobs):,}{more}",
+                "task": group.task,
+                "error": Cell(masked(group.fingerprint), "error" if is_growing else ""),
+                "failed": Cell(f"{group.failed:,}" if group.failed else "", "failed"),
+                "first": Cell(formatting.duration(now - group.first), "quiet"),
+                "last": formatting.duration(now - group.last),
+                "growing": Cell("growing" if is_growing else "", "warning"),
+            },
+        )
+
+    def status(self) -> Iterator[str]:
+        """Yield how many errors there are, and what became of the probe."""
+        if self._sample is None:
+            yield "loading…"
+            return
+        if self._probe is not None:
+            yield f"probe {self._probe.job_id} {self._probe.state}"
+        yield formatting.counted(len(self._groups), "kind") + " of errors"
+        jobs = sum(len(each.jobs) for each in self._groups.values())
+        yield formatting.counted(jobs, "job") if self._sample.is_complete else f"the first {jobs:,} jobs"
+
+    # -- commands --------------------------------------------------------------------------------------------------
+
+    @property
+    def _group(self) -> ErrorGroup | None:
+        return self._groups.get(self.table.highlighted or "")
+
+    def targets(self) -> tuple[FoundJob, ...]:
+        """Return the jobs of the group under the cursor."""
+        return () if (group := self._group) is None else group.jobs
+
+    def action_open(self) -> None:
+        """List the jobs of the group under the cursor."""
+        if (group := self._group) is not None:
+            self.console.visit("jobs", group.selection)
+
+    def action_probe(self) -> None:
+        """Retry the job of the group that failed last, to see whether the others can be retried."""
+        if (group := self._group) is None:
+            return
+        job = group.jobs[0].job
+        self._probe = Probe(job_id=job.id, updated_at=job.updated_at_epoch, rest=len(group.jobs) - 1)
+        self.console.begin(ActionBatch(parts=(Retry(jobs=[JobVersion.from_job(job)]),)), self.done_with)
+        self.ask()
+        self.draw()
+
+    def action_retry_group(self) -> None:
+        """Retry all jobs of the group, after a confirmation."""
+        self.action_retry()
+
+    def action_copy(self) -> None:
+        """Copy the filter that lists the jobs of the group."""
+        if (group := self._group) is not None:
+            self.console.copy(group.selection)

@@ -1,0 +1,123 @@
+"""Equal errors in one row: counted, still growing or not, retried by one and then all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from console_fixture import Console, run, search_of
+from textual.widgets import Button
+
+from gw_core import JobState
+from gw_core.operations import FoundJob
+from gw_core.selection import parse
+from gw_tui.actions import actions
+from gw_tui.data.demo import DemoSource, FixedClock
+from gw_tui.dialogs.confirm import Confirm
+from gw_tui.rules.error_groups import error_groups, fingerprint
+from gw_tui.screens.jobs import JobsScreen
+
+
+def failing(source: DemoSource) -> list[FoundJob]:
+    return [each for each in source.queue.states() if each.state in (JobState.FAILED, JobState.BACKOFF)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("KeyError: 'amount'", "KeyError: 'vat'"),
+        ("customer 12 has no address", "customer 9001 has no address"),
+        ("timeout of 0x7ffd03 at 10:04", "timeout of 0x1 at 11:59"),
+        ("row 5b0c7e0a-93a5-4c3a-9b43-0f2d5a6c1d11 is locked", "row 7b0c7e0a-93a5-4c3a-9b43-0f2d5a6c1d12 is locked"),
+        ("refused\n  File a.py, line 1", "refused\n  File b.py, line 2"),
+    ],
+)
+def test_what_varies_from_job_to_job_does_not_make_another_error(one: str, other: str) -> None:
+    assert fingerprint(one) == fingerprint(other)
+
+
+def test_different_errors_stay_apart() -> None:
+    assert fingerprint("ConnectionError: refused") != fingerprint("ConnectionError: reset by peer")
+
+
+def test_a_group_counts_its_jobs_and_lists_exactly_them() -> None:
+    source = DemoSource(FixedClock())
+    found = failing(source)
+    groups = error_groups(found)
+
+    assert sum(len(each.jobs) for each in groups) == len([each for each in found if each.job.last_error])
+    for group in groups:
+        listed = {each.job.id for each in found if parse(group.selection).matches(each, source.queue.now)}
+        assert listed == {each.job.id for each in group.jobs}
+        assert group.first <= group.last
+
+
+def test_a_group_grows_while_jobs_failed_within_a_minute() -> None:
+    source = DemoSource(FixedClock())
+    (group, *_) = error_groups(failing(source))
+    newest = group.jobs[0]
+    at = group.last
+    assert group.is_growing(at + timedelta(seconds=59))
+    assert not group.is_growing(at + timedelta(seconds=61))
+    assert replace(group, jobs=(newest,)).first == at
+
+
+async def shown(console: Console) -> None:
+    await console.until(lambda: console.table("#errors").keys)
+
+
+def test_enter_lists_the_jobs_of_the_group() -> None:
+    source = DemoSource(FixedClock())
+
+    async def scenario(console: Console) -> None:
+        await shown(console)
+        key = console.table("#errors").keys[1]
+        await console.press("down", "enter")
+        screen = await console.reach(JobsScreen)
+        await console.until(lambda: search_of(screen).jobs)
+        group = next(each for each in error_groups(failing(source)) if each.key == key)
+        assert {each.job.id for each in search_of(screen).jobs} == {each.job.id for each in group.jobs}
+
+    run(scenario, source=source, screen="errors", size=(120, 34))
+
+
+def test_one_job_is_retried_as_a_probe_and_then_the_rest() -> None:
+    source = DemoSource(FixedClock())
+
+    async def scenario(console: Console) -> None:
+        await shown(console)
+        group = error_groups(failing(source))[0]
+        probe, *rest = group.jobs
+        await console.press("r")
+        await console.until(lambda: console.source.actions and not console.app.is_busy)
+        (action,) = console.source.actions
+        assert isinstance(action, actions.Retry)
+        assert action.ids == [probe.job.id]
+        await console.shows(f"probe {probe.job.id} ready")
+        source.queue.jobs.pop(probe.job.id)
+        await console.shows(f"completed: R retries the other {len(rest)}")
+        await console.until(lambda: len(console.app.screen.targets()) == len(rest))
+        await console.press("R")
+        await console.until(lambda: isinstance(console.app.screen, Confirm))
+        console.app.screen.query_one("#ok", Button).press()
+        await console.until(lambda: len(console.source.actions) == 2)
+        assert sorted(console.source.actions[1].ids) == sorted(each.job.id for each in rest)
+
+    run(scenario, source=source, screen="errors", size=(120, 34))
+
+
+def test_a_probe_that_fails_again_says_so() -> None:
+    source = DemoSource(FixedClock())
+
+    async def scenario(console: Console) -> None:
+        await shown(console)
+        probe = error_groups(failing(source))[0].jobs[0].job
+        await console.press("r")
+        await console.shows(f"probe {probe.id} ready")
+        job = source.queue.jobs[probe.id]
+        later = source.queue.now.timestamp() + 5
+        source.queue.change(job, attempts=job.max_attempts, last_error="again", updated_at_epoch=later)
+        await console.shows(f"probe {probe.id} failed again")
+
+    run(scenario, source=source, screen="errors", size=(120, 34))

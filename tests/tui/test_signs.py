@@ -1,0 +1,149 @@
+"""One message at a time, charts that separate nothing from unknown, and signs that mean one thing."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from console_fixture import Console, run
+from textual import events
+from textual.app import App, ComposeResult
+from textual.command import CommandPalette
+
+from gw_tui.rules.history import TIME_RANGES, Series, seconds_between
+from gw_tui.screens.jobs import JobsScreen
+from gw_tui.screens.overview import next_due
+from gw_tui.text import formatting
+from gw_tui.widgets.bars import Bars
+from gw_tui.widgets.filter_bar import FilterBar
+from gw_tui.widgets.themes import FALLBACK
+from gw_tui.widgets.tiles import Tile
+
+
+def test_one_message_is_shown_and_covers_no_row() -> None:
+    async def scenario(console: Console) -> None:
+        for number in range(3):
+            console.app.notify(f"message {number}")
+        await console.shows("message 2")
+        await console.until(lambda: len(console.app.screen.query("Toast")) == 1)
+        assert "message 2" in console.text.splitlines()[-1]
+        assert "message 1" not in console.text
+
+    run(scenario)
+
+
+class Chart(App[None]):
+    """Shows one chart."""
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return dict(FALLBACK)
+
+    def compose(self) -> ComposeResult:
+        yield Bars("done", formatting.rate)
+
+
+def lines_of(values: list[float | None], *, height: int, step: int = 1) -> list[str]:
+    async def inside() -> list[str]:
+        app = Chart()
+        async with app.run_test(size=(40, height)) as pilot:
+            chart = app.query_one(Bars)
+            chart.draw(values, "1 min", step)
+            await pilot.pause()
+            return [chart.render_line(y).text for y in range(height)]
+
+    return asyncio.run(inside())
+
+
+def test_a_chart_separates_zero_from_unknown_and_has_times() -> None:
+    shown = lines_of([None] * 10 + [0.0] * 10 + [5.0] * 20, height=8, step=10)
+
+    assert shown[-2] == "·" * 10 + "_" * 10 + "█" * 20
+    assert shown[-1].split() == ["-6m40s", "-3m20s", "now"]
+
+
+def test_a_low_chart_has_no_line_for_times() -> None:
+    assert lines_of([0.0] * 40, height=3)[-1] == "_" * 40
+
+
+def test_seldom_answers_leave_no_gaps_in_a_rate() -> None:
+    series = Series()
+    for before, now in ((None, 100.0), (100.0, 110.2), (110.2, 120.1)):
+        for second in seconds_between(before, now):
+            series.add(second, 7.0)
+
+    assert list(series.values(TIME_RANGES[0], 120.1))[-21:] == [7.0] * 21
+    assert seconds_between(100.0, 400.0) == (400.0,)
+
+
+def test_the_status_line_says_that_the_console_is_unfocused() -> None:
+    async def scenario(console: Console) -> None:
+        console.app.post_message(events.AppBlur())
+        await console.shows("unfocused: every 300s")
+        console.app.post_message(events.AppFocus())
+        await console.until(lambda: "unfocused" not in console.text)
+
+    run(scenario, size=(120, 34))
+
+
+def test_without_blur_the_pace_stays() -> None:
+    async def scenario(console: Console) -> None:
+        console.app.post_message(events.AppBlur())
+        await console.pilot.pause(0.6)
+        assert "unfocused" not in console.text
+
+    run(scenario, size=(120, 34), pause_unfocused=False)
+
+
+@pytest.mark.parametrize(("environment", "is_red"), [("prod-eu", True), ("staging", False)])
+def test_the_badge_of_production_is_red(environment: str, is_red: bool) -> None:
+    async def scenario(console: Console) -> None:
+        await console.shows(environment.upper())
+        styles = [str(part.style) for strip in console.strips for part in strip if environment.upper() in part.text]
+        error = console.app.get_css_variables()["error"].lower()
+        assert any(error in style.lower() for style in styles) is is_red
+
+    run(scenario, size=(120, 34), environment=environment)
+
+
+def test_a_job_that_is_due_this_second_is_due_now() -> None:
+    async def scenario(console: Console) -> None:
+        now = console.app.now
+        assert next_due(now + timedelta(milliseconds=40), now) == "next due now"
+        assert next_due(now + timedelta(seconds=13), now) == "next due in 13s"
+        assert next_due(None, now) == "none scheduled"
+
+    run(scenario)
+
+
+def test_a_click_on_a_tile_lists_its_jobs_and_one_on_the_filter_edits_it() -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.app.screen.query(Tile))
+        await console.pilot.click("#failed")
+        screen = await console.reach(JobsScreen)
+        await console.shows("state:failed")
+        await console.pilot.click(FilterBar)
+        await console.until(lambda: screen.query_one(FilterBar).is_editing)
+
+    run(scenario, screen="overview", size=(120, 34))
+
+
+def test_the_palette_shows_the_keys_of_commands() -> None:
+    async def scenario(console: Console) -> None:
+        await console.press("ctrl+p")
+        await console.reach(CommandPalette)
+        await console.press(*"retry")
+        await console.shows("r · Retry the job now")
+
+    run(scenario, size=(120, 34), filter="state:failed")
+
+
+def test_columns_are_as_wide_as_their_contents_and_the_error_gets_the_rest() -> None:
+    async def scenario(console: Console) -> None:
+        table = console.table("#jobs")
+        await console.until(lambda: table.keys)
+        assert table.widths["state"] == len("✖ failed")
+        assert table.widths["attempts"] <= len("25/25")
+        assert table.widths["error"] > 50
+
+    run(scenario, size=(120, 34), filter="state:failed")
