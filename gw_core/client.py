@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gw_core.postgres.history import History
     from gw_core.postgres.job_queries import JobQueries
     from gw_core.postgres.job_results import ResultListener
+    from gw_core.postgres.limits import Limits
     from gw_core.postgres.listener import JobListener
     from gw_core.postgres.migrations import MigrationPlan, MigrationReport
     from gw_core.postgres.name_lookup import NameKind
@@ -162,6 +163,13 @@ class Client:
         from gw_core.postgres.job_results import ResultListener
 
         return ResultListener(self._database)
+
+    @cached_property
+    def limits(self) -> Limits:
+        """Limits of tasks across all gw workers: `set`, `remove`, `list`."""
+        from gw_core.postgres.limits import Limits
+
+        return Limits(self._connections, self.schema)
 
     @cached_property
     def pauses(self) -> Pauses:

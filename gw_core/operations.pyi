@@ -54,6 +54,7 @@ from gw_core.domain.snapshot import (
     Throughput as Throughput,
     ThroughputMeter as ThroughputMeter,
 )
+from gw_core.domain.task_limit import TaskLimit as TaskLimit
 from gw_core.domain.text import UNSAFE_NAME as UNSAFE_NAME, UNSAFE_TEXT as UNSAFE_TEXT
 from gw_core.log import (
     LOGGER_NAME as LOGGER_NAME,
@@ -79,6 +80,7 @@ from gw_core.postgres.database import Database as Database, described as describ
 from gw_core.postgres.doctor import Doctor as Doctor
 from gw_core.postgres.history import History as History
 from gw_core.postgres.job_queries import JobQueries as JobQueries
+from gw_core.postgres.limits import Limits as Limits
 from gw_core.postgres.listener import JobListener as JobListener
 from gw_core.postgres.migrations import (
     MigrationPlan as MigrationPlan,

@@ -52,9 +52,11 @@ CRON_COMMANDS: Final = frozenset({"cron list", "cron run", "cron forget"})
 ITEMS: Final = frozenset({"cron parse", "cron next", "cron list", "cron run"})
 JOBS: Final = frozenset(
     {"add", "list", "count", "show", "complete", "fail", "reschedule", "retry", "remove", "cancel", "unlock"}
-    | {"pause", "resume"}
+    | {"pause", "resume", "limit"}
 )
-REPORTS: Final = frozenset({"stats", "queues", "pauses", "tasks", "tui", "doctor", "health", "config show", "history"})
+REPORTS: Final = frozenset(
+    {"stats", "queues", "pauses", "limits", "tasks", "tui", "doctor", "health", "config show", "history"}
+)
 MAINTENANCE: Final = frozenset({"workers", "sweep", "unlock", "migrate", "cleanup", "record-others"})
 QUEUE: Final = DEV | CRON_COMMANDS | JOBS | REPORTS | MAINTENANCE
 DATABASE: Final = QUEUE | {"bench"}

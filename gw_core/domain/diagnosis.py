@@ -12,6 +12,7 @@ from gw_core.domain.durations import format_duration
 from gw_core.domain.history import HistoryStatus
 from gw_core.domain.pause import Pause
 from gw_core.domain.quoting import shell_command, sql_literal
+from gw_core.domain.task_limit import TaskLimit
 
 STALE_LOCK: Final = timedelta(hours=4)
 STALE_AFTER: Final = timedelta(minutes=5)
@@ -126,6 +127,9 @@ class DoctorFacts:
     has_pauses: bool = False
     """Whether the schema has the table of pauses."""
     pauses: Sequence[Pause] = ()
+    has_limits: bool = False
+    """Whether the schema has the table of limits."""
+    limits: Sequence[TaskLimit] = ()
     unconfirmed_workers: Sequence[str] = ()
     """Live workers that have not confirmed the pauses."""
     has_history: bool = False
@@ -149,6 +153,7 @@ def diagnose(facts: DoctorFacts) -> list[Finding]:
             *_workers(facts),
             *_pauses(facts),
             *_history(facts),
+            *_limits(facts),
             *_backlog(facts),
             *_vacuum(facts),
             *_transactions(facts),
@@ -308,8 +313,8 @@ def _pauses(facts: DoctorFacts) -> Iterator[Finding]:
     for pause in facts.pauses:
         fix = _typed(facts, "resume", str(pause.target)) or "gw resume, with the target as gw pauses prints it"
         yield Finding("pauses", CheckStatus.WARNING, f"{pause.target} is {pause.description}", fix)
-    if facts.pauses and facts.unconfirmed_workers:
-        message = f"{_some(facts.unconfirmed_workers)} has not confirmed the pauses and may start such jobs"
+    if (facts.pauses or facts.limits) and facts.unconfirmed_workers:
+        message = f"{_some(facts.unconfirmed_workers)} has not confirmed the pauses and limits and may ignore them"
         yield Finding("pauses", CheckStatus.ERROR, message, "restart it, with the newest version of gw")
     if not facts.pauses:
         yield Finding("pauses", CheckStatus.OK, "nothing is paused")
@@ -336,6 +341,13 @@ def _history(facts: DoctorFacts) -> Iterator[Finding]:
         size = f"{found.size_bytes / 1_000_000:,.0f} MB"
         held = "history is empty" if found.latest_at is None else f"about {found.rows:,} rows, {size}"
         yield Finding("history", CheckStatus.OK, held)
+
+
+def _limits(facts: DoctorFacts) -> Iterator[Finding]:
+    for limit in facts.limits:
+        yield Finding("limits", CheckStatus.OK, f"task {limit.task}: {limit.description}")
+    if not facts.limits:
+        yield Finding("limits", CheckStatus.OK, "no task has a limit")
 
 
 def _backlog(facts: DoctorFacts) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from gw_core.domain.job_state import JobState
 from gw_core.domain.pause import PAUSE_LOCK, Pause, PauseKind
 from gw_core.domain.recovery import WorkerInfo
 from gw_core.domain.settings import LOCK_EXPIRY
+from gw_core.domain.task_limit import TaskLimit
 
 MAX_PLANNED_ATTEMPTS: Final = 100
 """The number of attempts that are projected at most."""
@@ -53,6 +54,7 @@ class ReasonCode(StrEnum):
     LOCK_EXPIRED = "lock_expired"
     RETIRED = "retired"
     PAUSED = "paused"
+    LIMITED = "limited"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,7 @@ class JobFacts:
     ahead_is_bound: bool = False
     heartbeats: Sequence[WorkerHeartbeat] = field(default=())
     pauses: Sequence[Pause] = field(default=())
+    limits: Sequence[TaskLimit] = field(default=())
 
 
 # -- when it will be tried -------------------------------------------------------------------------------------------
@@ -142,7 +145,12 @@ def reasons(job: Job, state: JobState, around: JobFacts) -> tuple[Reason, ...]:
             message = f"attempt {job.attempts} failed, the next is due later: {_in(job.run_at, around.now)}"
             first = Reason(ReasonCode.BACKOFF, message)
         case JobState.READY:
-            found = (*_of_pauses(job, around), *_of_queue(job, around), *_of_workers(job, around))
+            found = (
+                *_of_pauses(job, around),
+                *_of_limits(job, around),
+                *_of_queue(job, around),
+                *_of_workers(job, around),
+            )
             return found or (Reason(ReasonCode.CLAIMABLE, "nothing prevents a claim: a worker can claim it now"),)
     return (first, *_of_pauses(job, around), *_of_workers(job, around))
 
@@ -172,6 +180,12 @@ def _of_pauses(job: Job, around: JobFacts) -> Iterator[Reason]:
                 "everything" if pause.target.kind is PauseKind.ALL else f"its {pause.target.kind} {pause.target.name}"
             )
             yield Reason(ReasonCode.PAUSED, f"{what} is {pause.description}")
+
+
+def _of_limits(job: Job, around: JobFacts) -> Iterator[Reason]:
+    for limit in around.limits:
+        if limit.task == job.task_identifier and (limit.is_full or limit.per_period is not None):
+            yield Reason(ReasonCode.LIMITED, f"its task has a limit: {limit.description}", not limit.is_full)
 
 
 def _of_queue(job: Job, around: JobFacts) -> Iterator[Reason]:

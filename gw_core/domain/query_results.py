@@ -14,6 +14,7 @@ from gw_core.domain.job import Job
 from gw_core.domain.job_state import JobState
 from gw_core.domain.job_status import PlannedAttempt, Reason
 from gw_core.domain.pause import Pause
+from gw_core.domain.task_limit import TaskLimit
 
 MIN_HITS: Final = 30
 """An estimate from fewer hits in a sample is called rough."""
@@ -183,6 +184,8 @@ class QueueStatistics:
     """By task, for those that have jobs."""
     pauses: tuple[Pause, ...] = ()
     """What is paused, the oldest pause first."""
+    limits: tuple[TaskLimit, ...] = ()
+    """The limits of tasks across all gw workers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

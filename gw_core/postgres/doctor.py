@@ -28,10 +28,19 @@ from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.database import Connection, allows_transactions, in_one_trip
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.history import history_status
+from gw_core.postgres.limits import limit_of
 from gw_core.postgres.lock_waits import find_lock_waits
 from gw_core.postgres.pauses import pause_of
 from gw_core.postgres.row_mapping import rows
-from gw_core.postgres.schema_state import HISTORY_STEP, PAUSES_STEP, WORKERS_STEP, SchemaState, SchemaStatus, check
+from gw_core.postgres.schema_state import (
+    HISTORY_STEP,
+    LIMITS_STEP,
+    PAUSES_STEP,
+    WORKERS_STEP,
+    SchemaState,
+    SchemaStatus,
+    check,
+)
 from gw_core.postgres.statements import query
 from gw_core.postgres.worker_store import list_heartbeats, list_worker_locks
 
@@ -84,6 +93,7 @@ class Doctor:
                 ("locks", self._locks),
                 ("pauses", self._pauses),
                 ("history", self._history),
+                ("limits", self._limits),
                 ("backlog", self._backlog),
                 ("vacuum", self._tables),
                 ("transactions", self._transactions),
@@ -141,6 +151,7 @@ class Doctor:
             has_heartbeats=WORKERS_STEP in state.own_present,
             has_pauses=PAUSES_STEP in state.own_present,
             has_history=HISTORY_STEP in state.own_present,
+            has_limits=LIMITS_STEP in state.own_present,
         )
 
     def _rights(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
@@ -204,6 +215,11 @@ class Doctor:
             return facts
         found = rows(connection, query("history_status", self.schema), {"schema": self.schema})
         return replace(facts, history=history_status(found[0]))
+
+    def _limits(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        if not facts.has_limits:
+            return facts
+        return replace(facts, limits=[limit_of(*row) for row in rows(connection, query("limit_list", self.schema), {})])
 
     def _backlog(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         found = self._ask(connection, "doctor_backlog")

@@ -33,7 +33,9 @@ from gw_core.domain.query_results import (
     projected,
 )
 from gw_core.domain.recovery import RecoverySettings
+from gw_core.domain.task_limit import TaskLimit
 from gw_core.postgres.connections import ConnectionSource
+from gw_core.postgres.limits import limit_of
 from gw_core.postgres.pauses import pause_of
 from gw_core.postgres.read_only import PlanMode, ReadLimits, read
 from gw_core.postgres.row_mapping import heartbeat, timestamp
@@ -55,6 +57,7 @@ GENERIC_PLANS: Final = frozenset(
         "queue_starts",
         "heartbeat_list_rust",
         "pause_list",
+        "limit_list",
         "task_list",
         "snapshot_priorities",
         "stats_table",
@@ -126,6 +129,7 @@ class _SchemaObjects:
     has_rust_heartbeats: bool
     has_renewed_locks: bool
     has_pauses: bool
+    has_limits: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,6 +398,7 @@ class JobQueries:
             ahead_is_bound=is_bound and can_count,
             heartbeats=self._heartbeats(names),
             pauses=self._pauses(names),
+            limits=self._limits(names),
         )
 
     # -- the whole -------------------------------------------------------------------------------------------------
@@ -430,6 +435,7 @@ class JobQueries:
                 for each in {row[0] for row in rows} & set(tasks)
             },
             pauses=self._pauses(schema),
+            limits=self._limits(schema),
         )
 
     def queues(
@@ -518,6 +524,9 @@ class JobQueries:
     def _pauses(self, names: _SchemaObjects) -> tuple[Pause, ...]:
         return tuple(pause_of(*row) for row in self._rows("pause_list")) if names.has_pauses else ()
 
+    def _limits(self, names: _SchemaObjects) -> tuple[TaskLimit, ...]:
+        return tuple(limit_of(*row) for row in self._rows("limit_list")) if names.has_limits else ()
+
     @property
     def _tables(self) -> dict[str, str]:
         schema = quoted(self._schema)
@@ -527,6 +536,7 @@ class JobQueries:
             "rust_workers": "_private_workers",
             "renewed": "_private_gw_renewed_locks",
             "pauses": "_private_gw_pauses",
+            "limits": "_private_gw_limits",
         }
         indexes = {f"{key}_index": f"{schema}.jobs_gw_{key}_index" for key in ("locked", "failed")}
         return {**indexes, **{f"{key}_table": f"{schema}.{name}" for key, name in names.items()}}

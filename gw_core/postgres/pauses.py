@@ -42,6 +42,8 @@ class ClaimRules:
     revision: int
     pauses: PauseRules
     has_expired: bool
+    limited_tasks: frozenset[str]
+    """Tasks that have a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +81,13 @@ class Pauses:
         with self._connection() as connection:
             check(connection, self.schema).raise_unless_usable()
             with connection.transaction():
-                revision = _change_rules(connection, self.schema)
+                revision = change_claim_rules(connection, self.schema)
                 values = {**_columns(wanted), **_end(until), "reason": reason, "by": by or connection.info.user}
                 changed = len(rows(connection, query("pause_set", self.schema), values))
                 lock_paused_queues(connection, self.schema)
-            return PauseResult(changed=changed, unconfirmed=self._wait(connection, revision, timeout))
+            return PauseResult(
+                changed=changed, unconfirmed=wait_until_confirmed(connection, self.schema, revision, timeout)
+            )
 
     def resume(self, *targets: str | PauseTarget, timeout: timedelta = CONFIRM_TIMEOUT) -> PauseResult:
         """Resume these targets; workers claim their jobs again immediately. `changed` is 0 if none was paused."""
@@ -91,26 +95,29 @@ class Pauses:
         with self._connection() as connection:
             check(connection, self.schema).raise_unless_usable()
             with connection.transaction():
-                revision = _change_rules(connection, self.schema)
+                revision = change_claim_rules(connection, self.schema)
                 deleted = rows(connection, query("pause_delete", self.schema), _columns(wanted))
                 # Also without a row: a queue's lock may be left over from a pause that is gone.
                 _release_queues(connection, self.schema, [(str(each.kind), each.name) for each in wanted])
-            return PauseResult(changed=len(deleted), unconfirmed=self._wait(connection, revision, timeout))
-
-    def _wait(self, connection: Connection, revision: int, timeout: timedelta) -> tuple[str, ...]:
-        """Wait until all live workers have confirmed a revision; return those that have not after the timeout."""
-        deadline, pause = monotonic() + timeout.total_seconds(), Event()
-        values = {"revision": revision, "recent_seconds": RecoverySettings().threshold.total_seconds()}
-        while True:
-            missing = tuple(row[0] for row in rows(connection, query("claim_rules_unconfirmed", self.schema), values))
-            if not missing or monotonic() >= deadline:
-                return missing
-            pause.wait(POLL_SECONDS)
+            return PauseResult(
+                changed=len(deleted), unconfirmed=wait_until_confirmed(connection, self.schema, revision, timeout)
+            )
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
         with self.connections.connection() as connection, translated(self.schema):
             yield connection
+
+
+def wait_until_confirmed(connection: Connection, schema: str, revision: int, timeout: timedelta) -> tuple[str, ...]:
+    """Wait until all live workers have confirmed a revision of the rules; return those that have not in time."""
+    deadline, pause = monotonic() + timeout.total_seconds(), Event()
+    values = {"revision": revision, "recent_seconds": RecoverySettings().threshold.total_seconds()}
+    while True:
+        missing = tuple(row[0] for row in rows(connection, query("claim_rules_unconfirmed", schema), values))
+        if not missing or monotonic() >= deadline:
+            return missing
+        pause.wait(POLL_SECONDS)
 
 
 def list_pauses(connection: Connection, schema: str) -> Sequence[Pause]:
@@ -137,11 +144,12 @@ def pause_of(kind: str, name: str, since: float, until: float | None, by: str, r
 def read_claim_rules(connection: Connection, schema: str) -> ClaimRules:
     """Return the current rules for claims."""
     found = _rows(connection, schema, "claim_rules_read", {})
-    targets = [PauseTarget(PauseKind(kind), name) for _, _, kind, name, _ in found if kind is not None]
+    targets = [PauseTarget(PauseKind(kind), name) for *_, kind, name, _ in found if kind is not None]
     ends = [seconds for *_, seconds in found if seconds is not None]
     return ClaimRules(
         revision=found[0][0],
         has_expired=found[0][1],
+        limited_tasks=frozenset(found[0][2]),
         pauses=PauseRules.of(targets, ends_in=timedelta(seconds=min(ends)) if ends else None),
     )
 
@@ -157,7 +165,7 @@ def end_expired_pauses(connection: Connection, schema: str) -> None:
         deleted = rows(connection, query("pause_delete_expired", schema), {})
         if deleted:
             _release_queues(connection, schema, deleted)
-            _change_rules(connection, schema)
+            change_claim_rules(connection, schema)
 
 
 def lock_paused_queues(connection: Connection, schema: str) -> None:
@@ -178,7 +186,7 @@ def _release_queues(connection: Connection, schema: str, targets: Sequence[tuple
             rows(connection, query("delete_rust_heartbeat", schema), {"worker_id": PAUSE_LOCK + name})
 
 
-def _change_rules(connection: Connection, schema: str) -> int:
+def change_claim_rules(connection: Connection, schema: str) -> int:
     """Return the new revision of the rules; the transaction keeps all others from changing them."""
     revision: int = rows(connection, query("claim_rules_change", schema), {})[0][0]
     return revision

@@ -45,6 +45,7 @@ SEARCH_PATH_STEP: Final = 7
 RENEWALS_STEP: Final = 8
 HISTORY_STEP: Final = 9
 PAUSES_STEP: Final = 10
+LIMITS_STEP: Final = 11
 OWN_STEPS: Final = (
     LEDGER_STEP,
     REPAIR_STEP,
@@ -56,6 +57,7 @@ OWN_STEPS: Final = (
     RENEWALS_STEP,
     HISTORY_STEP,
     PAUSES_STEP,
+    LIMITS_STEP,
 )
 """The line of our own, numbered in a ledger of its own."""
 
@@ -227,6 +229,7 @@ def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
         RENEWALS_STEP: "_private_gw_renewed_locks" in relations,
         HISTORY_STEP: "_private_gw_history" in relations,
         PAUSES_STEP: {"_private_gw_claim_rules", "_private_gw_pauses", "claim_rules_revision"} <= set(relations),
+        LIMITS_STEP: {"_private_gw_limits", "_private_gw_buckets"} <= set(relations),
         READ_INDEXES_STEP: {"jobs_gw_locked_index", "jobs_gw_failed_index"} <= set(relations),
         SEARCH_PATH_STEP: is_pinned,
     }

@@ -23,7 +23,7 @@ from gw_core.domain.events import (
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Returned
 from gw_core.domain.settings import PoolerMode, WorkerSettings
-from gw_core.postgres.claims import CLAIM_PLAN
+from gw_core.postgres.claims import CLAIM_PLAN, Claims
 from gw_core.postgres.database import RESPONSE_TIMEOUT, Database, QueueConnection
 from gw_core.postgres.error_mapping import needs_connection, was_rolled_back
 from gw_core.postgres.job_store import JobStore
@@ -31,6 +31,7 @@ from gw_core.postgres.notifications import Subscription
 from gw_core.service import Service
 from gw_core.worker.claim_demand import claim_demand, jobs_in_window, prefetch_limit
 from gw_core.worker.free_memory import return_free_memory
+from gw_core.worker.gates import Gates, Take
 from gw_core.worker.handoff import Handoff, Item, QueueBatch
 from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.ledger import Ledger
@@ -111,6 +112,8 @@ class Claimer(Service):
         self._lease = lease
         self._pauses = pauses
         self._is_listening = is_listening
+        self._gates = Gates()
+        self._flags: Sequence[str] | None = None
         self._settler = settler
         self._slots = slots
         self._events = events
@@ -175,6 +178,11 @@ class Claimer(Service):
         self._pauses.request()
         self.wake()
 
+    def on_settled(self) -> None:
+        """Request a claim if the settled jobs may have made room for limited ones; from any thread."""
+        if self._gates.is_full:
+            self.request_claim()
+
     def wake(self) -> None:
         """Cut the rest short, also one that is about to begin."""
         self._woken = True
@@ -210,6 +218,7 @@ class Claimer(Service):
             return
         if self._pauses.read(store.connection, store.schema):
             store.claims.restart_scan()
+            self._gates.reset()
             self._claim_requested = True
 
     def _poll(self, store: JobStore) -> timedelta:
@@ -244,6 +253,7 @@ class Claimer(Service):
             self._retry_soon(now)
         if not self._may_find and (everywhere_at := store.claims.skips_until(now)) is not None:
             self._next_poll = min(self._next_poll, everywhere_at)
+        self._next_poll = min(self._next_poll, self._gates.next_at)
         if jobs:
             self._is_empty = False
             self._hand_over(jobs)
@@ -276,26 +286,54 @@ class Claimer(Service):
 
     def _claim_allowed(self, store: JobStore, limit: int) -> Sequence[Job]:
         """Claim jobs of the tasks that are not paused; without any, a claim would only read what it cannot take."""
-        if tasks := self._pauses.rules.allowed(self._tasks):
-            return self._claim(store, tasks, limit)
+        tasks, self._flags = self._pauses.rules.allowed(self._tasks), self._flags_now()
+        if not self._pauses.limited.isdisjoint(tasks.values()):
+            return self._claim_with_limits(store, tasks, limit)
+        return self._claim_unlimited(store, tasks, limit)
+
+    def _claim_with_limits(self, store: JobStore, tasks: Mapping[int, str], limit: int) -> Sequence[Job]:
+        """Claim jobs with and without a limit; which of them come first changes with each claim."""
+        limited = {number: name for number, name in tasks.items() if name in self._pauses.limited}
+        others = {number: name for number, name in tasks.items() if number not in limited}
+        jobs: list[Job] = []
+        for are_limited in (True, False) if self._gates.takes_turn() else (False, True):
+            if (left := limit - len(jobs)) < 1:
+                break
+            jobs += (
+                self._claim_limited(store, limited, left) if are_limited else self._claim_unlimited(store, others, left)
+            )
+        return jobs
+
+    def _claim_limited(self, store: JobStore, tasks: Mapping[int, str], limit: int) -> Sequence[Job]:
+        def take(number: int, name: str) -> Take:
+            return lambda claims, most: self._take(claims, {number: name}, most)
+
+        return self._claimed(store, limit, lambda: self._gates.claim(store, tasks.items(), limit, take))
+
+    def _claim_unlimited(self, store: JobStore, tasks: Mapping[int, str], limit: int) -> Sequence[Job]:
+        if tasks:
+            return self._claimed(store, limit, lambda: self._take(store.claims, tasks, limit))
         store.claims.scanned_to, self._is_cut = None, False
         self.polled_at = time.monotonic()
         return ()
 
-    def _claim(self, store: JobStore, tasks: Mapping[int, str], limit: int) -> Sequence[Job]:
+    def _take(self, claims: Claims, tasks: Mapping[int, str], limit: int) -> Sequence[Job]:
         mean = self._settler.mean_seconds
-        flags = self._flags_now()
-        self._claim_in_doubt, self._claim_session = True, store.session
-        jobs = store.claims.claim(
+        return claims.claim(
             worker_id=self._worker_id,
             tasks=tasks,
             limit=limit,
             max_bytes=self._settings.claim_bytes,
             per_queue=1 if mean is None else max(1, min(limit, self._in_window(mean))),
-            forbidden_flags=flags,
+            forbidden_flags=self._flags,
             now=self._client_time(),
-            scan_from=0 if store.claims.scanned_to is None else store.claims.scanned_to + 1,
+            scan_from=0 if claims.scanned_to is None else claims.scanned_to + 1,
         )
+
+    def _claimed(self, store: JobStore, limit: int, claim: Callable[[], Sequence[Job]]) -> Sequence[Job]:
+        """Claim, record the claims, and return the jobs that may start."""
+        self._claim_in_doubt, self._claim_session = True, store.session
+        jobs = claim()
         start, conflicting = self._ledger.add(jobs)
         self._claim_in_doubt = False
         self._is_cut = len(jobs) < limit and self._fills_memory(jobs)
@@ -448,6 +486,7 @@ class Claimer(Service):
         store = JobStore(connection, self._database.schema)
         self._tasks_read = ((), 0.0)
         self._pauses.request()
+        self._gates.reset()
         if self._notifications is not None and connection.pooling is not PoolerMode.TRANSACTION:
             self._listen(connection, self._notifications)
         self._may_find = True  # jobs added before LISTEN

@@ -1,4 +1,4 @@
-"""What this worker must not start now: read by its claimer, obeyed by the claimer and by every thread."""
+"""The rules for claims, as last read: what is paused, and which tasks have a limit."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ class CurrentPauses:
         self.rules: PauseRules = NO_PAUSES
         self.active: PauseRules | None = None
         """The rules while anything is paused; threads check this before each job."""
+        self.limited: frozenset[str] = frozenset()
+        """Tasks that have a limit."""
         self._is_requested = True
         self._revision = 0
         self._read_at = float("-inf")
@@ -60,7 +62,9 @@ class CurrentPauses:
                 end_expired_pauses(connection, schema)
             if rules.pauses.queues:
                 lock_paused_queues(connection, schema)
-            is_changed = self._apply(rules.pauses)
+            is_changed = rules.revision != self._revision or rules.limited_tasks != self.limited
+            self.limited = rules.limited_tasks
+            is_changed |= self._apply(rules.pauses)
             if rules.revision and (is_requested or rules.revision != self._revision):
                 confirm_claim_rules(connection, schema, worker_id=self._worker_id, revision=rules.revision)
             self._revision = rules.revision

@@ -98,7 +98,7 @@ class WorkerPool:
             events=events,
             keeps=lambda: self._keeps,
             on_queues_freed=self._request_claim,
-            on_settled=self._request_claim if once else lambda: None,
+            on_settled=self._request_claim if once else self._on_settled,
             on_crash=on_crash,
         )
         self.timeouts = Timeouts(on_crash=on_crash)
@@ -364,6 +364,9 @@ class WorkerPool:
 
     def _wake_claimer(self) -> None:
         self.claimer.wake()
+
+    def _on_settled(self) -> None:
+        self.claimer.on_settled()
 
     def _request_claim(self) -> None:
         self.claimer.request_claim()

@@ -30,6 +30,7 @@ READING = (
     "stats --exact --tasks",
     "queues",
     "pauses",
+    "limits",
     "tasks",
     "workers",
     "sweep --dry-run",
@@ -63,6 +64,8 @@ CHANGING = (
     "cancel 1 --timeout 0s",
     "pause queue:q",
     "resume flag:f",
+    "limit mail --running 4",
+    "limit mail --off",
     "run --once",
 )
 NEEDING_OUR_LINE = (
@@ -71,6 +74,8 @@ NEEDING_OUR_LINE = (
     "cancel 1 --timeout 0s",
     "pause queue:q",
     "resume flag:f",
+    "limit mail --running 4",
+    "limit mail --off",
     "history task:mail",
     "history --count",
     "record-others",
@@ -121,7 +126,7 @@ def reader(queue: Queue) -> Iterator[str]:
 
 def everything(queue: Queue) -> list[list[tuple[Any, ...]]]:
     """Every row there is."""
-    tables = ("jobs", "job_queues", "tasks", "known_crontabs", "gw_workers", "gw_pauses")
+    tables = ("jobs", "job_queues", "tasks", "known_crontabs", "gw_workers", "gw_pauses", "gw_limits")
     return [queue.rows(f"select * from graphile_worker._private_{name} order by 1") for name in tables]
 
 

@@ -49,7 +49,7 @@ def test_a_sound_queue_is_healthy_and_every_check_says_so() -> None:
 
     assert is_healthy(findings)
     assert {each.status for each in findings} == {CheckStatus.OK}
-    assert len({each.check for each in findings}) == len(findings) == 14
+    assert len({each.check for each in findings}) == len(findings) == 15
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "gw stats": ("stats --tasks",),
     "gw queues": ("queues",),
     "gw pauses": ("pauses",),
+    "gw limits": ("limits",),
     "gw tasks": ("tasks",),
     "gw tui": ("tui --once",),
     "gw remove": ("remove key",),
@@ -41,6 +42,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "gw cancel": ("cancel 1 --timeout 0s",),
     "gw pause": ("pause queue:q --until +1h",),
     "gw resume": ("resume flag:f",),
+    "gw limit": ("limit mail --running 4 --rate 100/s", "limit mail --off"),
     "gw cleanup": ("cleanup failed-jobs --dry-run",),
     "gw doctor": ("doctor",),
     "gw health": ("health",),
@@ -101,6 +103,10 @@ def fill(queue: Queue, folder: Path) -> None:
             "result, worker_id, created_at, started_at, finished_at, expires_at) values (9001, 1, 25, 'mail', "
             "'completed', true, '1', 'gw-host-1', now(), now(), now(), now() + interval '1 day')"
         )
+    queue.rows(
+        "insert into graphile_worker._private_gw_limits (task, most_running, per_period, period_seconds, burst, set_by)"
+        " values ('mail', 4, 100, 1, 10, 'ada')"
+    )
     (folder / "crontab").write_text(CRONTAB)
     (folder / "wrong").write_text("0 4 * * mail\n")
     (folder / "jobs.jsonl").write_text('{"task": "hello"}\n')

@@ -23,7 +23,8 @@ def site(core_url: str) -> Iterator[QueueFixture]:
     """A database with the newest schema and nothing in it."""
     site = QueueFixture(core_url)
     site.run("truncate _private_jobs, _private_job_queues, _private_tasks, _private_known_crontabs")
-    site.run("truncate _private_gw_pauses, _private_gw_claim_rules, _private_gw_workers")
+    site.run("truncate _private_gw_pauses, _private_gw_limits, _private_gw_buckets")
+    site.run("truncate _private_gw_claim_rules, _private_gw_workers")
     yield site
     site.close()
 

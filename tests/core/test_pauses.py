@@ -81,7 +81,10 @@ def test_a_batch_of_a_paused_queue_stops_after_its_current_job(site: QueueFixtur
         assert lock_of(site, "slow") == "gw-pause:slow"
         gate.open()
         running.recorded.wait_for(JobCompleted)
-        wait_until(lambda: not site.run("select from _private_jobs where locked_at is not null"), what="their return")
+        wait_until(
+            lambda: not site.run("select 1 as found from _private_jobs where locked_at is not null"),
+            what="their return",
+        )
 
         assert [row["id"] for row in site.jobs()] == ids[1:]
         assert lock_of(site, "slow") == "gw-pause:slow"
@@ -134,7 +137,7 @@ def test_jobs_start_when_the_pause_ends(site: QueueFixture, target: str) -> None
         assert started.wait(DEADLINE)
 
     assert list(site.client.pauses.list()) == []
-    assert site.run("select from _private_gw_pauses") == []
+    assert site.run("select 1 as found from _private_gw_pauses") == []
     assert site.held() == []
 
 

@@ -36,7 +36,8 @@ def test_a_paused_queue_stays_closed_for_node(site: Site) -> None:
         site.client.add("noted")
         site.wait_for(1, "queue is null and ended is not null")
         wait_until(
-            lambda: not site.run("select from :S._private_jobs where locked_at is not null"), what="Node to rest"
+            lambda: not site.run("select 1 as found from :S._private_jobs where locked_at is not null"),
+            what="Node to rest",
         )
         before = len(site.ledger("queue = 'slow'"))
         time.sleep(0.5)  # ten polls of Node's

@@ -47,6 +47,7 @@ OWN_LINE = [
     "gw_0008_renewed_locks",
     "gw_0009_history",
     "gw_0010_pauses",
+    "gw_0011_limits",
 ]
 FRESH = ["install_000020", *OWN_LINE]
 ODD_NAMES = [
@@ -586,6 +587,7 @@ def test_a_repaired_function_that_was_replaced_is_repaired_again_and_reported(da
     [
         "drop table graphile_worker._private_gw_workers",
         "drop table graphile_worker._private_gw_pauses",
+        "drop table graphile_worker._private_gw_buckets",
         "drop index graphile_worker.jobs_gw_queued_index",
         "drop table graphile_worker._private_gw_migrations",
         "alter table graphile_worker.migrations drop column breaking",

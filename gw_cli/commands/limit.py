@@ -1,0 +1,75 @@
+"""`gw limit`: limit how many jobs of a task run at a time or start per period."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Annotated, Final
+
+import typer
+
+from gw_cli.arguments import operator_name, positive_number
+from gw_cli.command import Json, command, new_app
+from gw_cli.commands.pause import report
+from gw_cli.connect import open_to_change
+from gw_cli.exit_codes import NothingMatchedError
+from gw_cli.sanitize import quoted, visible
+from gw_cli.settings import Configuration
+from gw_cli.settings.options import with_settings
+from gw_core.errors import InvalidInputError
+
+MAX_COUNT: Final = 1_000_000
+_RATE: Final = re.compile(r"([0-9]{1,7})/([0-9]*)([a-z]+)")
+
+app = new_app()
+
+
+@command(app, "limit")
+@with_settings("limit")
+def limit(
+    configuration: Configuration,
+    task: Annotated[str, typer.Argument(metavar="TASK", help="Task identifier", show_default=False)],
+    running: Annotated[
+        str | None, typer.Option("--running", metavar="N", help="At most N jobs at a time, over all workers")
+    ] = None,
+    rate: Annotated[
+        str | None, typer.Option("--rate", metavar="N/TIME", help="At most N starts per time: 100/s, 10/m or 500/15m")
+    ] = None,
+    burst: Annotated[
+        str | None, typer.Option("--burst", metavar="N", help="Starts at the same time after an idle time, with --rate")
+    ] = None,
+    off: Annotated[bool, typer.Option("--off", help="Remove the limit")] = False,
+    as_json: Json = False,
+) -> int:
+    """Limit how many jobs of a task run or start.
+
+    At a time, per period, or both. The limit counts over all gw workers and replaces the one of the task. Workers
+    in other languages do not know of it. Names the workers that have not confirmed it within 2 s, and exits with 1.
+    """
+    if off and (running or rate or burst):
+        raise InvalidInputError("--off removes the whole limit; give it alone")
+    if burst is not None and rate is None:
+        raise InvalidInputError("--burst belongs to --rate; give both")
+    most = None if running is None else positive_number("--running", running, MAX_COUNT)
+    count, period = (None, None) if rate is None else _rate(rate)
+    together = None if burst is None else positive_number("--burst", burst, MAX_COUNT)
+    with open_to_change(configuration) as client:
+        if off:
+            result = client.limits.remove(task)
+            if not result.changed:
+                raise NothingMatchedError(f"task {quoted(task)} has no limit; gw limits lists those that have")
+        else:
+            result = client.limits.set(
+                task, running=most, per_period=count, period=period, burst=together, by=visible(operator_name())
+            )
+    return report([f"task:{task}"], "removed" if off else "limited", result, as_json=as_json)
+
+
+def _rate(text: str) -> tuple[int, timedelta]:
+    """Return the number and the period written as `100/s` or `500/15m`."""
+    from gw_core.operations import parse_duration
+
+    found = _RATE.fullmatch(text.strip())
+    if found is None:
+        raise InvalidInputError(f"--rate {quoted(text)}: write it like 100/s, 10/m or 500/15m")
+    return positive_number("--rate", found[1], MAX_COUNT), parse_duration(f"{found[2] or 1}{found[3]}")

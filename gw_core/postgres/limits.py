@@ -1,0 +1,139 @@
+"""Set and read the limits of tasks, and claim within them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from gw_core.domain.job import Job
+from gw_core.domain.pause import PauseResult, check_pause_text
+from gw_core.domain.task_limit import LimitRoom, TaskLimit
+from gw_core.postgres.connections import ConnectionSource
+from gw_core.postgres.database import Connection
+from gw_core.postgres.error_mapping import translated
+from gw_core.postgres.pauses import CONFIRM_TIMEOUT, change_claim_rules, wait_until_confirmed
+from gw_core.postgres.row_mapping import rows, timestamp
+from gw_core.postgres.schema_state import LIMITS_STEP, check
+from gw_core.postgres.statements import query
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of tasks across all gw workers; `client.limits` is one. Safe to use from any thread.
+
+    Workers in other languages do not know of them.
+    """
+
+    connections: ConnectionSource
+    schema: str
+
+    def list(self) -> Sequence[TaskLimit]:
+        """Return the limits by task, with how many jobs of each are locked."""
+        with self._connection() as connection:
+            return list_limits(connection, self.schema)
+
+    def set(
+        self,
+        task: str,
+        *,
+        running: int | None = None,
+        per_period: int | None = None,
+        period: timedelta | None = None,
+        burst: int | None = None,
+        by: str | None = None,
+        timeout: timedelta = CONFIRM_TIMEOUT,
+    ) -> PauseResult:
+        """Set the limit of a task: at most `running` jobs at a time, at most `per_period` starts per `period`.
+
+        It replaces the limit that the task has. Returns when all live gw workers have confirmed it; after `timeout`,
+        with those that have not. Raises `InvalidInputError` before anything is changed.
+        """
+        limit = TaskLimit(task=task, running=running, per_period=per_period, period=period, burst=burst)
+        check_pause_text("by", by)
+        with self._connection() as connection:
+            check(connection, self.schema).raise_unless_usable()
+            values = {**_columns(limit), "by": by or connection.info.user}
+            return self._change(connection, "limit_set", values, timeout)
+
+    def remove(self, task: str, *, timeout: timedelta = CONFIRM_TIMEOUT) -> PauseResult:
+        """Remove the limit of a task; `changed` is 0 if it had none."""
+        with self._connection() as connection:
+            check(connection, self.schema).raise_unless_usable()
+            return self._change(connection, "limit_delete", {"task": task}, timeout)
+
+    def _change(
+        self, connection: Connection, statement: str, values: dict[str, object], timeout: timedelta
+    ) -> PauseResult:
+        with connection.transaction():
+            revision = change_claim_rules(connection, self.schema)
+            changed = len(rows(connection, query(statement, self.schema), values))
+        unconfirmed = wait_until_confirmed(connection, self.schema, revision, timeout)
+        return PauseResult(changed=changed, unconfirmed=unconfirmed)
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        with self.connections.connection() as connection, translated(self.schema):
+            yield connection
+
+
+def list_limits(connection: Connection, schema: str) -> Sequence[TaskLimit]:
+    """Return the limits by task; none in a schema without gw's tables."""
+    if LIMITS_STEP not in check(connection, schema).own_present:
+        return []
+    return [limit_of(*row) for row in rows(connection, query("limit_list", schema), {})]
+
+
+def claim_within_limit(
+    connection: Connection, schema: str, *, task: str, task_id: int, claim: Callable[[int | None], Sequence[Job]]
+) -> tuple[Sequence[Job], LimitRoom | None]:
+    """Claim jobs of a limited task in one transaction; return them with what the limit leaves.
+
+    `claim` gets the number of jobs that the limit allows. None instead of the room: another worker has the limit
+    locked, or it is gone.
+    """
+    with translated(schema), connection.transaction():
+        if not rows(connection, query("limit_lock", schema), {"task": task}):
+            return (), None
+        [row] = rows(connection, query("limit_room", schema), {"task": task, "task_id": task_id})
+        room = LimitRoom(free=row[0], tokens=row[1], tokens_per_second=row[2], bucket_size=row[3])
+        jobs = claim(room.jobs) if room.jobs != 0 else ()
+        if room.tokens is not None and jobs:
+            room = replace(room, tokens=room.tokens - len(jobs))
+            rows(connection, query("limit_spend", schema), {"task": task, "tokens": room.tokens, "filled_at": row[4]})
+        return jobs, replace(room, free=None if room.free is None else room.free - len(jobs))
+
+
+def _columns(limit: TaskLimit) -> dict[str, object]:
+    is_rate = limit.per_period is not None
+    return {
+        "task": limit.task,
+        "most_running": limit.running,
+        "per_period": limit.per_period,
+        "period_seconds": None if limit.period is None else limit.period.total_seconds(),
+        "burst": limit.bucket_size if is_rate else None,
+    }
+
+
+def limit_of(
+    task: str,
+    running: int | None,
+    per_period: float | None,
+    seconds: float | None,
+    burst: float | None,
+    by: str,
+    at: float,
+    locked: int,
+) -> TaskLimit:
+    """Return the limit of a row of limit_list.sql."""
+    return TaskLimit(
+        task=task,
+        running=running,
+        per_period=None if per_period is None else round(per_period),
+        period=None if seconds is None else timedelta(seconds=seconds),
+        burst=None if burst is None else max(1, round(burst)),
+        set_by=by,
+        set_at=timestamp(at),
+        locked=locked,
+    )

@@ -1,0 +1,179 @@
+"""Limits of tasks: at most so many at a time and per period, across workers; others pay nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from support.queue_fixture import NEVER, QueueFixture, RunRecord, ms
+from support.waiting import wait_until
+
+from gw_core.errors import InvalidInputError
+from gw_core.events import JobCompleted
+
+
+class Running:
+    """A task that counts how many of its jobs run at a time."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._now = 0
+        self.most = 0
+        self.started: list[float] = []
+
+    def __call__(self, payload: Any) -> None:
+        with self._lock:
+            self._now += 1
+            self.most = max(self.most, self._now)
+            self.started.append(time.monotonic())
+        time.sleep(self._seconds)
+        with self._lock:
+            self._now -= 1
+
+
+def until_empty(site: QueueFixture) -> None:
+    wait_until(
+        lambda: not site.run("select 1 as found from _private_jobs limit 1"), what="every job to be done", every=0.05
+    )
+
+
+def test_no_more_jobs_run_at_a_time_than_the_limit_over_all_workers(site: QueueFixture) -> None:
+    work = Running(0.003)
+    site.client.limits.set("work", running=3)
+    site.fill(300)
+
+    with site.running({"work": work}, concurrency=6), site.running({"work": work}, concurrency=6):
+        until_empty(site)
+
+    assert work.most == 3
+    assert len(work.started) == 300
+
+
+def test_jobs_start_at_the_rate_of_the_limit(site: QueueFixture) -> None:
+    work = Running(0)
+    site.client.limits.set("work", per_period=100, period=timedelta(seconds=1))
+    site.fill(150)
+
+    with site.running({"work": work}, concurrency=4), site.running({"work": work}, concurrency=4):
+        until_empty(site)
+
+    took = work.started[-1] - work.started[0]
+    assert took >= 1.3  # ten jobs start together, the others ten milliseconds apart
+
+
+def test_jobs_without_a_limit_do_not_wait_for_those_with_one(site: QueueFixture) -> None:
+    ran, gate = RunRecord(), site.gate()
+    site.client.limits.set("limited", running=1)
+    site.fill(50, task="limited")
+    site.fill(20)
+
+    with site.running({"limited": gate, "work": ran}, concurrency=3):
+        wait_until(lambda: len(ran.entries) == 20, what="all jobs without a limit")
+        assert gate.arrived == 1
+        assert [each.locked for each in site.client.limits.list()] == [1]
+        site.run("delete from _private_jobs where locked_at is null")
+
+
+def test_jobs_of_a_dead_worker_count_until_they_are_swept(site: QueueFixture) -> None:
+    ran = RunRecord()
+    site.client.limits.set("work", running=1)
+    site.fill(2)
+    site.run(
+        "update _private_jobs set locked_at = now(), locked_by = 'dead', attempts = 1"
+        " where id = (select min(id) from _private_jobs)"
+    )
+
+    with site.running({"work": ran}) as running:
+        time.sleep(0.3)
+        assert ran.entries == []
+        site.client.workers.unlock(["dead"])
+        running.recorded.wait_for(JobCompleted, count=2)
+
+
+def test_a_limit_is_changed_and_removed_while_workers_run(site: QueueFixture) -> None:
+    gate = site.gate()
+    site.client.limits.set("work", running=1)
+    site.fill(8)
+    with site.running({"work": gate}, concurrency=8, poll_interval=NEVER):
+        gate.wait_for(1)
+        site.client.limits.set("work", running=3)
+        gate.wait_for(3)
+        time.sleep(0.2)
+        assert gate.arrived == 3
+        result = site.client.limits.remove("work")
+        assert (result.changed, result.unconfirmed) == (1, ())
+        gate.wait_for(8)
+
+
+def test_a_run_that_ends_waits_for_limited_jobs(site: QueueFixture) -> None:
+    ran = RunRecord()
+    site.client.limits.set("work", running=1, per_period=50, period=timedelta(seconds=1))
+    site.fill(20)
+
+    result = site.run_once({"work": ran})
+
+    assert result.completed == 20
+
+
+def test_a_paused_task_with_a_limit_waits(site: QueueFixture) -> None:
+    ran = RunRecord()
+    site.client.limits.set("work", running=1)
+    site.client.pauses.pause("task:work")
+    site.fill(1)
+
+    assert site.run_once({"work": ran}).completed == 0
+
+
+def test_the_list_of_limits_says_how_many_jobs_are_locked(site: QueueFixture) -> None:
+    site.client.limits.set("work", running=4, per_period=100, period=ms(500), by="ada")
+    site.fill(3)
+    site.run(
+        "update _private_jobs set locked_at = now(), locked_by = 'gw-1' where id < (select max(id) from _private_jobs)"
+    )
+
+    [limit] = site.client.limits.list()
+
+    assert (limit.task, limit.running, limit.per_period, limit.period, limit.burst, limit.set_by, limit.locked) == (
+        "work", 4, 100, ms(500), 20, "ada", 2,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"running": 0},
+        {"per_period": 5},
+        {"period": ms(5)},
+        {"per_period": 0, "period": ms(5)},
+        {"per_period": 5, "period": ms(0)},
+    ],
+    ids=str,
+)
+def test_a_limit_that_makes_no_sense_is_rejected(site: QueueFixture, values: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError):
+        site.client.limits.set("work", **values)
+
+    assert list(site.client.limits.list()) == []
+
+
+def test_reports_say_that_a_limit_is_full(site: QueueFixture) -> None:
+    site.client.limits.set("work", running=1)
+    site.fill(2)
+    site.run(
+        "update _private_jobs set locked_at = now(), locked_by = 'gw-1', attempts = 1"
+        " where id = (select min(id) from _private_jobs)"
+    )
+    waiting = site.run("select max(id) as id from _private_jobs")[0]["id"]
+
+    report = site.client.queries.job(waiting)
+    [finding] = [each for each in site.client.doctor.findings() if each.check == "limits"]
+
+    assert report is not None
+    assert (str(report.reasons[0].code), "1 of at most 1" in report.reasons[0].message) == ("limited", True)
+    assert "task work: 1 of at most 1" in finding.message
+    assert [each.locked for each in site.client.statistics().limits] == [1]
