@@ -26,7 +26,7 @@ def test_a_worker_says_at_its_start_that_the_pooler_does_not_do(
     site.fill(1)
     runner, _, _ = site.runner({"work": RunRecord()}, url=statement_bouncer.url)
 
-    with pytest.raises(InvalidSettingError, match=r"one statement at a time.*pool_mode to transaction"):
+    with pytest.raises(InvalidSettingError, match=r"statement mode.*pool_mode to transaction"):
         in_time(runner.run)
 
     assert site.held() == []
@@ -39,5 +39,5 @@ def test_the_doctor_says_so_and_nothing_of_what_it_could_not_check(
     found = {each["check"]: each for each in json.loads(capfd.readouterr().out)}
 
     assert code == ExitCode.UNHEALTHY
-    assert (found["pooler"]["verdict"], "one statement" in found["pooler"]["finding"]) == ("wrong", True)
+    assert (found["pooler"]["status"], "statement mode" in found["pooler"]["message"]) == ("error", True)
     assert "vacuum" not in found

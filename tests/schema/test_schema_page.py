@@ -150,15 +150,20 @@ def test_a_foreign_worker_and_ours_at_the_same_time_run_each_job_once_and_a_queu
             queue.release()
 
     def run_foreign() -> None:
+        ours_began.wait(10)
         while not over.is_set():
             if (job := foreign.claim()) is not None:
+                foreign_began.set()
                 run(job["id"], queued=job["id"] in serial, by="foreign")
                 foreign.run("complete", id=job["id"], locked_at=job["locked_at"])
 
     def run_ours(_: Any, context: JobContext) -> None:
+        ours_began.set()
+        foreign_began.wait(10)
         run(context.job.id, queued=context.job.id in serial, by="ours")
 
-    serial, over = set(ids[1::2]), threading.Event()
+    serial = set(ids[1::2])
+    ours_began, foreign_began, over = (threading.Event() for _ in range(3))
     with ThreadPoolExecutor(1) as threads:
         other = threads.submit(run_foreign)
         try:
