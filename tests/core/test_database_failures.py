@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -15,6 +17,7 @@ from support.waiting import wait_until
 from gw_core import GiveUp, RetryAfter, Runner
 from gw_core.errors import DatabaseUnavailableError
 from gw_core.events import (
+    ClaimEmpty,
     JobCompleted,
     JobLockLost,
     JobSucceeded,
@@ -48,6 +51,19 @@ def test_a_killed_claim_connection_is_replaced_and_listens_again(site: QueueFixt
     assert len(running.recorded.of(PoolConnectionLost)) == len(running.recorded.of(PoolConnectionRestored)) == 1
     assert len(running.log.of("warning")) == 1
     assert "claim jobs" in running.log.of("warning")[0]
+
+
+def test_the_claim_connection_is_replaced_after_one_delay(site: QueueFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    delay, at = 1.5, {}
+    monkeypatch.setattr("gw_core.worker.claimer.reconnect_delay", lambda tries: timedelta(seconds=delay))
+    with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
+        running.recorded.wait_for(ClaimEmpty)  # it rests, and notices the loss as it waits for notifications
+        for kind in (PoolConnectionLost, PoolConnectionRestored):
+            running.runner.events.on(kind, lambda event: at.setdefault(type(event), time.monotonic()))
+        site.kill_connections("gw:claim")
+        running.recorded.wait_for(PoolConnectionRestored)
+
+    assert delay <= at[PoolConnectionRestored] - at[PoolConnectionLost] < 2 * delay
 
 
 def test_a_job_added_while_the_claim_connection_was_away_is_found_without_a_poll(site: QueueFixture) -> None:
