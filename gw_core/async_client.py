@@ -11,11 +11,21 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from gw_core.async_jobs import AsyncJobs
+from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.events import Events
+from gw_core.domain.group import JobGroup, OnFailure, is_member
 from gw_core.domain.history import JobEnd, JobPendingError
 from gw_core.domain.job import Job, JobOptions, JobSpec, batch_items, job_spec
 from gw_core.domain.plugins import Interceptors, Plugin, Skip
-from gw_core.postgres.add_calls import Call, RemovedJob, bulk_calls, is_one_statement, remove_call
+from gw_core.postgres.add_calls import (
+    Call,
+    RemovedJob,
+    bulk_calls,
+    end_members_call,
+    group_call,
+    is_one_statement,
+    remove_call,
+)
 from gw_core.postgres.async_connection import (
     AsyncCallersConnection,
     AsyncConnectionSource,
@@ -24,7 +34,7 @@ from gw_core.postgres.async_connection import (
     async_callers_connection,
 )
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
-from gw_core.postgres.enqueue import Admission, add_inline
+from gw_core.postgres.enqueue import Admission, add_inline, as_member
 from gw_core.postgres.history import end_values, job_end
 from gw_core.postgres.job_results import ResultListener, pauses, seconds_of, timed_out
 
@@ -158,6 +168,34 @@ class AsyncClient:
             self._admission.added(spec)
         return ids
 
+    async def group(
+        self,
+        specs: Iterable[JobSpec],
+        *,
+        then: JobSpec,
+        on_failure: OnFailure | str = OnFailure.HOLD,
+        conn: object | None = None,
+    ) -> JobGroup:
+        """Add jobs, and one that is added when all of them have ended; see `Client.group`."""
+        policy = OnFailure.parse(on_failure)
+        admitted = self._admission.admit_all(map(as_member, specs))
+        last = self._admission.admit(then)
+        if isinstance(last, Skip):
+            raise InvalidInputError(f"the job that waits for the group was not added: {last.reason}")
+        if not admitted or add_inline.get() is not None:
+            ids = await self.add_many(admitted, conn=conn)
+            await self.add(then, conn=conn)
+            return JobGroup(None, tuple(ids))
+        with self._admission.adding(admitted) as addition:
+            specs = addition.specs
+            async with self._on(conn) as connection, connection.atomic():
+                ids = [row[0] for call in bulk_calls(specs) for row in await connection.fetch(call)]
+                [row] = await connection.fetch(group_call(ids, last, policy))
+            addition.ids = ids
+        for spec in specs:
+            self._admission.added(spec)
+        return JobGroup(row[0], tuple(ids))
+
     async def add_batch(
         self, task: str, items: Sequence[Any], *, conn: object | None = None, **options: Unpack[JobOptions]
     ) -> Job | Skip:
@@ -170,7 +208,10 @@ class AsyncClient:
         """Remove the job with this key; one that runs is only kept from running again. None: no such job."""
         async with self._on(conn) as connection:
             rows = await connection.fetch(remove_call(job_key))
-        return RemovedJob(Job(*rows[0])) if rows else None
+            removed = RemovedJob(Job(*rows[0])) if rows else None
+            if removed is not None and is_member(removed.job):
+                await connection.fetch(end_members_call([removed.job.id]))
+        return removed
 
     # -- results ---------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from gw_core.domain.events import Events
+from gw_core.domain.group import JobGroup, OnFailure, WaitingGroup
 from gw_core.domain.job import Job, JobOptions, JobSpec, batch_items, job_spec
 from gw_core.domain.plugins import Interceptors, Plugin, Skip
 from gw_core.domain.session_limits import NO_LIMITS, SessionLimits
@@ -293,6 +294,29 @@ class Client:
         then added in one transaction that commits before this returns.
         """
         return self._adder.add_many(specs, conn=conn)
+
+    def group(
+        self,
+        specs: Iterable[JobSpec],
+        *,
+        then: JobSpec,
+        on_failure: OnFailure | str = OnFailure.HOLD,
+        conn: object | None = None,
+    ) -> JobGroup:
+        """Add jobs, and one that is added when all of them have ended, exactly once.
+
+        A member has ended when it completed or was removed. `on_failure` decides what happens if one fails permanently:
+        with `hold` the last job waits until that member was retried or removed, with `cancel` it is dropped, and with
+        `run` the member counts as ended. With `conn` everything belongs to your transaction, as in `add`. A `run_at` of
+        `then` given as a duration counts from the end of the last member.
+        """
+        return self._adder.add_group(specs, then=then, on_failure=OnFailure.parse(on_failure), conn=conn)
+
+    def waiting_groups(
+        self, job_id: int | None = None, *, job_key: str | None = None, limit: int = 1_000
+    ) -> list[WaitingGroup]:
+        """Return the groups whose last job waits, oldest first: all, those of a member, or of the last job's key."""
+        return self._adder.waiting_groups(job_id, job_key, limit)
 
     def add_batch(
         self, task: str, items: Sequence[Any], *, conn: object | None = None, **options: Unpack[JobOptions]

@@ -11,6 +11,7 @@ from gw_core.domain.durations import (
     parse_duration as parse_duration,
     parse_time as parse_time,
 )
+from gw_core.domain.group import JobGroup as JobGroup, OnFailure as OnFailure, WaitingGroup as WaitingGroup
 from gw_core.domain.history import (
     EndedAttempt as EndedAttempt,
     HistoryPage as HistoryPage,

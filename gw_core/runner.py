@@ -446,7 +446,7 @@ class Runner:
     def _lasting_services(
         self, pool: WorkerPool, loaded: LoadedTasks | TaskRegistry, scheduler: Scheduler | None
     ) -> list[Service]:
-        services: list[Service] = [self._factory.expired_locks(pool)]
+        services: list[Service] = [self._factory.expired_locks(pool), self._factory.group_check()]
         if self.settings.recover:
             assert self._heartbeat is not None  # noqa: S101 - made before the services
             services.append(self._factory.sweeper(pool, self._heartbeat))

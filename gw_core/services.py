@@ -18,6 +18,7 @@ from gw_core.domain.health import PoolHealth, ProbeSettings
 from gw_core.domain.plugins import Interceptors
 from gw_core.domain.settings import WorkerSettings
 from gw_core.maintenance.cron_scheduler import ItemSource, Scheduler
+from gw_core.maintenance.group_check import GroupCheck
 from gw_core.maintenance.heartbeat import Heartbeat
 from gw_core.maintenance.history_expiry import HistoryExpiry
 from gw_core.maintenance.lock_renewal import ExpiredLocks, LockRenewal
@@ -70,6 +71,10 @@ class ServiceFactory:
     def history_expiry(self, pool: WorkerPool) -> HistoryExpiry:
         """Return the service that makes and drops the partitions of history."""
         return HistoryExpiry(connection=self.maintenance, events=self.events, keeps=lambda: pool.keeps)
+
+    def group_check(self) -> GroupCheck:
+        """Return the service that lets groups go on whose members others have ended."""
+        return GroupCheck(connection=self.maintenance, events=self.events)
 
     def sweeper(self, pool: WorkerPool, heartbeat: Heartbeat) -> Sweeper:
         """Return the service that recovers jobs of dead workers."""

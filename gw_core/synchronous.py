@@ -40,7 +40,7 @@ from gw_core.worker.lease import Lease
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.pauses import CurrentPauses
 from gw_core.worker.pool import new_pool_id
-from gw_core.worker.settler import divided, emit_settled, send_outcomes
+from gw_core.worker.settler import divided, emit_settled, ended_members, send_outcomes
 from gw_core.worker.thread import WorkerThread, intercepted
 from gw_core.worker.timeouts import Timeouts
 
@@ -238,6 +238,8 @@ class ConnectionWorker:
         settled = send_outcomes(self._store, batch, worker_id, queue_locks([attempt.job]))
         if not settled:
             raise _lost_claim(attempt)
+        if ids := ended_members([outcome]):
+            self._store.end_members(ids)
         emit_settled(self._runner.events, worker_id, [outcome])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -23,9 +23,10 @@ from gw_core.errors import InvalidInputError, PermissionDeniedError, SchemaMissi
 
 if TYPE_CHECKING:
     from gw_core import Client
-    from gw_core.operations import EndedAttempt, JobReport, PlannedAttempt
+    from gw_core.operations import EndedAttempt, JobReport, PlannedAttempt, WaitingGroup
 
-KEYS: Final = (*JOB_KEYS, "payload", "at", "failed_at", "reasons", "upcoming_attempts")
+KEYS: Final = (*JOB_KEYS, "payload", "at", "failed_at", "reasons", "upcoming_attempts", "groups")
+GROUP_KEYS: Final = ("id", "task", "key", "on_failure", "members", "open", "failed")
 REASON_KEYS: Final = ("code", "message", "inferred")
 ATTEMPT_KEYS: Final = ("number", "at", "inferred")
 INFERRED: Final = " (inferred)"
@@ -58,13 +59,16 @@ def show(
     with open_client(configuration) as client:
         report = client.queries.job(number, job_key=key, with_payload=payload)
         ended = () if number is None else _ended(client, number)
+        groups = _groups(client, key=key) if report is None else _groups(client, job_id=report.job.id)
     if report is None and ended:
         _write_ended(ended, with_payload=payload, as_json=as_json)
         return
     if report is None:
         missing = f"there is no job {number}" if key is None else f"no job has the key {quoted(key)}"
+        if key is not None and groups:
+            raise NothingMatchedError(f"{missing} yet; it waits: {visible(groups[0].sentence)}")
         raise NothingMatchedError(f"{missing}; a job that was completed is gone, unless history keeps it")
-    _write(report, as_json=as_json)
+    _write(report, groups, as_json=as_json)
     if any(not each.final for each in ended):
         stderr.note(f"History has {len(ended)} ended attempts of this job: gw history {number}")
     if report.state is JobState.FAILED:
@@ -75,6 +79,16 @@ def _ended(client: Client, job_id: int) -> tuple[EndedAttempt, ...]:
     """Return the ended attempts of a job; none where the schema has no history yet, or the role may not read it."""
     try:
         return client.history.attempts(job_id)
+    except (SchemaMissingError, PermissionDeniedError):
+        return ()
+
+
+def _groups(client: Client, *, job_id: int | None = None, key: str | None = None) -> Sequence[WaitingGroup]:
+    """Return the groups of a member, or those whose last job has the key; none where the schema has no groups yet."""
+    if job_id is None and key is None:
+        return ()
+    try:
+        return client.waiting_groups(job_id, job_key=key)
     except (SchemaMissingError, PermissionDeniedError):
         return ()
 
@@ -102,7 +116,7 @@ def _write_ended(attempts: tuple[EndedAttempt, ...], *, with_payload: bool, as_j
     output.records(rows, keys=("name", "value"), columns=(), as_json=False)
 
 
-def record_of(report: JobReport) -> dict[str, object]:
+def record_of(report: JobReport, groups: Sequence[WaitingGroup] = ()) -> dict[str, object]:
     """Return a report under the keys we promise; a payload that was not fetched is None."""
     return {
         **job_record(report.job, report.state, with_payload=True),
@@ -115,25 +129,38 @@ def record_of(report: JobReport) -> dict[str, object]:
         "upcoming_attempts": [
             {"number": each.number, "at": each.at, "inferred": each.inferred} for each in report.attempts
         ],
+        "groups": [
+            {
+                "id": each.id,
+                "task": each.task,
+                "key": each.job_key,
+                "on_failure": str(each.on_failure),
+                "members": each.members,
+                "open": each.open,
+                "failed": each.failed,
+            }
+            for each in groups
+        ],
     }
 
 
-def _write(report: JobReport, *, as_json: bool) -> None:
-    record = record_of(report)
+def _write(report: JobReport, groups: Sequence[WaitingGroup], *, as_json: bool) -> None:
+    record = record_of(report, groups)
     if as_json:
         output.line(output.to_json(record))
     elif output.is_terminal(sys.stdout):
-        for name, value in _lines(report, record):
+        for name, value in (*_lines(report, record), *_group_lines(groups)):
             output.line(f"{name:<14}{value}".rstrip())
     else:
-        rows = [{"name": name, "value": value} for name, value in _fields(report, record)]
+        fields = (*_fields(report, record), *(("group", each.sentence) for each in groups))
+        rows = [{"name": name, "value": value} for name, value in fields]
         output.records(rows, keys=("name", "value"), columns=(), as_json=False)
 
 
 def _fields(report: JobReport, record: dict[str, object]) -> Iterator[tuple[str, object]]:
     """Yield names and values for a pipe, one line for each reason and attempt."""
     for key in KEYS:
-        if key not in ("reasons", "upcoming_attempts"):
+        if key not in ("reasons", "upcoming_attempts", "groups"):
             yield key, record[key]
     for reason in report.reasons:
         yield "reason", _marked(f"{reason.code}: {reason.message}", inferred=reason.inferred)
@@ -155,6 +182,12 @@ def _lines(report: JobReport, record: dict[str, object]) -> Iterator[tuple[str, 
         yield "why" if number == 0 else "", visible(_marked(reason.message, inferred=reason.inferred))
     for number, line in enumerate(_schedule(report)):
         yield "to be tried" if number == 0 else "", line
+
+
+def _group_lines(groups: Sequence[WaitingGroup]) -> Iterator[tuple[str, str]]:
+    """Yield what waits for the job."""
+    for number, each in enumerate(groups):
+        yield "member of" if number == 0 else "", visible(each.sentence)
 
 
 def _schedule(report: JobReport) -> Iterator[str]:

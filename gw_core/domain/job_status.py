@@ -11,6 +11,7 @@ from typing import Final
 
 from gw_core.domain.backoff import retry_delay
 from gw_core.domain.durations import format_duration
+from gw_core.domain.group import GROUP_FLAG
 from gw_core.domain.job import Job
 from gw_core.domain.job_state import JobState
 from gw_core.domain.pause import PAUSE_LOCK, Pause, PauseKind
@@ -208,8 +209,7 @@ def _of_workers(job: Job, around: JobFacts) -> Iterator[Reason]:
     elif len(known) == len(alive) and not any(job.task_identifier in tasks for tasks in known):
         none = "the only live worker does not know" if len(alive) == 1 else f"none of {len(alive)} live workers knows"
         yield Reason(ReasonCode.NO_WORKER_FOR_TASK, f"{none} the task {job.task_identifier}", True)
-    if job.flag_names:
-        flags = ", ".join(job.flag_names)
+    if flags := ", ".join(name for name in job.flag_names if name != GROUP_FLAG):
         yield Reason(ReasonCode.FLAGGED, f"workers that forbid one of its flags skip it: {flags}", True)
 
 

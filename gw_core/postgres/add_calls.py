@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from gw_core.domain.group import OnFailure
 from gw_core.domain.job import Job, JobSpec, encode_payload
 from gw_core.domain.job_key import JobKeyMode
 from gw_core.postgres.statements import numbered_text, query
@@ -85,6 +86,30 @@ def bulk_calls(specs: Sequence[JobSpec]) -> Iterator[Call]:
 def is_one_statement(specs: Sequence[JobSpec]) -> bool:
     """Return whether `bulk_calls` needs one statement for certain, which is all or nothing without a transaction."""
     return len(specs) <= BULK and all(spec.job_key is None for spec in specs)
+
+
+def group_call(ids: Sequence[int], then: JobSpec, on_failure: OnFailure) -> Call:
+    """Return the statement that lets a job wait for others; its row has the id of the group."""
+    run_at, delay = run_at_or_delay(then.run_at)
+    document = {
+        "task": then.task,
+        "payload": msgspec.Raw(encode_payload(then.payload)),
+        "queue_name": then.queue_name,
+        "run_at": run_at,
+        "delay": delay,
+        "max_attempts": then.max_attempts,
+        "job_key": then.job_key,
+        "priority": then.priority,
+        "flags": list(then.flags) or None,
+        "job_key_mode": then.job_key_mode.value,
+    }
+    values = {"job": msgspec.json.encode(document).decode(), "on_failure": on_failure.value, "ids": list(ids)}
+    return Call("add_group", values)
+
+
+def end_members_call(ids: Sequence[int] | None) -> Call:
+    """Return the statement that takes note that members of groups have ended; None: checks all groups."""
+    return Call("end_members", {"ids": None if ids is None else list(ids)})
 
 
 def remove_call(job_key: str) -> Call:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.group import is_member
 from gw_core.domain.job import Job, JobSpec, check_count
 from gw_core.domain.job_version import JobVersion
 from gw_core.domain.pause import PAUSE_LOCK
@@ -138,6 +139,8 @@ class _LockedRow:
     is_fresh: bool | None
     has_given_its_last: bool
     has_failed: bool
+    is_member: bool
+    """Whether it was added as a member of a group."""
 
     @property
     def is_running(self) -> bool:
@@ -327,7 +330,10 @@ class JobBatches(_Actions):
         """Return what runs a statement on those jobs that are not running."""
 
         def act(connection: Connection, held: list[_LockedRow]) -> tuple[set[int], dict[int, SkipReason]]:
-            return self._run(connection, name, [each for each in held if not each.is_running], **values), {}
+            done = self._run(connection, name, [each for each in held if not each.is_running], **values)
+            if members := [each.id for each in held if each.is_member and each.id in done]:
+                rows(connection, query("end_members", self.schema), {"ids": members})
+            return done, {}
 
         return act
 
@@ -507,6 +513,8 @@ class Jobs(_Actions):
             if changes is not None:
                 return SkippedJob(job.id, job.task_identifier, SkipReason.CHANGED, job.locked_by, changes)
             ((*row,),) = rows(connection, query("remove_job", self.schema), {"job_key": key})
+            if is_member(job):
+                rows(connection, query("end_members", self.schema), {"ids": [job.id]})
             return RemovedJob(Job(*row))
 
     @property
@@ -573,6 +581,7 @@ def _held(job: Job, *, is_fresh: bool | None) -> _LockedRow:
         is_fresh=is_fresh,
         has_given_its_last=job.is_last_attempt,
         has_failed=job.last_error is not None,
+        is_member=is_member(job),
     )
 
 

@@ -12,11 +12,21 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
-from gw_core.domain.errors import DeadlockError
+from gw_core.domain.errors import DeadlockError, InvalidInputError
 from gw_core.domain.events import Events, JobAdded
+from gw_core.domain.group import GROUP_FLAG, JobGroup, OnFailure, WaitingGroup, is_member
 from gw_core.domain.job import Job, JobSpec, check_payload_text
 from gw_core.domain.plugins import Addition, Interceptors, Skip
-from gw_core.postgres.add_calls import Call, RemovedJob, add_call, bulk_calls, is_one_statement, remove_call
+from gw_core.postgres.add_calls import (
+    Call,
+    RemovedJob,
+    add_call,
+    bulk_calls,
+    end_members_call,
+    group_call,
+    is_one_statement,
+    remove_call,
+)
 from gw_core.postgres.callers_connection import CallersConnection, OwnConnection, Rows, callers_connection
 from gw_core.postgres.connections import ConnectionSource
 
@@ -135,10 +145,51 @@ class Enqueuer:
             self._admission.added(spec)
         return ids
 
+    def add_group(
+        self, specs: Iterable[JobSpec], *, then: JobSpec, on_failure: OnFailure, conn: object | None = None
+    ) -> JobGroup:
+        """Add the members of a group and the job that waits for them, all or none."""
+        callers = self._callers(conn)
+        admitted = self._admission.admit_all(map(as_member, specs))
+        last = self._admission.admit(then)
+        if isinstance(last, Skip):
+            raise InvalidInputError(f"the job that waits for the group was not added: {last.reason}")
+        if not admitted or add_inline.get() is not None:
+            ids = self.add_many(admitted, conn=conn)
+            self.add(then, conn=conn)
+            return JobGroup(None, tuple(ids))
+        with self._admission.adding(admitted) as addition:
+            specs = addition.specs
+
+            def add(connection: CallersConnection) -> JobGroup:
+                with connection.atomic():
+                    ids = [row[0] for rows in _fetch_all(connection, bulk_calls(specs)) for row in rows]
+                    [row] = connection.fetch(group_call(ids, last, on_failure))
+                return JobGroup(row[0], tuple(ids))
+
+            group = self._on(callers, add)
+            addition.ids = list(group.job_ids)
+        for spec in specs:
+            self._admission.added(spec)
+        return group
+
+    def waiting_groups(self, job_id: int | None, job_key: str | None, limit: int) -> list[WaitingGroup]:
+        """Return the groups whose last job waits: those of one member, those of a key, or all."""
+        call = Call("list_waiting_groups", {"job_id": job_id, "job_key": job_key, "limit": limit})
+        rows = self._on(None, lambda connection: connection.fetch(call))
+        return [WaitingGroup(number, task, key, OnFailure(policy), *rest) for number, task, key, policy, *rest in rows]
+
     def remove(self, job_key: str, *, conn: object | None = None) -> RemovedJob | None:
         """Remove the job with this key; one that runs is only kept from running again."""
-        rows = self._on(self._callers(conn), lambda connection: connection.fetch(remove_call(job_key)))
-        return RemovedJob(Job(*rows[0])) if rows else None
+
+        def remove(connection: CallersConnection) -> RemovedJob | None:
+            rows = connection.fetch(remove_call(job_key))
+            removed = RemovedJob(Job(*rows[0])) if rows else None
+            if removed is not None and is_member(removed.job):
+                connection.fetch(end_members_call([removed.job.id]))
+            return removed
+
+        return self._on(self._callers(conn), remove)
 
     def _callers(self, conn: object | None) -> CallersConnection | None:
         return None if conn is None else callers_connection(conn, self._schema)
@@ -159,6 +210,11 @@ class Enqueuer:
                     raise
                 time.sleep(random.uniform(0.01, 0.05) * tries)
         raise AssertionError  # the last try has returned or raised
+
+
+def as_member(spec: JobSpec) -> JobSpec:
+    """Return the job as a member of a group."""
+    return spec if GROUP_FLAG in spec.flags else replace(spec, flags=(*spec.flags, GROUP_FLAG))
 
 
 def _fetch_all(connection: CallersConnection, calls: Iterable[Call]) -> Iterable[Rows]:

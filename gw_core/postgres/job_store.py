@@ -142,6 +142,10 @@ class JobStore:
         )
         return set(rows[0][0] or ()) if rows else set(ids)
 
+    def end_members(self, ids: Sequence[int] | None) -> int:
+        """Take note that members of groups have ended; return how many waiting jobs that added. None: check all."""
+        return int(self._one("end_members", ids=None if ids is None else list(ids))[0])
+
     def blocked(self, ids: Iterable[int]) -> set[int]:
         """Return which of these jobs have a row that another session has locked."""
         return self._ids("row_locked_jobs", ids=sorted(ids))

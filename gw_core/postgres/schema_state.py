@@ -46,6 +46,7 @@ RENEWALS_STEP: Final = 8
 HISTORY_STEP: Final = 9
 PAUSES_STEP: Final = 10
 LIMITS_STEP: Final = 11
+GROUPS_STEP: Final = 12
 OWN_STEPS: Final = (
     LEDGER_STEP,
     REPAIR_STEP,
@@ -58,6 +59,7 @@ OWN_STEPS: Final = (
     HISTORY_STEP,
     PAUSES_STEP,
     LIMITS_STEP,
+    GROUPS_STEP,
 )
 """The line of our own, numbered in a ledger of its own."""
 
@@ -230,6 +232,7 @@ def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
         HISTORY_STEP: "_private_gw_history" in relations,
         PAUSES_STEP: {"_private_gw_claim_rules", "_private_gw_pauses", "claim_rules_revision"} <= set(relations),
         LIMITS_STEP: {"_private_gw_limits", "_private_gw_buckets"} <= set(relations),
+        GROUPS_STEP: {"_private_gw_waiting", "_private_gw_edges", "gw_edges_waiting_index"} <= set(relations),
         READ_INDEXES_STEP: {"jobs_gw_locked_index", "jobs_gw_failed_index"} <= set(relations),
         SEARCH_PATH_STEP: is_pinned,
     }

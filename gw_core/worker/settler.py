@@ -25,6 +25,7 @@ from gw_core.domain.events import (
     PoolConnectionLost,
     PoolConnectionRestored,
 )
+from gw_core.domain.group import is_member
 from gw_core.domain.history import Keep
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
 from gw_core.postgres.database import RESPONSE_TIMEOUT, Connection, Database
@@ -302,9 +303,22 @@ class Settler(Service):
         kind = type(outcomes[0])
         self.completed += len(written) if kind is Completed else 0
         self.failed += len(written) if kind is Failed else 0
+        self._end_members(written)
         if releases:
             self._on_queues_freed()
         emit_settled(self._events, self._worker_id, written, lost)
+
+    def _end_members(self, written: Sequence[Outcome]) -> None:
+        """Let the groups of these jobs go on, in a transaction after the one that settled them.
+
+        If that fails, or the process ends between the two, the check of all groups does it (`GroupCheck`).
+        """
+        if ids := ended_members(written):
+            try:
+                self._store().end_members(ids)
+            except GraphileWorkerError as error:
+                if needs_connection(error):
+                    self.disconnect()
 
     def _store(self) -> JobStore:
         if self._connection is None or self._connection.closed:
@@ -368,6 +382,15 @@ def send_outcomes(store: JobStore, batch: OutcomeBatch, worker_id: str, releases
     if kind is Failed:
         return store.fail(outcomes, worker_id=worker_id, releases=releases, keeps=batch.keeps)
     return store.return_jobs(outcomes, worker_id=worker_id, releases=releases)
+
+
+def ended_members(outcomes: Sequence[Outcome]) -> list[int]:
+    """Return the jobs that a group may wait for; most jobs have no flags."""
+    return [
+        each.job.id
+        for each in outcomes
+        if each.job.flags is not None and type(each) is not Returned and is_member(each.job)
+    ]
 
 
 def emit_settled(events: Events, worker_id: str, written: Sequence[Outcome], lost: Sequence[Outcome] = ()) -> None:

@@ -17,7 +17,8 @@ select current_setting('server_version_num')::integer as server_version,
                             'jobs_gw_queue_heads_index', 'jobs_gw_locked_index', 'jobs_gw_failed_index',
                             '_private_gw_cancellations', '_private_gw_renewed_locks', '_private_gw_history',
                             '_private_gw_claim_rules', '_private_gw_pauses', '_private_gw_limits',
-                            '_private_gw_buckets', '_private_workers')
+                            '_private_gw_buckets', '_private_gw_waiting', '_private_gw_edges',
+                            'gw_edges_waiting_index', '_private_workers')
          union all
          select attname::text from pg_attribute
           where attname = 'claim_rules_revision'

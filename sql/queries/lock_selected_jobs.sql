@@ -6,7 +6,8 @@ select jobs.id,
        jobs.locked_by,
        jobs.locked_at >= now() - interval '4 hours',
        jobs.attempts >= jobs.max_attempts,
-       jobs.last_error is not null
+       jobs.last_error is not null,
+       coalesce(jobs.flags ? 'gw:group', false)
   from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
   join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.id = jobs.task_id
  where jobs.id > %(after)s::bigint

@@ -25,6 +25,7 @@ def site(core_url: str) -> Iterator[QueueFixture]:
     site.run("truncate _private_jobs, _private_job_queues, _private_tasks, _private_known_crontabs")
     site.run("truncate _private_gw_pauses, _private_gw_limits, _private_gw_buckets")
     site.run("truncate _private_gw_claim_rules, _private_gw_workers")
+    site.run("truncate _private_gw_waiting, _private_gw_edges")
     yield site
     site.close()
 

@@ -48,6 +48,7 @@ OWN_LINE = [
     "gw_0009_history",
     "gw_0010_pauses",
     "gw_0011_limits",
+    "gw_0012_groups",
 ]
 FRESH = ["install_000020", *OWN_LINE]
 ODD_NAMES = [

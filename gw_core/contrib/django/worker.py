@@ -106,7 +106,7 @@ class TaskRun:
     def __init__(self, task: Any, backend_class: type) -> None:
         self._task = task
         self._sender = backend_class
-        # `Task.call` looks at the function each time, which takes longer than a short task.
+        # `Task.call` inspects the function each time, which takes longer than a short task.
         is_plain = type(task).call is Task.call and not iscoroutinefunction(task.func)
         self._function: Callable[..., Any] = task.func if is_plain else task.call
 

@@ -197,7 +197,7 @@ def test_djangos_log_of_tasks_follows_its_level(caplog: pytest.LogCaptureFixture
     assert len([each for each in caplog.records if each.name == logger.name]) == number
 
 
-def test_a_receiver_gets_the_signals_though_the_log_is_silent(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_receiver_gets_the_signals_while_the_log_is_off(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("WARNING", logger=logger.name), recorded_signals() as signals:
         tasks.noop.enqueue(1)
         run_jobs()

@@ -1,0 +1,72 @@
+"""Groups: a job that is added when the jobs of its group have ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.job import Job
+
+GROUP_FLAG: Final = "gw:group"
+"""The flag of members: a worker that settles a job knows by it that others may wait for its end."""
+
+
+class OnFailure(StrEnum):
+    """What becomes of the waiting job when a member fails permanently."""
+
+    HOLD = "hold"
+    """It waits until the member was retried and completed, or was removed."""
+    CANCEL = "cancel"
+    """It is dropped; the other members run on."""
+    RUN = "run"
+    """The member counts as ended."""
+
+    @classmethod
+    def parse(cls, value: str) -> OnFailure:
+        """Return the policy of that name; raises `InvalidInputError` for a name that is none."""
+        try:
+            return cls(value)
+        except ValueError:
+            raise InvalidInputError(f"on_failure cannot be {value!r}; give one of {', '.join(cls)}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class JobGroup:
+    """A group that was added. `id` is None when plugins skipped all members: the last job is then added already."""
+
+    id: int | None
+    job_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingGroup:
+    """A group whose last job, of `task`, waits."""
+
+    id: int
+    task: str
+    job_key: str | None
+    on_failure: OnFailure
+    members: int
+    created_at: datetime
+    open: int
+    """Members that have not ended, with those that failed."""
+    failed: int
+    """Members that failed permanently."""
+
+    @property
+    def sentence(self) -> str:
+        """What the last job waits for."""
+        ended = self.members - self.open
+        failed = f", {self.failed} failed permanently" if self.failed else ""
+        return (
+            f"group {self.id}: a job of {self.task} is added when all {self.members} members have ended; "
+            f"{ended} have{failed} (on failure: {self.on_failure})"
+        )
+
+
+def is_member(job: Job) -> bool:
+    """Return whether the job was added as a member of a group."""
+    return job.flags is not None and GROUP_FLAG in job.flag_names
