@@ -114,3 +114,21 @@ def test_a_client_that_only_reads_does_not_keep_the_poolers_other_clients_from_w
 
     with Client(bouncer.url, prepared_statements=False) as writing:
         assert writing.add("work") is not None
+
+
+def test_pauses_and_limits_hold_behind_a_pooler(site: QueueFixture, bouncer: PgBouncer) -> None:
+    ran = RunRecord()
+    site.client.limits.set("work", running=1, per_period=200, period=ms(1_000))
+    site.client.pauses.pause("task:paused", "queue:slow")
+    site.fill(20)
+    site.fill(1, task="paused")
+    site.fill(1, task="paused", queue="'slow'")
+
+    with site.running({"work": ran, "paused": ran}, url=bouncer.url, poll_interval=ms(50)) as running:
+        running.recorded.wait_for(JobCompleted, count=20)
+        assert site.client.pauses.pause("task:work").unconfirmed == ()
+        site.fill(1)
+        site.client.pauses.resume("task:paused", "queue:slow")
+        running.recorded.wait_for(JobCompleted, count=22)
+
+    assert len(site.jobs()) == 1

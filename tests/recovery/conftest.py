@@ -23,7 +23,8 @@ def ward(recovery_url: str) -> Iterator[RecoveryFixture]:
     """A database with the newest schema and nothing in it."""
     ward = RecoveryFixture(recovery_url)
     ward.run(
-        "truncate _private_jobs, _private_job_queues, _private_tasks, _private_known_crontabs, _private_gw_workers"
+        "truncate _private_jobs, _private_job_queues, _private_tasks, _private_known_crontabs, _private_gw_workers,"
+        " _private_gw_pauses, _private_gw_claim_rules"
     )
     yield ward
     ward.close()

@@ -1,0 +1,57 @@
+"""A paused queue is no worker: sweeps, lists and graphile_worker_rs leave its lock alone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from support.recovery_fixture import RUST_WORKERS, RecoveryFixture
+
+from gw_core.errors import InvalidInputError
+
+LOCK = "gw-pause:slow"
+
+
+def rust_workers(ward: RecoveryFixture) -> list[str]:
+    return [row["id"] for row in ward.run("select id from _private_workers order by id")]
+
+
+def test_a_paused_queue_has_a_heartbeat_for_graphile_worker_rs(own_ward: RecoveryFixture) -> None:
+    ward = own_ward
+    ward.hands.execute(RUST_WORKERS)
+    ward.client.pauses.pause("queue:slow")
+    assert rust_workers(ward) == [LOCK]
+    assert ward.client.workers.list() == []
+
+    ward.client.pauses.resume("queue:slow")
+    assert rust_workers(ward) == []
+
+
+def test_a_sweep_leaves_a_paused_queue_locked(ward: RecoveryFixture) -> None:
+    ward.held_by("dead", queue_name="slow")
+    ward.dead_worker()
+    ward.client.pauses.pause("queue:slow")
+
+    report = ward.sweep(orphans_after=timedelta(0))
+
+    assert [each.id for each in report.workers] == ["dead"]
+    assert report.jobs == 1
+    assert ward.held() == [LOCK]
+
+
+def test_a_paused_queue_is_not_unlocked_but_resumed(ward: RecoveryFixture) -> None:
+    ward.client.pauses.pause("queue:slow")
+
+    with pytest.raises(InvalidInputError, match="gw resume"):
+        ward.client.workers.unlock([LOCK])
+    assert ward.client.workers.locks([LOCK])[0].queues == 0
+    assert ward.held() == [LOCK]
+
+
+def test_resuming_releases_a_lock_that_was_left_without_its_pause(ward: RecoveryFixture) -> None:
+    ward.client.pauses.pause("queue:slow")
+    ward.run("delete from _private_gw_pauses")
+
+    ward.client.pauses.resume("queue:slow")
+
+    assert ward.held() == []
