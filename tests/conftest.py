@@ -11,11 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import postgres_versions, profiles
 from support.databases import HOST, Databases, ReusedDatabase, Run, is_orphan, new_folder, running_server
+
+if TYPE_CHECKING:
+    from support.queue_fixture import QueueFixture
 
 NUMBERS = count(1)
 
@@ -166,3 +169,30 @@ def _temporary(databases: Databases, *, template: str) -> Iterator[str]:
         yield databases.url(name)
     finally:
         databases.drop(name)
+
+
+@pytest.fixture(scope="session")
+def shared_url(databases: Databases, template: str) -> Iterator[str]:
+    """One database for all tests of this process that leave its schema as it is; a clone for each would be slow."""
+    name = f"{databases.run.prefix}{databases.worker}_shared"
+    databases.create(name, template=template)
+    yield databases.url(name)
+    databases.drop(name)
+
+
+@pytest.fixture
+def site(shared_url: str) -> Iterator[QueueFixture]:
+    """A database with the newest schema and nothing in it."""
+    from support.queue_fixture import QueueFixture
+
+    with QueueFixture(shared_url) as site:
+        yield site.empty()
+
+
+@pytest.fixture
+def own_site(database_url: str) -> Iterator[QueueFixture]:
+    """The same in a database of the test's own, for tests that change more than its rows."""
+    from support.queue_fixture import QueueFixture
+
+    with QueueFixture(database_url) as site:
+        yield site

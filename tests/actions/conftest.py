@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.cli_program import CliProgram, Queue
+from support.cli_program import CliProgram
+from support.jobs_in_states import Queue
+from support.node_worker import NEWEST, NodeWorker, node_worker
 from support.relax_timeouts import relax_read_timeouts
 
 
@@ -15,9 +18,10 @@ def relaxed_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def queue(database_url: str) -> Queue:
+def queue(database_url: str) -> Iterator[Queue]:
     """A database with the newest schema."""
-    return Queue(database_url)
+    with Queue(database_url) as queue:
+        yield queue
 
 
 @pytest.fixture
@@ -28,3 +32,18 @@ def gw(
     monkeypatch.setenv("DATABASE_URL", database_url)
     monkeypatch.chdir(tmp_path)
     return CliProgram(capsys, monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def node() -> NodeWorker:
+    """Graphile Worker's newest version from npm."""
+    return node_worker(NEWEST)
+
+
+@pytest.fixture
+def nodes(node: NodeWorker, empty_database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Queue]:
+    """A queue as npm's newest version leaves it, which is the program's database."""
+    monkeypatch.setenv("DATABASE_URL", empty_database_url)
+    node.install_schema(empty_database_url)
+    with Queue(empty_database_url) as queue:
+        yield queue

@@ -13,7 +13,8 @@ from pathlib import Path
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from support.cli_program import CliProgram, Queue
+from support.cli_program import CliProgram
+from support.jobs_in_states import Queue
 
 from gw_core import Client, Selection, TaskRegistry, run_once
 
@@ -52,7 +53,7 @@ def test_failing_without_a_reason_says_what_graphile_worker_says(gw: CliProgram,
 
 
 def test_rescheduling_changes_what_was_given_and_nothing_else(gw: CliProgram, queue: Queue) -> None:
-    job = queue.waiting_for_retry(priority=3)
+    job = queue.backoff(priority=3)
 
     assert gw("reschedule", job, "--run-at", "2040-01-31T08:00:00Z", "--max-attempts", "7").code == 0
     assert queue.rows(
@@ -74,7 +75,7 @@ def test_a_job_that_failed_permanently_runs_again_after_a_retry(gw: CliProgram, 
 def test_a_retry_gives_back_all_attempts_of_a_job_that_used_them_up_and_none_otherwise(
     gw: CliProgram, queue: Queue
 ) -> None:
-    ended, waiting = queue.failed(), queue.waiting_for_retry()
+    ended, waiting = queue.failed(), queue.backoff()
 
     gw("retry", ended, waiting)
 
@@ -99,7 +100,7 @@ def test_a_retry_leaves_a_job_that_has_not_failed(gw: CliProgram, queue: Queue) 
     queue.scheduled()
     before = queue.jobs()
 
-    ended = gw("retry", before[0][0], "--json")
+    ended = gw("retry", before[0]["id"], "--json")
 
     assert (ended.code, ended.json[0]["reason"], queue.jobs()) == (1, "not_failed", before)
 
@@ -149,7 +150,7 @@ def test_of_several_ids_the_possible_ones_are_done_and_the_others_named(gw: CliP
     assert ended.out.splitlines() == [
         "id\ttask\tresult\treason\tlocked_by",
         f"{free}\tmail\tcompleted\t\t",
-        f"{held}\tmail\tskipped\tlocked\tgw-host-1",
+        f"{held}\tmail\tskipped\tlocked\tpool-1",
         "999\t\tskipped\tnot_found\t",
     ]
     assert ended.err == "Completed 1 job, skipped 2.\n"
@@ -168,8 +169,8 @@ def test_of_several_ids_the_possible_ones_are_done_and_the_others_named(gw: CliP
 )
 def test_jobs_are_chosen_by_condition(gw: CliProgram, queue: Queue, condition: tuple[str, ...]) -> None:
     chosen = queue.failed("chosen", queue_name="chosen", flags=["chosen"])
-    queue.change(chosen, "last_error = 'It was chosen'")
-    others = [queue.ready(), queue.waiting_for_retry("mail", queue_name="other", flags=["other"])]
+    queue.set(chosen, "last_error = 'It was chosen'")
+    others = [queue.ready(), queue.backoff("mail", queue_name="other", flags=["other"])]
 
     ended = gw("complete", *condition, "--yes")
 
@@ -189,7 +190,7 @@ def test_a_lock_that_graphile_worker_calls_expired_protects_no_worker_but_keeps_
     gw: CliProgram, queue: Queue
 ) -> None:
     job = queue.running(since="5 hours")
-    queue.change(job, "last_error = 'Boom'")
+    queue.set(job, "last_error = 'Boom'")
 
     assert gw("retry", job).code == 1
     assert gw("complete", job).code == 0
@@ -326,7 +327,7 @@ def test_wrong_words_are_rejected_before_anything_is_done(
 def test_an_action_takes_the_selections_that_a_list_takes(
     gw: CliProgram, queue: Queue, terms: list[str], left: list[int]
 ) -> None:
-    queue.ready(payload='{"user": 7}'), queue.ready(payload='{"user": 8}', queue_name="slow")
+    queue.ready(payload={"user": 7}), queue.ready(payload={"user": 8}, queue_name="slow")
     listed = {job["id"] for job in gw("list", "--json", *terms).json}
 
     done = gw("complete", *terms, "--yes", "--allow-none")
@@ -411,7 +412,7 @@ def test_a_job_that_changes_before_its_turn_is_judged_again(queue: Queue) -> Non
     with Client(queue.url) as client:
         batches = client.jobs.in_batches().complete(Selection.of(state="ready"))
         next(batches)
-        queue.change(last, "run_at = now() + interval '1 day'")
+        queue.set(last, "run_at = now() + interval '1 day'")
         list(batches)
 
     assert queue.ids() == [last]
@@ -482,7 +483,7 @@ def test_a_terminal_lists_the_jobs_until_they_are_many(
     ended = gw("complete", "--all", "--yes")
 
     assert len(ended.out.splitlines()) == 21
-    assert f"Skipped job {held} (mail): worker gw-host-1 runs it" in ended.out
+    assert f"Skipped job {held} (mail): worker pool-1 runs it" in ended.out
     assert "\x1b" not in ended.out
     assert ended.err == "Completed 30 jobs, skipped 1.\n"
 
@@ -508,7 +509,7 @@ def test_unlocking_frees_jobs_and_queues_of_the_named_worker_only(gw: CliProgram
 def test_unlocking_warns_when_heartbeats_still_arrive(gw: CliProgram, queue: Queue) -> None:
     queue.running(by="alive")
     before = time.monotonic()
-    queue.heartbeat("alive", seconds_ago=20)
+    queue.heartbeat("alive", ago="20 seconds")
 
     ended = gw("unlock", "alive", "--dry-run")
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.cli_program import Queue
+from support.jobs_in_states import Queue
 
 from gw_core import ActionResult, Client, Jobs, Selection
 from gw_core.errors import InvalidInputError
@@ -75,7 +75,7 @@ def test_jobs_that_were_skipped_are_named_with_the_reason(client: Client, queue:
 
     assert result.ids == (failed,)
     assert [(each.id, each.reason, each.locked_by) for each in result.skipped] == [
-        (held, SkipReason.LOCKED, "gw-host-1"),
+        (held, SkipReason.LOCKED, "pool-1"),
         (ready, SkipReason.NOT_FAILED, None),
         (gone, SkipReason.NOT_FOUND, None),
     ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from support.cli_program import CliProgram, Queue
+from support.cli_program import CliProgram
+from support.jobs_in_states import Queue
 
 from gw_core import Client
 

@@ -10,7 +10,8 @@ from uuid import uuid4
 
 import pytest
 from psycopg.conninfo import make_conninfo
-from support.cli_program import CliProgram, Queue, every_command
+from support.cli_program import CliProgram, every_command
+from support.jobs_in_states import Queue
 from support.shell import PROGRAM, Shell
 from test_json_keys import fill
 
@@ -43,7 +44,7 @@ READING = (
     "fail --all --dry-run",
     "reschedule --all --run-at now --dry-run",
     "retry --all --dry-run",
-    "unlock gw-host-1 --dry-run",
+    "unlock pool-1 --dry-run",
     "cleanup failed-jobs unused-tasks unused-queues --dry-run",
     "tui --once",
 )
@@ -56,7 +57,7 @@ CHANGING = (
     "retry 2",
     "remove key",
     "record-others 7d",
-    "unlock gw-host-1 --yes",
+    "unlock pool-1 --yes",
     "sweep",
     "cleanup failed-jobs unused-tasks unused-queues --yes",
     "cron run nightly --crontab crontab",

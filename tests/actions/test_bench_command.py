@@ -8,7 +8,8 @@ import sys
 
 import pytest
 from psycopg.conninfo import make_conninfo
-from support.cli_program import CliProgram, Queue
+from support.cli_program import CliProgram
+from support.jobs_in_states import Queue
 
 SCHEMAS = "select nspname from pg_namespace where nspname like 'gw_bench%'"
 

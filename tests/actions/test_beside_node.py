@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.cli_program import CliProgram, Queue
-from support.node_worker import NEWEST, NodeWorker, node_worker
+from support.cli_program import CliProgram
+from support.jobs_in_states import Queue
+from support.node_worker import NodeWorker
 
 pytestmark = pytest.mark.interop
 
@@ -24,19 +25,9 @@ ADD = """
 """
 
 
-@pytest.fixture(scope="module")
-def node() -> NodeWorker:
-    return node_worker(NEWEST)
-
-
-def test_every_command_works_on_a_queue_of_node(
-    gw: CliProgram, node: NodeWorker, empty_database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DATABASE_URL", empty_database_url)
-    node.install_schema(empty_database_url)
-    queue = Queue(empty_database_url)
-    jobs = node.script(empty_database_url, ADD)
-    node.run_once(empty_database_url, FAIL)
+def test_every_command_works_on_a_queue_of_node(gw: CliProgram, node: NodeWorker, nodes: Queue) -> None:
+    jobs = node.script(nodes.url, ADD)
+    node.run_once(nodes.url, FAIL)
 
     assert gw("doctor").code == 0
     assert gw("health").code == 0
@@ -44,17 +35,17 @@ def test_every_command_works_on_a_queue_of_node(
     assert gw("reschedule", jobs[1], "--attempts", "0", "--priority", "3", "--run-at", "now").code == 0
     assert gw("fail", jobs[5], "--reason", "Enough").code == 0
     assert gw("complete", jobs[2]).code == 0
-    assert queue.rows("select id, attempts, last_error from graphile_worker._private_jobs order by id") == [
+    assert nodes.rows("select id, attempts, last_error from graphile_worker._private_jobs order by id") == [
         (jobs[0], 0, "Boom"),
         (jobs[1], 0, "Boom"),
         (jobs[3], 1, "Boom"),
         (jobs[4], 1, "Boom"),
         (jobs[5], 5, "Enough"),
     ]
-    output = node.run_once(empty_database_url, {"mail": "helpers.logger.info(`Ran ${helpers.job.id}`);"})
+    output = node.run_once(nodes.url, {"mail": "helpers.logger.info(`Ran ${helpers.job.id}`);"})
     assert all(f"Ran {job}" in output for job in (jobs[0], jobs[1], jobs[4]))
     assert gw("cleanup", "failed-jobs", "unused-queues", "unused-tasks", "--yes").code == 0
-    assert (queue.ids(), queue.value("select count(*) from graphile_worker._private_tasks")) == ([], 0)
+    assert (nodes.ids(), nodes.value("select count(*) from graphile_worker._private_tasks")) == ([], 0)
 
 
 TWINS = """
@@ -91,13 +82,8 @@ COMPARED = """
 """
 
 
-def test_what_our_commands_do_is_what_graphile_worker_does(
-    gw: CliProgram, node: NodeWorker, empty_database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DATABASE_URL", empty_database_url)
-    node.install_schema(empty_database_url)
-    queue = Queue(empty_database_url)
-    ids = node.script(empty_database_url, TWINS)
+def test_what_our_commands_do_is_what_graphile_worker_does(gw: CliProgram, node: NodeWorker, nodes: Queue) -> None:
+    ids = node.script(nodes.url, TWINS)
     ours, theirs = ids["ours"], ids["theirs"]
 
     options = ("-q", "q", "--run-at", "2040-01-31T06:00:00Z", "--max-attempts", "3", "--priority", "-5")
@@ -109,20 +95,17 @@ def test_what_our_commands_do_is_what_graphile_worker_does(
     assert gw("reschedule", ours[2], *changes).code == 0
     assert gw("remove", "ours3").out == f"removed {ours[3]}\n"
 
-    found = queue.rows(COMPARED, ours)
+    found = nodes.rows(COMPARED, ours)
     assert len(found) == 3
-    assert found == queue.rows(COMPARED, theirs)
+    assert found == nodes.rows(COMPARED, theirs)
 
 
 def test_jobs_of_graphile_worker_are_shown_and_can_be_unlocked_and_run(
-    gw: CliProgram, node: NodeWorker, empty_database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    gw: CliProgram, node: NodeWorker, nodes: Queue, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("DATABASE_URL", empty_database_url)
-    node.install_schema(empty_database_url)
-    queue = Queue(empty_database_url)
-    jobs = node.script(empty_database_url, ADD)
-    queue.change(jobs[5], "attempts = 1, locked_at = now(), locked_by = 'worker-a1'")
-    queue.rows("update graphile_worker._private_job_queues set locked_at = now(), locked_by = 'worker-a1'")
+    jobs = node.script(nodes.url, ADD)
+    nodes.set(jobs[5], "attempts = 1, locked_at = now(), locked_by = 'worker-a1'")
+    nodes.rows("update graphile_worker._private_job_queues set locked_at = now(), locked_by = 'worker-a1'")
 
     assert {each["id"]: each["state"] for each in gw("list", "--json").json} == {
         job: "running" if job == jobs[5] else "ready" for job in jobs
@@ -141,6 +124,6 @@ def test_jobs_of_graphile_worker_are_shown_and_can_be_unlocked_and_run(
     (tmp_path / "tasks" / "mail.py").write_text("def mail(payload):\n    if payload['i'] == 6: raise ValueError\n")
     assert gw("run", "--once").code == 0
     assert [
-        (task, error) for task, error in queue.rows("select task_identifier, last_error from graphile_worker.jobs")
+        (task, error) for task, error in nodes.rows("select task_identifier, last_error from graphile_worker.jobs")
     ] == [("mail", "ValueError:  (tasks/mail.py:2 in mail)")]
     assert gw("sweep").code == 0

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from support.cli_program import CliProgram, Queue
+from support.cli_program import CliProgram
+from support.jobs_in_states import Queue
 from support.waiting import wait_until
 
 from gw_core import Client
@@ -30,7 +31,7 @@ def unused(queue: Queue, task: str = "old", queue_name: str = "old") -> None:
 
 
 def test_jobs_that_failed_permanently_go_and_all_others_stay(gw: CliProgram, queue: Queue) -> None:
-    stay = [queue.ready(), queue.scheduled(), queue.waiting_for_retry(), queue.running()]
+    stay = [queue.ready(), queue.scheduled(), queue.backoff(), queue.running()]
     queue.failed(), queue.failed()
 
     ended = gw("cleanup", "failed-jobs", "--yes", "--json")
@@ -60,7 +61,7 @@ def test_failed_jobs_go_in_batches(queue: Queue, schema: str) -> None:
 def test_failed_jobs_go_whenever_they_failed_and_one_that_is_locked_is_skipped(queue: Queue) -> None:
     jobs = [queue.failed() for _ in range(7)]
     for job, timestamp in zip(jobs, ("-infinity", "yesterday", "now", "now", "tomorrow", "infinity"), strict=False):
-        queue.change(job, f"run_at = '{timestamp}'")
+        queue.set(job, f"run_at = '{timestamp}'")
     held = jobs[3]
     with psycopg.connect(queue.url) as theirs, Client(queue.url) as client:
         theirs.execute("select from graphile_worker._private_jobs where id = %s for update", (held,))
@@ -116,8 +117,8 @@ def test_a_task_goes_unless_a_job_has_it_or_a_worker_knows_it(gw: CliProgram, qu
     for task in ("gone", "loaded", "kept", "beating", "silent"):
         unused(queue, task)
     queue.failed("used")
-    queue.heartbeat("alive", seconds_ago=60, tasks=("beating",))
-    queue.heartbeat("dead", seconds_ago=86_400, tasks=("silent",))
+    queue.heartbeat("alive", ago="60 seconds", tasks=("beating",))
+    queue.heartbeat("dead", ago="86400 seconds", tasks=("silent",))
     (tmp_path / "tasks").mkdir()
     (tmp_path / "tasks" / "loaded.py").write_text("def loaded(payload):\n    pass\n")
 

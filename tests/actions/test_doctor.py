@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from psycopg.conninfo import make_conninfo
-from support.cli_program import CliProgram, CliResult, Queue
+from support.cli_program import CliProgram, CliResult
+from support.jobs_in_states import Queue
 
 
 def verdicts(ended: CliResult) -> dict[str, str]:
@@ -88,7 +89,7 @@ def test_a_role_that_sees_no_rows_is_reported(gw: CliProgram, queue: Queue) -> N
 
 def test_a_worker_that_stopped_sending_heartbeats_with_a_job_is_named(gw: CliProgram, queue: Queue) -> None:
     queue.running(by="silent\x1b")
-    queue.heartbeat("silent\x1b", seconds_ago=3600)
+    queue.heartbeat("silent\x1b", ago="3600 seconds")
 
     ended = gw("doctor")
 

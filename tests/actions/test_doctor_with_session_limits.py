@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.cli_program import Queue
+from support.jobs_in_states import Queue
 
 from gw_core import Client, SessionLimits
 from gw_core.operations import CheckStatus

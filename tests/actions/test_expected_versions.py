@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from support.cli_program import Queue
+from support.jobs_in_states import Queue
 
 from gw_core import ActionResult, Client, Jobs, Selection
 from gw_core.errors import InvalidInputError
@@ -106,7 +106,7 @@ def test_it_must_be_said_which_jobs_are_meant(client: Client) -> None:
 def test_a_job_that_changed_is_left_alone(client: Client, queue: Queue, act: Any, change: str, words: str) -> None:
     job, other = queue.failed(), queue.failed()
     seen = versions_of(client, job, other)
-    queue.change(job, change)
+    queue.set(job, change)
     before = queue.rows("select * from graphile_worker._private_jobs where id = %s", job)
 
     batch = act(seen)
@@ -119,7 +119,7 @@ def test_a_job_that_changed_is_left_alone(client: Client, queue: Queue, act: Any
 def test_a_job_that_runs_by_now_is_left_to_its_worker(client: Client, queue: Queue, act: Any) -> None:
     job = queue.failed()
     seen = versions_of(client, job)
-    queue.change(job, "attempts = 2, locked_by = 'pool-7', locked_at = now()")
+    queue.set(job, "attempts = 2, locked_by = 'pool-7', locked_at = now()")
 
     (skipped,) = act(seen).skipped
 
@@ -152,10 +152,8 @@ def test_a_job_that_another_session_is_changing_is_not_waited_for(client: Client
 
 
 def test_a_removed_job_comes_back_with_everything(client: Client, queue: Queue) -> None:
-    job = queue.ready(
-        queue_name="letters", job_key="welcome", priority=3, flags=["slow"], payload='{"a":  [1.50, "ü"]}'
-    )
-    queue.change(job, "attempts = 4, max_attempts = 9, last_error = 'refused', run_at = '2040-01-01T00:00:00.123456Z'")
+    job = queue.ready(queue_name="letters", job_key="welcome", priority=3, flags=["slow"], payload={"a": [1.50, "ü"]})
+    queue.set(job, "attempts = 4, max_attempts = 9, last_error = 'refused', run_at = '2040-01-01T00:00:00.123456Z'")
     columns = (
         "payload::text, priority, run_at, attempts, max_attempts, last_error, key, flags, task_id, job_queue_id, "
         "locked_at is null"
@@ -197,13 +195,13 @@ def test_workers_are_notified_of_a_restored_job(client: Client, queue: Queue) ->
 
 
 def test_a_job_whose_key_was_taken_in_the_meantime_is_not_restored(client: Client, queue: Queue) -> None:
-    batch = client.jobs.complete(expected=versions_of(client, queue.ready(job_key="welcome", payload='{"old": 1}')))
-    new = queue.ready(job_key="welcome", payload='{"new": 1}')
+    batch = client.jobs.complete(expected=versions_of(client, queue.ready(job_key="welcome", payload={"old": 1})))
+    new = queue.ready(job_key="welcome", payload={"new": 1})
     assert batch.changed[0].job is not None
 
     assert client.jobs.restore(batch.changed[0].job) is None
     assert queue.rows("select id, payload::text, revision from graphile_worker._private_jobs") == [
-        (new, '{"new": 1}', 0)
+        (new, '{"new":1}', 0)
     ]
 
 

@@ -8,7 +8,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from support.cli_program import CliProgram, Queue
+from support.cli_program import CliProgram
+from support.jobs_in_states import Queue
 from support.shell import Shell
 from support.waiting import wait_until
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli_program import CliProgram, Queue, every_command
+from support.cli_program import CliProgram, every_command
+from support.jobs_in_states import Queue
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "json.md").read_text("utf-8")
 SECTIONS = {
@@ -36,7 +37,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "gw fail": ("fail 1 99", "fail --all --dry-run"),
     "gw reschedule": ("reschedule 1 99 --run-at now", "reschedule --all --dry-run --run-at now"),
     "gw retry": ("retry 1 99", "retry --all --dry-run"),
-    "gw unlock": ("unlock gw-host-1 --yes",),
+    "gw unlock": ("unlock pool-1 --yes",),
     "gw workers": ("workers",),
     "gw sweep": ("sweep --dry-run",),
     "gw cancel": ("cancel 1 --timeout 0s",),
@@ -86,12 +87,12 @@ def test_the_keys_of_a_command_are_those_on_the_page(gw: CliProgram, queue: Queu
 
 def fill(queue: Queue, folder: Path) -> None:
     """Make one of everything."""
-    queue.running(by="gw-host-1", since="1 hour", queue_name="q", job_key="key")
+    queue.running(by="pool-1", since="1 hour", queue_name="q", job_key="key")
     queue.rows("update graphile_worker._private_job_queues set locked_at = locked_at - interval '1 hour'")
     queue.failed("mail", queue_name="q")
-    queue.waiting_for_retry(flags=["f"])
+    queue.backoff(flags=["f"])
     queue.scheduled()
-    queue.heartbeat("gw-host-1", seconds_ago=10_000)
+    queue.heartbeat("pool-1", ago="10000 seconds")
     queue.rows("insert into graphile_worker._private_known_crontabs values ('nightly', now(), now())")
     queue.rows(
         "insert into graphile_worker._private_gw_pauses (kind, name, until, reason, paused_by)"
@@ -101,7 +102,7 @@ def fill(queue: Queue, folder: Path) -> None:
         queue.rows(
             "insert into graphile_worker._private_gw_history (job_id, attempt, max_attempts, task, state, final, "
             "result, worker_id, created_at, started_at, finished_at, expires_at) values (9001, 1, 25, 'mail', "
-            "'completed', true, '1', 'gw-host-1', now(), now(), now(), now() + interval '1 day')"
+            "'completed', true, '1', 'pool-1', now(), now(), now(), now() + interval '1 day')"
         )
     queue.rows(
         "insert into graphile_worker._private_gw_limits (task, most_running, per_period, period_seconds, burst, set_by)"

@@ -7,7 +7,8 @@ import shlex
 from pathlib import Path
 
 import pytest
-from support.cli_program import CliProgram, Queue
+from support.cli_program import CliProgram
+from support.jobs_in_states import Queue
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guide" / "operating.md").read_text("utf-8")
 COMMANDS = re.findall(r"^\$ gw (?!run )(.+)$", GUIDE, re.MULTILINE)
@@ -17,7 +18,7 @@ COMMANDS = re.findall(r"^\$ gw (?!run )(.+)$", GUIDE, re.MULTILINE)
 def test_a_command_in_the_guide_does_something(gw: CliProgram, queue: Queue, tmp_path: Path, line: str) -> None:
     queue.rows("alter sequence graphile_worker.jobs_id_seq1 restart with 4711")
     first = queue.failed("mail/send", queue_name="imports", job_key="invoice-17")
-    queue.change(first, "last_error = 'There is no such customer'")
+    queue.set(first, "last_error = 'There is no such customer'")
     queue.running(by="gw-host-1234-abcdef")
     (tmp_path / "jobs.jsonl").write_text('{"task": "hello"}\n')
     (tmp_path / "jobs.csv").write_text("payload\n{}\n")

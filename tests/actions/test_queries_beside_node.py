@@ -5,23 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.cli_program import CliProgram, Queue
-from support.node_worker import NEWEST, NodeWorker, node_worker
+from support.cli_program import CliProgram
+from support.jobs_in_states import Queue
 
 pytestmark = pytest.mark.interop
-
-
-@pytest.fixture(scope="module")
-def node() -> NodeWorker:
-    return node_worker(NEWEST)
-
-
-@pytest.fixture
-def nodes(node: NodeWorker, empty_database_url: str, monkeypatch: pytest.MonkeyPatch) -> Queue:
-    """A queue as npm's newest version leaves it."""
-    monkeypatch.setenv("DATABASE_URL", empty_database_url)
-    node.install_schema(empty_database_url)
-    return Queue(empty_database_url)
 
 
 def test_recurring_tasks(gw: CliProgram, nodes: Queue, tmp_path: Path) -> None:
@@ -51,7 +38,7 @@ def test_cancelling_says_that_it_needs_our_line_and_works_with_it(gw: CliProgram
 
 
 def test_the_console(gw: CliProgram, nodes: Queue) -> None:
-    nodes.ready()
+    nodes.add("mail")
     nodes.failed()
     nodes.running(by="worker-8f2c")
 

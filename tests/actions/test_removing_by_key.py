@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from support.cli_program import Queue
+from support.jobs_in_states import Queue
 
 from gw_core import Client
 from gw_core.operations import JobVersion, RemovedJob, SkippedJob, SkipReason
@@ -25,12 +25,12 @@ def seen(client: Client, key: str) -> JobVersion:
 
 
 def test_a_job_that_waits_is_removed_and_comes_back_whole(client: Client, queue: Queue) -> None:
-    job = queue.scheduled(job_key="welcome", payload='{"n": 90071992547409931}')
+    job = queue.scheduled(job_key="welcome", payload={"n": 90071992547409931})
 
     removed = client.remove("welcome", expected=seen(client, "welcome"))
 
     assert isinstance(removed, RemovedJob)
-    assert (removed.job.id, removed.was_running, removed.job.payload) == (job, False, '{"n": 90071992547409931}')
+    assert (removed.job.id, removed.was_running, removed.job.payload) == (job, False, '{"n":90071992547409931}')
     assert queue.ids() == []
     assert client.jobs.restore(removed.job) == queue.ids()[0]
     assert client.jobs.get(job_key="welcome") is not None
@@ -44,14 +44,14 @@ def test_a_job_that_runs_is_only_kept_from_running_again(client: Client, queue: 
     assert isinstance(removed, RemovedJob)
     assert removed.was_running
     assert queue.rows("select id, key, attempts = max_attempts, locked_by from graphile_worker._private_jobs") == [
-        (job, None, True, "gw-host-1")
+        (job, None, True, "pool-1")
     ]
 
 
 def test_a_job_that_was_taken_in_the_meantime_is_left_alone(client: Client, queue: Queue) -> None:
     job = queue.ready(job_key="welcome")
     before = seen(client, "welcome")
-    queue.change(job, "locked_by = 'quick', locked_at = now(), attempts = 1")
+    queue.set(job, "locked_by = 'quick', locked_at = now(), attempts = 1")
 
     skipped = client.remove("welcome", expected=before)
 

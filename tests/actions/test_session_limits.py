@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import psycopg
 import pytest
-from support.cli_program import Queue
+from support.jobs_in_states import Queue
 from support.waiting import wait_until
 
 from gw_core import Client, Selection, SessionLimits

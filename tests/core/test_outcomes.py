@@ -242,7 +242,7 @@ def test_a_keyed_add_while_the_job_runs_makes_a_second_job(site: QueueFixture, f
     assert [job["id"] for job in site.jobs()] == ([first] if fails else [])
 
 
-def test_a_job_removed_while_it_runs_is_not_tried_again(site: QueueFixture, core_url: str) -> None:
+def test_a_job_removed_while_it_runs_is_not_tried_again(site: QueueFixture, shared_url: str) -> None:
     gate = site.gate()
 
     def work(payload: object) -> None:
@@ -250,7 +250,7 @@ def test_a_job_removed_while_it_runs_is_not_tried_again(site: QueueFixture, core
         raise RetryAfter(0)
 
     site.add(job_key="k")
-    with site.running({"work": work}, poll_interval=ms(10)) as running, Client(core_url) as client:
+    with site.running({"work": work}, poll_interval=ms(10)) as running, Client(shared_url) as client:
         gate.wait_for(1)
         removed = client.remove("k")
         assert removed is not None

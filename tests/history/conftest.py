@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
-from psycopg.rows import tuple_row
 from support.queue_fixture import QueueFixture
 
 PARTITIONS = """
@@ -17,21 +13,9 @@ select inhrelid::regclass::text
 """
 
 
-@pytest.fixture(scope="session")
-def history_url(databases: Any, template: str) -> Iterator[str]:
-    """One database for all these tests, emptied before each."""
-    name = f"{databases.run.prefix}{databases.worker}_history"
-    databases.create(name, template=template)
-    yield databases.url(name)
-    databases.drop(name)
-
-
 @pytest.fixture
-def site(history_url: str) -> Iterator[QueueFixture]:
-    """A database with the newest schema and nothing in it."""
-    site = QueueFixture(history_url)
-    for (name,) in site.hands.cursor(row_factory=tuple_row).execute(PARTITIONS):
+def site(site: QueueFixture) -> QueueFixture:
+    """The shared database without the partitions of tests before."""
+    for (name,) in site.rows(PARTITIONS):
         site.run(f"drop table {name}")
-    site.run("truncate _private_jobs, _private_job_queues, _private_tasks, _private_gw_workers, _private_gw_history")
-    yield site
-    site.close()
+    return site

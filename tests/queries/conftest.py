@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from query_fixture import CliProgram, Queue
+from support.cli_program import CliProgram
+from support.jobs_in_states import Queue
 from support.relax_timeouts import relax_read_timeouts
 
 
@@ -18,16 +19,17 @@ def relaxed_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def queue(database_url: str) -> Iterator[Queue]:
     """A database with the newest schema."""
-    queue = Queue(database_url)
-    yield queue
-    queue.close()
+    with Queue(database_url) as queue:
+        yield queue
 
 
 @pytest.fixture
-def gw(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, database_url: str) -> CliProgram:
+def gw(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, database_url: str
+) -> CliProgram:
     """The program in an empty folder, on the test's database, with a wide terminal."""
     monkeypatch.setenv("DATABASE_URL", database_url)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.chdir(tmp_path)
-    return CliProgram(monkeypatch)
+    return CliProgram(capsys, monkeypatch)

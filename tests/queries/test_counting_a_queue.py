@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from query_fixture import CliProgram, Queue
+from support.cli_program import CliProgram
+from support.jobs_in_states import Queue
 
 from gw_core.operations import Count
 from gw_core.postgres import job_queries
@@ -22,7 +23,7 @@ def leisure(monkeypatch: pytest.MonkeyPatch) -> None:
 def either(request: pytest.FixtureRequest, queue: Queue) -> Queue:
     """A queue with and without what leads to the jobs of a named queue."""
     if request.param == "without them":
-        queue.run("drop index jobs_gw_queue_heads_index")
+        queue.rows("drop index jobs_gw_queue_heads_index")
     return queue
 
 
@@ -46,7 +47,7 @@ def test_counting_reads_nothing_but_the_queue(queue: Queue) -> None:
     queue.many(20_000, "job_queue_id", "null")
     for _ in range(3):
         queue.ready(queue_name="letters")
-    queue.run("analyze _private_jobs")
+    queue.rows("analyze _private_jobs")
 
     with queue.hands.transaction():
         lines = queue.hands.execute(

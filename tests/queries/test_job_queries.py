@@ -10,8 +10,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from query_fixture import Queue
 from support.databases import Databases
+from support.jobs_in_states import Queue
 
 from gw_core import JobState, Selection
 from gw_core.errors import (
@@ -144,9 +144,9 @@ def test_pages_of_very_many_equal_jobs_hold_every_match_once(
 
 
 def test_waiting_jobs_come_in_the_order_in_which_they_will_run(either: Queue) -> None:
-    late = either.add(change="run_at = now() - interval '1 minute'")
-    early = either.add(change="run_at = now() - interval '1 hour'")
-    urgent = either.add(change="run_at = now() - interval '1 second', priority = -5")
+    late = either.make(change="run_at = now() - interval '1 minute'")
+    early = either.make(change="run_at = now() - interval '1 hour'")
+    urgent = either.make(change="run_at = now() - interval '1 second', priority = -5")
     either.scheduled(priority=-9)
 
     assert ids_of(either, state="ready") == [urgent, early, late]
@@ -165,7 +165,7 @@ def test_a_job_gone_between_two_pages_loses_no_other(queue: Queue) -> None:
     wanted = Selection.of(state=JobState.READY)
     first = queue.queries.list_jobs(wanted, limit=10)
     shown = [each.job.id for each in first.jobs]
-    queue.run("delete from _private_jobs where id = any(%s)", shown)
+    queue.rows("delete from _private_jobs where id = any(%s)", shown)
 
     second = queue.queries.list_jobs(wanted, after=first.after, limit=100)
 
@@ -185,10 +185,10 @@ def test_a_search_without_an_index_ends_in_time_and_says_how_far_it_came(queue: 
 
 
 def test_failed_jobs_come_with_the_latest_failure_first(queue: Queue) -> None:
-    early = queue.add(change="attempts = 25, run_at = now() + interval '1 hour'")
-    latest = queue.add(change="attempts = 25, run_at = now() + interval '3 hours'")
-    endless = queue.add(change="attempts = 25, run_at = 'infinity'")
-    late = queue.add(change="attempts = 25, run_at = now() + interval '2 hours'")
+    early = queue.make(change="attempts = 25, run_at = now() + interval '1 hour'")
+    latest = queue.make(change="attempts = 25, run_at = now() + interval '3 hours'")
+    endless = queue.make(change="attempts = 25, run_at = 'infinity'")
+    late = queue.make(change="attempts = 25, run_at = now() + interval '2 hours'")
 
     assert all_pages(queue.queries, Selection.of(state=JobState.FAILED), limit=1) == [endless, latest, late, early]
 
@@ -298,7 +298,7 @@ def test_a_job_waits_for_those_before_it_in_its_queue(queue: Queue) -> None:
     for _ in range(2):
         queue.ready(queue_name="letters")
     queue.scheduled(queue_name="letters", priority=-1)
-    last = queue.add(queue_name="letters")
+    last = queue.make(queue_name="letters")
     queue.hold("letters", by="pool-9")
 
     report = queue.queries.job(last)
@@ -320,16 +320,16 @@ def test_a_task_no_live_worker_knows_is_reported(queue: Queue) -> None:
 
 
 def test_workers_of_the_rust_port_keep_what_they_know_to_themselves(queue: Queue) -> None:
-    queue.run(
+    queue.rows(
         "create table _private_workers"
         " (id text, started_at timestamptz, last_heartbeat_at timestamptz, metadata jsonb default '{}')"
     )
-    queue.run("insert into _private_workers values ('pool-9', now(), now())")
+    queue.rows("insert into _private_workers values ('pool-9', now(), now())")
     queue.heartbeat("pool-9", tasks=["pay"])
     job_id = queue.ready()
 
     ours_alone = queue.queries.job(job_id)
-    queue.run("insert into _private_workers values ('rusty', now(), now())")
+    queue.rows("insert into _private_workers values ('rusty', now(), now())")
     with_theirs = queue.queries.job(job_id)
 
     assert ours_alone is not None
@@ -382,7 +382,7 @@ def test_a_queue_shows_its_waiting_jobs_its_owner_and_its_next_job(either: Queue
     either.ready(queue_name="letters")
     either.ready(queue_name="held")
     either.hold("held", by="pool-3")
-    either.run("insert into _private_job_queues (queue_name) values ('unused')")
+    either.rows("insert into _private_job_queues (queue_name) values ('unused')")
 
     held, letters, unused = either.queries.queues()
 
@@ -526,10 +526,10 @@ def test_a_table_locked_by_another_session_is_not_waited_for_long(
 def test_a_role_that_may_not_see_the_rows_gets_a_message(queue: Queue, databases: Databases) -> None:
     queue.ready()
     role = f"{databases.run.prefix}reader"
-    queue.run(f"create role {role}")
+    queue.rows(f"create role {role}")
     try:
-        queue.run(f"grant usage on schema graphile_worker to {role}")
-        queue.run(f"grant select on all tables in schema graphile_worker to {role}")
+        queue.rows(f"grant usage on schema graphile_worker to {role}")
+        queue.rows(f"grant select on all tables in schema graphile_worker to {role}")
         connection = queue.client._connections._connection  # type: ignore[union-attr]
         assert connection is not None
         connection.execute(f"set role {role}".encode())
@@ -537,8 +537,8 @@ def test_a_role_that_may_not_see_the_rows_gets_a_message(queue: Queue, databases
             queue.queries.list_jobs(Selection())
         connection.execute("reset role")
     finally:
-        queue.run(f"drop owned by {role}")
-        queue.run(f"drop role {role}")
+        queue.rows(f"drop owned by {role}")
+        queue.rows(f"drop role {role}")
 
 
 def test_a_schema_that_is_missing_is_named(empty_database_url: str) -> None:
@@ -569,7 +569,7 @@ def test_a_page_without_jobs_cannot_be_asked_for(queue: Queue) -> None:
 
 
 def test_the_driver_s_errors_become_ours(queue: Queue) -> None:
-    queue.run("drop table _private_job_queues cascade")
+    queue.rows("drop table _private_job_queues cascade")
 
     with pytest.raises(DatabaseError):
         queue.queries.statistics()

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from query_fixture import Queue
 from support.databases import Databases
+from support.jobs_in_states import Queue
 
 from gw_core.postgres.statements import numbered_query, query
 from gw_core.selection import Resolved, parse
@@ -34,8 +34,8 @@ def million(databases: Databases, template: str) -> Iterator[Queue]:
     name = f"{databases.run.prefix}{databases.worker}_locks"
     databases.create(name, template=template)
     queue = Queue(databases.url(name))
-    queue.run("alter table _private_jobs set (autovacuum_enabled = off)")
-    queue.run("set synchronous_commit to off")
+    queue.rows("alter table _private_jobs set (autovacuum_enabled = off)")
+    queue.rows("set synchronous_commit to off")
     held = "i % 500 = 1"
     queue.many(
         ROWS,
@@ -151,8 +151,8 @@ def plan_for_all_values(queue: Queue, name: str) -> str:
     with queue.hands.transaction():
         queue.hands.execute(query("session_limits", "graphile_worker"), limits)
         queue.hands.execute(b"prepare looked as " + statement)
-        rows = queue.run(f"explain (costs off) execute looked{nulls and f'({nulls})'}")
-        queue.run("deallocate looked")
+        rows = queue.rows(f"explain (costs off) execute looked{nulls and f'({nulls})'}")
+        queue.rows("deallocate looked")
     return "\n".join(row[0] for row in rows)
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from query_fixture import CliProgram, Queue
+from support.cli_program import CliProgram
+from support.jobs_in_states import Queue
 
 from gw_cli.commands import queues, show, stats, tasks
 from gw_cli.records import KEYS as JOB_KEYS
@@ -32,9 +33,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 def evil(queue: Queue) -> Queue:
     """A queue in which every text holds what would steer a terminal."""
     queue.heartbeat("beating", tasks=["other"])
-    queue.add(EVIL, payload={"text": EVIL}, queue_name=EVIL, job_key=EVIL, flags=[EVIL])
-    queue.run("update _private_jobs set last_error = %s, attempts = 1, locked_at = now(), locked_by = %s", EVIL, EVIL)
-    queue.run("update _private_job_queues set locked_at = now(), locked_by = %s", EVIL)
+    queue.make(EVIL, payload={"text": EVIL}, queue_name=EVIL, job_key=EVIL, flags=[EVIL])
+    queue.rows("update _private_jobs set last_error = %s, attempts = 1, locked_at = now(), locked_by = %s", EVIL, EVIL)
+    queue.rows("update _private_job_queues set locked_at = now(), locked_by = %s", EVIL)
     return queue
 
 
@@ -252,7 +253,7 @@ def test_a_job_is_shown_to_a_person_with_reasons_and_attempts(queue: Queue, gw: 
     "error", [RetryAfter(5, "later"), GiveUp("never"), ValueError("boom")], ids=lambda error: type(error).__name__
 )
 def test_no_time_of_failure_is_guessed(queue: Queue, gw: CliProgram, error: Exception) -> None:
-    job_id = queue.add("later", change="attempts = 6, created_at = now() - interval '1 day'")
+    job_id = queue.make("later", change="attempts = 6, created_at = now() - interval '1 day'")
     tasks = TaskRegistry()
 
     @tasks.task("later")
@@ -276,7 +277,7 @@ def test_a_job_is_shown_to_a_pipe_as_names_and_values(queue: Queue, gw: CliProgr
 
 def test_numbers_of_a_payload_keep_every_digit(queue: Queue, gw: CliProgram) -> None:
     job_id = queue.ready()
-    queue.run("update _private_jobs set payload = '{\"n\": 12345678901234567890.10}'")
+    queue.rows("update _private_jobs set payload = '{\"n\": 12345678901234567890.10}'")
 
     assert '{"n": 12345678901234567890.10}' in gw("show", str(job_id), "--json").out
 

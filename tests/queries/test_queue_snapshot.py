@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
-from query_fixture import Queue
 from support.databases import Databases
+from support.jobs_in_states import Queue
 from support.waiting import wait_until
 
 from gw_core import Client, RecoverySettings, SessionLimits
@@ -27,7 +27,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 def test_a_snapshot_names_its_server(queue: Queue) -> None:
     found = queue.queries.snapshot()
 
-    assert found.server.database == queue.run("select current_database()")[0][0]
+    assert found.server.database == queue.rows("select current_database()")[0][0]
     assert (found.server.in_recovery, found.server.read_only) == (False, False)
     assert (found.schema.revision, found.schema.rows_hidden) == (20, False)
     assert found.schema.has_locked_index
@@ -46,8 +46,8 @@ def test_the_first_snapshot_is_complete(queue: Queue) -> None:
 
 
 def test_each_priority_shows_its_head(queue: Queue) -> None:
-    queue.add("late", "run_at = now() - interval '1 minute'", priority=5)
-    oldest = queue.add("early", "run_at = now() - interval '1 hour'", priority=5)
+    queue.make("late", "run_at = now() - interval '1 minute'", priority=5)
+    oldest = queue.make("early", "run_at = now() - interval '1 hour'", priority=5)
     queue.scheduled("later", priority=-5)
 
     first, second = queue.queries.snapshot().priorities
@@ -58,8 +58,8 @@ def test_each_priority_shows_its_head(queue: Queue) -> None:
 
 
 def test_the_oldest_ready_job_makes_the_age_of_the_backlog(queue: Queue) -> None:
-    queue.add("urgent", "run_at = now() - interval '1 minute'", priority=-5)
-    queue.add("patient", "run_at = now() - interval '2 hours'")
+    queue.make("urgent", "run_at = now() - interval '1 minute'", priority=-5)
+    queue.make("patient", "run_at = now() - interval '2 hours'")
     queue.scheduled(priority=7)
 
     found = queue.queries.snapshot()
@@ -136,7 +136,7 @@ def test_held_queues_come_with_those_held_for_longest_first(queue: Queue) -> Non
         queue.ready(queue_name=name)
     queue.hold("letters")
     queue.hold("parcels", by="pool-2")
-    queue.run("update _private_job_queues set locked_at = now() - interval '1 day' where queue_name = 'parcels'")
+    queue.rows("update _private_job_queues set locked_at = now() - interval '1 day' where queue_name = 'parcels'")
 
     held = queue.queries.snapshot().held_queues
 
@@ -144,7 +144,7 @@ def test_held_queues_come_with_those_held_for_longest_first(queue: Queue) -> Non
 
 
 def test_known_crontabs_are_shown(queue: Queue) -> None:
-    queue.run("insert into _private_known_crontabs (identifier, known_since) values ('nightly', now())")
+    queue.rows("insert into _private_known_crontabs (identifier, known_since) values ('nightly', now())")
 
     assert [each.identifier for each in queue.queries.snapshot().crontabs] == ["nightly"]
 
@@ -226,7 +226,7 @@ def test_a_failed_count_of_locks_is_named_by_the_snapshots(queue: Queue, monkeyp
     queue.running()
     queries.snapshot(locks_every=None)
     with queue.hands.transaction():
-        queue.run("lock table _private_jobs in access exclusive mode")
+        queue.rows("lock table _private_jobs in access exclusive mode")
         queries.count_locks()
 
     blind = queries.snapshot(locks_every=None)
@@ -252,11 +252,11 @@ def test_a_part_that_fails_is_named_and_the_rest_is_seen(
 ) -> None:
     monkeypatch.setattr(bounds, "LOCK_TIMEOUT", timedelta(milliseconds=50))
     queue.ready()
-    queue.run("insert into _private_known_crontabs (identifier, known_since) values ('nightly', now())")
+    queue.rows("insert into _private_known_crontabs (identifier, known_since) values ('nightly', now())")
     for _ in range(before):
         queue.queries.snapshot()
     with queue.hands.transaction():
-        queue.run("lock table _private_known_crontabs in access exclusive mode")
+        queue.rows("lock table _private_known_crontabs in access exclusive mode")
         found = queue.queries.snapshot()
 
     assert [part for part, _ in found.errors] == ["crontabs"]
@@ -268,13 +268,13 @@ def test_a_part_that_fails_is_named_and_the_rest_is_seen(
 def test_a_role_that_may_not_see_the_rows_gets_a_message(queue: Queue, databases: Databases) -> None:
     role = f"{databases.run.prefix}blind"
     queue.ready()
-    queue.run(f"create role {role}")
-    queue.run(f"grant usage on schema graphile_worker to {role}")
-    queue.run(f"grant select on all tables in schema graphile_worker to {role}")
+    queue.rows(f"create role {role}")
+    queue.rows(f"grant usage on schema graphile_worker to {role}")
+    queue.rows(f"grant select on all tables in schema graphile_worker to {role}")
     with Client(make_conninfo(queue.url, options=f"-c role={role}"), max_pool_size=1) as client:
         found = client.snapshot()
-    queue.run(f"drop owned by {role}")
-    queue.run(f"drop role {role}")
+    queue.rows(f"drop owned by {role}")
+    queue.rows(f"drop role {role}")
 
     assert found.schema.rows_hidden
     assert {"priorities", "queues"} <= {part for part, _ in found.errors}
@@ -290,7 +290,7 @@ def test_however_often_it_polled_before_it_sees_all_again_when_a_lock_is_gone(qu
         for _ in range(polls_before):
             client.snapshot()
         with queue.hands.transaction():
-            queue.run("lock table _private_jobs in access exclusive mode")
+            queue.rows("lock table _private_jobs in access exclusive mode")
             assert client.snapshot().errors
 
         assert [client.snapshot().errors for _ in range(8)] == [()] * 8
@@ -324,9 +324,9 @@ def test_a_snapshot_is_one_round_trip(queue: Queue, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("statistics", ["fresh", "missing"])
 def test_no_part_of_a_snapshot_reads_the_table_of_jobs_whole(queue: Queue, statistics: str) -> None:
     queue.many(20_000, "priority, locked_at, locked_by", "i % 4, case when i % 500 = 0 then now() end, 'pool'")
-    queue.run("update _private_jobs set attempts = max_attempts where id % 10 = 0 and locked_at is null")
+    queue.rows("update _private_jobs set attempts = max_attempts where id % 10 = 0 and locked_at is null")
     if statistics == "fresh":
-        queue.run("vacuum analyze _private_jobs")
+        queue.rows("vacuum analyze _private_jobs")
     queue.queries.snapshot()
     snapshots = queue.queries._snapshots
 
@@ -353,7 +353,7 @@ def plan_of(queue: Queue, name: str, values: dict[str, object]) -> str:
         rows = queue.hands.execute(
             sql.SQL("explain execute looked({})").format(given) if names else b"explain execute looked"
         ).fetchall()
-        queue.run("deallocate looked")
+        queue.rows("deallocate looked")
     return "\n".join(row[0] for row in rows)
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
-from query_fixture import Queue
+from support.jobs_in_states import Queue
 
 from gw_core import JobState, Selection
 from gw_core.errors import InvalidInputError
@@ -73,7 +73,7 @@ MORE = ["", "state:failed", "state:ready queue:q", "-state:failed,running", "-pa
 @pytest.fixture
 def filled(queue: Queue) -> Queue:
     """A queue of a few hundred jobs of all kinds."""
-    queue.run("insert into _private_job_queues (queue_name) values ('q')")
+    queue.rows("insert into _private_job_queues (queue_name) values ('q')")
     queue.many(
         300,
         "payload, priority, run_at, attempts, last_error, locked_at, locked_by, job_queue_id",
@@ -176,7 +176,7 @@ def test_jobs_named_by_their_ids_are_selected_further(filled: Queue) -> None:
 
 def test_a_payload_no_server_can_take_apart_ends_no_search(queue: Queue) -> None:
     queue.many(1, "payload", r"""'{"a": "x\u0000y"}'::json""")
-    kept = queue.add(payload={"a": "b"})
+    kept = queue.make(payload={"a": "b"})
 
     assert pages(queue, parse("payload.a:b")) == [kept]
     assert pages(queue, parse("-payload.a:x")) == meant(queue, parse("-payload.a:x"))
@@ -220,10 +220,10 @@ def test_no_ids_are_no_jobs_and_an_empty_text_is_rejected(queue: Queue) -> None:
 
 
 def test_times_count_from_the_clock_of_the_server_once_for_each_action(queue: Queue) -> None:
-    job = queue.add("mail", "run_at = now() - interval '1 hour 1 second'")
+    job = queue.make("mail", "run_at = now() - interval '1 hour 1 second'")
 
     fixed = queue.client.jobs.at_server_time("run_at:<-1h")
-    queue.run("update _private_jobs set run_at = now() - interval '1 hour' + interval '5 second'")
+    queue.rows("update _private_jobs set run_at = now() - interval '1 hour' + interval '5 second'")
 
     assert not fixed.is_relative
     assert pages(queue, parse("run_at:<-1h")) == []

@@ -40,7 +40,7 @@ def test_what_is_not_given_is_the_schemas_default(queue: Queue) -> None:
     with MeasuredBlock(queue.now) as block:
         job_id = queue.add()
 
-    row = queue.row(job_id)
+    row = queue.job(job_id)
     assert (row["payload"], row["priority"], row["max_attempts"], row["flags"]) == ({}, 0, 25, None)
     assert row["run_at"] in block.later()
 
@@ -50,9 +50,9 @@ def test_a_timedelta_counts_from_the_databases_clock(queue: Queue) -> None:
         one = queue.add(run_at=HOUR)
         many = queue.client.add_many([JobSpec(task="mail", run_at=HOUR), JobSpec(task="mail", run_at=-HOUR)])
 
-    assert queue.row(one)["run_at"] in block.later(3600)
-    assert [queue.row(each)["run_at"] in block.later(3600) for each in sorted(many)] == [True, False]
-    assert queue.row(max(many))["run_at"] in block.later(-3600)
+    assert queue.job(one)["run_at"] in block.later(3600)
+    assert [queue.job(each)["run_at"] in block.later(3600) for each in sorted(many)] == [True, False]
+    assert queue.job(max(many))["run_at"] in block.later(-3600)
 
 
 def test_many_jobs_keep_all_their_fields_and_their_order(queue: Queue) -> None:
@@ -82,7 +82,7 @@ def test_a_bulk_in_which_a_key_comes_twice_keeps_the_last(queue: Queue) -> None:
     queue.client.add_many([JobSpec(task="mail", payload={"n": n}, job_key="k") for n in range(3)])
 
     (job_id,) = queue.ids()
-    assert (queue.row(job_id)["payload"], queue.row(job_id)["revision"]) == ({"n": 2}, 2)
+    assert (queue.job(job_id)["payload"], queue.job(job_id)["revision"]) == ({"n": 2}, 2)
 
 
 def test_key_modes_may_be_mixed_in_a_bulk(queue: Queue) -> None:
@@ -96,7 +96,7 @@ def test_key_modes_may_be_mixed_in_a_bulk(queue: Queue) -> None:
         ]
     )
 
-    rows = [queue.row(job_id) for job_id in queue.ids()]
+    rows = [queue.job(job_id) for job_id in queue.ids()]
     assert [row["payload"] for row in rows] == [{"new": 1}, {"new": 2}, {"old": "left"}]
     assert [row["run_at"] > queue.now() for row in rows] == [False, True, True]
 
@@ -137,7 +137,7 @@ def test_removing_a_running_job_keeps_it_from_running_again(queue: Queue) -> Non
 
     assert removed is not None
     assert removed.was_running
-    assert (queue.holder(job.id), queue.row(job.id)["key"], queue.row(job.id)["attempts"]) == (OURS, None, 25)
+    assert (queue.holder(job.id), queue.job(job.id)["key"], queue.job(job.id)["attempts"]) == (OURS, None, 25)
 
 
 # -- look -------------------------------------------------------------------------------------------------------------

@@ -60,16 +60,16 @@ def test_a_renewal_of_an_earlier_claim_leaves_a_later_one_alone(queue: Queue) ->
 def test_a_renewal_sent_twice_changes_nothing_the_second_time(queue: Queue) -> None:
     job = queue.claimed()
     renewed(queue, job, age="30 minutes")
-    once = queue.row(job.id)
+    once = queue.job(job.id)
 
     assert queue.store.renew_locks([job], worker_id=OURS) == {job.id}
-    assert queue.row(job.id) == once
+    assert queue.job(job.id) == once
 
 
 def test_a_renewed_lock_is_less_than_ten_minutes_old_and_the_start_of_the_attempt_is_kept(queue: Queue) -> None:
     job = queue.claimed()
     queue.run("update _private_jobs set locked_at = locked_at - interval '41 minutes'")
-    started = queue.row(job.id)["locked_at"]
+    started = queue.job(job.id)["locked_at"]
     moved = Job(
         **{name: getattr(job, name) for name in job.__struct_fields__} | {"locked_at_epoch": started.timestamp()}
     )

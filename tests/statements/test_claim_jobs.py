@@ -39,7 +39,7 @@ def test_a_claimed_job_is_locked_by_its_pool_and_its_attempt_is_counted(queue: Q
 
     (job,) = queue.claim()
 
-    row = queue.row(job_id)
+    row = queue.job(job_id)
     assert (row["locked_by"], row["attempts"], row["is_available"]) == (OURS, 1, False)
     assert row["locked_at"] is not None
     assert (job.id, job.task_identifier, job.decoded_payload()) == (job_id, "mail", {"to": "Bobby"})
@@ -114,7 +114,7 @@ def test_jobs_of_tasks_unknown_here_stay_untouched(queue: Queue) -> None:
     ours = queue.add("mail")
 
     assert queue.claim_ids() == [ours]
-    assert [queue.row(each)["attempts"] for each in foreign] == [0, 0]
+    assert [queue.job(each)["attempts"] for each in foreign] == [0, 0]
     assert queue.queue_holder("q") is None
 
 

@@ -15,7 +15,7 @@ def test_a_failure_keeps_its_message_and_unlocks_the_job(queue: Queue) -> None:
     job = queue.claimed()
 
     assert queue.fail(a_failure(job, "Boom: it broke")) == {job.id}
-    row = queue.row(job.id)
+    row = queue.job(job.id)
     assert (row["last_error"], row["locked_at"], row["locked_by"], row["attempts"]) == ("Boom: it broke", None, None, 1)
 
 
@@ -26,7 +26,7 @@ def test_the_delay_is_e_to_the_attempts_but_at_most_e_to_the_tenth(queue: Queue,
     with MeasuredBlock(queue.now) as block:
         queue.fail(a_failure(job))
 
-    assert queue.row(job.id)["run_at"] in block.later(math.exp(min(attempts, 10)))
+    assert queue.job(job.id)["run_at"] in block.later(math.exp(min(attempts, 10)))
 
 
 def test_the_delay_counts_from_now_and_not_from_when_the_job_was_due(queue: Queue) -> None:
@@ -34,7 +34,7 @@ def test_the_delay_counts_from_now_and_not_from_when_the_job_was_due(queue: Queu
     with MeasuredBlock(queue.now) as block:
         queue.fail(a_failure(job))
 
-    assert queue.row(job.id)["run_at"] in block.later(math.e)
+    assert queue.job(job.id)["run_at"] in block.later(math.e)
 
 
 def test_the_delay_counts_from_a_time_the_job_was_moved_to_in_the_meantime(queue: Queue) -> None:
@@ -43,7 +43,7 @@ def test_the_delay_counts_from_a_time_the_job_was_moved_to_in_the_meantime(queue
         queue.change(job.id, run_at="=now() + interval '1 hour'")
     queue.fail(a_failure(job))
 
-    assert queue.row(job.id)["run_at"] in block.later(3600 + math.e)
+    assert queue.job(job.id)["run_at"] in block.later(3600 + math.e)
 
 
 @pytest.mark.parametrize("seconds", [0, 90, 86_400 * 365 * 100])
@@ -52,7 +52,7 @@ def test_a_task_may_choose_its_own_delay(queue: Queue, seconds: float) -> None:
     with MeasuredBlock(queue.now) as block:
         queue.fail(a_failure(job, delay=timedelta(seconds=seconds)))
 
-    assert queue.row(job.id)["run_at"] in block.later(seconds)
+    assert queue.job(job.id)["run_at"] in block.later(seconds)
 
 
 def test_a_delay_beyond_the_calendar_is_cut_to_a_hundred_years(queue: Queue) -> None:
@@ -60,14 +60,14 @@ def test_a_delay_beyond_the_calendar_is_cut_to_a_hundred_years(queue: Queue) -> 
     with MeasuredBlock(queue.now) as block:
         queue.fail(a_failure(job, delay=timedelta.max))
 
-    assert queue.row(job.id)["run_at"] in block.later(86_400 * 365 * 100)
+    assert queue.job(job.id)["run_at"] in block.later(86_400 * 365 * 100)
 
 
 def test_a_permanent_failure_uses_up_the_attempts(queue: Queue) -> None:
     job = queue.claimed(max_attempts=7)
     queue.fail(a_failure(job, permanent=True))
 
-    assert (queue.row(job.id)["attempts"], queue.row(job.id)["is_available"]) == (7, False)
+    assert (queue.job(job.id)["attempts"], queue.job(job.id)["is_available"]) == (7, False)
 
 
 def test_the_last_attempt_leaves_the_job_failed(queue: Queue) -> None:
@@ -75,14 +75,14 @@ def test_the_last_attempt_leaves_the_job_failed(queue: Queue) -> None:
     queue.fail(a_failure(job, delay=timedelta(0)))
 
     assert queue.claim() == []
-    assert queue.row(job.id)["key"] == "k"
+    assert queue.job(job.id)["key"] == "k"
 
 
 def test_a_batch_job_keeps_only_what_is_left_to_do(queue: Queue) -> None:
     whole, part = queue.claimed(payload=[1, 2, 3]), queue.claimed(payload=[1, 2, 3])
     queue.fail(a_failure(whole), a_failure(part, payload="[2]"))
 
-    assert [queue.row(job.id)["payload"] for job in (whole, part)] == [[1, 2, 3], [2]]
+    assert [queue.job(job.id)["payload"] for job in (whole, part)] == [[1, 2, 3], [2]]
 
 
 @pytest.mark.parametrize("retire", ["remove", "supersede"])
@@ -91,7 +91,7 @@ def test_a_job_retired_while_it_ran_stays_retired(queue: Queue, retire: str) -> 
     queue.client.remove("k") if retire == "remove" else queue.add(job_key="k", run_at=timedelta(days=1))
     queue.fail(a_failure(job, delay=timedelta(0)))
 
-    assert (queue.row(job.id)["attempts"], queue.row(job.id)["key"]) == (25, None)
+    assert (queue.job(job.id)["attempts"], queue.job(job.id)["key"]) == (25, None)
     assert queue.claim() == []
 
 
@@ -100,7 +100,7 @@ def test_a_job_of_another_pool_is_left_alone(queue: Queue) -> None:
     queue.change(job.id, locked_by=THEIRS)
 
     assert queue.fail(a_failure(job)) == set()
-    assert (queue.holder(job.id), queue.row(job.id)["last_error"]) == (THEIRS, None)
+    assert (queue.holder(job.id), queue.job(job.id)["last_error"]) == (THEIRS, None)
 
 
 def test_only_the_queues_named_are_freed(queue: Queue) -> None:

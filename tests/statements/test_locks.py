@@ -34,10 +34,10 @@ def test_locks_of_jobs_and_queues_are_renewed_where_they_are_still_ours(queue: Q
 
 def test_renewing_changes_nothing_else(queue: Queue) -> None:
     job = queue.claimed()
-    before = queue.row(job.id)
+    before = queue.job(job.id)
     queue.store.renew_locks([job], worker_id=OURS)
 
-    after = queue.row(job.id)
+    after = queue.job(job.id)
     assert {**after, "locked_at": None} == {**before, "locked_at": None}
 
 
@@ -54,8 +54,8 @@ def test_locks_older_than_four_hours_are_released_whatever_worker_holds_them(que
         assert queue.store.reset_stale_locks() == (1, 1)
     assert (queue.holder(stale.id), queue.holder(fresh.id)) == (None, OURS)
     assert (queue.queue_holder("stale"), queue.queue_holder("fresh")) == (None, OURS)
-    assert queue.row(stale.id)["attempts"] == 1, "it may well have run, so the attempt counts"
-    assert queue.row(stale.id)["run_at"] in block.later()
+    assert queue.job(stale.id)["attempts"] == 1, "it may well have run, so the attempt counts"
+    assert queue.job(stale.id)["run_at"] in block.later()
 
 
 @pytest.mark.parametrize("max_attempts", [1, 25])

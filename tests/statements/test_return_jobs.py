@@ -14,12 +14,12 @@ from statements.statement_fixture import OURS, THEIRS, Queue
 
 def test_a_returned_job_is_as_it_was_before(queue: Queue) -> None:
     job_id = queue.add(job_key="k", queue_name="q")
-    before = queue.row(job_id)
+    before = queue.job(job_id)
     (job,) = queue.claim()
     assert job.queue_id is not None
 
     assert queue.return_jobs(job, release=[job]) == {job_id}
-    assert queue.row(job_id) == before
+    assert queue.job(job_id) == before
     assert queue.queue_holder("q") is None
 
 
@@ -29,8 +29,8 @@ def test_a_delay_moves_the_job_and_never_to_an_earlier_time(queue: Queue) -> Non
         queue.change(later.id, run_at="=now() + interval '1 day'")
         queue.return_jobs(soon, later, delay=timedelta(minutes=5))
 
-    assert queue.row(soon.id)["run_at"] in block.later(300)
-    assert queue.row(later.id)["run_at"] in block.later(86_400)
+    assert queue.job(soon.id)["run_at"] in block.later(300)
+    assert queue.job(later.id)["run_at"] in block.later(86_400)
 
 
 @pytest.mark.parametrize("max_attempts", [25, 1], ids=["with attempts left", "on its last attempt"])
@@ -40,7 +40,7 @@ def test_a_job_retired_while_it_ran_does_not_come_back(queue: Queue, retire: str
     queue.client.remove("k") if retire == "removed" else queue.add(job_key="k", run_at=timedelta(days=1))
 
     assert queue.return_jobs(job) == {job.id}
-    assert queue.row(job.id)["attempts"] == max_attempts
+    assert queue.job(job.id)["attempts"] == max_attempts
     assert queue.claim() == []
 
 
@@ -83,7 +83,7 @@ def test_a_job_of_another_pool_is_left_alone(queue: Queue) -> None:
     queue.change(job.id, locked_by=THEIRS)
 
     assert queue.return_jobs(job) == set()
-    assert (queue.holder(job.id), queue.row(job.id)["attempts"]) == (THEIRS, 1)
+    assert (queue.holder(job.id), queue.job(job.id)["attempts"]) == (THEIRS, 1)
 
 
 def test_a_repeated_statement_leaves_the_queue_to_its_next_holder(queue: Queue) -> None:
@@ -99,11 +99,11 @@ def test_a_repeated_statement_leaves_the_queue_to_its_next_holder(queue: Queue) 
 
 @pytest.mark.parametrize(("delay", "recorded"), [(timedelta(0), [2]), (timedelta(minutes=5), [])], ids=["now", "later"])
 def test_listeners_are_notified_of_returned_jobs_that_can_run(
-    statements_url: str, queue: Queue, delay: timedelta, recorded: list[int]
+    shared_url: str, queue: Queue, delay: timedelta, recorded: list[int]
 ) -> None:
     jobs = [queue.claimed(), queue.claimed()]
     reported: list[str] = []
-    with psycopg.connect(statements_url, autocommit=True) as idle:
+    with psycopg.connect(shared_url, autocommit=True) as idle:
         idle.add_notify_handler(lambda notice: reported.append(notice.payload))
         idle.execute('listen "jobs:insert"')
         queue.return_jobs(*jobs, delay=delay)

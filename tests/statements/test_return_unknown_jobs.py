@@ -16,7 +16,7 @@ def test_all_but_what_the_pool_knows_of_is_returned_without_counting_an_attempt(
     answer = queue.store.return_unknown_jobs(worker_id=OURS, jobs=[held], queues=queue_locks([held]))
 
     assert answer == {forgotten.id}
-    assert (queue.holder(forgotten.id), queue.row(forgotten.id)["attempts"]) == (None, 0)
+    assert (queue.holder(forgotten.id), queue.job(forgotten.id)["attempts"]) == (None, 0)
     assert (queue.holder(held.id), queue.holder(theirs.id)) == (OURS, THEIRS)
     assert (queue.queue_holder("a"), queue.queue_holder("b")) == (None, OURS)
 
@@ -27,7 +27,7 @@ def test_a_forgotten_job_that_was_removed_stays_removed(queue: Queue, max_attemp
     queue.client.remove("k")
     queue.store.return_unknown_jobs(worker_id=OURS, jobs=[], queues=[])
 
-    assert queue.row(job.id)["attempts"] == max_attempts
+    assert queue.job(job.id)["attempts"] == max_attempts
     assert queue.claim() == []
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, TypeVar, cast
 
 import psycopg
-from psycopg.rows import DictRow, dict_row
 
-from gw_core import Client, Event, Events, Runner, RunResult, TaskRegistry, WorkerSettings
+from gw_core import Event, Events, Runner, RunResult, TaskRegistry, WorkerSettings
 from support.log_recorder import LogRecorder as LogRecorder
+from support.rows import Rows
 from support.stall_clock import StallClock
 
 DEADLINE = 60.0
@@ -147,41 +147,14 @@ class Gate:
             assert self._arrived.wait_for(lambda: self.arrived >= count, DEADLINE), f"{self.arrived} of {count} arrived"
 
 
-class QueueFixture:
-    """A database with the newest schema: a client, runners, and hands on the rows."""
+class QueueFixture(Rows):
+    """A database with the newest schema: a client, runners, and its rows."""
 
     def __init__(self, url: str) -> None:
-        self.url = url
-        self.client = Client(url)
-        self.hands: psycopg.Connection[DictRow] = psycopg.connect(url, autocommit=True, row_factory=dict_row)
-        self.hands.execute("set search_path to graphile_worker")
+        super().__init__(url)
         self._gates: list[Gate] = []
 
-    def close(self) -> None:
-        self.client.close()
-        self.hands.close()
-
     # -- rows
-
-    def run(self, statement: str, *values: Any) -> list[dict[str, Any]]:
-        cursor = self.hands.execute(cast(Any, statement), values)
-        return cursor.fetchall() if cursor.description else []
-
-    def jobs(self) -> list[dict[str, Any]]:
-        return self.run("select * from _private_jobs order by id")
-
-    def job(self, job_id: int) -> dict[str, Any]:
-        (row,) = self.run("select * from _private_jobs where id = %s", job_id)
-        return row
-
-    def now(self) -> datetime:
-        """The time by the server's clock."""
-        return cast(datetime, self.run("select clock_timestamp() as now")[0]["now"])
-
-    def add(self, task: str = "work", payload: object = None, **options: Any) -> int:
-        job = self.client.add(task, payload, **options)
-        assert job is not None
-        return job.id
 
     def add_in(self, connection: psycopg.Connection[Any], task: str, **options: Any) -> int:
         job = self.client.add(task, conn=connection, **options)

@@ -10,9 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, cast
-
-import psycopg
+from typing import Any
 
 from gw_core import Client, Job, Plugin, RecoverySettings
 from gw_core.operations import SweepReport
@@ -103,15 +101,6 @@ class RecoveryFixture(QueueFixture):
             " select locked_by from _private_job_queues where locked_by is not null order by 1"
         )
         return [row["who"] for row in rows]
-
-    @contextmanager
-    def locking(self, statement: str, *values: Any) -> Iterator[None]:
-        """Keep a transaction open in which another session has run the statement."""
-        with psycopg.connect(self.url) as other:
-            other.execute("set search_path to graphile_worker")
-            other.execute(cast(Any, statement), values)
-            yield
-            other.rollback()
 
     def sweep(self, *plugins: Plugin, dry_run: bool = False, **settings: Any) -> SweepReport:
         with Client(self.url, plugins=plugins, max_pool_size=1) as client:
