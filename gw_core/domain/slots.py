@@ -50,7 +50,7 @@ class _Turns:
         """Return the next slot of a name."""
         if len(self._counters) >= MAX_NAMES:
             self._counters.clear()
-        # Each of these calls is atomic; two threads at once at most skip a slot.
+        # Each of these calls is atomic; two concurrent threads at most skip a slot.
         counter = self._counters.setdefault(name, count(random.randrange(slots)))
         return next(counter) % slots
 

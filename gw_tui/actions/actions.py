@@ -466,8 +466,8 @@ class Cleanup(Action):
 
 
 MAX_CLEANED: Final = 10_000
-"""Jobs that one narrowed cleanup deletes; each of them is recorded."""
-CLEANED_AT_ONCE: Final = 500
+"""Jobs that one cleanup of a selection deletes; each of them is recorded."""
+CLEANUP_BATCH_SIZE: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -499,7 +499,7 @@ class CleanupSelected(Action):
         found: list[Result] = []
         after: PageCursor | None = None
         while sum(len(each.done) for each in found) < MAX_CLEANED:
-            page = client.jobs.list(self.selection, after=after, limit=CLEANED_AT_ONCE)
+            page = client.jobs.list(self.selection, after=after, limit=CLEANUP_BATCH_SIZE)
             if page.jobs:
                 expected = [JobVersion.from_job(each.job) for each in page.jobs]
                 found.append(_changed(client.jobs.complete(expected=expected)))

@@ -99,12 +99,13 @@ ALLOWED = {
     r"faulthandler|segmentation fault|page fault": "terms of Python and the system",
     r"worker:gracefulShutdown|\bpg_\w+": "names of Graphile Worker and PostgreSQL",
     r"in order of|in order to|in order by": "an order of rows",
+    r"\.tell\(\)": "the position in a file",
     r"ConnectionError: \S+ refused": "the error of a task in the demo queue",
 }
 KEPT = re.compile("|".join(ALLOWED), re.IGNORECASE)
 
 TERMS_OF_FILES = (
-    (r"otel|opentelemetry|sentry|observability|changelog", r"spans?", "the unit of a trace"),
+    (r"otel|opentelemetry|sentry|tracing|observability|changelog", r"spans?", "the unit of a trace"),
     (r"chaos", r"faults?", "fault injection"),
     (r"embedded|account", r"nobody", "an account of Unix"),
 )
