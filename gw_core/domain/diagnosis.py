@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from gw_core.domain.durations import format_duration
+from gw_core.domain.group import GroupStatus
 from gw_core.domain.history import HistoryStatus
 from gw_core.domain.pause import Pause
 from gw_core.domain.quoting import shell_command, sql_literal
@@ -132,6 +133,10 @@ class DoctorFacts:
     limits: Sequence[TaskLimit] = ()
     unconfirmed_workers: Sequence[str] = ()
     """Live workers that have not confirmed the pauses."""
+    has_groups: bool = False
+    """Whether the schema has the tables of groups."""
+    groups: GroupStatus | None = None
+    """None where groups were not checked."""
     has_history: bool = False
     """Whether the schema has the tables of history."""
     history: HistoryStatus | None = None
@@ -154,6 +159,7 @@ def diagnose(facts: DoctorFacts) -> list[Finding]:
             *_pauses(facts),
             *_history(facts),
             *_limits(facts),
+            *_groups(facts),
             *_backlog(facts),
             *_vacuum(facts),
             *_transactions(facts),
@@ -318,6 +324,21 @@ def _pauses(facts: DoctorFacts) -> Iterator[Finding]:
         yield Finding("pauses", CheckStatus.ERROR, message, "restart it, with the newest version of gw")
     if not facts.pauses:
         yield Finding("pauses", CheckStatus.OK, "nothing is paused")
+
+
+def _groups(facts: DoctorFacts) -> Iterator[Finding]:
+    found = facts.groups
+    if found is None or not found.waiting:
+        return
+    if found.held:
+        message = (
+            f"{found.held} of {found.waiting} waiting groups are held by members that failed permanently, "
+            f"the first, {found.first_held}, by job {found.first_failed_job}"
+        )
+        fix = _typed(facts, "retry", str(found.first_failed_job)) or f"gw retry {found.first_failed_job}"
+        yield Finding("groups", CheckStatus.WARNING, message, fix)
+        return
+    yield Finding("groups", CheckStatus.OK, f"groups whose last job waits for members: {found.waiting}")
 
 
 def _history(facts: DoctorFacts) -> Iterator[Finding]:

@@ -67,6 +67,17 @@ class WaitingGroup:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class GroupStatus:
+    """How many groups wait, and what holds some of them."""
+
+    waiting: int
+    held: int
+    """Groups that wait for a member that failed permanently."""
+    first_held: int | None = None
+    first_failed_job: int | None = None
+
+
 def is_member(job: Job) -> bool:
     """Return whether the job was added as a member of a group."""
     return job.flags is not None and GROUP_FLAG in job.flag_names

@@ -21,6 +21,7 @@ from gw_core.domain.diagnosis import (
     diagnose,
 )
 from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError
+from gw_core.domain.group import GroupStatus
 from gw_core.domain.lock_waits import LockWaits
 from gw_core.domain.recovery import WorkerInfo
 from gw_core.domain.session_limits import milliseconds
@@ -33,6 +34,7 @@ from gw_core.postgres.lock_waits import find_lock_waits
 from gw_core.postgres.pauses import pause_of
 from gw_core.postgres.row_mapping import rows
 from gw_core.postgres.schema_state import (
+    GROUPS_STEP,
     HISTORY_STEP,
     LIMITS_STEP,
     PAUSES_STEP,
@@ -94,6 +96,7 @@ class Doctor:
                 ("pauses", self._pauses),
                 ("history", self._history),
                 ("limits", self._limits),
+                ("groups", self._groups),
                 ("backlog", self._backlog),
                 ("vacuum", self._tables),
                 ("transactions", self._transactions),
@@ -149,6 +152,7 @@ class Doctor:
             prepared_statements=connection.prepare_threshold is not None,
             autovacuum=autovacuum,
             has_heartbeats=WORKERS_STEP in state.own_present,
+            has_groups=GROUPS_STEP in state.own_present,
             has_pauses=PAUSES_STEP in state.own_present,
             has_history=HISTORY_STEP in state.own_present,
             has_limits=LIMITS_STEP in state.own_present,
@@ -220,6 +224,12 @@ class Doctor:
         if not facts.has_limits:
             return facts
         return replace(facts, limits=[limit_of(*row) for row in rows(connection, query("limit_list", self.schema), {})])
+
+    def _groups(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        if not facts.has_groups:
+            return facts
+        [row] = rows(connection, query("doctor_groups", self.schema), {})
+        return replace(facts, groups=GroupStatus(*row))
 
     def _backlog(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         found = self._ask(connection, "doctor_backlog")

@@ -17,7 +17,7 @@ from support.waiting import wait_until
 
 from gw_core import AsyncClient, GiveUp, JobSpec
 from gw_core.errors import InvalidInputError, InvalidJobError
-from gw_core.operations import WaitingGroup
+from gw_core.operations import CheckStatus, WaitingGroup
 
 LAST = JobSpec(task="last", payload={"n": 0})
 
@@ -251,3 +251,22 @@ def test_show_reports_the_groups_of_a_member_and_of_a_key(site: QueueFixture, tm
         f"gw: no job has the key 'album' yet; it waits: group {group.id}: a job of last is added when all 2 members "
         "have ended; 1 have (on failure: hold)\n"
     )
+
+
+def test_doctor_reports_groups_that_a_failed_member_holds(site: QueueFixture) -> None:
+    def found() -> list[tuple[CheckStatus, str]]:
+        return [(each.status, each.message) for each in site.client.doctor.findings() if each.check == "groups"]
+
+    assert found() == []
+    group = site.client.group(members(2), then=LAST)
+    site.client.group(members(1), then=LAST, on_failure="run")
+    assert found() == [(CheckStatus.OK, "groups whose last job waits for members: 2")]
+
+    site.client.jobs.fail(group.job_ids[:1], "hopeless")
+    assert found() == [
+        (
+            CheckStatus.WARNING,
+            "1 of 2 waiting groups are held by members that failed permanently, "
+            f"the first, {group.id}, by job {group.job_ids[0]}",
+        )
+    ]

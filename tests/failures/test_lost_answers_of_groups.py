@@ -1,7 +1,11 @@
-"""Groups when answers get lost: the last job is added exactly once."""
+"""Groups when answers get lost and workers are killed: the last job is added exactly once."""
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -38,6 +42,50 @@ def test_a_lost_answer_adds_the_last_job_once(site: QueueFixture, proxy: Databas
 
     assert [ran.entries.count(number) for number in range(1, 4)] == [1, 1, 1]
     assert (ran.entries.count(0), site.jobs()) == (300, [])
+
+
+WORKER = """
+import os
+import time
+from gw_core import Runner, TaskRegistry, WorkerSettings
+
+tasks = TaskRegistry()
+
+@tasks.task("work")
+def work(payload):
+    time.sleep(0.01)
+
+settings = WorkerSettings(concurrency=2)
+Runner(os.environ["DATABASE_URL"], tasks=tasks, settings=settings, migrate=False).run()
+"""
+
+
+def test_a_fan_out_whose_workers_are_killed_ends_once(site: QueueFixture) -> None:
+    """No worker has the task of the last job, so that it stays and can be counted."""
+    site.client.group([JobSpec(task="work")] * 1_000, then=JobSpec(task="last"))
+    for left in (900, 700, 500):
+        _kill_worker_when(site, left)
+        site.run("update _private_jobs set locked_at = null, locked_by = null, attempts = 0")
+    assert [0 < each.open < 1_000 for each in site.client.waiting_groups()] == [True]
+
+    site.run_once({"work": lambda payload: None})
+    for _ in range(2):
+        site.run("update _private_gw_waiting set checked_at = now() - interval '1 hour'")
+        site.run("select _private_gw_end_members(null)")
+
+    assert [job["task"] for job in site.run("select task_identifier as task from jobs")] == ["last"]
+    assert site.client.waiting_groups() == []
+
+
+def _kill_worker_when(site: QueueFixture, left: int) -> None:
+    """Start a worker process, and kill it when so many jobs are left."""
+    process = subprocess.Popen([sys.executable, "-c", WORKER], env={**os.environ, "DATABASE_URL": site.url})
+    try:
+        wait_until(lambda: len(site.jobs()) <= left or process.poll() is not None, what=f"{left} jobs left")
+        assert process.poll() is None
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait(60)
 
 
 def _has_ended(site: QueueFixture) -> bool:
