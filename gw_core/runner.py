@@ -606,6 +606,7 @@ class RunnerOptions(TypedDict, total=False):
     logger: logging.Logger | None
     plugins: Sequence[Plugin]
     crontab: Crontab
+    schedule_cron: bool
     prepared_statements: bool
     handle_signals: bool
     watch: bool
