@@ -39,6 +39,7 @@ from gw_core.postgres.history import end_values, job_end
 from gw_core.postgres.job_results import ResultListener, pauses, seconds_of, timed_out
 
 if TYPE_CHECKING:
+    from gw_core.async_rules import AsyncLimits, AsyncPauses
     from gw_core.execution.context import JobContext
 
 P = TypeVar("P")
@@ -107,6 +108,20 @@ class AsyncClient:
     def jobs(self) -> AsyncJobs:
         """Read and change jobs by their ids."""
         return AsyncJobs(self._on)
+
+    @cached_property
+    def pauses(self) -> AsyncPauses:
+        """Pause and resume tasks, named queues, flags or everything: `pause`, `resume`, `list`."""
+        from gw_core.async_rules import AsyncPauses
+
+        return AsyncPauses(self._on, self.schema)
+
+    @cached_property
+    def limits(self) -> AsyncLimits:
+        """Limits of tasks across all gw workers: `set`, `remove`, `list`."""
+        from gw_core.async_rules import AsyncLimits
+
+        return AsyncLimits(self._on, self.schema)
 
     # -- add -------------------------------------------------------------------------------------------------------
 

@@ -1,3 +1,4 @@
+from gw_core.async_rules import AsyncLimits as AsyncLimits, AsyncPauses as AsyncPauses
 from gw_core.domain.backoff import retry_delay as retry_delay
 from gw_core.domain.diagnosis import (
     CheckStatus as CheckStatus,

@@ -54,7 +54,7 @@ class Limits:
         check_pause_text("by", by)
         with self._connection() as connection:
             check(connection, self.schema).raise_unless_usable()
-            values = {**_columns(limit), "by": by or connection.info.user}
+            values = {**limit_columns(limit), "by": by}
             return self._change(connection, "limit_set", values, timeout)
 
     def remove(self, task: str, *, timeout: timedelta = CONFIRM_TIMEOUT) -> PauseResult:
@@ -105,7 +105,8 @@ def claim_within_limit(
         return jobs, replace(room, free=None if room.free is None else room.free - len(jobs))
 
 
-def _columns(limit: TaskLimit) -> dict[str, object]:
+def limit_columns(limit: TaskLimit) -> dict[str, object]:
+    """Return a limit as values of limit_set.sql."""
     is_rate = limit.per_period is not None
     return {
         "task": limit.task,

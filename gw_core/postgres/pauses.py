@@ -75,14 +75,14 @@ class Pauses:
         Returns when all live gw workers have confirmed it; after `timeout`, with those that have not. A target that is
         paused already gets the new end, reason and author. Raises `InvalidInputError` before anything is changed.
         """
-        wanted = _checked(targets)
+        wanted = checked_targets(targets)
         check_pause_text("reason", reason)
         check_pause_text("by", by)
         with self._connection() as connection:
             check(connection, self.schema).raise_unless_usable()
             with connection.transaction():
                 revision = change_claim_rules(connection, self.schema)
-                values = {**_columns(wanted), **_end(until), "reason": reason, "by": by or connection.info.user}
+                values = {**target_columns(wanted), **end_columns(until), "reason": reason, "by": by}
                 changed = len(rows(connection, query("pause_set", self.schema), values))
                 lock_paused_queues(connection, self.schema)
             return PauseResult(
@@ -91,12 +91,12 @@ class Pauses:
 
     def resume(self, *targets: str | PauseTarget, timeout: timedelta = CONFIRM_TIMEOUT) -> PauseResult:
         """Resume these targets; workers claim their jobs again immediately. `changed` is 0 if none was paused."""
-        wanted = _checked(targets)
+        wanted = checked_targets(targets)
         with self._connection() as connection:
             check(connection, self.schema).raise_unless_usable()
             with connection.transaction():
                 revision = change_claim_rules(connection, self.schema)
-                deleted = rows(connection, query("pause_delete", self.schema), _columns(wanted))
+                deleted = rows(connection, query("pause_delete", self.schema), target_columns(wanted))
                 # Also without a row: a queue's lock may be left over from a pause that is gone.
                 _release_queues(connection, self.schema, [(str(each.kind), each.name) for each in wanted])
             return PauseResult(
@@ -199,17 +199,19 @@ def _rows(connection: Connection, schema: str, name: str, values: Mapping[str, A
         return cursor.fetchall()
 
 
-def _checked(targets: Sequence[str | PauseTarget]) -> Sequence[PauseTarget]:
+def checked_targets(targets: Sequence[str | PauseTarget]) -> Sequence[PauseTarget]:
+    """Return the targets, each once. Raises `InvalidInputError`."""
     if not targets:
         raise InvalidInputError("name what to pause or resume: task:NAME, queue:NAME, flag:NAME or all")
     return list(dict.fromkeys(PauseTarget.parse(each) if isinstance(each, str) else each for each in targets))
 
 
-def _columns(targets: Sequence[PauseTarget]) -> dict[str, Any]:
+def target_columns(targets: Sequence[PauseTarget]) -> dict[str, Any]:
+    """Return targets as columns of a statement."""
     return {"kinds": [str(each.kind) for each in targets], "names": [each.name for each in targets]}
 
 
-def _end(until: datetime | timedelta | None) -> dict[str, Any]:
+def end_columns(until: datetime | timedelta | None) -> dict[str, Any]:
     """Return the end as a time, or as seconds by the database's clock. Raises `InvalidInputError`."""
     if isinstance(until, timedelta):
         if until <= timedelta(0):

@@ -1,10 +1,17 @@
 -- Set the limit of a task; one that it has already is replaced, and its bucket is full again.
 with emptied as (
-  delete from :GRAPHILE_WORKER_SCHEMA._private_gw_buckets where task = %(task)s
+  delete from :GRAPHILE_WORKER_SCHEMA._private_gw_buckets where task = %(task)s::text
 )
 insert into :GRAPHILE_WORKER_SCHEMA._private_gw_limits as limits
   (task, most_running, per_period, period_seconds, burst, set_by)
-values (%(task)s, %(most_running)s, %(per_period)s, %(period_seconds)s, %(burst)s, %(by)s)
+values (
+  %(task)s::text,
+  %(most_running)s::integer,
+  %(per_period)s::double precision,
+  %(period_seconds)s::double precision,
+  %(burst)s::double precision,
+  coalesce(%(by)s::text, session_user::text)
+)
 on conflict (task) do update
   set most_running = excluded.most_running,
       per_period = excluded.per_period,

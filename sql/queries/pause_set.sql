@@ -4,7 +4,7 @@ select target.kind,
        target.name,
        coalesce(%(until)s::timestamptz, now() + make_interval(secs => %(seconds)s::double precision)),
        %(reason)s::text,
-       %(by)s::text
+       coalesce(%(by)s::text, session_user::text)
   from unnest(%(kinds)s::text[], %(names)s::text[]) as target (kind, name)
 on conflict (kind, name) do update
   set paused_at = case when pauses.until <= now() then excluded.paused_at else pauses.paused_at end,

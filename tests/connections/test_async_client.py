@@ -86,6 +86,35 @@ def test_jobs_are_added_read_and_removed(database_url: str, source: Source) -> N
 
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_tasks_are_paused_and_limited(database_url: str, source: Source) -> None:
+    async def work() -> None:
+        async with source(database_url) as opened, AsyncClient(opened) as client:
+            assert (await client.pauses.pause("task:mail", "queue:slow", by="ada", reason="down")).changed == 2
+            assert {(str(each.target), each.by, each.reason) for each in await client.pauses.list()} == {
+                ("task:mail", "ada", "down"),
+                ("queue:slow", "ada", "down"),
+            }
+            with Client(database_url) as outside:
+                assert [each.held_by for each in outside.queues()] == ["gw-pause:slow"]
+                assert (await client.pauses.resume("task:mail", "queue:slow")).changed == 2
+                assert [each.held_by for each in outside.queues()] == [None]
+            assert list(await client.pauses.list()) == []
+
+            await client.limits.set("mail", running=2, per_period=10, period=timedelta(seconds=1))
+            assert [(each.running, each.per_period) for each in await client.limits.list()] == [(2, 10)]
+            assert (await client.limits.remove("mail")).changed == 1
+            with psycopg.connect(database_url, autocommit=True) as connection:
+                connection.execute(
+                    "insert into graphile_worker._private_gw_workers (id, started_at, last_heartbeat_at)"
+                    " values ('stuck', now(), now())"
+                )
+            result = await client.pauses.pause("all", timeout=timedelta(0))
+            assert result.unconfirmed == ("stuck",)
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 def test_jobs_are_changed_by_id(database_url: str, source: Source) -> None:
     async def work() -> None:
         async with source(database_url) as opened, AsyncClient(opened) as client:

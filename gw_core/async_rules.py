@@ -1,0 +1,118 @@
+"""Pause, resume and limit from an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime, timedelta
+from typing import Any
+
+from gw_core.domain.pause import PAUSE_LOCK, Pause, PauseKind, PauseResult, PauseTarget, check_pause_text
+from gw_core.domain.recovery import RecoverySettings
+from gw_core.domain.task_limit import TaskLimit
+from gw_core.postgres.add_calls import Call
+from gw_core.postgres.async_connection import AsyncCallersConnection
+from gw_core.postgres.limits import limit_columns, limit_of
+from gw_core.postgres.pauses import (
+    CONFIRM_TIMEOUT,
+    POLL_SECONDS,
+    checked_targets,
+    end_columns,
+    pause_of,
+    target_columns,
+)
+
+Connect = Callable[[object | None], AbstractAsyncContextManager[AsyncCallersConnection]]
+
+
+class _Rules:
+    """Changes claim rules and waits until live workers have confirmed the change."""
+
+    def __init__(self, connect: Connect, schema: str) -> None:
+        self._connect = connect
+        self._schema = schema
+
+    async def _list(self, statement: str) -> Sequence[tuple[Any, ...]]:
+        async with self._connect(None) as connection:
+            return await connection.fetch(Call(statement, {}))
+
+    async def _change(self, calls: Sequence[Call], timeout: timedelta) -> PauseResult:
+        """Run the calls in one transaction with a new revision; the first one returns what it changed."""
+        # Committed before the wait: a pool of SQLAlchemy commits when its connection is returned.
+        async with self._connect(None) as connection, connection.atomic():
+            [(revision, _)] = await connection.fetch(Call("claim_rules_change", {}))
+            found = [await connection.fetch(call) for call in calls]
+        unconfirmed = await self._unconfirmed(revision, timeout)
+        return PauseResult(changed=len(found[0]), unconfirmed=unconfirmed)
+
+    async def _unconfirmed(self, revision: int, timeout: timedelta) -> tuple[str, ...]:
+        """Wait until all live workers have confirmed a revision; return those that have not after the timeout."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout.total_seconds()
+        values = {"revision": revision, "recent_seconds": RecoverySettings().threshold.total_seconds()}
+        while True:
+            async with self._connect(None) as connection:
+                missing = tuple(row[0] for row in await connection.fetch(Call("claim_rules_unconfirmed", values)))
+            if not missing or loop.time() >= deadline:
+                return missing
+            await asyncio.sleep(POLL_SECONDS)
+
+
+class AsyncPauses(_Rules):
+    """What is paused in a queue; `AsyncClient.pauses` is one. See `Client.pauses`."""
+
+    async def list(self) -> Sequence[Pause]:
+        """Return what is paused, the oldest pause first."""
+        return [pause_of(*row) for row in await self._list("pause_list")]
+
+    async def pause(
+        self,
+        *targets: str | PauseTarget,
+        until: datetime | timedelta | None = None,
+        reason: str | None = None,
+        by: str | None = None,
+        timeout: timedelta = CONFIRM_TIMEOUT,
+    ) -> PauseResult:
+        """Pause these targets, until a time, for a duration, or until they are resumed; see `Client.pauses`."""
+        wanted = checked_targets(targets)
+        check_pause_text("reason", reason)
+        check_pause_text("by", by)
+        values: Mapping[str, Any] = {**target_columns(wanted), **end_columns(until), "reason": reason, "by": by}
+        locks = Call("pause_lock_queues", {"prefix": PAUSE_LOCK, "schema": self._schema})
+        return await self._change([Call("pause_set", values), locks], timeout)
+
+    async def resume(self, *targets: str | PauseTarget, timeout: timedelta = CONFIRM_TIMEOUT) -> PauseResult:
+        """Resume these targets; workers claim their jobs again immediately. `changed` is 0 if none was paused."""
+        wanted = checked_targets(targets)
+        names = [each.name for each in wanted if each.kind is PauseKind.QUEUE]
+        release = Call("pause_release_queues", {"names": names, "prefix": PAUSE_LOCK})
+        return await self._change([Call("pause_delete", target_columns(wanted)), release], timeout)
+
+
+class AsyncLimits(_Rules):
+    """The limits of tasks across all gw workers; `AsyncClient.limits` is one. See `Client.limits`."""
+
+    async def list(self) -> Sequence[TaskLimit]:
+        """Return the limits by task, with how many jobs of each are locked."""
+        return [limit_of(*row) for row in await self._list("limit_list")]
+
+    async def set(
+        self,
+        task: str,
+        *,
+        running: int | None = None,
+        per_period: int | None = None,
+        period: timedelta | None = None,
+        burst: int | None = None,
+        by: str | None = None,
+        timeout: timedelta = CONFIRM_TIMEOUT,
+    ) -> PauseResult:
+        """Set the limit of a task, in place of the one that it has; see `Client.limits`."""
+        limit = TaskLimit(task=task, running=running, per_period=per_period, period=period, burst=burst)
+        check_pause_text("by", by)
+        return await self._change([Call("limit_set", {**limit_columns(limit), "by": by})], timeout)
+
+    async def remove(self, task: str, *, timeout: timedelta = CONFIRM_TIMEOUT) -> PauseResult:
+        """Remove the limit of a task; `changed` is 0 if it had none."""
+        return await self._change([Call("limit_delete", {"task": task})], timeout)
