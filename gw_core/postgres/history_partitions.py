@@ -39,11 +39,12 @@ class HistoryPartitions:
 
     def record_others(self, period: timedelta | None) -> None:
         """Record jobs that others end, and keep them this long; None: no longer. Only the owner of the queue may."""
-        names = {} if period is None else {"SECONDS": f"'{period.total_seconds():.0f}'"}
-        statement = query("record_others_off" if period is None else "record_others_on", self._schema, **names)
         with translated(self._schema), self._connection.transaction():
             self._connection.execute("set local lock_timeout = '2s'")
-            self._connection.execute(statement)
+            self._connection.execute(query("record_others_off", self._schema))
+            if period is not None:
+                seconds = f"{period.total_seconds():.0f}"
+                self._connection.execute(query("record_others_on", self._schema, SECONDS=seconds))
 
     def _value(self, name: str, **values: Any) -> Any:
         try:

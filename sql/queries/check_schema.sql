@@ -22,7 +22,7 @@ select current_setting('server_version_num')::integer as server_version,
          union all
          select attname::text from pg_attribute
           where attname = 'claim_rules_revision'
-            and attrelid = to_regclass(pg_catalog.format('%%I._private_gw_workers', %(schema)s::text))
+            and attrelid = to_regclass(pg_catalog.format('%%I._private_gw_workers', %(schema)s::text))::oid
        ) as relations,
        array(
          select word from ts_stat(coalesce((

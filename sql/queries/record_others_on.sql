@@ -1,5 +1,5 @@
--- Record jobs that others end, for this many seconds. Creating the trigger briefly locks the jobs table.
-drop trigger if exists _private_gw_record_others on :GRAPHILE_WORKER_SCHEMA._private_jobs;
+-- Record jobs that others end, for `:SECONDS` seconds. Creating the trigger briefly locks the jobs table.
+\set SECONDS 604800
 create trigger _private_gw_record_others
   after delete on :GRAPHILE_WORKER_SCHEMA._private_jobs
   referencing old table as ended

@@ -11,8 +11,7 @@ from support.queue_fixture import QueueFixture
 from support.waiting import wait_until
 
 from gw_core import Client, ProbeSettings
-from gw_core.domain.history import HistoryStatus
-from gw_core.operations import CheckStatus, DoctorFacts, Finding, diagnose
+from gw_core.operations import CheckStatus, DoctorFacts, Finding, HistoryStatus, diagnose
 
 EMPTY = HistoryStatus(
     rows=0,
