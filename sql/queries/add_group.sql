@@ -8,6 +8,6 @@ edges as (
   insert into :GRAPHILE_WORKER_SCHEMA._private_gw_edges (job_id, waiting_id)
   select distinct members.job_id, waiting.id
     from waiting
-   cross join unnest(%(ids)s::bigint[]) as members (job_id)
+   cross join pg_catalog.unnest(%(ids)s::bigint[]) as members (job_id)
 )
 select id from waiting

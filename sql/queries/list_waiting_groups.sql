@@ -7,7 +7,7 @@ select
   waiting.on_failure,
   waiting.members,
   waiting.created_at,
-  count(edges.job_id),
+  pg_catalog.count(edges.job_id),
   count(*) filter (where jobs.locked_at is null and jobs.attempts >= jobs.max_attempts)
 from :GRAPHILE_WORKER_SCHEMA._private_gw_waiting as waiting
 left join :GRAPHILE_WORKER_SCHEMA._private_gw_edges as edges on edges.waiting_id = waiting.id
