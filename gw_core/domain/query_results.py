@@ -24,7 +24,7 @@ LAST_ID: Final = 2**63 - 1
 _PRIORITY: Final = r"-?[0-9]{1,5}"
 _TIMESTAMP: Final = r"-?infinity|[0-9]{4,6}-[0-9]{2}-[0-9]{2}_[0-9:.]{8,15}(?:_BC)?"
 _PLACES: Final = {
-    "turn": re.compile(rf"turn/({_PRIORITY})/({_TIMESTAMP})/([0-9]{{1,10}},[0-9]{{1,5}})"),
+    "turn": re.compile(rf"turn/({_PRIORITY})/({_TIMESTAMP})/([0-9]{{1,10}},[0-9]{{1,19}})"),
     "queue": re.compile(rf"queue/({_PRIORITY})/({_TIMESTAMP})/([0-9]{{1,19}})"),
     "failed": re.compile(rf"failed/({_TIMESTAMP})/([0-9]{{1,19}})"),
 }
@@ -64,7 +64,7 @@ def projected(hits: int, share: float) -> Count:
 class PageCursor:
     """Where a page of jobs ended and the next begins; its text is for `--after` and can be kept.
 
-    `order` is `id`, or `step` for waiting jobs in the order in which they will run, or `queue` for those of one queue,
+    `order` is `id`, or `turn` for waiting jobs in the order in which they will run, or `queue` for those of one queue,
     or `failed` for permanently failed jobs, the latest failure first, or `newest` for any jobs, the newest first.
     """
 
@@ -91,7 +91,7 @@ class PageCursor:
         for order, pattern in _PLACES.items():
             if match := pattern.fullmatch(text):
                 *priority, run_at, place = match.groups()
-                return cls(order, (*priority, run_at.replace("_", " "), f"({place})" if order == "turn" else place))
+                return cls(order, (*priority, run_at.replace("_", " "), place))
         raise InvalidInputError("that is no place to go on after; give an id, or the mark an earlier page ended with")
 
     def __str__(self) -> str:
@@ -100,7 +100,7 @@ class PageCursor:
         if self.order == "newest":
             return f"newest/{self.place[0]}"
         *priority, run_at, place = self.place
-        return "/".join((self.order, *priority, run_at.replace(" ", "_"), place.strip("()")))
+        return "/".join((self.order, *priority, run_at.replace(" ", "_"), place))
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,8 +79,8 @@ FIRST_CHUNK: Final = 1_000
 MAX_CHUNK: Final = 100_000
 """How many jobs one statement of a search reads."""
 
-FIRST_CTID: Final = "(0,0)"
-"""Before every row."""
+FIRST_PLACE: Final = "0,0"
+"""The block of the table and the id in it that precede every job."""
 
 MIN_TIMESTAMP: Final = "4714-11-24 00:00:00 BC"
 """PostgreSQL's first timestamp."""
@@ -298,13 +298,15 @@ class JobQueries:
                 values |= {"after_run_at": run_at, "after_id": job_id}
                 return self._chunk_by_turn(wanted, "job_page_of_failed", values, mark)
             case "queue" if wanted.is_waiting and wanted.queue_id is not None:
-                return self._chunk_by_turn(wanted, "job_page_by_queue", values | _after_turn(mark), mark)
+                priority, run_at, job_id = mark.place
+                values |= {"after_priority": int(priority), "after_run_at": run_at, "after_id": job_id}
+                return self._chunk_by_turn(wanted, "job_page_by_queue", values, mark)
             case "turn" if wanted.is_waiting:
                 return self._chunk_among_all(wanted, values | _after_turn(mark), mark)
         raise InvalidInputError(f"--after {mark} belongs to another list; give it with the same selection")
 
     def _chunk_among_all(self, wanted: _Wanted, values: dict[str, Any], mark: PageCursor) -> _Chunk:
-        if mark.place[2] != FIRST_CTID:
+        if mark.place[2] != FIRST_PLACE:
             among = self._rows("job_page_equals", {**values, **self._tables, "most": MAX_TIES})
             if among[0][0]:
                 return self._chunk_of_ties(wanted, values, mark, *among[0][1:])
@@ -329,7 +331,7 @@ class JobQueries:
         return _Chunk(
             scanned=scanned,
             ids=ids,
-            end=PageCursor(mark.order, tuple(end)) if scanned == values["chunk_size"] else None,
+            end=PageCursor(mark.order, tuple(end)) if end and scanned >= values["chunk_size"] else None,
             last=PageCursor(mark.order, tuple(last)) if last else None,
         )
 
@@ -338,13 +340,13 @@ class JobQueries:
     ) -> _Chunk:
         """Read jobs that share their priority and time with very many others, page by page."""
         priority, run_at, place = mark.place
-        bound = int(place.strip("()").split(",")[0]) + max(MIN_TABLE_PAGES, values["chunk_size"] // JOBS_PER_TABLE_PAGE)
-        values |= {"before_place": f"({bound},0)"}
+        bound = _block_and_id(place)[0] + max(MIN_TABLE_PAGES, values["chunk_size"] // JOBS_PER_TABLE_PAGE)
+        values |= {"before_row": _first_row(bound)}
         chunk = self._chunk_by_turn(wanted, "job_page_of_equals", values, mark)
         if chunk.end is not None:
             return chunk
         if bound < pages:
-            return replace(chunk, end=PageCursor("turn", (priority, run_at, f"({bound},0)")))
+            return replace(chunk, end=PageCursor("turn", (priority, run_at, f"{bound},0")))
         return replace(chunk, end=_after_equals(int(priority), run_at, next_timestamp))
 
     def _filled(self, found: tuple[list[int], JobPage], wanted: Selection, with_payload: bool) -> JobPage:
@@ -572,21 +574,38 @@ def _beginning(wanted: _Wanted) -> PageCursor:
         return PageCursor.after_id(0)
     if wanted.queue_id is not None and wanted.schema.has_queue_index:
         return PageCursor("queue", ("-32768", "-infinity", "0"))
-    return PageCursor("turn", ("-32768", "-infinity", FIRST_CTID))
+    return PageCursor("turn", ("-32768", "-infinity", FIRST_PLACE))
 
 
 def _after_turn(mark: PageCursor) -> dict[str, Any]:
     priority, run_at, place = mark.place
-    return {"after_priority": int(priority), "after_run_at": run_at, "after_place": place}
+    block, job_id = _block_and_id(place)
+    return {
+        "after_priority": int(priority),
+        "after_run_at": run_at,
+        "from_row": _first_row(block),
+        "next_block": _first_row(block + 1),
+        "after_id": job_id,
+    }
+
+
+def _block_and_id(place: str) -> tuple[int, int]:
+    block, _, job_id = place.partition(",")
+    return int(block), int(job_id)
+
+
+def _first_row(block: int) -> str:
+    """Return the address before the first row of a block."""
+    return f"({block},0)"
 
 
 def _after_equals(priority: int, run_at: str, next_timestamp: str) -> PageCursor | None:
     """Return the cursor behind all jobs with one `run_at`; an infinite time has no successor."""
     if run_at == "-infinity":
-        return PageCursor("turn", (str(priority), MIN_TIMESTAMP, FIRST_CTID))
+        return PageCursor("turn", (str(priority), MIN_TIMESTAMP, FIRST_PLACE))
     if run_at != "infinity":
-        return PageCursor("turn", (str(priority), next_timestamp, FIRST_CTID))
-    return PageCursor("turn", (str(priority + 1), "-infinity", FIRST_CTID)) if priority < SMALLINT_MAX else None
+        return PageCursor("turn", (str(priority), next_timestamp, FIRST_PLACE))
+    return PageCursor("turn", (str(priority + 1), "-infinity", FIRST_PLACE)) if priority < SMALLINT_MAX else None
 
 
 def _of_order(mark: PageCursor, order: str) -> PageCursor:

@@ -805,7 +805,7 @@ def _bare(job: Job) -> Job:
 def _mark(job: Job, *, by_turn: bool) -> PageCursor:
     if not by_turn:
         return PageCursor.after_id(job.id)
-    return PageCursor("turn", (str(job.priority), repr(job.run_at_epoch), f"({job.id},0)"))
+    return PageCursor("turn", (str(job.priority), repr(job.run_at_epoch), f"{job.id},0"))
 
 
 def _newest(found: Sequence[FoundJob], before: int, limit: int) -> JobPage:

@@ -1,29 +1,9 @@
 -- The next matching jobs among at most `chunk_size` waiting jobs of one queue in the order in which they will run, and
 -- where that chunk ended. This needs gw's index of queued jobs; like job_page_by_turn.sql it reads each priority
 -- separately.
-with recursive levels (priority) as (
-  (
-    select jobs.priority
-      from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-     where jobs.is_available = true
-       and jobs.job_queue_id = %(queue_id)s::int
-       and jobs.priority >= %(after_priority)s::smallint
-     order by jobs.priority
-     limit 1
-  )
-  union all
-  select (
-           select jobs.priority
-             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-            where jobs.is_available = true
-              and jobs.job_queue_id = %(queue_id)s::int
-              and jobs.priority > levels.priority
-            order by jobs.priority
-            limit 1
-         )
-    from levels
-   where levels.priority is not null
-),
+with recursive
+\set AMONG 'and jobs.job_queue_id = %(queue_id)s::int'
+\ir parts/levels.sql
 scanned as materialized (
   select due.*, row_number() over () as turn
     from levels
@@ -32,7 +12,6 @@ scanned as materialized (
              jobs.id,
              jobs.priority,
              jobs.run_at,
-             jobs.id as place,
              (:SELECTION) is true as matches
              from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
             where jobs.is_available = true
@@ -41,11 +20,24 @@ scanned as materialized (
               and (
                 levels.priority > %(after_priority)s::smallint
                 or jobs.run_at > %(after_run_at)s::timestamp at time zone 'UTC'
-                or jobs.id > %(after_place)s::bigint
+                or jobs.id > %(after_id)s::bigint
               )
             order by jobs.run_at, jobs.id
             limit %(chunk_size)s
          ) as due
    limit %(chunk_size)s
 ),
-\ir parts/page_by_turn.sql
+found as (
+  select * from scanned where matches order by turn limit %(limit)s
+),
+ends as (
+  select * from scanned order by turn desc limit 1
+),
+full_ends as (
+  select * from found order by turn desc limit 1
+)
+select
+  (select count(*) from scanned),
+  array(select id from found order by turn),
+  (select array[priority::text, (run_at at time zone 'UTC')::text, id::text] from full_ends),
+  (select array[priority::text, (run_at at time zone 'UTC')::text, id::text] from ends)

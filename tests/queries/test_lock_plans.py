@@ -88,8 +88,7 @@ def test_failed_jobs_are_cleared_away_in_the_order_of_their_index(known: Queue) 
 )
 def test_pages_of_a_selection_are_read_from_an_index(known: Queue, name: str, text: str, index: str) -> None:
     after = {"after_id": 0, "after_run_at": "infinity" if "failed" in name else "-infinity", "after_priority": 0}
-    place = "0" if name == "job_page_by_queue" else "(0,0)"
-    due = {"with_due": True, "with_later": False, "queue_id": 5, "after_place": place}
+    due = {"with_due": True, "with_later": False, "queue_id": 5, "from_row": "(0,0)", "next_block": "(1,0)"}
     if name == "job_page_of_failed":
         after["after_id"] = 2**63 - 1
 
