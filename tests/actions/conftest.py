@@ -3,35 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from support.cli_program import CliProgram
 from support.jobs_in_states import Queue
 from support.node_worker import NEWEST, NodeWorker, node_worker
-from support.relax_timeouts import relax_read_timeouts
-
-
-@pytest.fixture(autouse=True)
-def relaxed_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    relax_read_timeouts(monkeypatch)
-
-
-@pytest.fixture
-def queue(database_url: str) -> Iterator[Queue]:
-    """A database with the newest schema."""
-    with Queue(database_url) as queue:
-        yield queue
-
-
-@pytest.fixture
-def gw(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, database_url: str
-) -> CliProgram:
-    """Run the program in an empty folder, on the test's database."""
-    monkeypatch.setenv("DATABASE_URL", database_url)
-    monkeypatch.chdir(tmp_path)
-    return CliProgram(capsys, monkeypatch)
+from support.program_fixtures import gw as gw, queue as queue, relaxed_timeouts as relaxed_timeouts
 
 
 @pytest.fixture(scope="session")

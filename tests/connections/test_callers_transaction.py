@@ -35,14 +35,16 @@ ADDS: dict[str, tuple[int, Callable[[CallersTransaction], object]]] = {
 }
 
 
+@pytest.mark.parametrize("is_kept", [True, False], ids=["commit", "rollback"])
 @pytest.mark.parametrize("before", STARTS.values(), ids=STARTS)
 @pytest.mark.parametrize(("number", "add"), ADDS.values(), ids=ADDS)
-def test_jobs_appear_with_the_commit(
+def test_jobs_appear_with_the_commit_and_vanish_with_the_rollback(
     callers: CallersTransaction,
     outside: Outside,
     number: int,
     add: Callable[[CallersTransaction], object],
     before: str | None,
+    is_kept: bool,
 ) -> None:
     if before is not None:
         callers.execute(before)
@@ -50,27 +52,10 @@ def test_jobs_appear_with_the_commit(
     add(callers)
 
     assert count(outside) == 0
+    if not is_kept:
+        callers.rollback()
     callers.commit()
-    assert count(outside) == number
-
-
-@pytest.mark.parametrize("before", STARTS.values(), ids=STARTS)
-@pytest.mark.parametrize(("number", "add"), ADDS.values(), ids=ADDS)
-def test_jobs_vanish_with_the_rollback(
-    callers: CallersTransaction,
-    outside: Outside,
-    number: int,
-    add: Callable[[CallersTransaction], object],
-    before: str | None,
-) -> None:
-    if before is not None:
-        callers.execute(before)
-
-    add(callers)
-    callers.rollback()
-    callers.commit()
-
-    assert count(outside) == 0
+    assert count(outside) == (number if is_kept else 0)
 
 
 @pytest.mark.parametrize(("number", "add"), ADDS.values(), ids=ADDS)

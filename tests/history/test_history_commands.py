@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from support.cli_program import CliProgram
+from support.program_fixtures import gw as gw, relaxed_timeouts as relaxed_timeouts
 from support.queue_fixture import QueueFixture
-from support.relax_timeouts import relax_read_timeouts
 
 from gw_core.errors import InvalidInputError, SelectionError
 
 
 @pytest.fixture
-def gw(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, site: QueueFixture
-) -> CliProgram:
-    """Run the program in an empty folder, on the test's database."""
-    relax_read_timeouts(monkeypatch)
-    monkeypatch.setenv("DATABASE_URL", site.url)
-    monkeypatch.chdir(tmp_path)
-    return CliProgram(capsys, monkeypatch)
+def database_url(site: QueueFixture) -> str:
+    """The database of `site`, on which `gw` runs."""
+    return site.url
 
 
 @pytest.fixture

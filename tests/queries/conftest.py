@@ -1,35 +1,12 @@
-"""What the tests of queries share: a queue to read, and the program."""
+"""What the tests of queries share: a queue to read, and the program with a wide terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from support.cli_program import CliProgram
-from support.jobs_in_states import Queue
-from support.relax_timeouts import relax_read_timeouts
+from support.program_fixtures import gw as gw, queue as queue, relaxed_timeouts as relaxed_timeouts
 
 
 @pytest.fixture(autouse=True)
-def relaxed_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    relax_read_timeouts(monkeypatch)
-
-
-@pytest.fixture
-def queue(database_url: str) -> Iterator[Queue]:
-    """A database with the newest schema."""
-    with Queue(database_url) as queue:
-        yield queue
-
-
-@pytest.fixture
-def gw(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, database_url: str
-) -> CliProgram:
-    """The program in an empty folder, on the test's database, with a wide terminal."""
-    monkeypatch.setenv("DATABASE_URL", database_url)
+def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.chdir(tmp_path)
-    return CliProgram(capsys, monkeypatch)
