@@ -1,0 +1,98 @@
+"""`gw pause`, `resume`, `pauses`, `limit` and `limits` as programs."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from support.cli_program import CliProgram
+from support.jobs_in_states import Queue
+
+from gw_cli.commands.pause import end_time
+from gw_core.errors import InvalidInputError
+
+NOW = datetime(2026, 3, 5, 13, 30, tzinfo=timezone(timedelta(hours=2)))
+
+
+def test_what_is_paused_is_listed_and_resumed(gw: CliProgram, queue: Queue) -> None:
+    paused = gw("pause", "task:mail", "queue:slow", "--until", "+1h", "--reason", "provider down", "--json")
+    listed = gw("pauses", "--json")
+    resumed = gw("resume", "task:mail", "queue:slow")
+    again = gw("resume", "task:mail")
+
+    assert paused.json == [
+        {"target": "task:mail", "result": "paused", "unconfirmed": []},
+        {"target": "queue:slow", "result": "paused", "unconfirmed": []},
+    ]
+    assert [(each["target"], each["reason"]) for each in listed.json] == [
+        ("queue:slow", "provider down"),
+        ("task:mail", "provider down"),
+    ]
+    assert all("@" in each["by"] and each["until"] for each in listed.json)
+    assert (resumed.code, again.code) == (0, 6)
+    assert "is not paused" in again.err
+
+
+def test_a_worker_that_does_not_confirm_is_named_and_fails_the_command(gw: CliProgram, queue: Queue) -> None:
+    queue.heartbeat("gw-host-1")
+
+    ended = gw("pause", "all")
+
+    assert (ended.code, "gw-host-1" in ended.err) == (1, True)
+    assert queue.rows("select kind from graphile_worker._private_gw_pauses") == [("all",)]
+
+
+def test_a_limit_is_set_listed_and_removed(gw: CliProgram, queue: Queue) -> None:
+    assert gw("limit", "mail", "--running", "4", "--rate", "500/15m").code == 0
+    [listed] = gw("limits", "--json").json
+    assert (listed["task"], listed["running"], listed["per_period"], listed["period_seconds"]) == ("mail", 4, 500, 900)
+
+    assert gw("limit", "mail", "--off").code == 0
+    assert gw("limit", "mail", "--off").code == 6
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("pause", "mail"),
+        ("pause", "all", "--until", "-1h"),
+        ("pause", "all", "--until", "yesterday"),
+        ("limit", "mail"),
+        ("limit", "mail", "--rate", "100"),
+        ("limit", "mail", "--rate", "0/s"),
+        ("limit", "mail", "--running", "none"),
+        ("limit", "mail", "--burst", "5"),
+        ("limit", "mail", "--off", "--running", "5"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_input_gets_one_sentence_and_changes_nothing(
+    gw: CliProgram, queue: Queue, arguments: tuple[str, ...]
+) -> None:
+    ended = gw(*arguments)
+
+    assert (ended.code, len(ended.err.strip().splitlines())) == (2, 1), ended.err
+    assert queue.rows("select 1 from graphile_worker._private_gw_pauses") == []
+    assert queue.rows("select 1 from graphile_worker._private_gw_limits") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("14:00", datetime(2026, 3, 5, 14, 0)),
+        ("13:30", datetime(2026, 3, 6, 13, 30)),
+        ("9:05", datetime(2026, 3, 6, 9, 5)),
+    ],
+)
+def test_a_time_of_day_is_the_next_one(text: str, end: datetime) -> None:
+    found = end_time(text, NOW)
+
+    assert isinstance(found, datetime)
+    assert found.replace(tzinfo=None) == end
+    assert found.tzinfo is not None
+
+
+def test_other_ends_are_durations_and_times() -> None:
+    assert end_time("+90m", NOW) == timedelta(minutes=90)
+    with pytest.raises(InvalidInputError):
+        end_time("2026-03-05T10:00:00Z", NOW)
