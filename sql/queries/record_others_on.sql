@@ -1,4 +1,4 @@
--- Record jobs that others end, for `:SECONDS` seconds. Creating the trigger briefly locks the jobs table.
+-- Record jobs that others end, for a number of seconds. Creating the trigger briefly locks the jobs table.
 \set SECONDS 604800
 create trigger _private_gw_record_others
   after delete on :GRAPHILE_WORKER_SCHEMA._private_jobs

@@ -110,7 +110,17 @@ def test_every_json_key_is_documented(queue: Queue, gw: CliProgram, name: str) -
     ("name", "keys"),
     [
         ("list", (*JOB_KEYS, "payload")),
-        ("show", (*show.KEYS[len(JOB_KEYS) + 1 :], *show.REASON_KEYS, *show.ATTEMPT_KEYS, *ReasonCode)),
+        (
+            "show",
+            (
+                *show.KEYS[len(JOB_KEYS) + 1 :],
+                *show.REASON_KEYS,
+                *show.ATTEMPT_KEYS,
+                *show.GROUP_KEYS,
+                "ended_attempts",
+                *ReasonCode,
+            ),
+        ),
         ("stats", (*stats.KEYS, *stats.COUNT_KEYS, *stats.TASK_KEYS)),
         ("queues", queues.KEYS),
         ("tasks", tasks.KEYS),
