@@ -96,6 +96,38 @@ def test_the_shared_ledger_holds_every_revision_with_its_flag(schema: SchemaFixt
     assert [row["id"] for row in rows if row["breaking"]] == [1, 3, 11, 13, 14, 16, 19]
 
 
+EARLY_ADD_JOB = """
+create or replace function graphile_worker.add_job(
+  identifier text, payload json default null, queue_name text default null, run_at timestamptz default null,
+  max_attempts integer default null, job_key text default null, priority integer default null,
+  flags text[] default null, job_key_mode text default 'replace'
+) returns graphile_worker._private_jobs language plpgsql as $$
+declare
+  v_job graphile_worker._private_jobs;
+begin
+  select * into v_job from graphile_worker.add_jobs(array[row(
+    identifier, payload, queue_name, run_at, max_attempts::smallint, job_key, priority::smallint, flags
+  )::graphile_worker.job_spec], job_key_mode = 'preserve_run_at');
+  return v_job;
+end;
+$$
+"""
+"""The slower `add_job` that step 2 brought at first."""
+
+
+def test_a_schema_that_took_the_second_step_early_gets_the_fast_add_job(database_url: str) -> None:
+    definition = "select pg_get_functiondef('graphile_worker.add_job'::regproc)"
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        fast = connection.execute(definition).fetchone()
+        connection.execute(EARLY_ADD_JOB)
+        connection.execute("delete from graphile_worker._private_gw_migrations where id > 2")
+        assert connection.execute(definition).fetchone() != fast
+
+        migrate(connection)
+
+        assert connection.execute(definition).fetchone() == fast
+
+
 def test_our_own_line_has_a_ledger_of_its_own(schema: SchemaFixture) -> None:
     rows = schema.run("select id, name from :S._private_gw_migrations order by id")
 
