@@ -74,19 +74,22 @@ def test_no_job_starts_once_the_pause_is_confirmed(
 
 def test_a_batch_of_a_paused_queue_stops_after_its_current_job(site: QueueFixture) -> None:
     gate = site.gate()
-    ids = [site.add("work", queue_name="slow") for _ in range(5)]
-    with site.running({"work": gate}, concurrency=1, prefetch=timedelta(minutes=1)) as running:
+    tasks: dict[str, Callable[..., object]] = {"work": gate, "quick": lambda payload: None}
+    with site.running(tasks, concurrency=1, prefetch=timedelta(minutes=1)) as running:
+        site.add("quick")
+        running.recorded.wait_for(JobCompleted)  # from now on a claim takes several jobs of a queue
+        site.fill(5, queue="'slow'")
         gate.wait_for(1)
+        locked = "select 1 as found from _private_jobs where locked_at is not null"
+        assert len(site.run(locked)) == 5
         site.client.pauses.pause("queue:slow")
         assert lock_of(site, "slow") == "gw-pause:slow"
         gate.open()
-        running.recorded.wait_for(JobCompleted)
-        wait_until(
-            lambda: not site.run("select 1 as found from _private_jobs where locked_at is not null"),
-            what="their return",
-        )
+        running.recorded.wait_for(JobCompleted, count=2)
+        wait_until(lambda: not site.run(locked), what="the return of the others")
 
-        assert [row["id"] for row in site.jobs()] == ids[1:]
+        assert gate.arrived == 1
+        assert [row["attempts"] for row in site.jobs()] == [0] * 4
         assert lock_of(site, "slow") == "gw-pause:slow"
 
 
