@@ -288,6 +288,8 @@ def in_django(url: str, **options: Any) -> Iterator[CallersTransaction]:
         callers = Django(client, connections["queue"])
         yield callers
         callers.close()
+    if "pool" in options:
+        connections["queue"].close_pool()
     del connections["queue"]
 
 
@@ -454,10 +456,16 @@ KINDS = [
     Kind("SQLAlchemy Connection, psycopg2", lambda url: engine_connection(url, "psycopg2"), ("sqlalchemy", "psycopg2")),
     Kind("Django", in_django, ("django",)),
     Kind("Django, server-side binding", lambda url: in_django(url, server_side_binding=True), ("django",)),
+    Kind("Django, connection pool", lambda url: in_django(url, pool={"min_size": 1, "max_size": 2}), ("django",)),
     Kind("psycopg, async", async_psycopg),
     Kind("asyncpg", in_asyncpg, ("asyncpg",)),
     Kind("SQLAlchemy AsyncSession, psycopg", lambda url: async_session(url, "psycopg"), ("sqlalchemy",)),
     Kind("SQLAlchemy AsyncSession, asyncpg", lambda url: async_session(url, "asyncpg"), ("sqlalchemy", "asyncpg")),
+    Kind(
+        "SQLAlchemy AsyncConnection, psycopg",
+        lambda url: async_engine_connection(url, "psycopg"),
+        ("sqlalchemy",),
+    ),
     Kind(
         "SQLAlchemy AsyncConnection, asyncpg",
         lambda url: async_engine_connection(url, "asyncpg"),
