@@ -186,6 +186,8 @@ class QueueStatistics:
     """What is paused, the oldest pause first."""
     limits: tuple[TaskLimit, ...] = ()
     """The limits of tasks across all gw workers."""
+    waiting_groups: int = 0
+    """Groups whose last job waits for members."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,6 +69,7 @@ METRICS: Final[Mapping[str, MetricInfo]] = {
         MetricInfo("gw_queue_history_rows_without_partition", "gauge", "Rows that wait for a partition."),
         MetricInfo("gw_queue_history_expired_partitions", "gauge", "Expired partitions that are still there."),
         MetricInfo("gw_queue_limit", "gauge", "How many jobs of a limited task may be locked.", _TASK),
+        MetricInfo("gw_queue_groups_waiting", "gauge", "Groups whose last job waits for members."),
         MetricInfo("gw_queue_limit_locked", "gauge", "Locked jobs of a limited task.", _TASK),
         MetricInfo("gw_queue_table_bytes", "gauge", "Size of the jobs table with its indexes."),
         MetricInfo("gw_queue_sample_age_seconds", "gauge", "Age of the gw_queue metrics."),
@@ -277,6 +278,7 @@ class Metrics:
             if limit.running is not None:
                 most.add_metric([limit.task], float(limit.running))
         yield from (most, locked)
+        yield self._value("gw_queue_groups_waiting", found.waiting_groups)
         yield self._value("gw_queue_table_bytes", found.table_bytes)
         if sample.history is not None:
             yield self._value("gw_queue_history_rows", sample.history.rows)

@@ -130,6 +130,7 @@ class _SchemaObjects:
     has_renewed_locks: bool
     has_pauses: bool
     has_limits: bool
+    has_groups: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,6 +439,7 @@ class JobQueries:
             },
             pauses=self._pauses(schema),
             limits=self._limits(schema),
+            waiting_groups=self._waiting_groups(schema),
         )
 
     def queues(
@@ -529,6 +531,9 @@ class JobQueries:
     def _limits(self, names: _SchemaObjects) -> tuple[TaskLimit, ...]:
         return tuple(limit_of(*row) for row in self._rows("limit_list")) if names.has_limits else ()
 
+    def _waiting_groups(self, names: _SchemaObjects) -> int:
+        return int(self._rows("count_waiting_groups")[0][0]) if names.has_groups else 0
+
     @property
     def _tables(self) -> dict[str, str]:
         schema = quoted(self._schema)
@@ -539,6 +544,7 @@ class JobQueries:
             "renewed": "_private_gw_renewed_locks",
             "pauses": "_private_gw_pauses",
             "limits": "_private_gw_limits",
+            "groups": "_private_gw_waiting",
         }
         indexes = {f"{key}_index": f"{schema}.jobs_gw_{key}_index" for key in ("locked", "failed")}
         return {**indexes, **{f"{key}_table": f"{schema}.{name}" for key, name in names.items()}}

@@ -1,5 +1,5 @@
 -- Which of gw's own objects a schema has: the index of waiting jobs by queue, those of locked and of failed jobs, the
--- heartbeats of workers, its own and those of graphile_worker_rs, the renewed locks, the pauses and the limits.
+-- heartbeats of workers, its own and those of graphile_worker_rs, the renewed locks, the pauses, limits and groups.
 select
   exists (
     select
@@ -18,4 +18,5 @@ select
   to_regclass(%(rust_workers_table)s::text) is not null,
   to_regclass(%(renewed_table)s::text) is not null,
   to_regclass(%(pauses_table)s::text) is not null,
-  to_regclass(%(limits_table)s::text) is not null
+  to_regclass(%(limits_table)s::text) is not null,
+  to_regclass(%(groups_table)s::text) is not null

@@ -270,3 +270,9 @@ def test_doctor_reports_groups_that_a_failed_member_holds(site: QueueFixture) ->
             f"the first, {group.id}, by job {group.job_ids[0]}",
         )
     ]
+
+
+def test_statistics_count_the_groups_that_wait(site: QueueFixture) -> None:
+    site.client.group(members(2), then=LAST)
+
+    assert site.client.queries.statistics().waiting_groups == 1
