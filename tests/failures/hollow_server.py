@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
-import threading
 from typing import Final
+
+from support.tcp_server import TcpServer
 
 REJECTED: Final = 80877103, 80877104
 """What clients ask for before they connect: encryption by TLS, and by GSSAPI."""
@@ -29,31 +30,15 @@ GREETING: Final = b"".join(
 )
 
 
-class HollowServer:
+class HollowServer(TcpServer):
     """Accepts every connection and every statement, as a load balancer with no server behind it does."""
 
     def __init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._ends: list[socket.socket] = []
-        self.url = f"host=127.0.0.1 port={self._listener.getsockname()[1]} dbname=x user=x"
-        threading.Thread(target=self._accept, name="hollow-server", daemon=True).start()
+        super().__init__()
+        self.url = f"host=127.0.0.1 port={self.port} dbname=x user=x"
+        self.start()
 
-    def close(self) -> None:
-        for end in (self._listener, *self._ends):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-            end.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            self._ends.append(client)
-            threading.Thread(target=self._greet, args=(client,), name="hollow-server", daemon=True).start()
-
-    def _greet(self, client: socket.socket) -> None:
+    def serve(self, client: socket.socket) -> None:
         with contextlib.suppress(OSError, struct.error):
             while True:
                 length, code = struct.unpack("!ii", client.recv(8, socket.MSG_WAITALL))
