@@ -12,7 +12,7 @@ CHAOS_HA_ARGS ?= --seed 11 --seconds 40 --jobs 3000 --failover 2
 VERSIONS ?= 12 13 14 15 16 17 18
 PATHS ?= tests/schema tests/core tests/statements tests/recovery tests/cron
 
-.PHONY: server-matrix help demo test nightly check format venv lock docs bench chaos chaos-ha model-test
+.PHONY: release-check server-matrix help demo test nightly check format venv lock docs bench chaos chaos-ha model-test
 
 help:
 	@echo 'make demo     see it work: an embedded PostgreSQL, a few jobs, gw run --once'
@@ -26,6 +26,7 @@ help:
 	@echo 'make chaos-ha  the same on a Patroni cluster, in two to four minutes'
 	@echo 'make model-test   search for a sequence that breaks a guarantee; SECONDS=600 is ten minutes'
 	@echo 'make server-matrix   run the schema and core tests on PostgreSQL 12 to 18, from npm'
+	@echo 'make release-check   build the packages, check them, and stop before the upload'
 	@echo 'make venv     only make $(VENV)'
 	@echo 'make lock     choose the newest versions that pyproject.toml allows, and write .ci/locks'
 
@@ -91,3 +92,7 @@ server-matrix: venv
 		echo "-- PostgreSQL $$version"; \
 		GW_TEST_POSTGRES=$$version $(PYTHON_IN_VENV) -m pytest $(PYTEST_ARGS) -m "not interop" $(PATHS) || exit 1; \
 	done
+
+# Nothing is uploaded; the last line tells how.
+release-check: venv
+	$(PYTHON_IN_VENV) .ci/release
