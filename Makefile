@@ -93,6 +93,6 @@ server-matrix: venv
 		GW_TEST_POSTGRES=$$version $(PYTHON_IN_VENV) -m pytest $(PYTEST_ARGS) -m "not interop" $(PATHS) || exit 1; \
 	done
 
-# Nothing is uploaded; the last line tells how.
+# Nothing is uploaded; the last line has the command.
 release-check: venv
 	$(PYTHON_IN_VENV) .ci/release
