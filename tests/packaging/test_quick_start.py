@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -49,16 +50,12 @@ def user() -> dict[str, Any]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, user: dict[str, Any]) -> Path:
-    """A home with a space in its name, which an ordinary user owns and can reach."""
-    home = tmp_path / "my projects"
-    home.mkdir()
-    if user:
-        os.chown(home, NOBODY, NOBODY)
-        for above in (tmp_path, *tmp_path.parents):
-            if above.stat().st_uid == 0 and above != Path("/"):
-                above.chmod(above.stat().st_mode | 0o055)
-    return home
+def folder(user: dict[str, Any]) -> Iterator[Path]:
+    """A home with a space in its name, which an ordinary user owns; pytest closes its own folders to others."""
+    with tempfile.TemporaryDirectory(prefix="my projects ") as name:
+        if user:
+            os.chown(name, NOBODY, NOBODY)
+        yield Path(name)
 
 
 @pytest.fixture
