@@ -12,7 +12,7 @@ CHAOS_HA_ARGS ?= --seed 11 --seconds 40 --jobs 3000 --failover 2
 VERSIONS ?= 12 13 14 15 16 17 18
 PATHS ?= tests/schema tests/core tests/statements tests/recovery tests/cron
 
-.PHONY: release-check server-matrix help demo test nightly check format venv lock docs bench chaos chaos-ha model-test
+.PHONY: release-check dependency-check server-matrix help demo test nightly check format venv lock docs bench chaos chaos-ha model-test
 
 help:
 	@echo 'make demo     see it work: an embedded PostgreSQL, a few jobs, gw run --once'
@@ -27,6 +27,7 @@ help:
 	@echo 'make model-test   search for a sequence that breaks a guarantee; SECONDS=600 is ten minutes'
 	@echo 'make server-matrix   run the schema and core tests on PostgreSQL 12 to 18, from npm'
 	@echo 'make release-check   build the packages, check them, and stop before the upload'
+	@echo 'make dependency-check   run tests with the oldest allowed dependencies; RESOLUTION=highest for the newest'
 	@echo 'make venv     only make $(VENV)'
 	@echo 'make lock     choose the newest versions that pyproject.toml allows, and write .ci/locks'
 
@@ -96,3 +97,8 @@ server-matrix: venv
 # Nothing is uploaded; the last line has the command.
 release-check: venv
 	$(PYTHON_IN_VENV) .ci/release
+
+RESOLUTION ?= lowest-direct
+
+dependency-check:
+	@sh .ci/dependencies $(RESOLUTION)

@@ -17,7 +17,7 @@ import pytest
 pytestmark = [pytest.mark.slow, pytest.mark.once, pytest.mark.timeout(600)]
 
 CHECKOUT = Path(__file__).parents[2]
-NOBODY = 65534
+ORDINARY_USER = 65534
 DEADLINE = 120
 EXPECTED = "Hello, Bobby Tables"
 
@@ -46,7 +46,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def user() -> dict[str, Any]:
     """What makes a process one of an ordinary user."""
-    return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+    return {"user": ORDINARY_USER, "group": ORDINARY_USER, "extra_groups": []} if os.geteuid() == 0 else {}
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def folder(user: dict[str, Any]) -> Iterator[Path]:
     """A home with a space in its name, which an ordinary user owns; pytest closes its own folders to others."""
     with tempfile.TemporaryDirectory(prefix="my projects ") as name:
         if user:
-            os.chown(name, NOBODY, NOBODY)
+            os.chown(name, ORDINARY_USER, ORDINARY_USER)
         yield Path(name)
 
 
@@ -102,7 +102,7 @@ def add_pip(environment: Path) -> None:
     subprocess.run([*pip, "install", "-q", "pip"], check=True)
     if os.geteuid() == 0:
         for path in [environment, *environment.rglob("*")]:
-            os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+            os.chown(path, ORDINARY_USER, ORDINARY_USER, follow_symlinks=False)
 
 
 def ended(process: subprocess.Popen[str]) -> int:
