@@ -42,7 +42,9 @@ from gw_tui.data.playback import Playback
 from gw_tui.data.poller import BLURRED, Poller
 from gw_tui.data.source import DataSource, Query
 from gw_tui.dialogs.choose import Choose
+from gw_tui.dialogs.command_line import CommandLine
 from gw_tui.maintenance import Maintenance
+from gw_tui.rules.command_line import Destination, parse_link
 from gw_tui.rules.commands import BY_ID, EVERYWHERE, SCREEN_BY_ID, SCREENS, CommandContext, ScreenInfo
 from gw_tui.rules.connection_state import ConnectionPhase, ConnectionState
 from gw_tui.rules.history import History, seconds_between
@@ -132,6 +134,7 @@ class ConsoleApp(App[None]):
         self.late_because = ""
         self._is_blurred = False
         self._measured_at: float | None = None
+        self._typed: list[str] = []
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return what every line goes through before it is written; ours come last."""
@@ -158,6 +161,8 @@ class ConsoleApp(App[None]):
                     self.bind(",".join(keys.split()), BY_ID[name].action, show=False)
         self.note(EntryKind.CONSOLE, f"console started on {self.source.info.where}")
         self.visit(self.options.screen if self.options.screen in SCREEN_BY_ID else SCREENS[0].id)
+        if self.options.open:
+            self.call_after_refresh(self._follow, parse_link(self.options.open))
         self.poller.start()
         self.set_interval(TICK, self._tick)
 
@@ -580,6 +585,32 @@ class ConsoleApp(App[None]):
         if screen is not None and self.screen is screen:
             title, about = screen.describe()
             self.push_screen(HelpScreen(title, about, screen.active_bindings))
+
+    @work
+    async def action_command_line(self) -> None:
+        """Ask for a command and go where it leads."""
+        screen = self.front
+        if screen is None or self.screen is not screen:
+            return
+        if (found := await self.push_screen_wait(CommandLine(self._typed))) is not None:
+            await self._follow(found)
+
+    async def _follow(self, found: Destination) -> None:
+        """Go to a destination."""
+        if found.command:
+            command = BY_ID[found.command]
+            where = self if command.is_everywhere else self.front
+            if where is not None and where.check_action(command.id, ()):
+                await self.run_action(command.action, where)
+            else:
+                self.notify(f"{command.label} is not possible here", severity="warning")
+        elif found.job is not None:
+            from gw_tui.screens.job import JobScreen
+
+            self.visit("jobs")
+            self.push_screen(JobScreen(found.job))
+        else:
+            self.visit(found.screen, found.filter)
 
     def action_palette(self) -> None:
         """Find a command by its name."""

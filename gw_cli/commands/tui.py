@@ -52,6 +52,10 @@ def tui(
         str | None,
         typer.Option("--filter", metavar="TEXT", help="First selection of jobs, such as 'state:failed task:mail'"),
     ] = None,
+    open_: Annotated[
+        str | None,
+        typer.Option("--open", metavar="LINK", help="First place: job/4901, jobs/state:failed, queue/mail, worker/ID"),
+    ] = None,
     once: Annotated[bool, typer.Option("--once", help="Print the first screen and exit")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --once: print JSON with stable keys")] = False,
     demo: Annotated[bool, typer.Option("--demo", help="Show a demo queue; needs no database")] = False,
@@ -68,7 +72,7 @@ def tui(
     Takes three connections at most. It may be started before the database, and waits for it.
     Where there is no terminal it prints what --once does.
     """
-    chosen = _options(configuration, one_of("--screen", screen, SCREENS), filter_)
+    chosen = replace(_options(configuration, one_of("--screen", screen, SCREENS), filter_), open=_link(open_))
     if demo and replay is not None:
         raise InvalidInputError("--demo and --replay both say what to show; give one of them")
     source = _demo(configuration) if demo else _source(configuration) if replay is None else _replay(Path(replay))
@@ -119,6 +123,19 @@ def _in_reach_of(encoding: str, line: str) -> str:
 
         return line.translate(ASCII).encode("ascii", "replace").decode()
     return line
+
+
+def _link(text: str | None) -> str:
+    """Return a deep link that leads somewhere; raises `InvalidInputError`."""
+    if text is None:
+        return ""
+    from gw_tui.rules.command_line import parse_link
+
+    try:
+        parse_link(text)
+    except ValueError as error:
+        raise InvalidInputError(f"--open {text!r}: {error}") from error
+    return text
 
 
 def _without_screen() -> str | None:

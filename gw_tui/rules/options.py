@@ -21,6 +21,8 @@ class Options:
     read_only: bool = False
     screen: str = "overview"
     filter: str = ""
+    open: str = ""
+    """A deep link to begin at, such as `job/4901`."""
     theme: str = "gw-dark"
     ascii: bool = False
     colour: bool = True

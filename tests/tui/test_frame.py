@@ -103,7 +103,7 @@ def test_the_bar_names_help_and_quit_wherever_there_is_room_for_anything() -> No
 
 def test_the_palette_offers_what_is_possible_and_goes_there() -> None:
     async def scenario(console: Console) -> None:
-        await console.press(":")
+        await console.press("ctrl+p")
         await console.until(lambda: isinstance(console.app.screen, CommandPalette))
         await console.pilot.press(*"go to events")
         await console.shows("Go to Events")

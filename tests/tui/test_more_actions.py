@@ -178,7 +178,7 @@ def test_the_palette_offers_maintenance_on_every_screen(screen: str) -> None:
     async def scenario(console: Console) -> None:
         names = ("sweep_now", "cleanup_failed_jobs", "cleanup_unused_tasks", "cleanup_unused_queues", "run_doctor")
         assert {each: console.app.check_action(each, ()) for each in names} == dict.fromkeys(names, True)
-        await console.press("colon")
+        await console.press("ctrl+p")
         await console.pilot.pause()
         await console.press(*"unused")
         await console.shows("Clean up unused queues")

@@ -1,0 +1,67 @@
+"""What can be typed after `:`, and where a deep link leads: a place, with what to show there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gw_core.selection import SelectionError, parse, suggest
+from gw_tui.rules.commands import BY_ID, SCREEN_BY_ID
+
+ONE_OF: Final = {"queue": "queues", "worker": "workers", "task": "tasks"}
+"""Words that take a name; the screen puts the cursor on it."""
+JOB: Final = "job"
+QUIT: Final = ("q", "quit")
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A screen with a filter or a name, one job, or a command to run."""
+
+    screen: str = ""
+    filter: str = ""
+    job: int | None = None
+    command: str = ""
+
+
+def parse_line(text: str) -> Destination:
+    """Return what a line means; raises `ValueError` with the reason."""
+    word, _, rest = text.strip().partition(" ")
+    rest = rest.strip()
+    if word == JOB:
+        if not rest.isdecimal():
+            raise ValueError(f"give a job id, such as {JOB} 4901")
+        return Destination(job=int(rest))
+    if word in ONE_OF:
+        return Destination(screen=ONE_OF[word], filter=rest)
+    if word in SCREEN_BY_ID:
+        return Destination(screen=word, filter=_checked(rest) if word == "jobs" else rest)
+    command = "quit" if word in QUIT else word
+    if command in BY_ID:
+        return Destination(command=command)
+    raise ValueError(f"unknown command {word!r}; give a screen such as jobs, or {JOB} and an id")
+
+
+def parse_link(link: str) -> Destination:
+    """Return where a deep link leads: `job/4901`, `jobs/state:failed`, `queue/mail`; raises `ValueError`."""
+    place, _, rest = link.partition("/")
+    return parse_line(f"{place} {rest}")
+
+
+def _checked(text: str) -> str:
+    try:
+        parse(text)
+    except SelectionError as error:
+        raise ValueError(str(error)) from error
+    return text
+
+
+def completions(text: str) -> Sequence[str]:
+    """Return lines that continue a text."""
+    word, space, rest = text.partition(" ")
+    if space:
+        found = suggest(rest, len(rest), {}) if word == "jobs" else ()
+        return [f"jobs {each.text}" for each in found]
+    words = (*SCREEN_BY_ID, JOB, *ONE_OF, *(name for name in BY_ID if not name.startswith("go_")))
+    return sorted({each for each in words if each.startswith(word)}, key=lambda each: (len(each), each)) if word else ()

@@ -1,0 +1,114 @@
+"""The line after `:`, and deep links: they lead to the same places."""
+
+from __future__ import annotations
+
+import pytest
+from console_fixture import Console, run, search_of
+from textual.widgets import Input
+
+from gw_core import JobState
+from gw_core.selection import parse
+from gw_tui.data.demo import DemoSource, FixedClock
+from gw_tui.dialogs.command_line import CommandLine
+from gw_tui.rules.command_line import Destination, completions, parse_line, parse_link
+from gw_tui.screens.job import JobScreen
+from gw_tui.screens.jobs import JobsScreen
+from gw_tui.screens.workers import WorkersScreen
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("jobs state:failed task:send*", Destination(screen="jobs", filter="state:failed task:send*")),
+        ("job 4901", Destination(job=4901)),
+        ("queue mail", Destination(screen="queues", filter="mail")),
+        ("errors", Destination(screen="errors")),
+        ("q", Destination(command="quit")),
+        ("next_theme", Destination(command="next_theme")),
+    ],
+)
+def test_a_line_leads_somewhere(text: str, expected: Destination) -> None:
+    assert parse_line(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("moon", "unknown command 'moon'"), ("job mail", "give a job id"), ("jobs state:moon", "state")],
+)
+def test_a_line_that_leads_nowhere_says_why(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        parse_line(text)
+
+
+def test_a_link_is_a_line_with_a_slash() -> None:
+    assert parse_link("job/4901") == parse_line("job 4901")
+    assert parse_link("jobs/task:reports/weekly") == parse_line("jobs task:reports/weekly")
+
+
+def test_words_and_conditions_are_completed() -> None:
+    assert completions("err") == ["errors"]
+    assert "jobs state:" in [each.strip() for each in completions("jobs sta")]
+    assert completions("") == ()
+
+
+async def entered(console: Console) -> Input:
+    await console.press(":")
+    await console.until(lambda: isinstance(console.app.screen, CommandLine))
+    await console.pilot.pause()
+    return console.app.screen.query_one(Input)
+
+
+def test_a_command_filters_jobs_and_the_history_recalls_it() -> None:
+    async def scenario(console: Console) -> None:
+        await entered(console)
+        await console.type("jobs state:failed task:send*")
+        await console.press("enter")
+        screen = await console.reach(JobsScreen)
+        await console.until(lambda: search_of(screen).wanted == parse("state:failed task:send*"))
+        entry = await entered(console)
+        await console.press("up")
+        assert entry.value == "jobs state:failed task:send*"
+        await console.press("down")
+        assert entry.value == ""
+        await console.type("moon")
+        await console.press("enter")
+        await console.shows("unknown command 'moon'")
+        await console.press("escape")
+        await console.reach(JobsScreen)
+
+    run(scenario, screen="overview")
+
+
+def test_tab_completes_and_a_command_runs() -> None:
+    async def scenario(console: Console) -> None:
+        before = console.app.theme
+        entry = await entered(console)
+        await console.type("next_th")
+        await console.press("tab")
+        assert entry.value == "next_theme"
+        await console.press("enter")
+        await console.until(lambda: console.app.theme != before)
+
+    run(scenario, screen="overview")
+
+
+def test_a_deep_link_opens_one_job() -> None:
+    source = DemoSource(FixedClock())
+    job = next(each.job for each in source.queue.states() if each.state is JobState.FAILED)
+
+    async def scenario(console: Console) -> None:
+        await console.reach(JobScreen)
+        await console.shows(f"job {job.id}")
+        await console.shows(job.task_identifier)
+        await console.press("escape")
+        await console.reach(JobsScreen)
+
+    run(scenario, source=source, screen="overview", open=f"job/{job.id}")
+
+
+def test_a_deep_link_opens_a_worker() -> None:
+    async def scenario(console: Console) -> None:
+        await console.reach(WorkersScreen)
+        await console.until(lambda: console.table("#workers").highlighted == "gw-app-3-977-760e1f")
+
+    run(scenario, screen="overview", open="worker/gw-app-3-977-760e1f")
