@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gw_tui.data.source import DataSource
     from gw_tui.rules.options import Options
 
-SCREENS: Final = ("overview", "jobs", "queues", "workers", "cron", "locks", "events", "tasks", "errors")
+SCREENS: Final = ("overview", "jobs", "queues", "workers", "cron", "locks", "events", "tasks", "errors", "history")
 PLAIN_TERMINALS: Final = ("", "dumb", "unknown")
 
 app = new_app()

@@ -21,8 +21,11 @@ from gw_core.operations import (
     CheckStatus,
     CleanupTarget,
     Count,
+    EndedAttempt,
     Finding,
     FoundJob,
+    HistoryPage,
+    HistoryState,
     JobPage,
     JobReport,
     JobVersion,
@@ -487,6 +490,11 @@ class DemoSource:
         with self._queue() as queue:
             return _statistics(queue)
 
+    def history(self, which: str = "", *, after: str | None = None) -> HistoryPage:
+        """Return ended attempts: those of a task, of a state, or of a job."""
+        with self._queue() as queue:
+            return HistoryPage(attempts=tuple(_ended(queue.now, which))[:PAGE])
+
     def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
         """Return named queues in order of their names."""
         with self._queue() as queue:
@@ -710,6 +718,33 @@ def _priorities(queue: DemoQueue) -> Iterator[PrioritySummary]:
 
 def _held(queue: DemoQueue) -> Iterator[LockedQueue]:
     return (LockedQueue(name=name, held_by=who, held_at=at) for name, (who, at) in queue.held.items())
+
+
+def _ended(now: datetime, which: str) -> Iterator[EndedAttempt]:
+    """Yield attempts that ended lately and meet each condition: `task:NAME`, `state:NAME` or `id:N`."""
+    chance, wanted = Random(7), set(which.split())
+    for number in range(60):
+        task, state = chance.choice(TASKS), chance.choice([HistoryState.COMPLETED] * 8 + list(HistoryState)[:3])
+        finished = now - timedelta(seconds=9 * number + 4)
+        has_failed = state is not HistoryState.COMPLETED
+        job_id = 5_000 - number
+        if wanted <= {f"task:{task}", f"state:{state}", f"id:{job_id}"}:
+            yield EndedAttempt(
+                job_id=job_id,
+                attempt=25 if state is HistoryState.FAILED else 1,
+                max_attempts=25,
+                task=task,
+                queue_name=None,
+                key=None,
+                state=state,
+                final=not has_failed,
+                error=ERRORS.get(task, "RuntimeError: no answer").format(n=number) if has_failed else None,
+                worker_id="gw-web-1-4711-0f3a91c2de",
+                created_at=finished - timedelta(minutes=2),
+                started_at=finished - timedelta(milliseconds=chance.randrange(20, 9_000)),
+                finished_at=finished,
+                expires_at=finished + timedelta(days=7),
+            )
 
 
 def _statistics(queue: DemoQueue) -> QueueStatistics:

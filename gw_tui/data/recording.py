@@ -28,6 +28,7 @@ from gw_core.operations import (
     BackendSession,
     Finding,
     FoundJob,
+    HistoryPage,
     JobPage,
     JobReport,
     LockWaits,
@@ -88,6 +89,7 @@ _KINDS: Final[Mapping[str, Any]] = {
     "page": JobPage,
     "job": JobReport | None,
     "statistics": QueueStatistics,
+    "history": HistoryPage,
     "queues": list[QueueReport],
     "workers": list[WorkerInfo],
     "crontabs": _Crontabs,
@@ -151,6 +153,10 @@ class RecordingSource:
     def statistics(self) -> QueueStatistics:
         """Return how many jobs are in each state."""
         return self._noted("statistics", self._source.statistics)
+
+    def history(self, which: str = "", *, after: str | None = None) -> HistoryPage:
+        """Return a page of ended attempts."""
+        return self._noted(_asked_history(which, after), lambda: self._source.history(which, after=after))
 
     def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
         """Return named queues in order of their names."""
@@ -246,6 +252,10 @@ def _new_file(path: Path) -> IO[bytes]:
 def _asked_page(wanted: Selection, after: PageCursor | None, limit: int) -> str:
     """Return the key of a page, by which it is found again."""
     return f"page {wanted} {after or ''} {limit}"
+
+
+def _asked_history(which: str, after: str | None) -> str:
+    return f"history {after or ''} {which}"
 
 
 def _asked_queues(after: str, *, only_held: bool) -> str:
@@ -363,6 +373,11 @@ class ReplaySource:
     def statistics(self) -> QueueStatistics:
         """Return how many jobs were in each state."""
         found: QueueStatistics = self._answer("statistics")
+        return found
+
+    def history(self, which: str = "", *, after: str | None = None) -> HistoryPage:
+        """Return a page of ended attempts that was recorded at that time."""
+        found: HistoryPage = self._answer(_asked_history(which, after))
         return found
 
     def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from gw_core.crontab import KnownCronItem
     from gw_core.operations import (
         Finding,
+        HistoryPage,
         JobPage,
         JobReport,
         LockWaits,
@@ -140,6 +141,9 @@ class DataSource(Protocol):
 
     def statistics(self) -> QueueStatistics:
         """Return how many jobs are in each state, from a sample when there are many."""
+
+    def history(self, which: str = "", *, after: str | None = None) -> HistoryPage:
+        """Return a page of ended attempts, the latest first."""
 
     def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
         """Return named queues in order of their names."""
@@ -263,6 +267,10 @@ class ClientSource:
     def statistics(self) -> QueueStatistics:
         """Return how many jobs are in each state, from a sample when there are many."""
         return self.read_client.queries.statistics()
+
+    def history(self, which: str = "", *, after: str | None = None) -> HistoryPage:
+        """Return a page of ended attempts, the latest first."""
+        return self.read_client.history.list(which, after=after, limit=PAGE)
 
     def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
         """Return named queues in order of their names; the more of them are long, the less far each is counted."""

@@ -32,6 +32,7 @@ SCREENS: Final = (
     ScreenInfo("events", "7", "Events", "Even", ("events", "EventsScreen"), "This console's events and actions."),
     ScreenInfo("tasks", "8", "Tasks", "Task", ("tasks", "TasksScreen"), "Tasks: jobs, failures, waits, known by whom."),
     ScreenInfo("errors", "9", "Errors", "Erro", ("errors", "ErrorsScreen"), "Errors: equal ones in one row."),
+    ScreenInfo("history", "0", "History", "Hist", ("history", "HistoryScreen"), "Jobs that have ended, with errors."),
 )
 JOB: Final = "job"
 """The screen of one job, pushed over another."""
@@ -118,7 +119,9 @@ class ConsoleCommand:
         return None if self.needs is Requirement.ANSWERS and not now.is_live else True
 
 
-_LISTS: Final = frozenset({"jobs", "queues", "workers", "cron", "locks", "events", "overview", "tasks", "errors"})
+_LISTS: Final = frozenset(
+    {"jobs", "queues", "workers", "cron", "locks", "events", "overview", "tasks", "errors", "history"}
+)
 _JOBS: Final = frozenset({"jobs"})
 _JOB: Final = frozenset({JOB})
 _JOBS_AND_JOB: Final = _JOBS | _JOB
@@ -163,9 +166,9 @@ COMMANDS: Final = (
         on=(_LISTS | _JOB) - {"overview", "cron", "tasks", "errors"},
         rank=1,
     ),
-    _known("filter", "/", "Filter", "Filter the rows.", on={"jobs", "queues", "events"}, rank=8),
-    _known("next_page", "n", "Next page", "Show the next page.", on={"jobs", "queues"}, rank=20),
-    _known("previous_page", "p", "Page back", "Show the previous page.", on={"jobs", "queues"}, rank=21),
+    _known("filter", "/", "Filter", "Filter the rows.", on={"jobs", "queues", "events", "history"}, rank=8),
+    _known("next_page", "n", "Next page", "Show the next page.", on={"jobs", "queues", "history"}, rank=20),
+    _known("previous_page", "p", "Page back", "Show the previous page.", on={"jobs", "queues", "history"}, rank=21),
     _known("order", "s", "Sort", "Switch to the next sort order.", on=_JOBS | {"tasks"}, rank=22),
     _known("mark", "m", "Mark", "Mark or unmark the selected row.", on=_JOBS, needs=Requirement.ROW, rank=7),
     _known(

@@ -67,7 +67,8 @@ class TabBar(Static):
     def _content(self, width: int) -> Content:
         roomy = sum(len(place.title) + 4 for place in SCREENS)
         is_short = width < roomy - len(SCREENS)
-        end = " " if is_short or width >= roomy else ""
+        has_room = width >= sum(len(place.short) + 4 for place in SCREENS) if is_short else width >= roomy
+        end = " " if has_room else ""
         parts: list[Content | str] = [Content.styled(NAME, "bold")] if width >= roomy + len(NAME) else []
         for place in SCREENS:
             title = f" {place.key} {place.short if is_short else place.title}{end}"

@@ -42,7 +42,7 @@ def test_no_key_means_two_things_on_a_screen(screen: str) -> None:
 
 
 def test_every_place_is_reached_by_its_number() -> None:
-    assert [place.key for place in SCREENS] == [str(number) for number in range(1, len(SCREENS) + 1)]
+    assert [place.key for place in SCREENS] == [str(number % 10) for number in range(1, len(SCREENS) + 1)]
     assert all(BY_ID[f"go_{place.id}"].keys == (place.key,) for place in SCREENS)
 
 

@@ -1,0 +1,209 @@
+"""Jobs that have ended: each attempt with its worker, its duration and its error, the latest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Input
+
+from gw_core.errors import InvalidInputError
+from gw_core.operations import EndedAttempt, HistoryPage, HistoryState
+from gw_core.selection import HISTORY_TERMS, parse
+from gw_tui.data.source import DataSource, Query
+from gw_tui.screens.list_screen import ListScreen
+from gw_tui.text import formatting, sanitize
+from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow
+
+_COLUMNS: Final = (
+    TableColumn("at", "ended", 8, right=True, rank=9),
+    TableColumn("id", "id", 9, right=True, rank=8),
+    TableColumn("state", "state", 10, rank=8),
+    TableColumn("task", "task", least=12, rank=7),
+    TableColumn("tries", "tries", 6, right=True, rank=5),
+    TableColumn("took", "took", 8, right=True, rank=6),
+    TableColumn("worker", "worker", least=8, rank=2),
+    TableColumn("error", "error", least=10, rank=4),
+)
+_ROLES: Final = {HistoryState.COMPLETED: "quiet", HistoryState.FAILED: "error", HistoryState.RETRIED: "warning"}
+
+
+@dataclass(frozen=True)
+class HistoryQuery(Query):
+    """A page of history."""
+
+    every: ClassVar[timedelta | None] = timedelta(seconds=2)
+
+    which: str
+    after: str | None
+
+    def ask(self, source: DataSource) -> HistoryPage:
+        """Return the page."""
+        return source.history(self.which, after=self.after)
+
+
+class HistoryScreen(ListScreen):
+    """A page of ended attempts; `enter` shows all attempts of one job."""
+
+    SCREEN_ID = "history"
+    TABLE = "history"
+    COLUMNS = _COLUMNS
+    EMPTY = 'No jobs have ended, or history is off: set history = "7d"'
+
+    # Before the list handles it: what is typed right after it belongs to the filter.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "filter", "Filter", id="filter", show=False, priority=True)
+    ]
+
+    CSS = """
+    HistoryScreen #which { height: 1; border: none; padding: 0 1; background: $panel; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._which = ""
+        self._begins: tuple[str | None, ...] = (None,)
+        self._page: HistoryPage | None = None
+
+    def body(self) -> ComposeResult:
+        """Lay out the filter, the status line and the table."""
+        entry = Input(id="which", placeholder="task:mail state:failed finished_at:-1h..now")
+        entry.cursor_blink = False
+        entry.display = False
+        yield entry
+        yield from super().body()
+
+    # -- what is asked and answered ----------------------------------------------------------------------------------
+
+    def current_query(self) -> HistoryQuery:
+        """Ask for the page."""
+        return HistoryQuery(self._which, self._begins[-1])
+
+    def show_answer(self, query: Query, answer: object) -> None:
+        """Show the page, unless another one was chosen in the meantime."""
+        if isinstance(answer, HistoryPage) and query == self.current_query():
+            self._page, self.failure = answer, ""
+            self.table.say_when_empty("Nothing in history matches" if self._which else self.EMPTY)
+            self.draw()
+
+    # -- drawing -----------------------------------------------------------------------------------------------------
+
+    def rows(self) -> Iterator[TableRow] | None:
+        """Return the attempts of the page."""
+        return None if self._page is None else (_row(each, self.console.now) for each in self._page.attempts)
+
+    def status(self) -> Iterator[str]:
+        """Yield the filter, the page, and the error or the worker of the selected attempt."""
+        if self._page is None:
+            yield "loading…"
+            return
+        yield formatting.counted(len(self._page.attempts), "attempt")
+        if len(self._begins) > 1 or self._page.after is not None:
+            yield f"page {len(self._begins)}{'' if self._page.after is None else ' of more'}"
+        if self._which:
+            yield sanitize.line(self._which, 60)
+        if (chosen := self._chosen()) is not None and chosen.error is not None:
+            yield sanitize.line(chosen.error, 200)
+
+    def _chosen(self) -> EndedAttempt | None:
+        """Return the attempt under the cursor."""
+        attempts = () if self._page is None else self._page.attempts
+        return next((each for each in attempts if _key(each) == self.table.highlighted), None)
+
+    # -- commands ----------------------------------------------------------------------------------------------------
+
+    def take_filter(self, text: str) -> None:
+        """Show the attempts that a selection describes."""
+        try:
+            parse(text, HISTORY_TERMS)
+        except InvalidInputError as error:
+            self.notify(sanitize.line(str(error), 200), severity="warning", markup=False)
+            return
+        self._which = text
+        self._turn_to((None,))
+
+    def action_filter(self) -> None:
+        """Let a selection be typed."""
+        entry = self.query_one("#which", Input)
+        entry.display = True
+        entry.value = self._which
+        self.set_focus(entry)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Return whether a command is possible; within the filter its key is a character."""
+        if action == "filter" and self.stands and self.query_one("#which").display:
+            return False
+        return super().check_action(action, parameters)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Show what matches."""
+        event.stop()
+        self._close_entry()
+        self.take_filter(sanitize.UNSAFE.sub(" ", event.value).strip())
+
+    def _close_entry(self) -> None:
+        self.query_one("#which").display = False
+        self.table.focus()
+
+    def action_back(self) -> None:
+        """Close the filter, or clear it."""
+        if self.query_one("#which").display:
+            self._close_entry()
+        else:
+            self.take_filter("")
+
+    def action_open(self) -> None:
+        """Show every attempt of the job under the cursor."""
+        if (chosen := self._chosen()) is not None:
+            self.take_filter(f"id:{chosen.job_id}")
+
+    def action_copy(self) -> None:
+        """Copy the id of the job under the cursor."""
+        if (chosen := self._chosen()) is not None:
+            self.console.copy(str(chosen.job_id))
+
+    def action_next_page(self) -> None:
+        """Show earlier attempts."""
+        if self._page is None or self._page.after is None:
+            self.notify("Last page")
+        else:
+            self._turn_to((*self._begins, self._page.after))
+
+    def action_previous_page(self) -> None:
+        """Show later attempts."""
+        if len(self._begins) == 1:
+            self.notify("First page")
+        else:
+            self._turn_to(self._begins[:-1])
+
+    def _turn_to(self, begins: tuple[str | None, ...]) -> None:
+        self._begins, self._page = begins, None
+        self.table.say_when_empty("Loading…")
+        self.table.replace([])
+        self.ask()
+        self.draw()
+
+
+def _key(attempt: EndedAttempt) -> str:
+    return f"{attempt.job_id}/{attempt.attempt}/{attempt.state}"
+
+
+def _row(attempt: EndedAttempt, now: datetime) -> TableRow:
+    started = attempt.started_at
+    return TableRow(
+        _key(attempt),
+        {
+            "at": Cell(formatting.duration(max(timedelta(), now - attempt.finished_at)), "quiet"),
+            "id": str(attempt.job_id),
+            "state": Cell(str(attempt.state), _ROLES.get(attempt.state, "")),
+            "task": Cell(attempt.task, "strong"),
+            "tries": f"{attempt.attempt}/{attempt.max_attempts}",
+            "took": "" if started is None else formatting.duration(max(timedelta(), attempt.finished_at - started)),
+            "worker": Cell(attempt.worker_id or "", "quiet"),
+            "error": "" if attempt.error is None else sanitize.line(attempt.error, 200),
+        },
+    )

@@ -1,0 +1,49 @@
+"""The history: ended attempts, the latest first, filtered by a selection."""
+
+from __future__ import annotations
+
+from console_fixture import Console, run
+
+
+def states(console: Console) -> set[str]:
+    table = console.table("#history")
+    return {getattr(table.shown_rows[key].cells["state"], "text", "") for key in table.keys}
+
+
+def test_ended_attempts_are_listed_with_their_state() -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table("#history").keys)
+        assert states(console) == {"completed", "retried", "failed"}
+
+    run(scenario, screen="history", size=(120, 34))
+
+
+def test_a_selection_filters_the_list_and_escape_clears_it() -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table("#history").keys)
+        await console.press("slash", *"state:failed", "enter")
+        await console.until(lambda: states(console) == {"failed"})
+        await console.press("escape")
+        await console.until(lambda: "completed" in states(console))
+
+    run(scenario, screen="history", size=(120, 34))
+
+
+def test_a_condition_that_history_has_not_changes_nothing() -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table("#history").keys)
+        await console.press("slash", *"priority:3", "enter")
+        await console.press("x")
+        assert "completed" in states(console)
+
+    run(scenario, screen="history", size=(120, 34))
+
+
+def test_enter_shows_the_attempts_of_one_job() -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table("#history").keys)
+        first = console.table("#history").keys[0]
+        await console.press("enter")
+        await console.until(lambda: list(console.table("#history").keys) == [first])
+
+    run(scenario, screen="history", size=(120, 34))
