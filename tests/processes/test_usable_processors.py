@@ -22,9 +22,9 @@ from gw_cli import cpus
 def test_auto_counts_what_a_container_may_use(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, limit: str, here: int, expected: int
 ) -> None:
-    limit = tmp_path / "cpu.max"
-    limit.write_text(limit)
-    monkeypatch.setattr(cpus, "CGROUP_LIMIT", limit)
+    file = tmp_path / "cpu.max"
+    file.write_text(limit)
+    monkeypatch.setattr(cpus, "CGROUP_LIMIT", file)
     monkeypatch.setattr(cpus.os, "sched_getaffinity", lambda pid: set(range(here)), raising=False)
 
     assert cpus.usable_processors() == expected
