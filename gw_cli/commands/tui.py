@@ -43,8 +43,8 @@ def tui(
         str | None,
         typer.Option(
             "--screen",
-            metavar="NAME",
-            help=f"First screen: {', '.join(SCREENS)}",
+            metavar="FIRST",
+            help=", ".join(SCREENS),
             show_default=False,
         ),
     ] = None,

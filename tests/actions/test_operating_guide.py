@@ -13,6 +13,12 @@ from support.jobs_in_states import Queue
 GUIDE = (Path(__file__).parents[2] / "docs" / "guide" / "operating.md").read_text("utf-8")
 COMMANDS = re.findall(r"^\$ gw (?!run )(.+)$", GUIDE, re.MULTILINE)
 
+BEFORE = {
+    "resume task:send_email": "pause task:send_email",
+    "limit send_mail --off": "limit send_mail --running 4",
+}
+"""What has to be done before a command has something to undo."""
+
 
 @pytest.mark.parametrize("line", COMMANDS)
 def test_a_command_in_the_guide_does_something(gw: CliProgram, queue: Queue, tmp_path: Path, line: str) -> None:
@@ -22,6 +28,8 @@ def test_a_command_in_the_guide_does_something(gw: CliProgram, queue: Queue, tmp
     queue.running(by="gw-host-1234-abcdef")
     (tmp_path / "jobs.jsonl").write_text('{"task": "hello"}\n')
     (tmp_path / "jobs.csv").write_text("payload\n{}\n")
+    if line in BEFORE:
+        assert gw(*shlex.split(BEFORE[line])).code == 0
 
     ended = gw(*shlex.split(line))
 
