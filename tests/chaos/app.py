@@ -29,7 +29,7 @@ from gw_core.runner import MAINTENANCE_RESPONSE_TIMEOUT
 from .cleanup_guard import Guard
 from .faults import Cuttable, Operator
 from .fleet import NO_DATABASE, TASKS_OF_ONE, ProcessStates, Slot, Worker
-from .invariants import SILENCING_FAULTS, Evidence, Findings, Row, judge
+from .invariants import SILENCING_FAULTS, Ended, Evidence, Findings, Row, judge
 from .ledger import read_ledger, read_ticks
 from .network_faults import OUTSIDE, Namespace, NetworkPath, can_make_namespaces
 from .node import free_what_node_held, node_command
@@ -41,6 +41,9 @@ from .stall_detector import Stalls, held_up
 
 DRAIN: Final = 90.0
 """Seconds within which everything must have run after the last failure."""
+
+GROUP_CHECK: Final = 150.0
+"""Seconds within which workers check every group, and its last job runs: others, or the killed, ended its members."""
 
 CALL: Final = 20.0
 """Seconds within which every worker must run something after the last failure."""
@@ -308,6 +311,7 @@ class _Scene:
             self._insist(lambda: self._producers.remove_the_rest(client))
             self._add_until_all_workers_ran(client)
             self._wait(DRAIN, "every job to run", self._is_drained)
+            self._wait(GROUP_CHECK, "every group to go on", self._has_ended_groups)
             # A worker that waits for a swallowed answer sends no heartbeat.
             more = MAINTENANCE_RESPONSE_TIMEOUT.total_seconds() if self._operator.done["mute"] else 0.0
             self._wait(self._options.threshold * 3 + 10 + more, "the dead to be forgotten", self._knows_only_the_living)
@@ -349,6 +353,9 @@ class _Scene:
             "select 1 from graphile_worker._private_jobs where is_available or locked_by is not null limit 1"
         )
 
+    def _has_ended_groups(self) -> bool:
+        return not self._ask("select 1 from graphile_worker._private_gw_waiting limit 1") and self._is_drained()
+
     def _knows_only_the_living(self) -> bool:
         known = {pid for (pid,) in self._ask("select pid from graphile_worker._private_gw_workers")}
         return known == {pid for worker in self._fleet.living if worker.is_ours for pid in worker.workers()}
@@ -367,6 +374,7 @@ class _Scene:
             runs=runs,
             faults=self._operator.faults,
             rows=self._rows(),
+            history=self._history(),
             lost={pid: worker.lost() for worker in workers for pid in worker.pids()},
             ends=self._ends(workers),
             foreign=frozenset(worker.pid for worker in workers if not worker.is_ours),
@@ -414,6 +422,10 @@ class _Scene:
                 " key is not null, last_error from graphile_worker._private_jobs"
             )
         ]
+
+    def _history(self) -> list[Ended]:
+        columns = "job_id, attempt, state, final"
+        return [Ended(*row) for row in self._ask(f"select {columns} from graphile_worker._private_gw_history")]
 
     def _what_workers_did(self, workers: Sequence[Worker]) -> Iterator[str]:
         yield from self._operator.slow_to_stop
@@ -502,7 +514,7 @@ def _orderly_ends(worker: Worker) -> tuple[int, ...]:
 
 def _lines_of(evidence: Evidence) -> Iterator[str]:
     """Everything there is to judge by, to find the cause of a finding."""
-    for things in (evidence.faults, evidence.added, evidence.runs, evidence.rows):
+    for things in (evidence.faults, evidence.added, evidence.runs, evidence.rows, evidence.history):
         yield from map(repr, things)
     yield f"given back to run later: {sorted(evidence.delayed)}"
 

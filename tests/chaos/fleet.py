@@ -130,7 +130,7 @@ class ProcessStates:
         gw = [str(GW)] if GW.exists() else [sys.executable, "-m", "gw_cli"]
         command = [
             *(*slot.prefix, *gw, "run", "--connection", slot.conninfo, "--tasks", str(slot.tasks)),
-            *("--crontab", str(CRONTAB)),
+            *("--crontab", str(CRONTAB), "--history", "1d"),
             *("--grace-period", f"{self.grace_seconds}s", *slot.options),
         ]
         return self._launch(slot, command)

@@ -43,6 +43,16 @@ class Row:
     last_error: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A row of history: one ended attempt."""
+
+    job_id: int
+    attempt: int
+    state: str
+    final: bool
+
+
 @dataclass(slots=True, kw_only=True)
 class Evidence:
     """Everything there is to judge by."""
@@ -51,6 +61,8 @@ class Evidence:
     runs: Sequence[Run]
     faults: Sequence[Fault]
     rows: Sequence[Row]
+    history: Sequence[Ended] = ()
+    """What workers of gw recorded of ended attempts."""
     lost: Mapping[int, set[int]] = field(default_factory=dict)
     """For each process the jobs it reported as lost."""
     ends: Mapping[int, int] = field(default_factory=dict)
@@ -89,6 +101,10 @@ def judge(evidence: Evidence) -> Findings:
         court.the_retired_stay_retired,
         court.nothing_runs_too_early,
         court.every_minute_comes_once,
+        court.no_job_is_in_two_places,
+        court.no_job_is_in_neither_place,
+        court.no_end_is_recorded_twice,
+        court.groups_go_on_exactly_once,
     ):
         findings.broken.extend(rule())
     return findings
@@ -103,8 +119,10 @@ class _Court:
         self._added = {each.n: each for each in evidence.added}
         self._rows = {row.n: row for row in evidence.rows}
         self._runs: dict[int, list[Run]] = defaultdict(list)
+        self._by_job: dict[int, list[Run]] = defaultdict(list)
         for run in evidence.runs:
             self._runs[run.n].append(run)
+            self._by_job[run.job_id].append(run)
         self._of_servers = [fault for fault in evidence.faults if fault.what in SERVER_FAULTS]
         # While another session keeps the table locked, nothing gets any further either.
         locked = [(fault.began, fault.ended or fault.began) for fault in evidence.faults if fault.what == "lock"]
@@ -154,10 +172,7 @@ class _Court:
                     self._figures[f"extra runs: {reason}"] += 1
 
     def attempts_do_not_overlap(self) -> Iterator[str]:
-        by_job: dict[int, list[Run]] = defaultdict(list)
-        for run in self._evidence.runs:
-            by_job[run.job_id].append(run)
-        for job_id, runs in by_job.items():
+        for job_id, runs in self._by_job.items():
             for one, other in self._overlaps(runs):
                 yield from self._overlap(f"as {job_id}", one, other)
 
@@ -247,6 +262,52 @@ class _Court:
                 if (name, minute) not in jobs:
                     yield f"{name} was not added for {minute:%H:%M}"
 
+    def no_job_is_in_two_places(self) -> Iterator[str]:
+        final = {ended.job_id: ended for ended in self._final()}
+        self._figures["jobs in history"] = len(final)
+        for row in self._evidence.rows:
+            if row.job_id in final:
+                yield f"job {row.n} is in the table and in history: {final[row.job_id]}{self._story(row.n)}"
+
+    def no_job_is_in_neither_place(self) -> Iterator[str]:
+        known = {row.job_id for row in self._evidence.rows} | {ended.job_id for ended in self._final()}
+        for job_id in self._by_job.keys() - known:
+            excuse = self._excuse_to_be_gone(self._by_job[job_id])
+            if excuse is None:
+                numbers = self._numbers_of(job_id)
+                yield f"job {max(numbers)} is neither in the table nor in history as {job_id}{self._story(*numbers)}"
+            else:
+                self._figures[f"jobs in neither place: {excuse}"] += 1
+        # A tick does not say which process ran it.
+        for tick in () if self._evidence.foreign else self._evidence.ticks:
+            if tick.job_id not in known:
+                yield f"{tick.name} of {tick.minute:%H:%M} is neither in the table nor in history as {tick.job_id}"
+
+    def no_end_is_recorded_twice(self) -> Iterator[str]:
+        for job_id, count in Counter(ended.job_id for ended in self._final()).items():
+            if count > 1:
+                yield f"job {job_id} has {count} final rows in history{self._story(*self._numbers_of(job_id))}"
+        self._figures["attempts in history"] = len(self._evidence.history)
+        for (job_id, attempt), count in Counter((row.job_id, row.attempt) for row in self._evidence.history).items():
+            # A job that is replaced counts its attempts from zero.
+            if count > 1 and count > len(numbers := self._numbers_of(job_id)):
+                yield f"attempt {attempt} of job {job_id} ended {count} times in history{self._story(*numbers)}"
+
+    def groups_go_on_exactly_once(self) -> Iterator[str]:
+        members: dict[int, list[int]] = defaultdict(list)
+        for added in self._evidence.added:
+            if added.last is not None:
+                members[added.last].append(added.n)
+        for last, numbers in members.items():
+            ids = {run.job_id for run in self._runs[last]}
+            if len(ids) > 1:
+                yield f"the last job {last} of a group was added {len(ids)} times{self._story(last)}"
+            for run in self._runs[last][:1]:
+                self._figures["groups that went on"] += 1
+                for n in numbers:
+                    if not any(each.how == "ok" and self._end(each) <= run.began for each in self._runs[n]):
+                        yield f"the last job {last} of a group began before member {n} ended{self._story(last, n)}"
+
     # -- reasons ------------------------------------------------------------------------------------------------------
 
     def _reason_to_repeat(self, before: Run, after: Run) -> str | None:
@@ -301,7 +362,23 @@ class _Court:
         ended_it = (f for f in self._of_pid[run.pid] if f.what in ("kill", "stop", "orphan"))
         return any(self._concerns(fault, run) for fault in (*broke_its_connection, *ended_it))
 
+    def _excuse_to_be_gone(self, runs: Sequence[Run]) -> str | None:
+        """Return why nothing is known of a job that ran: other workers and removals write no history."""
+        added = self._added.get(runs[0].n)
+        # One that was running when it was removed stays in the table until it is settled.
+        if added is not None and added.kind == "removed" and added.holder is None:
+            return "removed"
+        by_node = any(run.how == "ok" and run.pid in self._evidence.foreign for run in runs)
+        return "completed by Node" if by_node else None
+
     # -- small things -------------------------------------------------------------------------------------------------
+
+    def _final(self) -> Iterator[Ended]:
+        return (ended for ended in self._evidence.history if ended.final)
+
+    def _numbers_of(self, job_id: int) -> set[int]:
+        """Return the numbers under which a job ran; one that is replaced has several."""
+        return {run.n for run in self._by_job.get(job_id, ())}
 
     def _by_queue(self) -> Mapping[str, list[Run]]:
         queues: dict[str, list[Run]] = defaultdict(list)

@@ -19,6 +19,8 @@ QUEUES: Final = 12
 KEYS: Final = 25
 BATCH: Final = 400
 PAUSE: Final = 0.03
+GROUPS: Final = 5
+MEMBERS: Final = 50
 AGAIN_AFTER: Final = 0.1
 MAX_LONG_JOBS: Final = 100
 
@@ -40,6 +42,8 @@ class Added:
     """Seconds from when it was added until it may run."""
     removed: int | None = None
     """When its removal was answered."""
+    last: int | None = None
+    """The number of the job that waits for this one, a member of its group."""
     holder: int | None = None
     """The process that ran it when it was removed; 0 for one that is not ours."""
 
@@ -60,13 +64,15 @@ class Producers:
         self._began = 0.0
         self._load = load
         self._shares = {"bulk": jobs - 2 * (jobs // 40), "keyed": jobs // 40, "removed": jobs // 40}
+        self._shares["groups"] = GROUPS
         self._threads: list[threading.Thread] = []
         self._errors: list[BaseException] = []
         self._long = 0
 
     def start(self) -> None:
         self._began = time.monotonic()
-        for name, work in (("bulk", self._add_bulk), ("keyed", self._add_keyed), ("removed", self._add_and_remove)):
+        works = {"bulk": self._add_bulk, "keyed": self._add_keyed, "removed": self._add_and_remove}
+        for name, work in {**works, "groups": self._add_group}.items():
             thread = threading.Thread(target=self._produce, args=(name, work), name=f"producer-{name}", daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -188,6 +194,24 @@ class Producers:
         if job is None or job.id is None or job.decoded_payload() != spec.payload:
             self.empty_answers.append(n)
         return 1
+
+    # -- groups -------------------------------------------------------------------------------------------------------
+
+    def _add_group(self, client: Client, rng: random.Random, due: int) -> int:
+        transaction, last = next(self._transactions), next(self._numbers)
+        members = [self._member(rng, transaction, last) for _ in range(MEMBERS)]
+        spec = JobSpec(task="chaos", payload={"n": last, "ms": 50})
+        then = Added(n=last, kind="last", spec=spec, transaction=transaction)
+        self._ask(*members, then)
+        client.group([each.spec for each in members], then=spec)
+        self._answered(*members, then)
+        return 1
+
+    def _member(self, rng: random.Random, transaction: int, last: int) -> Added:
+        n = next(self._numbers)
+        payload = {"n": n, "ms": rng.choice([0, 20, 500]), "fails": rng.choice([0, 0, 1]), "again": 300}
+        spec = JobSpec(task="chaos", payload=payload)
+        return Added(n=n, kind="member", spec=spec, transaction=transaction, last=last)
 
     # -- removed, while it runs or before ----------------------------------------------------------------------------
 

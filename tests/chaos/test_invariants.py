@@ -12,7 +12,7 @@ from gw_core import JobSpec
 
 from .app import repetitions
 from .faults import Fault
-from .invariants import SECOND, Evidence, Row, judge
+from .invariants import SECOND, Ended, Evidence, Row, judge
 from .ledger import Run, Tick
 from .producers import Added
 
@@ -24,7 +24,7 @@ def at(seconds: float) -> int:
 
 
 def added(n: int, *, kind: str = "plain", transaction: int = 1, answered: bool = True, **options: Any) -> Added:
-    more = {name: options.pop(name) for name in ("removed", "holder", "delay") if name in options}
+    more = {name: options.pop(name) for name in ("removed", "holder", "delay", "last") if name in options}
     spec = JobSpec(task="chaos", payload={"n": n}, **options)
     return Added(n=n, kind=kind, spec=spec, transaction=transaction, asked=0, answered=1 if answered else None, **more)
 
@@ -53,8 +53,20 @@ def fault(what: str, began: float, ended: float, *, pid: int | None = None) -> F
     return Fault(what, pid, at(began), at(ended))
 
 
+def final(job_id: int, *, attempt: int = 1) -> Ended:
+    return Ended(job_id, attempt, "completed", True)
+
+
+def retried(job_id: int, *, attempt: int = 1) -> Ended:
+    return Ended(job_id, attempt, "retried", False)
+
+
 def evidence(*jobs: Added, runs: list[Run], **more: Any) -> Evidence:
-    return Evidence(added=jobs, runs=runs, **{"faults": [], "rows": [], **more})
+    """Return the evidence of these runs; by default, each job that ran is in one place."""
+    left = {row.job_id for row in more.get("rows", ())}
+    ended = {run.job_id for run in runs} | {tick.job_id for tick in more.get("ticks", ())}
+    history = [final(job_id) for job_id in ended - left]
+    return Evidence(added=jobs, runs=runs, **{"faults": [], "rows": [], "history": history, **more})
 
 
 NOON, AFTER_NOON = (datetime(2026, 11, 21, 12, minute, tzinfo=UTC) for minute in (0, 1))
@@ -68,6 +80,7 @@ CRASHED_LATER: dict[str, Any] = {
     "runs": [ran(1, 1, 2), ran(1, 12, 13, pid=OTHER)],
     "faults": [fault("crash", 8, 8.1)],
 }
+GROUP = [added(1, kind="member", last=2), added(2, kind="last")]
 STOOD_STILL = [(at(2.5), at(7))]
 
 KEPT = {
@@ -135,6 +148,40 @@ KEPT = {
         minutes=[NOON, AFTER_NOON],
     ),
     "a scheduled job in time": evidence(added(1, kind="scheduled", delay=1.0), runs=[ran(1, 1, 2)]),
+    "each attempt is recorded": evidence(
+        added(1, kind="failing"),
+        runs=[ran(1, 1, 2, how="failed"), ran(1, 3, 4)],
+        history=[retried(1), final(1, attempt=2)],
+    ),
+    "it failed permanently, and its attempt is in history": evidence(
+        added(1, kind="final"), runs=[ran(1, 1, 2, how="failed")], rows=[row(1)], history=[Ended(1, 1, "failed", False)]
+    ),
+    "a job of Node is gone": evidence(added(1), runs=[ran(1, 1, 2)], history=[], foreign=frozenset({ONE})),
+    "a job that was replaced and that Node completed is gone": evidence(
+        added(1, kind="keyed", job_key="k"),
+        added(2, kind="keyed", job_key="k"),
+        runs=[ran(1, 1, None, job_id=7), ran(2, 7, 8, pid=OTHER, job_id=7)],
+        faults=KILLED,
+        ends={ONE: at(2)},
+        history=[],
+        foreign=frozenset({OTHER}),
+    ),
+    "a recurring job of Node, perhaps, is gone": evidence(
+        runs=[], ticks=[Tick("tick", NOON, 1)], history=[], foreign=frozenset({ONE})
+    ),
+    "a removed job that ran is gone": evidence(
+        added(1, kind="removed", removed=at(3)), runs=[ran(1, 1, 2, how="failed")], history=[retried(1)]
+    ),
+    "a job that was replaced counts its attempts from zero": evidence(
+        added(1, kind="keyed", job_key="k"),
+        added(2, kind="keyed", job_key="k"),
+        runs=[ran(1, 1, 2, how="failed", job_id=7), ran(2, 3, 4, job_id=7)],
+        history=[retried(7), final(7)],
+    ),
+    "the last job of a group": evidence(*GROUP, runs=[ran(1, 1, 2), ran(2, 3, 4)]),
+    "the last job of a group, again after its worker was killed": evidence(
+        *GROUP, runs=[ran(1, 0, 0.1), ran(2, 1, None), ran(2, 7, 8, pid=OTHER)], faults=KILLED, ends={ONE: at(2)}
+    ),
 }
 
 BROKEN = {
@@ -221,6 +268,62 @@ BROKEN = {
     "a scheduled job too early": (
         evidence(added(1, kind="scheduled", delay=1.5), runs=[ran(1, 1, 2)]),
         "before its time",
+    ),
+    "it is in both places": (
+        evidence(added(1, kind="final"), runs=[ran(1, 1, 2, how="failed")], rows=[row(1)], history=[final(1)]),
+        "job 1 is in the table and in history",
+    ),
+    "it completed and is in neither place": (
+        evidence(added(1), runs=[ran(1, 1, 2)], history=[]),
+        "job 1 is neither in the table nor in history",
+    ),
+    "it failed, and no end of it is known": (
+        evidence(added(1), runs=[ran(1, 1, 2, how="failed"), ran(1, 3, 4)], history=[retried(1)]),
+        "job 1 is neither in the table nor in history",
+    ),
+    "it ran in Node, was completed here and is in neither place": (
+        evidence(
+            added(1),
+            runs=[ran(1, 1, None), ran(1, 7, 8, pid=OTHER)],
+            faults=KILLED,
+            ends={ONE: at(2)},
+            foreign=frozenset({ONE}),
+            history=[],
+        ),
+        "job 1 is neither in the table nor in history",
+    ),
+    "a recurring job in neither place": (
+        evidence(runs=[], ticks=[Tick("tick", NOON, 1)], history=[]),
+        "tick of 12:00 is neither in the table nor in history",
+    ),
+    "it completed, was removed while it ran, and is in neither place": (
+        evidence(added(1, kind="removed", removed=at(2), holder=ONE), runs=[ran(1, 1, 3)], history=[]),
+        "job 1 is neither in the table nor in history",
+    ),
+    "its end is recorded twice": (
+        evidence(
+            added(1, kind="failing"),
+            runs=[ran(1, 1, 2, how="failed"), ran(1, 3, 4)],
+            history=[final(1), final(1, attempt=2)],
+        ),
+        "job 1 has 2 final rows",
+    ),
+    "its attempt is recorded twice": (
+        evidence(
+            added(1, kind="failing"),
+            runs=[ran(1, 1, 2, how="failed"), ran(1, 3, 4)],
+            history=[retried(1), retried(1), final(1, attempt=2)],
+        ),
+        "attempt 1 of job 1 ended 2 times",
+    ),
+    "the last job of a group never ran": (evidence(*GROUP, runs=[ran(1, 1, 2)]), "never ran to its end"),
+    "the last job of a group was added twice, and its worker was killed": (
+        evidence(*GROUP, runs=[ran(1, 0, 0.1), ran(2, 1, 2), ran(2, 3, 4, pid=OTHER, job_id=3)], faults=KILLED),
+        "the last job 2 of a group was added 2 times",
+    ),
+    "the last job of a group was too early": (
+        evidence(*GROUP, runs=[ran(1, 1, 4), ran(2, 3, 4)]),
+        "began before member 1 ended",
     ),
 }
 
