@@ -25,13 +25,13 @@ class ScreenInfo:
 SCREENS: Final = (
     ScreenInfo("overview", "1", "Overview", "Over", ("overview", "OverviewScreen"), "Health, rates and alerts."),
     ScreenInfo("jobs", "2", "Jobs", "Jobs", ("jobs", "JobsScreen"), "Find jobs and act on them."),
-    ScreenInfo("queues", "3", "Queues", "Queu", ("queues", "QueuesScreen"), "Named queues: locks and waiting jobs."),
+    ScreenInfo("queues", "3", "Queues", "Queue", ("queues", "QueuesScreen"), "Named queues: locks and waiting jobs."),
     ScreenInfo("workers", "4", "Workers", "Work", ("workers", "WorkersScreen"), "Workers: heartbeats and locks."),
     ScreenInfo("cron", "5", "Cron", "Cron", ("cron", "CronScreen"), "Recurring tasks: next, last and missed runs."),
     ScreenInfo("locks", "6", "Locks", "Lock", ("locks", "LocksScreen"), "Doctor findings and lock waits."),
-    ScreenInfo("events", "7", "Events", "Even", ("events", "EventsScreen"), "This console's events and actions."),
+    ScreenInfo("events", "7", "Events", "Event", ("events", "EventsScreen"), "This console's events and actions."),
     ScreenInfo("tasks", "8", "Tasks", "Task", ("tasks", "TasksScreen"), "Tasks: jobs, failures, waits, known by whom."),
-    ScreenInfo("errors", "9", "Errors", "Erro", ("errors", "ErrorsScreen"), "Errors: equal ones in one row."),
+    ScreenInfo("errors", "9", "Errors", "Error", ("errors", "ErrorsScreen"), "Errors: equal ones in one row."),
     ScreenInfo("history", "0", "History", "Hist", ("history", "HistoryScreen"), "Jobs that have ended, with errors."),
 )
 JOB: Final = "job"
