@@ -55,7 +55,7 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
         pytest.skip("systemd-analyze is not installed")
     unit = tmp_path / "shop-worker.service"
     text = (DEPLOY / "shop-worker.service").read_text()
-    unit.write_text(text.replace("/srv/shop/.venv/bin/gw", sys.executable).replace("User=shop", "User=root"))
+    unit.write_text(text.replace("/srv/shop/.venv/bin/gw", "/bin/sh").replace("User=shop", "User=root"))
 
     verified = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
 
@@ -83,15 +83,15 @@ def test_everything_stops_later_than_the_default_grace_period() -> None:
     [compose] = documents("compose.yaml")
     of_compose = compose["services"]["worker"]["stop_grace_period"]
 
-    assert int(of_systemd) > grace_period + 1
-    assert int(of_compose.removesuffix("s")) > grace_period + 1
+    assert int(of_systemd) > grace_period + 3
+    assert int(of_compose.removesuffix("s")) > grace_period + 3
 
 
 def test_a_pod_is_killed_later_than_its_own_grace_period() -> None:
     pod, worker = container("Deployment")
     given = worker["args"][worker["args"].index("--grace-period") + 1]
 
-    assert pod["terminationGracePeriodSeconds"] > int(given.removesuffix("s")) + 1
+    assert pod["terminationGracePeriodSeconds"] > int(given.removesuffix("s")) + 3
 
 
 def test_manifests_and_image_use_options_that_exist(help_of_run: str) -> None:
