@@ -45,13 +45,16 @@ REJECTED_BY_CLIENT: dict[str, tuple[Callable[[str], Any], str]] = {
 
 @pytest.mark.parametrize(("make", "sentence"), REJECTED_BY_CLIENT.values(), ids=REJECTED_BY_CLIENT)
 def test_a_client_says_what_conn_may_be(database_url: str, make: Callable[[str], Any], sentence: str) -> None:
-    pytest.importorskip("sqlalchemy")
+    sqlalchemy = pytest.importorskip("sqlalchemy")
     conn = make(database_url)
 
     with Client(database_url) as client:
         for act in (lambda: client.add("mail", conn=conn), lambda: client.remove("k", conn=conn)):
             with pytest.raises(InvalidInputError, match=sentence):
                 act()
+    if isinstance(conn, sqlalchemy.Connection):
+        conn.close()
+        conn.engine.dispose()  # its pool keeps the connection
 
 
 def test_a_client_names_the_async_client(database_url: str) -> None:
