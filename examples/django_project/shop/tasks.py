@@ -6,7 +6,7 @@ except ImportError:
     from django_tasks import task
 
 
-@task(max_attempts=5)
+@task
 def send_receipt(order_id: int) -> None:
     order = Order.objects.get(id=order_id)
     order.receipt = f"sent for {order.item}"
