@@ -144,6 +144,7 @@ def test_a_crash_of_a_worker_emits_an_event(site: QueueFixture) -> None:
 
     with site.running({"work": RunRecord()}, forbidden_flags=crash) as running:
         running.recorded.wait_for(WorkerCrashed)
+    running.claimer.teardown()  # a process would exit; here the connection would stay open
 
     (event,) = running.recorded.of(WorkerCrashed)
     assert (event.worker_id, event.thread) == (running.runner.worker_id, "gw-claim")
