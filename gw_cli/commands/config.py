@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -82,6 +83,8 @@ def _shown(setting: table.Setting[Any], value: object) -> str | None:
     if setting.secret:
         from gw_core.operations import described  # late: it imports the database driver; it omits the password
 
+        if isinstance(value, Mapping):  # databases by name
+            return ", ".join(f"{name}: {described(each)}" for name, each in value.items()) or None
         shown: str = described(str(value))
         return shown
     return setting.kind.write(value)

@@ -330,6 +330,17 @@ def test_the_configuration_is_shown_with_its_places_and_without_its_password(she
     assert shown["concurrency"] == {"value": "3", "origin": "file", "location": str(path)}
     assert shown["strict"] == {"value": "true", "origin": "environment", "location": "GW_STRICT"}
     assert shown["schema"] == {"value": "graphile_worker", "origin": "default", "location": None}
+    assert shown["shards"]["value"] is None
+    assert "hidden" not in ended.out + ended.err
+
+
+def test_the_configuration_shows_each_of_several_databases_without_its_password(shell: Shell) -> None:
+    shell.write("gw.toml", 'shards = ["eu=postgres://me:hidden@eu/app", "us=postgres://me:hidden@us/app"]\n')
+
+    ended = shell.gw("config", "show", "--json")
+
+    shown = {each["name"]: each["value"] for each in json.loads(ended.out)}
+    assert shown["shards"] == "eu: user=me host=eu dbname=app, us: user=me host=us dbname=app"
     assert "hidden" not in ended.out + ended.err
 
 
