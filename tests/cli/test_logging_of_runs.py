@@ -144,3 +144,12 @@ def test_the_crontab_beside_the_tasks_is_used_and_its_unknown_tasks_are_reported
     assert "[core] INFO: 2 cron items from project/crontab\n" in ran.err
     assert "[cron] WARNING: This worker has no task for these cron items" in ran.err
     assert ran.err.count("'nobody'") == 1
+
+
+@pytest.mark.parametrize(("value", "is_debug"), [("1", True), ("0", False)])
+def test_the_variable_of_graphile_worker_logs_details(shell: Shell, value: str, is_debug: bool) -> None:
+    shell.gw("add", "receipt")
+
+    ended = shell.gw("run", "--once", GRAPHILE_LOGGER_DEBUG=value)
+
+    assert (" DEBUG: " in ended.out + ended.err) == is_debug
