@@ -430,7 +430,7 @@ class _Scene:
     def _what_workers_did(self, workers: Sequence[Worker]) -> Iterator[str]:
         yield from self._operator.slow_to_stop
         yield from self._operator.ended_alone
-        self._findings.figures["starts in vain, the database being away"] += self._operator.failed_starts
+        self._findings.figures["failed starts while the database was away"] += self._operator.failed_starts
         if self._producers.empty_answers:
             yield f"keyed adds {self._producers.empty_answers} were answered with another job, or none"
         for worker in workers:
@@ -495,7 +495,7 @@ class _Scene:
                     self._say(f"waited {passed / 1e9:.1f} s for {what}")
                     return
             time.sleep(every)
-        self._findings.broken.append(f"waited {seconds:g} s in vain for {what}")
+        self._findings.broken.append(f"waited {seconds:g} s without success for {what}")
 
 
 def _minutes_between(began: datetime, ended: datetime) -> list[datetime]:

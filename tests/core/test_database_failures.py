@@ -231,7 +231,7 @@ def test_an_outage_is_survived_with_all_results_and_reported_once(site: QueueFix
         proxy.cut()
         gate.open()
         running.recorded.wait_for(PoolConnectionLost, count=2)
-        wait_until(lambda: proxy.rejected >= 6, what="several tries in vain")
+        wait_until(lambda: proxy.rejected >= 6, what="several failed tries")
         site.fill(3)
         proxy.restore()
         running.recorded.wait_for(JobCompleted, count=8)
