@@ -319,7 +319,9 @@ class Runner:
             pool.force()
         self._services = [self._factory.lock_renewal(pool)]
         if pool.keeps or not once:
-            self._services.append(self._factory.history_expiry(pool))
+            expiry = self._factory.history_expiry(pool)
+            expiry.prepare()
+            self._services.append(expiry)
         self._heartbeat = self._new_heartbeat(pool, registry, once=once)
         if not once:
             self._services += self._lasting_services(pool, loaded, scheduler)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
@@ -32,6 +33,12 @@ class HistoryExpiry(Service):
         self._has_complained = False
         self._is_first = True
 
+    def prepare(self) -> None:
+        """Make partitions before the first claim, so that few rows have to move; `step` repeats what fails."""
+        if periods := self._periods():
+            with suppress(GraphileWorkerError), self._connection.connection() as connection:
+                HistoryPartitions(connection, self._connection.database.schema).make(periods)
+
     def step(self) -> timedelta:
         """Make and drop partitions; rest half an hour, more or less, so that a fleet spreads out."""
         if self._is_first and not self._keeps():
@@ -40,7 +47,7 @@ class HistoryExpiry(Service):
         try:
             with self._connection.connection() as connection:
                 partitions = HistoryPartitions(connection, self._connection.database.schema)
-                partitions.make(each.period for each in self._keeps().values())
+                partitions.make(self._periods())
                 emptied = partitions.expire()
         except LockTimeoutError:
             return RETRY_INTERVAL * random.uniform(0.5, 1.5)
@@ -51,3 +58,6 @@ class HistoryExpiry(Service):
             return RETRY_INTERVAL
         self._has_complained = False
         return timedelta(seconds=1) if len(emptied) == MAX_DROPS else INTERVAL * random.uniform(0.5, 1.5)
+
+    def _periods(self) -> set[timedelta]:
+        return {each.period for each in self._keeps().values()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any, Final
 
@@ -24,9 +24,9 @@ class HistoryPartitions:
         self._connection = connection
         self._schema = schema
 
-    def make(self, periods: Iterable[timedelta]) -> int:
+    def make(self, periods: Collection[timedelta]) -> int:
         """Make the partitions for rows kept this long; return how many have to wait until their rows expire."""
-        seconds = sorted({period.total_seconds() for period in periods})
+        seconds = sorted(period.total_seconds() for period in periods)
         missing: int = self._value("make_history_partitions", period_seconds=seconds, schema=self._schema)
         return missing
 

@@ -258,6 +258,19 @@ def test_a_worker_makes_the_partitions_of_the_next_days_and_drops_those_that_are
     assert site.run("select 1 from _private_gw_history_default") == []
 
 
+def test_the_partitions_are_there_before_the_first_job_runs(site: QueueFixture) -> None:
+    tasks, found = TaskRegistry(), []
+
+    @tasks.task("work", keep=WEEK)
+    def work(payload: object) -> None:
+        found.append(site.value("select count(*) from pg_inherits where inhparent = '_private_gw_history'::regclass"))
+
+    site.add()
+    site.run_once(tasks)
+
+    assert found == [4]
+
+
 def test_a_table_in_use_does_not_hold_up_the_worker(site: QueueFixture) -> None:
     site.run(
         "create table _private_gw_history_20200101 partition of _private_gw_history "

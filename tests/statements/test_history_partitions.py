@@ -1,0 +1,127 @@
+"""A partition of history that is made while other sessions read and write: they wait, and then miss nothing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from support.rows import SCHEMA
+from support.waiting import wait_until
+
+from gw_core import Job
+from gw_core.domain.history import Keep
+from gw_core.events import Completed
+from gw_core.postgres.history import end_values, job_end
+from gw_core.postgres.statements import query
+from statements.statement_fixture import OURS, Queue, a_failure
+
+KEEPS = {"mail": Keep(timedelta(days=7))}
+MAKE = "select _private_gw_make_history_partition((now() at time zone 'UTC')::date + 7)"
+PAGE = {
+    "finished_at": "infinity",
+    "job_id": 2**63 - 1,
+    "attempt": 2**31 - 1,
+    "limit": 9,
+    "with_result": False,
+    "with_payload": False,
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_partitions(queue: Queue) -> Iterator[None]:
+    """Rows wait in the default partition, as before a worker has made the first partition."""
+    drop_partitions(queue)
+    yield
+    drop_partitions(queue)
+
+
+def drop_partitions(queue: Queue) -> None:
+    for (name,) in queue.rows(
+        "select inhrelid::regclass::text from pg_inherits where inhparent = '_private_gw_history'::regclass"
+        " and inhrelid <> '_private_gw_history_default'::regclass"
+    ):
+        queue.run(f"drop table {name}")
+    queue.run("truncate _private_gw_history")
+
+
+def waiting_pids(queue: Queue) -> list[int]:
+    found = queue.rows(
+        "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    )
+    return [pid for (pid,) in found]
+
+
+@contextmanager
+def making_a_partition(queue: Queue) -> Iterator[Callable[[], Any]]:
+    """Keep open the transaction that makes the partition; the function commits it."""
+    with psycopg.connect(queue.url, options=f"-c search_path={SCHEMA}") as maker:
+        maker.execute(MAKE)
+        yield maker.commit
+
+
+def beside(queue: Queue, action: Callable[[], Any]) -> Any:
+    """Run the action until it waits for the transaction that makes a partition, then let that one commit."""
+    answers: list[Any] = []
+
+    def act() -> None:
+        try:
+            answers.append(action())
+        except psycopg.Error as error:
+            answers.append(error)
+
+    with making_a_partition(queue) as commit:
+        thread = threading.Thread(target=act)
+        thread.start()
+        wait_until(lambda: waiting_pids(queue), what="the session to wait for the lock")
+        commit()
+        thread.join(30)
+    return answers[0]
+
+
+def complete(queue: Queue, *jobs: Job) -> set[int]:
+    return queue.store.complete([Completed(job, 0.1) for job in jobs], worker_id=OURS, keeps=KEEPS)
+
+
+def read(queue: Queue, name: str, values: dict[str, Any]) -> list[Any]:
+    with psycopg.connect(queue.url) as reader:
+        return reader.execute(query(name, SCHEMA, SELECTION="true"), values).fetchall()
+
+
+@pytest.mark.parametrize("name", ["job_end", "job_history", "list_history", "count_history"])
+def test_a_reader_finds_rows_that_move_to_their_partition(queue: Queue, name: str) -> None:
+    job = queue.claimed()
+    complete(queue, job)
+    values = {"job_end": end_values(job.id, SCHEMA), "job_history": {"job_id": job.id}, "list_history": PAGE}
+
+    rows = beside(queue, lambda: read(queue, name, values.get(name, {})))
+
+    assert len(rows) == 1
+    if name == "job_end":
+        assert job_end(rows[0], SCHEMA).last is not None
+
+
+@pytest.mark.parametrize("kind", ["complete", "fail"])
+def test_an_outcome_is_recorded_while_its_partition_is_made(queue: Queue, kind: str) -> None:
+    job = queue.claimed()
+
+    def settle() -> set[int]:
+        if kind == "complete":
+            return complete(queue, job)
+        return queue.store.fail([a_failure(job)], worker_id=OURS, keeps=KEEPS)
+
+    assert beside(queue, settle) == {job.id}
+    assert queue.value("select count(*) from _private_gw_history") == 1
+    assert queue.value("select count(*) from _private_gw_history_default") == 0
+
+
+def test_of_two_workers_that_make_a_partition_the_second_finds_it_made(queue: Queue) -> None:
+    def make() -> Any:
+        with psycopg.connect(queue.url, options=f"-c search_path={SCHEMA}", autocommit=True) as second:
+            return second.execute(MAKE).fetchone()
+
+    assert beside(queue, make) == (True,)
