@@ -6,8 +6,7 @@ import unicodedata
 
 import pytest
 from hypothesis import given, strategies as st
-
-from gw_cli.sanitize import indented, quoted, visible
+from support.cli_program import indented, quoted, visible
 
 ANY_TEXT = st.text(st.characters())
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from gw_core.postgres.claims import MAX_MARGIN, MAX_SKIPPING_SECONDS, SHARE, SLOW_ONES, SkipAhead
+from support.internals import MAX_MARGIN, MAX_SKIPPING_SECONDS, SHARE, SLOW_ONES, SkipAhead
 
 QUICK, SLOW = 0.005, 0.1
 

@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gw_core.embedded.binaries import Binaries, bundled, search_paths, versions_in
-from gw_core.embedded.data_folder import DataFolder
-from gw_core.embedded.watchdog import processes_of
+from support.postgres_server import Binaries, DataFolder, bundled, processes_of, search_paths, versions_in
 
 CHECKOUT = Path(__file__).parents[2]
 SCRIPT = Path("tests", "embedded", "server_user.py")

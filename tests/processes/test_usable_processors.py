@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from gw_cli import cpus
+from support.cli_program import cpus
 
 
 @pytest.mark.parametrize(

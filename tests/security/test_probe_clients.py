@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-
-from gw_core.maintenance.probe_server import MAX_CLIENTS, HttpResponse, WebServer, is_known_host, said
+from support.internals import MAX_CLIENTS, HttpResponse, WebServer, is_known_host, said
 
 
 async def page() -> HttpResponse:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, strategies as st
-
-from gw_tui.rules.connection_state import (
+from console_fixture import (
     MAX_WAIT,
     MIN_WAIT,
     ConnectionPhase,
@@ -13,6 +11,7 @@ from gw_tui.rules.connection_state import (
     FailureKind,
     wait_before,
 )
+from hypothesis import given, strategies as st
 
 NEW = ConnectionState()
 ANSWERED = NEW.answered(100.0)

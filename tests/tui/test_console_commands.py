@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-
-from gw_tui.rules.commands import (
+from console_fixture import (
     BY_ID,
     COMMANDS,
     JOB,

@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+from console_fixture import FilterBar
+from support.internals import parse
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
-from gw_core.selection import Selection, parse
-from gw_tui.widgets.filter_bar import FilterBar
+from gw_core import Selection
 
 NAMES = {"tasks": ["send_email", "send_sms"], "queues": [], "workers": ["w\x1b[31m"]}
 

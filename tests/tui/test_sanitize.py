@@ -5,10 +5,9 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
+from console_fixture import sanitize
 from hypothesis import given, strategies as st
-
-from gw_cli.sanitize import indented, visible
-from gw_tui.text import sanitize
+from support.cli_program import indented, visible
 
 ANYTHING = st.text(st.characters(codec=None, exclude_categories=()), max_size=80)
 
