@@ -1,7 +1,7 @@
 """Tests use public names where there are any: the figures below only go down.
 
-Support modules, such as `support/internals.py` and `console_fixture.py`, import internal names for several tests: a move
-changes one line. A test imports the others from the module that it is about.
+Support modules such as `support/internals.py` and `console_fixture.py` import internal names for several tests, so a
+move changes one line. A test imports the others from the module that it is about.
 """
 
 from __future__ import annotations
