@@ -13,9 +13,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from support.cli_program import CliProgram, import_jobs
+from support.cli_program import CliProgram
 from support.jobs_in_states import Queue
 
+from gw_cli import import_jobs
 from gw_core import JobKeyMode, JobSpec
 
 EVERYTHING = (

@@ -8,13 +8,13 @@ from pathlib import Path
 import psycopg
 import pytest
 from support.cli_program import CliProgram
-from support.internals import cleanup
 from support.jobs_in_states import Queue
 from support.waiting import wait_until
 
 from gw_core import Client
 from gw_core.errors import TransientDatabaseError
 from gw_core.operations import CleanupTarget
+from gw_core.postgres import cleanup
 
 
 def tasks(queue: Queue) -> set[str]:

@@ -8,10 +8,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.cli_program import ENTRIES, CliProgram, name_completion
+from support.cli_program import CliProgram
 from support.jobs_in_states import Queue
 from support.shell import Shell
 from support.waiting import wait_until
+
+from gw_cli import name_completion
+from gw_cli.commands import ENTRIES
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from support.cli_program import arguments
 
+from gw_cli import arguments
 from gw_core.errors import InvalidInputError
 
 

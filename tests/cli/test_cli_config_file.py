@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.cli_program import find_config_file
 
+from gw_cli.settings.config_file import find_config_file
 from gw_core.errors import InvalidSettingError
 
 

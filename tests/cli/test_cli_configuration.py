@@ -6,8 +6,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from support.cli_program import config_file, resolve as r, table as c
 
+from gw_cli.settings import config_file, resolve as r, table as c
 from gw_core import WorkerSettings
 from gw_core.errors import InvalidSettingError
 

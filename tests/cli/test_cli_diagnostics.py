@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from support.cli_program import stderr
 from support.log_recorder import LogRecorder
+
+from gw_cli import stderr
 
 
 def test_an_error_is_one_harmless_line(capsys: pytest.CaptureFixture[str]) -> None:

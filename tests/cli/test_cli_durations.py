@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from support.cli_program import resolve as r, table as c
+
+from gw_cli.settings import resolve as r, table as c
 
 DURATIONS = (c.HEARTBEAT_INTERVAL, c.SWEEP_INTERVAL, c.RECOVERY_DELAY)
 

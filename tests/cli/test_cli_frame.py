@@ -8,21 +8,14 @@ import subprocess
 import sys
 
 import pytest
-from support.cli_program import (
-    SETTINGS,
-    TUI_KEYS,
-    CliProgram,
-    CommandInfo,
-    ExitCode,
-    NothingMatchedError,
-    Setting,
-    commands,
-    every_command,
-    verdict,
-)
+from support.cli_program import CliProgram, every_command
 
 import gw_core
 import gw_core.errors
+from gw_cli import commands
+from gw_cli.command import CommandInfo
+from gw_cli.exit_codes import ExitCode, NothingMatchedError, verdict
+from gw_cli.settings.table import SETTINGS, TUI_KEYS, Setting
 
 HEAVY = ("psycopg", "pydantic", "rich", "textual", "gw_core.postgres", "gw_core.worker", "asyncio", "email")
 

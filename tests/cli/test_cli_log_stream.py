@@ -12,9 +12,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from support.cli_program import log_output
 from support.shell import PROGRAM
 
+from gw_cli import log_output
 from gw_cli.log_stream import LogStream
 
 DEADLINE = 120

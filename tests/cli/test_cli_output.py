@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 from rich.cells import cell_len
-from support.cli_program import Column, JsonText, output, to_json
 
+from gw_cli import output
+from gw_cli.output import Column, JsonText, to_json
 from gw_core.errors import InvalidInputError
 from gw_core.operations import UNSAFE_TEXT as UNSAFE
 

@@ -9,11 +9,14 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from support.cli_program import SETTINGS, WORKER_FIELDS_WITHOUT_SETTING, ConfigFile, Setting, every_command, settings
+from support.cli_program import every_command
 from support.shell import InProcessShell
 
+from gw_cli import settings
+from gw_cli.settings.config_file import ConfigFile
 from gw_cli.settings.documents import commented_file, json_schema, toml_value
 from gw_cli.settings.resolve import Sources, resolve
+from gw_cli.settings.table import SETTINGS, WORKER_FIELDS_WITHOUT_SETTING, Setting
 from gw_core import WorkerSettings
 from gw_core.errors import InvalidSettingError
 

@@ -6,7 +6,8 @@ import unicodedata
 
 import pytest
 from hypothesis import given, strategies as st
-from support.cli_program import indented, quoted, visible
+
+from gw_cli.sanitize import indented, quoted, visible
 
 ANY_TEXT = st.text(st.characters())
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from support.cli_program import log_output
 from support.task_builders import a_job
 
+from gw_cli import log_output
 from gw_core import JobLogger
 from gw_core.events import Completed
 from gw_core.operations import UNSAFE_TEXT, CompletedJobs, job_fields

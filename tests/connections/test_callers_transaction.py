@@ -7,10 +7,10 @@ from collections.abc import Callable
 import psycopg
 import pytest
 from connections.kinds import CallersTransaction
-from support.internals import BULK
 
 from gw_core import JobSpec
 from gw_core.errors import GraphileWorkerError, InvalidJobError
+from gw_core.postgres.add_calls import BULK
 
 Outside = psycopg.Connection[tuple[int, ...]]
 

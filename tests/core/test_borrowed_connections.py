@@ -10,10 +10,10 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.rows import dict_row
-from support.internals import BULK
 from support.queue_fixture import QueueFixture
 
 from gw_core import JobContext, JobSpec, TaskRegistry, run_once
+from gw_core.postgres.add_calls import BULK
 
 MANY = BULK + 1_000
 

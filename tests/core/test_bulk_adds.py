@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from support.internals import BULK
 from support.waiting import wait_until
 
 from gw_core import Client, JobSpec
 from gw_core.errors import DatabaseError
+from gw_core.postgres.add_calls import BULK
 
 
 def test_a_payload_that_cannot_be_written_takes_back_the_parts_before(database_url: str) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support.internals import MAX_MARGIN, MAX_SKIPPING_SECONDS, SHARE, SLOW_ONES, SkipAhead
+
+from gw_core.postgres.claims import MAX_MARGIN, MAX_SKIPPING_SECONDS, SHARE, SLOW_ONES, SkipAhead
 
 QUICK, SLOW = 0.005, 0.1
 

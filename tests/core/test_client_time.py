@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from support.internals import Interceptors, SharedConnection
 
 from gw_core import Events, JobSpec
+from gw_core.domain.plugins import Interceptors
 from gw_core.operations import Database
+from gw_core.postgres.connections import SharedConnection
 from gw_core.postgres.enqueue import Admission, Enqueuer
 
 OURS = datetime(2031, 5, 4, 3, 2, 1, tzinfo=UTC)

@@ -11,7 +11,6 @@ from typing import Any
 import psycopg
 import pytest
 from support.database_proxy import DatabaseProxy
-from support.internals import JobStore
 from support.queue_fixture import NEVER, QueueFixture, RunRecord, a_registry, in_time, ms
 from support.waiting import wait_until
 
@@ -27,6 +26,7 @@ from gw_core.events import (
     PoolConnectionRestored,
     PoolListening,
 )
+from gw_core.postgres.job_store import JobStore
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_jobs_of_a_claim_whose_answer_was_lost_are_not_held_for_ever(site: Queue
 def test_a_claim_carried_out_after_its_pool_had_connected_again_is_returned(
     site: QueueFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from support.internals import claimer
+    from gw_core.worker import claimer
 
     monkeypatch.setattr(claimer, "CLAIM_TIMEOUT", 0.5)
     monkeypatch.setattr(JobStore, "has_session_ended", lambda self, pid: False)  # as behind a pooler
@@ -359,7 +359,7 @@ def test_a_row_that_stays_locked_does_not_hold_up_other_results(site: QueueFixtu
 def test_results_that_cannot_be_written_do_not_pile_up_without_end(
     site: QueueFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from support.internals import claimer
+    from gw_core.worker import claimer
 
     def away() -> Any:
         raise DatabaseUnavailableError("the database cannot be reached, for the settler alone")

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.internals import RunTask
 from support.queue_fixture import EventRecorder, QueueFixture, RunRecord, a_registry, ms
 from support.waiting import wait_until
 
 from gw_core import Addition, AsyncClient, Client, Events, Job, JobSpec, Plugin, Reject, Runner, Skip
+from gw_core.domain.plugins import RunTask
 from gw_core.errors import InvalidJobError, JobRejectedError
 from gw_core.events import (
     NODE_EVENTS_HERE,
@@ -306,7 +306,7 @@ def test_a_function_for_flags_that_raises_claims_nothing_and_ends_nothing(site: 
 
 
 def test_the_clients_clock_decides_when_asked_for(site: QueueFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    from support.internals import claimer
+    from gw_core.worker import claimer
 
     class Tomorrow(datetime):
         @classmethod

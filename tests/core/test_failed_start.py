@@ -12,7 +12,6 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from support.database_proxy import DatabaseProxy
 from support.databases import Databases
-from support.internals import permissions
 from support.queue_fixture import QueueFixture, RunRecord, a_registry, in_time, ms
 from support.waiting import free_port, wait_until
 
@@ -25,6 +24,7 @@ from gw_core.errors import (
     SchemaMissingError,
 )
 from gw_core.events import JobCompleted, PoolConnectionLost
+from gw_core.postgres import permissions
 
 OURS = "select count(*) from pg_stat_activity where datname = current_database() and application_name like 'gw%'"
 

@@ -6,10 +6,11 @@ import platform
 
 import psycopg
 import pytest
-from support.internals import MEGABYTE, memory_in_use
 from support.waiting import wait_until
 
 from gw_core import Client, Runner, TaskRegistry, WorkerSettings
+from gw_core.domain.recycle_limits import MEGABYTE
+from gw_core.maintenance.recycling import memory_in_use
 
 JOBS = 100
 THREADS = 30

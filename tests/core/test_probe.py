@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 from support.database_proxy import DatabaseProxy
-from support.internals import MAX_CLIENTS, MAX_REQUEST_HEAD
 from support.queue_fixture import DEADLINE, EventRecorder, LogRecorder, QueueFixture, RunningWorker
 from support.waiting import wait_until
 
@@ -24,6 +23,7 @@ from gw_core.domain.health import PoolHealth, why_not_ready
 from gw_core.errors import InvalidSettingError
 from gw_core.events import JobsSettled, JobStarted, PoolConnectionLost, PoolConnectionRestored
 from gw_core.maintenance import probe, probe_server
+from gw_core.maintenance.probe_server import MAX_CLIENTS, MAX_REQUEST_HEAD
 
 ANY_PORT = ProbeSettings(port=0)
 WITH_METRICS = ProbeSettings(port=0, metrics=True, sample_interval=timedelta(hours=1))

@@ -9,12 +9,12 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from support.internals import RunnerOptions
 from support.queue_fixture import DEADLINE, NEVER, QueueFixture, RunRecord, ms
 from support.waiting import wait_until
 
 from gw_core import Runner
 from gw_core.events import JobCompleted, PoolListening
+from gw_core.runner import RunnerOptions
 
 
 def test_every_job_runs_once(site: QueueFixture) -> None:

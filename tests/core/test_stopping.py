@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.internals import Handoff, pool
 from support.queue_fixture import DEADLINE, NEVER, Gate, QueueFixture, RunningWorker, RunRecord, ms
 from support.time_range import MeasuredBlock
 from support.waiting import wait_until
@@ -26,6 +25,8 @@ from gw_core.events import (
     WorkerStopped,
 )
 from gw_core.service import Service
+from gw_core.worker import pool
+from gw_core.worker.handoff import Handoff
 
 FAR = timedelta(minutes=10)
 """To check ahead so far that jobs are claimed ahead even if the machine stood still in one of the quick ones."""

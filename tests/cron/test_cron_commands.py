@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli_program import ENTRIES, CommandInfo, program
 from support.cron_fixture import CronFixture
+
+from gw_cli.command import CommandInfo
+from gw_cli.commands import ENTRIES
+from gw_cli.main import program
 
 CRONTAB = """\
 30 4 * * 1 send_weekly_email ?fill=2d&max=10 {onboarding: false}

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from node_crontab import NodeCrontab
 from support.cron_fixture import START, CronFixture
-from support.internals import Scheduler
 from support.waiting import wait_until
+
+from gw_core.maintenance.cron_scheduler import Scheduler
 
 pytestmark = pytest.mark.interop
 

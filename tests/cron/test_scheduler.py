@@ -10,7 +10,6 @@ from datetime import timedelta
 
 import pytest
 from support.cron_fixture import START, CronFixture, CuttableConnection, at
-from support.internals import CATCH_UP_LIMIT, MAX_REST, Connection, Scheduler
 from support.waiting import wait_until
 
 from gw_core import CronItem, Event, JobSpec, cron_item
@@ -29,7 +28,9 @@ from gw_core.events import (
     CronStarted,
     CronStarting,
 )
+from gw_core.maintenance.cron_scheduler import CATCH_UP_LIMIT, MAX_REST, Scheduler
 from gw_core.operations import Database
+from gw_core.postgres.database import Connection
 
 EVERY_MINUTE = "* * * * * tick"
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from support.cron_fixture import CronFixture, at
-from support.internals import migrate
-from support.postgres_server import EmbeddedServer, start_or_attach
 
 from gw_core import Event
+from gw_core.embedded import EmbeddedServer, start_or_attach
+from gw_core.postgres.migrations import migrate
 
 
 class Server:

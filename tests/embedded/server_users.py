@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from support.postgres_server import Binaries, DataFolder, bundled, processes_of, search_paths, versions_in
+from gw_core.embedded.binaries import Binaries, bundled, search_paths, versions_in
+from gw_core.embedded.data_folder import DataFolder
+from gw_core.embedded.watchdog import processes_of
 
 CHECKOUT = Path(__file__).parents[2]
 SCRIPT = Path("tests", "embedded", "server_user.py")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from support.postgres_server import is_embedded
 
+from gw_core.embedded import is_embedded
 from gw_core.embedded.address import conninfo_for, folder_of
 from gw_core.errors import EmbeddedError
 

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.postgres_server import Account, Binaries, binaries, find_binaries, runnable
 
+from gw_core.embedded import binaries
+from gw_core.embedded.account import Account
+from gw_core.embedded.binaries import Binaries, find_binaries, runnable
 from gw_core.errors import EmbeddedError
 
 NOBODY = Account(uid=65534, gid=65534, borrowed=True)

@@ -13,18 +13,12 @@ from pathlib import Path
 import psycopg
 import pytest
 from server_users import extra_binaries
-from support.postgres_server import (
-    DataFolder,
-    account,
-    account_for,
-    give,
-    minimal_environment,
-    processes_of,
-    runnable,
-    start_or_attach,
-    write_files,
-)
 
+from gw_core.embedded import account, start_or_attach
+from gw_core.embedded.account import account_for, give, minimal_environment
+from gw_core.embedded.binaries import runnable
+from gw_core.embedded.data_folder import DataFolder
+from gw_core.embedded.watchdog import processes_of, write_files
 from gw_core.errors import EmbeddedError
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can lose what root owns")

@@ -15,22 +15,14 @@ from pathlib import Path
 import psycopg
 import pytest
 from server_users import Users, extra_binaries, is_gone
-from support.postgres_server import (
-    UNPRIVILEGED,
-    Account,
-    Binaries,
-    DataFolder,
-    account_for,
-    binaries,
-    can_reach,
-    processes_of,
-    runnable,
-    server_pid,
-    start_or_attach,
-)
 from support.waiting import wait_until
 
+from gw_core.embedded import binaries, start_or_attach
+from gw_core.embedded.account import UNPRIVILEGED, Account, account_for, can_reach
+from gw_core.embedded.binaries import Binaries, runnable
+from gw_core.embedded.data_folder import DataFolder
 from gw_core.embedded.server import ServerFolder
+from gw_core.embedded.watchdog import processes_of, server_pid
 from gw_core.errors import EmbeddedError
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can lend the server another account")

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli_program import ExitCode, program
-from support.internals import timeouts
 from support.queue_fixture import DEADLINE, NEVER, Gate, QueueFixture, RunningWorker, RunRecord, ms
 from support.waiting import wait_until
 
+from gw_cli.exit_codes import ExitCode
+from gw_cli.main import program
 from gw_core import CancelledJob, CancelResult, JobContext, StopReason, load_folder
 from gw_core.events import JobCancelling, JobCompleted, JobStarted, PoolListening
+from gw_core.worker import timeouts
 
 SOON = timedelta(seconds=DEADLINE)
 

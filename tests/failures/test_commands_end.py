@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from hollow_server import HollowServer
-from support.internals import database
 from support.queue_fixture import in_time, ms
 
 from gw_core import Client
 from gw_core.errors import DatabaseUnavailableError
+from gw_core.postgres import database
 
 
 @pytest.fixture

@@ -15,15 +15,6 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
-from support.internals import (
-    ConnectionPool,
-    QueueConnection,
-    SharedConnection,
-    claimer,
-    database,
-    listener,
-    notifications,
-)
 from support.packet_drop_proxy import PacketDropProxy
 from support.queue_fixture import NEVER, QueueFixture, RunRecord, ms
 from support.waiting import wait_until
@@ -48,7 +39,11 @@ from gw_core.events import (
     PoolListenRestored,
 )
 from gw_core.operations import Database
+from gw_core.postgres import database, notifications
+from gw_core.postgres.connections import ConnectionPool, SharedConnection
+from gw_core.postgres.database import QueueConnection
 from gw_core.postgres.error_mapping import needs_connection, rejects_a_row, translate
+from gw_core.worker import claimer, listener
 
 
 @pytest.fixture
@@ -109,7 +104,8 @@ def test_a_network_that_swallows_everything_is_noticed_and_nothing_is_lost(
 
 
 def test_the_servers_own_limit_ends_a_claim_before_our_timeout_does() -> None:
-    from support.internals import CLAIM_PLAN, SETTLE_PLAN
+    from gw_core.postgres.claims import CLAIM_PLAN
+    from gw_core.postgres.job_store import SETTLE_PLAN
 
     for plan in (CLAIM_PLAN, SETTLE_PLAN):
         limit = timedelta(seconds=float(plan["statement_timeout"].removesuffix("s")))

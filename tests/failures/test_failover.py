@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from support.internals import MAX_RECONNECT_DELAY, migrate
 from support.postgres_server import Server
 from support.queue_fixture import NEVER, Gate, QueueFixture, RunRecord, ms
 from support.stall_clock import StallClock
@@ -21,6 +20,8 @@ from gw_core.events import (
     PoolConnectionRestored,
     PoolListening,
 )
+from gw_core.postgres.migrations import migrate
+from gw_core.worker.settler import MAX_RECONNECT_DELAY
 
 pytestmark = pytest.mark.once
 

@@ -127,7 +127,7 @@ def test_a_server_that_goes_away_before_it_answers_lets_no_attempts_overlap(
 def test_thousands_of_jobs_of_named_queues_survive_frequently_lost_answers(
     site: QueueFixture, proxy: DatabaseProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from support.internals import settler
+    from gw_core.worker import settler
 
     # Long enough for the jobs of the lost answer to be claimed again before it is sent again.
     monkeypatch.setattr(settler, "reconnect_delay", lambda tries: ms(200))
@@ -231,7 +231,7 @@ def test_answers_that_are_held_back_arrive_late_and_nothing_breaks(site: QueueFi
 def test_a_connection_whose_answers_were_swallowed_is_given_up(
     site: QueueFixture, proxy: DatabaseProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from support.internals import settler
+    from gw_core.worker import settler
 
     monkeypatch.setattr(settler, "RESPONSE_TIMEOUT", ms(500))
     gate = site.gate()

@@ -6,11 +6,11 @@ import json
 
 import psycopg
 import pytest
-from support.cli_program import program
 from support.pgbouncer import PgBouncer
 from support.queue_fixture import NEVER, QueueFixture, RunRecord, ms
 from support.waiting import wait_until
 
+from gw_cli.main import program
 from gw_core import Client, PoolerMode, SessionLimits
 from gw_core.events import JobCompleted, PoolerDetected, PoolListening, PoolListenLost
 from gw_core.operations import Database

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from support.internals import settler
 from support.queue_fixture import NEVER, QueueFixture, RunRecord
 from support.waiting import wait_until
 
 from gw_core import GiveUp
 from gw_core.events import JobCompleted, JobResultRejected
+from gw_core.worker import settler
 
 
 @pytest.fixture(autouse=True)

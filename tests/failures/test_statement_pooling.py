@@ -6,10 +6,11 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from support.cli_program import ExitCode, program
 from support.pgbouncer import PgBouncer, bouncer_program
 from support.queue_fixture import QueueFixture, RunRecord, in_time
 
+from gw_cli.exit_codes import ExitCode
+from gw_cli.main import program
 from gw_core.errors import InvalidSettingError
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import psycopg
 import pytest
-from support.internals import job_results
 from support.queue_fixture import QueueFixture, ms
 from support.waiting import wait_until
 
 from gw_core import AsyncClient, Client, GiveUp, TaskRegistry
 from gw_core.errors import JobFailedError, ResultError, ResultTimeoutError, ResultUnavailableError
 from gw_core.events import JobCompleted, JobFailed
+from gw_core.postgres import job_results
 
 DAY = timedelta(days=1)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from support.internals import migrate
 from support.keyed_races import ADDED_AND_CLAIMED_CONCURRENTLY, CLAIMED_CONCURRENTLY, Race, add_against
 from support.node_worker import NEWEST, node_worker
 from support.schema_fixture import connected
+
+from gw_core.postgres.migrations import migrate
 
 pytestmark = pytest.mark.interop
 

@@ -9,10 +9,11 @@ from typing import Any
 import psycopg
 import pytest
 from support.catalog import catalog
-from support.internals import SchemaStatus, migrate
 from support.node_worker import FIRST_VERSION_WITH_BATCHES, NEWEST, NodeWorker, node_worker
 from support.schema_fixture import connected
 from support.waiting import wait_until
+
+from gw_core.postgres.migrations import SchemaStatus, migrate
 
 pytestmark = pytest.mark.interop
 

@@ -11,10 +11,11 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from psycopg.types.json import Json
-from support.internals import migrate
 from support.node_worker import NEWEST, node_worker
 from support.profiles import scaled
 from support.schema_fixture import Row, SchemaFixture, connected
+
+from gw_core.postgres.migrations import migrate
 
 pytestmark = pytest.mark.interop
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import psycopg
 import pytest
 from support.catalog import catalog, without_our_line
-from support.internals import SchemaStatus, migrate
 from support.node_worker import NEWEST, VERSIONS, node_worker
+
+from gw_core.postgres.migrations import SchemaStatus, migrate
 
 pytestmark = pytest.mark.interop
 

@@ -9,12 +9,12 @@ from typing import Any
 import psycopg
 import pytest
 from support.catalog import catalog
-from support.internals import SchemaStatus, check, migrate
 from support.node_worker import NEWEST, node_worker
 from support.schema_fixture import Row, SchemaFixture, connected
 from support.waiting import wait_until
 
 from gw_core.errors import LockedJobsError
+from gw_core.postgres.migrations import SchemaStatus, check, migrate
 
 pytestmark = pytest.mark.interop
 

@@ -20,31 +20,26 @@ from typing import Any, ClassVar, Final
 import psycopg
 import pytest
 from psycopg.rows import DictRow, dict_row
-from support.internals import (
-    NO_DELAY,
-    Handoff,
-    Interceptors,
-    JobStore,
-    Keep,
-    QueueBatch,
-    QueueConnection,
-    Settler,
-    SharedConnection,
-    Sweep,
-    claimer as claimer_module,
-    database as database_module,
-    settler as settler_module,
-)
-from support.task_builders import outcome_of
 
 from gw_core import Client, Events, GiveUp, Job, JobSpec, RecoverySettings, RetryAfter, Snooze, WorkerSettings
+from gw_core.domain.history import Keep
+from gw_core.domain.plugins import Interceptors
 from gw_core.events import Completed, Failed, JobCompleted, JobLockLost, JobReturned, Outcome, PoolClaimed, Returned
+from gw_core.execution.executor import outcome_of
 from gw_core.maintenance.lock_renewal import LockRenewal
+from gw_core.maintenance.sweeper import Sweep
 from gw_core.operations import Database
+from gw_core.postgres import database as database_module
+from gw_core.postgres.connections import SharedConnection
+from gw_core.postgres.database import QueueConnection
+from gw_core.postgres.job_store import JobStore
+from gw_core.worker import claimer as claimer_module, settler as settler_module
 from gw_core.worker.claimer import Claimer
+from gw_core.worker.handoff import Handoff, QueueBatch
 from gw_core.worker.lease import Lease
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.pauses import CurrentPauses
+from gw_core.worker.settler import NO_DELAY, Settler
 
 TASK: Final = "work"
 THREADS: Final = 2

@@ -69,7 +69,7 @@ def test_the_guide_prints_the_unit_as_it_is() -> None:
 
 
 def test_the_unit_does_not_restart_after_errors_that_a_restart_cannot_fix() -> None:
-    from support.cli_program import ExitCode
+    from gw_cli.exit_codes import ExitCode
 
     [codes] = re.findall(r"RestartPreventExitStatus=(.*)", (DEPLOY / "shop-worker.service").read_text())
 

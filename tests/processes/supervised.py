@@ -10,7 +10,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from support.internals import supervision
 from support.log_recorder import LogRecorder
 from support.queue_fixture import DEADLINE, EventRecorder
 from support.waiting import wait_until
@@ -89,6 +88,8 @@ class Supervised:
 
 def quick_pauses(monkeypatch: Any) -> None:
     """Let what is started again be started again soon."""
+    from gw_core.domain import supervision
+
     monkeypatch.setattr(supervision, "FIRST_PAUSE", timedelta(milliseconds=10))
     monkeypatch.setattr(supervision, "MAX_PAUSE", timedelta(milliseconds=20))
 

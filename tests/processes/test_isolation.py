@@ -16,15 +16,19 @@ from typing import Any, cast
 import isolated_tasks as theirs
 import pytest
 from supervised import CHECKOUT
-from support.internals import ConnectionPool, timeouts
 from support.queue_fixture import DEADLINE, LogRecorder, QueueFixture, ms
-from support.task_builders import TaskResources, a_job, execute, process_pool
+from support.task_builders import a_job
 from support.waiting import wait_until
 
 from gw_core import JobContext, Plugin, Reject, Runner, TaskRegistry, load_app, load_folder, task
 from gw_core.errors import JobRejectedError, TaskLoadError
 from gw_core.events import Failed, JobCompleted, JobErrored, JobReturned, Outcome
+from gw_core.execution import process_pool
+from gw_core.execution.context import TaskResources
+from gw_core.execution.executor import execute
 from gw_core.operations import Database
+from gw_core.postgres.connections import ConnectionPool
+from gw_core.worker import timeouts
 
 NOWHERE = Database("postgres://localhost:1/nowhere")
 
@@ -217,7 +221,7 @@ def test_a_task_of_a_folder_is_found_with_its_helpers(folder: Path) -> None:
 
 
 def test_a_changed_file_runs_in_a_new_process(folder: Path) -> None:
-    from support.task_builders import reload_folder
+    from gw_core.tasks.loading import reload_folder
 
     before = load_folder(folder)
     _, log = run(before.registry)

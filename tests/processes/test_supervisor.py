@@ -196,7 +196,7 @@ def test_what_does_not_end_after_a_second_signal_is_killed_soon(monkeypatch: pyt
 
 
 def test_a_stop_while_one_waits_to_be_started_again_does_not_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from support.internals import supervision
+    from gw_core.domain import supervision
 
     monkeypatch.setattr(supervision, "FIRST_PAUSE", timedelta(seconds=600))
     monkeypatch.setattr(supervision, "MAX_PAUSE", timedelta(seconds=600))
@@ -242,7 +242,7 @@ def test_a_process_that_closes_its_line_is_still_listened_to(tmp_path: Path) -> 
 
 
 def test_a_line_without_end_does_not_grow_our_memory() -> None:
-    from support.internals import MAX_BUFFERED_BYTES, WholeLines
+    from gw_core.processes.process import MAX_BUFFERED_BYTES, WholeLines
 
     passed: list[bytes] = []
     lines = WholeLines("stderr", lambda channel, text: passed.append(text))

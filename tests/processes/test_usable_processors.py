@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.cli_program import cpus
+
+from gw_cli import cpus
 
 
 @pytest.mark.parametrize(

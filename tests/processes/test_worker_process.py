@@ -9,8 +9,9 @@ import threading
 import time
 
 import pytest
-from support.internals import WorkerProcess
 from support.queue_fixture import DEADLINE
+
+from gw_core.processes.process import WorkerProcess
 
 LONG_ENOUGH_TO_REAP = 0.3
 

@@ -6,10 +6,11 @@ from datetime import timedelta
 
 import pytest
 from support.cli_program import CliProgram
-from support.internals import job_queries, query
 from support.jobs_in_states import Queue
 
 from gw_core.operations import Count
+from gw_core.postgres import job_queries
+from gw_core.postgres.statements import query
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,6 @@ from typing import Any
 import psycopg
 import pytest
 from support.databases import Databases
-from support.internals import job_queries as bounds, query, read_only
 from support.jobs_in_states import Queue
 
 from gw_core import JobState, Selection
@@ -23,6 +22,8 @@ from gw_core.errors import (
     TransientDatabaseError,
 )
 from gw_core.operations import JobQueries, Quality, ReasonCode
+from gw_core.postgres import job_queries as bounds, read_only
+from gw_core.postgres.statements import query
 
 NO_TIME = timedelta(0)
 QUERIES = Path(__file__).parents[2] / "sql" / "queries"

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from support.databases import Databases
-from support.internals import Resolved, numbered_query, parse, query
 from support.jobs_in_states import Queue
+
+from gw_core.postgres.statements import numbered_query, query
+from gw_core.selection import Resolved, parse
 
 ROWS = 1_000_000
 WORKERS = {"workers": ["pool-1"], "inactive_seconds": [300.0]}

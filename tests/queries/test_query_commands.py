@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli_program import CliProgram, queues, show, stats, tasks
+from support.cli_program import CliProgram
 from support.jobs_in_states import Queue
 
+from gw_cli.commands import queues, show, stats, tasks
 from gw_cli.records import KEYS as JOB_KEYS
 from gw_core import GiveUp, JobState, RetryAfter, TaskRegistry, run_once
 from gw_core.operations import UNSAFE_TEXT as UNSAFE, Quality, ReasonCode

@@ -9,13 +9,14 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from support.databases import Databases
-from support.internals import numbered_query, query, snapshots as bounds
 from support.jobs_in_states import Queue
 from support.waiting import wait_until
 
 from gw_core import Client, RecoverySettings, SessionLimits
 from gw_core.errors import SchemaMissingError
 from gw_core.operations import Count, Quality, QueueSnapshot, TableCounters, ThroughputMeter
+from gw_core.postgres import snapshots as bounds
+from gw_core.postgres.statements import numbered_query, query
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

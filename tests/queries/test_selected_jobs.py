@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
-from support.internals import Which, parse
 from support.jobs_in_states import Queue
 
 from gw_core import JobState, Selection
 from gw_core.errors import InvalidInputError
 from gw_core.operations import FoundJob, PageCursor
+from gw_core.selection import Which, parse
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 

@@ -123,10 +123,9 @@ def test_a_fleet_recovers_each_job_of_a_killed_worker_once(ward: RecoveryFixture
 def test_only_a_fenced_completion_leaves_the_new_owners_job_alone(
     ward: RecoveryFixture, statement: str | None, survives: bool
 ) -> None:
-    from support.internals import JobStore
-
     from gw_core.events import Completed
     from gw_core.operations import Database
+    from gw_core.postgres.job_store import JobStore
 
     ward.dead_worker("zombie")
     job_id = ward.held_by("zombie")

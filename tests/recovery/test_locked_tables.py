@@ -9,7 +9,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from support.internals import SharedConnection, worker_store
 from support.queue_fixture import RunRecord, ms
 from support.recovery_fixture import RecoveryFixture
 from support.waiting import wait_until
@@ -19,6 +18,8 @@ from gw_core.errors import LockTimeoutError
 from gw_core.events import HeartbeatFailed, HeartbeatRestored, JobCompleted
 from gw_core.maintenance.heartbeat import SESSION, Heartbeat
 from gw_core.operations import Database
+from gw_core.postgres import worker_store
+from gw_core.postgres.connections import SharedConnection
 
 THRESHOLD = 2.0
 LOCK_JOBS = "lock table _private_jobs in access exclusive mode"

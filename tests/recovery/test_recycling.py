@@ -6,12 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.internals import MEGABYTE, RecycleLimits, memory_in_use
 from support.queue_fixture import RunRecord, ms
 from support.recovery_fixture import RecoveryFixture, minutes
 
 from gw_core import WorkerSettings
+from gw_core.domain.recycle_limits import MEGABYTE, RecycleLimits
 from gw_core.errors import InvalidSettingError
+from gw_core.maintenance.recycling import memory_in_use
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
-from support.internals import Sweep, Sweeper
 from support.recovery_fixture import minutes, seconds
 
 from gw_core import Events, RecoverySettings
 from gw_core.errors import DatabaseUnavailableError
 from gw_core.events import MaintenanceFailed
+from gw_core.maintenance.sweeper import Sweep, Sweeper
 
 MINUTE = 60.0
 

@@ -17,18 +17,6 @@ import psycopg
 import pytest
 from psycopg import sql
 from support.catalog import catalog
-from support.internals import (
-    SchemaState,
-    SchemaStatus,
-    check,
-    migrate,
-    migrations,
-    numbered_query,
-    plan,
-    query,
-    schema_state,
-    script,
-)
 from support.schema_fixture import SchemaFixture, connected
 from support.waiting import wait_until
 
@@ -44,6 +32,9 @@ from gw_core.errors import (
     ServerTooOldError,
 )
 from gw_core.operations import Database
+from gw_core.postgres import migrations, schema_state
+from gw_core.postgres.migrations import SchemaState, SchemaStatus, check, migrate, plan, script
+from gw_core.postgres.statements import numbered_query, query
 
 OWN_LINE = [
     "gw_0001_ledger",

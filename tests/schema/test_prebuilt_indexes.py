@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import LiteralString, cast
 
 import pytest
-from support.internals import migrations
 from support.schema_fixture import SchemaFixture
 
+from gw_core.postgres import migrations
 from gw_core.postgres.schema_state import INDEX_STEP, READ_INDEXES_STEP
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "operating.md"

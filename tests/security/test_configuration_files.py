@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.cli_program import config_file
 from support.shell import Shell
+
+from gw_cli.settings import config_file
 
 LOW = pwd.getpwnam("nobody")
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")

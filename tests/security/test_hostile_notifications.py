@@ -13,13 +13,14 @@ from typing import Any
 
 import psycopg
 import pytest
-from support.internals import BREAKING_MIGRATION_EXIT_CODE, notifications
 from support.queue_fixture import QueueFixture, RunningWorker, RunRecord, ms
 from support.waiting import wait_until
 
 from gw_core import Client
 from gw_core.events import BreakingMigrationDetected, HeartbeatFailed, JobCompleted, PoolListening
+from gw_core.postgres import notifications
 from gw_core.postgres.notifications import announced_jobs, own_channel
+from gw_core.runner import BREAKING_MIGRATION_EXIT_CODE
 
 POLL = timedelta(seconds=5)
 COUNT = 1_000

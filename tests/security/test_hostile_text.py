@@ -9,9 +9,10 @@ from collections.abc import Callable
 
 import pytest
 from rich.segment import Segment
-from support.cli_program import indented, json_text, quoted, visible
 from textual.color import Color
 
+from gw_cli.output import json_text
+from gw_cli.sanitize import indented, quoted, visible
 from gw_core.operations import UNSAFE_TEXT
 from gw_tui.clipboard import on_one_line
 from gw_tui.text import sanitize

@@ -10,10 +10,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from support.internals import is_ambiguous
 
 from gw_core.errors import InvalidSettingError
 from gw_core.operations import Database, described
+from gw_core.postgres.database import is_ambiguous
 
 AMBIGUOUS = [
     "postgres://admin:x@s3kr3t@host/db",

@@ -14,21 +14,13 @@ import pytest
 import traps
 from parse_trees import recorded
 from psycopg import sql
-from support.internals import (
-    HISTORY_TERMS,
-    SEARCH_PATH,
-    TASK_ROLE,
-    TERMS,
-    Resolved,
-    migrate,
-    parse,
-    plan,
-    query,
-    sql_folder,
-)
 from support.node_worker import NEWEST, node_worker
 
 from gw_core.operations import Database
+from gw_core.postgres.database import SEARCH_PATH, TASK_ROLE
+from gw_core.postgres.migrations import migrate, plan
+from gw_core.postgres.statements import query, sql_folder
+from gw_core.selection import HISTORY_TERMS, TERMS, Resolved, parse
 
 SCHEMA = "graphile_worker"
 CITUS = "doctor_distributed_tables"

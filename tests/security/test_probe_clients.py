@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from support.internals import MAX_CLIENTS, HttpResponse, WebServer, is_known_host, said
+
+from gw_core.maintenance.probe_server import MAX_CLIENTS, HttpResponse, WebServer, is_known_host, said
 
 
 async def page() -> HttpResponse:

@@ -10,8 +10,9 @@ from uuid import uuid4
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from support.internals import migrate
 from support.shell import CliResult, InProcessShell, Shell
+
+from gw_core.postgres.migrations import migrate
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "security.md").read_text("utf-8")
 BLOCKS = re.findall(r"```sql\n-- as (a superuser|queue_owner)(?:, variant (\w+))?\n(.*?)```", PAGE, re.DOTALL)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from support.shell import Shell, jobs
-from support.task_builders import reload_folder
 
 from gw_core import WorkerSettings, load_folder
 from gw_core.errors import InvalidSettingError
+from gw_core.tasks.loading import reload_folder
 
 SHOW = "#!/bin/sh\nenv\n"
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from support.internals import EVERYTHING, TERMS, Cost, Resolved, parse, suggest
 from support.profiles import examples
 
 from gw_core import Job, JobState, Selection
 from gw_core.errors import InvalidInputError, SelectionError
 from gw_core.operations import FoundJob
+from gw_core.selection import EVERYTHING, TERMS, Cost, Resolved, parse, suggest
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 EPOCH = NOW.timestamp()

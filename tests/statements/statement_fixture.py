@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, cast
 
-from support.internals import CLAIM_PLAN, JobStore, queue_locks
 from support.rows import SCHEMA, Rows
 
 from gw_core import Client, Job
+from gw_core.domain.claim import queue_locks
 from gw_core.events import Completed, Failed, Returned
 from gw_core.operations import Database
+from gw_core.postgres.claims import CLAIM_PLAN
+from gw_core.postgres.job_store import JobStore
 
 OURS, THEIRS = "ours", "theirs"
 HOUR = timedelta(hours=1)

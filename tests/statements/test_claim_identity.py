@@ -6,9 +6,9 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from support.internals import RENEWAL_STEP, is_same_claim, queue_locks
 
 from gw_core import Job
+from gw_core.domain.claim import RENEWAL_STEP, is_same_claim, queue_locks
 from statements.statement_fixture import OURS, Queue, a_failure
 
 MINUTE = timedelta(minutes=1)

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from support.internals import CLAIMS_WITH_QUEUES, SkipAhead
 
+from gw_core.postgres.claims import CLAIMS_WITH_QUEUES, SkipAhead
 from statements.statement_fixture import HOUR, OURS, THEIRS, Queue, a_failure
 
 

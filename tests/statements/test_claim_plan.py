@@ -7,8 +7,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from support.internals import numbered_query
 
+from gw_core.postgres.statements import numbered_query
 from statements.statement_fixture import Queue
 
 ROWS = 1_000_000

@@ -7,10 +7,11 @@ from datetime import timedelta
 
 import psycopg
 import pytest
-from support.internals import query, queue_locks
 from support.time_range import MeasuredBlock
 from support.waiting import wait_until
 
+from gw_core.domain.claim import queue_locks
+from gw_core.postgres.statements import query
 from statements.statement_fixture import OURS, THEIRS, Queue
 
 # -- renew_locks ---------------------------------------------------------------------------------------------------

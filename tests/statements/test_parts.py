@@ -7,7 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support.internals import query, sql_folder, sql_text
+
+from gw_core.postgres.statements import query, sql_folder, sql_text
 
 QUERIES = sql_folder() / "queries"
 STATEMENTS = sorted(path.stem for path in QUERIES.glob("*.sql"))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support.internals import queue_locks
 
+from gw_core.domain.claim import queue_locks
 from statements.statement_fixture import OURS, THEIRS, Queue
 
 

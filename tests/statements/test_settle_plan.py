@@ -7,10 +7,11 @@ from typing import Any
 
 import psycopg
 import pytest
-from support.internals import SETTLE_PLAN, numbered_query
 
 from gw_core import Job
 from gw_core.operations import Database
+from gw_core.postgres.job_store import SETTLE_PLAN
+from gw_core.postgres.statements import numbered_query
 from statements.statement_fixture import OURS, Queue
 
 JOBS = 300

@@ -10,33 +10,8 @@ from typing import Any
 
 import pytest
 
-from gw_cli import (
-    arguments as arguments,
-    commands as commands,
-    cpus as cpus,
-    import_jobs as import_jobs,
-    job_files as job_files,
-    log_output as log_output,
-    name_completion as name_completion,
-    output as output,
-    settings as settings,
-    stderr as stderr,
-)
-from gw_cli.command import CommandInfo as CommandInfo
-from gw_cli.commands import ENTRIES as ENTRIES, queues as queues, show as show, stats as stats, tasks as tasks
-from gw_cli.exit_codes import ExitCode as ExitCode, NothingMatchedError as NothingMatchedError, verdict as verdict
-from gw_cli.main import program as program
-from gw_cli.output import Column as Column, JsonText as JsonText, json_text as json_text, to_json as to_json
+from gw_cli.main import program
 from gw_cli.root import leaf_commands, root_command
-from gw_cli.sanitize import indented as indented, quoted as quoted, visible as visible
-from gw_cli.settings import config_file as config_file, resolve as resolve, table as table
-from gw_cli.settings.config_file import ConfigFile as ConfigFile, find_config_file as find_config_file
-from gw_cli.settings.table import (
-    SETTINGS as SETTINGS,
-    TUI_KEYS as TUI_KEYS,
-    WORKER_FIELDS_WITHOUT_SETTING as WORKER_FIELDS_WITHOUT_SETTING,
-    Setting as Setting,
-)
 
 
 def every_command() -> dict[str, Any]:

@@ -12,8 +12,10 @@ from typing import Any
 from gw_core import Event, Events
 from gw_core.crontab import parse_crontab
 from gw_core.errors import DatabaseUnavailableError
+from gw_core.maintenance.cron_scheduler import ItemSource, Scheduler
 from gw_core.operations import Database
-from support.internals import Connection, ItemSource, Scheduler, SharedConnection
+from gw_core.postgres.connections import SharedConnection
+from gw_core.postgres.database import Connection
 
 START = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
 

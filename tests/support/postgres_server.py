@@ -17,31 +17,8 @@ from typing import Self
 import psycopg
 import pytest
 
-from gw_core.embedded import (
-    EmbeddedServer as EmbeddedServer,
-    account as account,
-    binaries as binaries,
-    is_embedded as is_embedded,
-    start_or_attach as start_or_attach,
-)
-from gw_core.embedded.account import (
-    UNPRIVILEGED as UNPRIVILEGED,
-    Account as Account,
-    account_for as account_for,
-    can_reach as can_reach,
-    give as give,
-    minimal_environment as minimal_environment,
-)
-from gw_core.embedded.binaries import (
-    Binaries as Binaries,
-    bundled as bundled,
-    find_binaries as find_binaries,
-    runnable as runnable,
-    search_paths as search_paths,
-    versions_in as versions_in,
-)
-from gw_core.embedded.data_folder import DataFolder as DataFolder
-from gw_core.embedded.watchdog import processes_of as processes_of, server_pid as server_pid, write_files as write_files
+from gw_core.embedded.account import Account, account_for
+from gw_core.embedded.binaries import find_binaries
 from gw_core.errors import EmbeddedError
 from support.waiting import free_port, wait_until
 

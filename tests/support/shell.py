@@ -17,7 +17,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from support.cli_program import program
+from gw_cli.main import program
 
 PROGRAM = Path(sys.executable).with_name("gw")
 DEADLINE_SECONDS = 60.0

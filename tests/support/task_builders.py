@@ -14,15 +14,8 @@ from typing import Any, cast
 
 from gw_core import Job, JobContext, TaskRegistry
 from gw_core.events import Outcome
-from gw_core.execution import event_loop as event_loop, executables as executables, process_pool as process_pool
-from gw_core.execution.context import TaskResources as TaskResources
-from gw_core.execution.executor import (
-    MAX_MESSAGE_LENGTH as MAX_MESSAGE_LENGTH,
-    execute as execute,
-    outcome_of as outcome_of,
-)
-from gw_core.execution.kill import end_idle_processes as end_idle_processes, interrupt_returned as interrupt_returned
-from gw_core.tasks.loading import reload_folder as reload_folder
+from gw_core.execution.context import TaskResources
+from gw_core.execution.executor import execute
 from support.log_recorder import LogRecorder as LogRecorder
 
 DEADLINE = 60.0

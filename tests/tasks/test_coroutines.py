@@ -11,11 +11,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.task_builders import DEADLINE, a_context, execute, in_thread, run, run_python
+from support.task_builders import DEADLINE, a_context, in_thread, run, run_python
 
 from gw_core import JobContext, Snooze, TaskRegistry
 from gw_core.events import Completed, Failed, Returned
 from gw_core.execution.event_loop import SHARED, THREAD_NAME, SharedLoop
+from gw_core.execution.executor import execute
 
 
 @pytest.fixture

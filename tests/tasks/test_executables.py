@@ -16,23 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.task_builders import (
-    LogRecorder,
-    a_context,
-    a_job,
-    executables,
-    execute,
-    in_thread,
-    run_python,
-    write,
-    write_program,
-)
+from support.task_builders import LogRecorder, a_context, a_job, in_thread, run_python, write, write_program
 from support.waiting import wait_until
 
 from gw_core import Job, JobContext, Snooze, Task
 from gw_core.errors import ExecutableError
 from gw_core.events import Completed, Failed, Outcome, Returned
+from gw_core.execution import executables
 from gw_core.execution.executables import MAX_LINE_LENGTH, compose_executable, interrupt_returned, run_executable
+from gw_core.execution.executor import execute
 
 
 def run_program(path: Path, job: Job | None = None, log: LogRecorder | None = None) -> Outcome:

@@ -14,11 +14,12 @@ from itertools import count
 from typing import Any
 
 import pytest
-from support.task_builders import MAX_MESSAGE_LENGTH, LogRecorder, a_context, a_job, execute, outcome_of, run
+from support.task_builders import LogRecorder, a_context, a_job, run
 
 from gw_core import GiveUp, RetryAfter, Snooze, Task
 from gw_core.errors import BatchError, TaskResultError
 from gw_core.events import Completed, Failed, Returned
+from gw_core.execution.executor import MAX_MESSAGE_LENGTH, execute, outcome_of
 
 
 def raising(error: BaseException) -> Callable[[Any], object]:

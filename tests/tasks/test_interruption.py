@@ -8,21 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.task_builders import (
-    DEADLINE,
-    LogRecorder,
-    a_context,
-    event_loop,
-    executables,
-    execute,
-    in_thread,
-    interrupt_returned,
-    run_python,
-    write_program,
-)
+from support.task_builders import DEADLINE, LogRecorder, a_context, in_thread, run_python, write_program
 
 from gw_core import Task, TaskRegistry
 from gw_core.events import Returned
+from gw_core.execution import event_loop, executables
+from gw_core.execution.executor import execute
+from gw_core.execution.kill import interrupt_returned
 
 
 def test_programs_and_coroutines_of_returned_jobs_end_without_polling(

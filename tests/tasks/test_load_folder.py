@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.task_builders import a_context, a_job, execute, reload_folder, write, write_program
+from support.task_builders import a_context, a_job, write, write_program
 
 from gw_core import LoadedTasks, load_folder
 from gw_core.errors import TaskLoadError
 from gw_core.events import Completed, Failed
+from gw_core.execution.executor import execute
+from gw_core.tasks.loading import reload_folder
 
 
 @pytest.fixture(autouse=True)

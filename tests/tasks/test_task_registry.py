@@ -8,11 +8,12 @@ from functools import partial
 from typing import Any
 
 import pytest
-from support.task_builders import a_context, a_job, execute
+from support.task_builders import a_context, a_job
 
 from gw_core import TaskRegistry, cron, task
 from gw_core.errors import TaskLoadError
 from gw_core.events import Completed
+from gw_core.execution.executor import execute
 from gw_core.tasks.registry import mark_of
 
 

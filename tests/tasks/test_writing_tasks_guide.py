@@ -10,21 +10,15 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from support.internals import ConnectionPool
-from support.task_builders import (
-    LogRecorder,
-    TaskResources,
-    a_context,
-    a_job,
-    end_idle_processes,
-    execute,
-    write,
-    write_program,
-)
+from support.task_builders import LogRecorder, a_context, a_job, write, write_program
 
 from gw_core import JobContext, LoadedTasks, load_app, load_folder
 from gw_core.events import Completed, Failed, Returned
+from gw_core.execution.context import TaskResources
+from gw_core.execution.executor import execute
+from gw_core.execution.kill import end_idle_processes
 from gw_core.operations import Database
+from gw_core.postgres.connections import ConnectionPool
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "writing-tasks.md"
 BLOCK = re.compile(r"^```(?:python|sh)\n((?:#![^\n]*\n)?# (\S+)\n.*?)^```$", re.MULTILINE | re.DOTALL)

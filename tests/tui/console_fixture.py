@@ -9,97 +9,12 @@ from typing import Any, TypeVar
 
 from textual.pilot import Pilot
 
-from gw_tui.actions import actions as actions
-from gw_tui.actions.actions import (
-    Complete as Complete,
-    Fail as Fail,
-    Reschedule as Reschedule,
-    Retry as Retry,
-    Unlock as Unlock,
-)
-from gw_tui.actions.log import ActionLog as ActionLog, Payloads as Payloads, usual_path as usual_path
-from gw_tui.actions.preview import preview as preview
-from gw_tui.app import ConsoleApp as ConsoleApp, screen_of as screen_of
-from gw_tui.data.demo import START as START, DemoSource as DemoSource, FixedClock as FixedClock
-from gw_tui.data.poller import (
-    BLURRED as BLURRED,
-    FORBIDDEN_INTERVAL as FORBIDDEN_INTERVAL,
-    LOCKS as LOCKS,
-    PARTING as PARTING,
-    QUERIES as QUERIES,
-    SNAPSHOTS as SNAPSHOTS,
-    UNTIL_WOKEN as UNTIL_WOKEN,
-    ActionThread as ActionThread,
-    ListenThread as ListenThread,
-    Poller as Poller,
-    QueryThread as QueryThread,
-)
-from gw_tui.data.source import (
-    ClientSource as ClientSource,
-    ConnectionOptions as ConnectionOptions,
-    Crontabs as Crontabs,
-    DataSource as DataSource,
-    Query as Query,
-    classify_error as classify_error,
-)
-from gw_tui.dialogs.add import AddDialog as AddDialog
-from gw_tui.dialogs.choose import Choose as Choose
-from gw_tui.dialogs.confirm import Confirm as Confirm
-from gw_tui.dialogs.narrow import NarrowDialog as NarrowDialog
-from gw_tui.dialogs.reschedule import RescheduleDialog as RescheduleDialog
-from gw_tui.dialogs.result import ProgressDialog as ProgressDialog, ResultDialog as ResultDialog
-from gw_tui.rules.commands import (
-    BY_ID as BY_ID,
-    COMMANDS as COMMANDS,
-    JOB as JOB,
-    SCREEN_BY_ID as SCREEN_BY_ID,
-    SCREENS as SCREENS,
-    CommandContext as CommandContext,
-    Requirement as Requirement,
-    Risk as Risk,
-    known_on as known_on,
-    with_keys as with_keys,
-)
-from gw_tui.rules.connection_state import (
-    MAX_WAIT as MAX_WAIT,
-    MIN_WAIT as MIN_WAIT,
-    ConnectionPhase as ConnectionPhase,
-    ConnectionState as ConnectionState,
-    FailureKind as FailureKind,
-    wait_before as wait_before,
-)
-from gw_tui.rules.history import (
-    LENGTH as LENGTH,
-    TIME_RANGES as TIME_RANGES,
-    Series as Series,
-    seconds_between as seconds_between,
-)
-from gw_tui.rules.journal import EntryKind as EntryKind, Journal as Journal
-from gw_tui.rules.options import Options as Options
-from gw_tui.screens import jobs as jobs, overview as overview
-from gw_tui.screens.base import ConsoleScreen as ConsoleScreen
-from gw_tui.screens.help import HelpScreen as HelpScreen
-from gw_tui.screens.job import JobScreen as JobScreen
-from gw_tui.screens.jobs import JobsScreen as JobsScreen
-from gw_tui.screens.overview import OverviewScreen as OverviewScreen, next_due as next_due
-from gw_tui.text import formatting as formatting, sanitize as sanitize
-from gw_tui.text.redact import MASK as MASK, is_secret as is_secret, masked as masked
-from gw_tui.text.sanitize import UNSAFE as UNSAFE
-from gw_tui.widgets.filter_bar import FilterBar as FilterBar
-from gw_tui.widgets.keyed_table import (
-    SETTLING as SETTLING,
-    Cell as Cell,
-    KeyedTable as KeyedTable,
-    TableColumn as TableColumn,
-    TableRow as TableRow,
-)
-from gw_tui.widgets.themes import (
-    CONTRAST as CONTRAST,
-    FALLBACK as FALLBACK,
-    LIGHT as LIGHT,
-    STATES as STATES,
-    THEMES as THEMES,
-)
+from gw_tui.app import ConsoleApp
+from gw_tui.data.demo import DemoSource
+from gw_tui.data.source import ClientSource, ConnectionOptions, DataSource
+from gw_tui.rules.options import Options
+from gw_tui.screens.base import ConsoleScreen
+from gw_tui.widgets.keyed_table import KeyedTable
 
 DEADLINE = 90.0
 

@@ -6,24 +6,20 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from console_fixture import (
-    AddDialog,
-    Choose,
-    Confirm,
-    Console,
-    DemoSource,
-    EntryKind,
-    FixedClock,
-    HelpScreen,
-    JobScreen,
-    Journal,
-    RescheduleDialog,
-    ResultDialog,
-)
+from console_fixture import Console
 from textual.command import CommandPalette
 from textual.widgets import Input
 
 from gw_core.errors import AuthenticationError, DatabaseUnavailableError, SchemaMissingError, StatementTimeoutError
+from gw_tui.data.demo import DemoSource, FixedClock
+from gw_tui.dialogs.add import AddDialog
+from gw_tui.dialogs.choose import Choose
+from gw_tui.dialogs.confirm import Confirm
+from gw_tui.dialogs.reschedule import RescheduleDialog
+from gw_tui.dialogs.result import ResultDialog
+from gw_tui.rules.journal import EntryKind, Journal
+from gw_tui.screens.help import HelpScreen
+from gw_tui.screens.job import JobScreen
 
 GONE = DatabaseUnavailableError("the database is not available: terminating connection")
 LEAST = (60, 20)

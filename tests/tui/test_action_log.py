@@ -13,22 +13,17 @@ from typing import Any
 
 import msgspec
 import pytest
-from console_fixture import (
-    MASK,
-    ActionLog,
-    ActionThread,
-    Console,
-    DemoSource,
-    Options,
-    Payloads,
-    actions,
-    run,
-    usual_path,
-)
-from support.cli_program import job_files
+from console_fixture import Console, run
 
+from gw_cli import job_files
 from gw_core import JobSpec, JobState, Selection
 from gw_core.operations import JobVersion
+from gw_tui.actions import actions
+from gw_tui.actions.log import ActionLog, Payloads, usual_path
+from gw_tui.data.demo import DemoSource
+from gw_tui.data.poller import ActionThread
+from gw_tui.rules.options import Options
+from gw_tui.text.redact import MASK
 
 
 @pytest.fixture
@@ -280,7 +275,7 @@ def test_payloads_are_written_down_as_was_chosen(tmp_path: Path, payloads: Paylo
 def test_the_console_takes_the_choice(
     arguments: list[str], payloads: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from support.cli_program import program
+    from gw_cli.main import program
 
     chosen: list[str] = []
 

@@ -16,11 +16,16 @@ from typing import Any
 
 import psycopg
 import pytest
-from console_fixture import ActionLog, Choose, ClientSource, Console, JobsScreen, actions, console_on, queue_source
+from console_fixture import Console, console_on, queue_source
 from psycopg.rows import dict_row
 
 from gw_core import Client, JobSpec, JobState, Selection
 from gw_core.operations import FoundJob, JobVersion
+from gw_tui.actions import actions
+from gw_tui.actions.log import ActionLog
+from gw_tui.data.source import ClientSource
+from gw_tui.dialogs.choose import Choose
+from gw_tui.screens.jobs import JobsScreen
 
 pytestmark = pytest.mark.once
 

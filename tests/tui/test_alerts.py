@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from console_fixture import START, Crontabs, DemoSource, FixedClock
 
 from gw_core import JobState, cron_item
 from gw_core.operations import (
@@ -19,6 +18,8 @@ from gw_core.operations import (
     QueueStatistics,
     TaskActivity,
 )
+from gw_tui.data.demo import START, DemoSource, FixedClock
+from gw_tui.data.source import Crontabs
 from gw_tui.rules.alerts import GROWING_FOR, Alert, AlertInput, Severity, alerts, drain_time
 
 CALM = DemoSource(FixedClock(), jobs=60)

@@ -8,25 +8,18 @@ from time import perf_counter
 
 import msgspec
 import pytest
-from console_fixture import (
-    Choose,
-    Complete,
-    Console,
-    Crontabs,
-    Fail,
-    JobScreen,
-    Reschedule,
-    Retry,
-    Unlock,
-    preview,
-    run,
-)
+from console_fixture import Console, run
 from hostile_console import HostileSource
 from hypothesis import given, strategies as st
 
 from gw_core.operations import UNSAFE_TEXT, JobReport, JobVersion, QueueReport
 from gw_tui import clipboard
+from gw_tui.actions.actions import Complete, Fail, Reschedule, Retry, Unlock
+from gw_tui.actions.preview import preview
+from gw_tui.data.source import Crontabs
+from gw_tui.dialogs.choose import Choose
 from gw_tui.rules.queue_info import QueueInfo
+from gw_tui.screens.job import JobScreen
 
 EVIL = "k\x15touch pwned\n\x1b[201~\rtouch pwned\r"
 HERE = QueueInfo(where="x", schema="graphile_worker")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from console_fixture import Console, DemoSource, FixedClock, JobScreen, JobsScreen, run, search_of
-from support.internals import parse
+from console_fixture import Console, run, search_of
 from textual.widgets import Input
 
 from gw_core import JobState
+from gw_core.selection import parse
+from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.dialogs.command_line import CommandLine
 from gw_tui.rules.command_line import Destination, completions, parse_line, parse_link
+from gw_tui.screens.job import JobScreen
+from gw_tui.screens.jobs import JobsScreen
 from gw_tui.screens.workers import WorkersScreen
 
 

@@ -13,11 +13,13 @@ from typing import Any
 
 import psycopg
 import pytest
-from console_fixture import ClientSource, ConnectionOptions, actions, preview
 
 from gw_core import JobSpec, RecoverySettings, Selection, SessionLimits
 from gw_core.operations import CleanupTarget, JobVersion
+from gw_tui.actions import actions
+from gw_tui.actions.preview import preview
 from gw_tui.data import source
+from gw_tui.data.source import ClientSource, ConnectionOptions
 
 pytestmark = pytest.mark.once
 

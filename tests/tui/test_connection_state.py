@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from console_fixture import (
+from hypothesis import given, strategies as st
+
+from gw_tui.rules.connection_state import (
     MAX_WAIT,
     MIN_WAIT,
     ConnectionPhase,
@@ -11,7 +13,6 @@ from console_fixture import (
     FailureKind,
     wait_before,
 )
-from hypothesis import given, strategies as st
 
 NEW = ConnectionState()
 ANSWERED = NEW.answered(100.0)

@@ -8,26 +8,22 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from console_fixture import (
-    AddDialog,
-    Choose,
-    Confirm,
-    ConnectionPhase,
-    Console,
-    DemoSource,
-    JobsScreen,
-    NarrowDialog,
-    ProgressDialog,
-    RescheduleDialog,
-    ResultDialog,
-    actions,
-    run,
-)
+from console_fixture import Console, run
 from textual.screen import Screen
 from textual.widgets import Button, Input, TextArea
 
 from gw_core import JobState
 from gw_core.errors import DatabaseUnavailableError
+from gw_tui.actions import actions
+from gw_tui.data.demo import DemoSource
+from gw_tui.dialogs.add import AddDialog
+from gw_tui.dialogs.choose import Choose
+from gw_tui.dialogs.confirm import Confirm
+from gw_tui.dialogs.narrow import NarrowDialog
+from gw_tui.dialogs.reschedule import RescheduleDialog
+from gw_tui.dialogs.result import ProgressDialog, ResultDialog
+from gw_tui.rules.connection_state import ConnectionPhase
+from gw_tui.screens.jobs import JobsScreen
 
 S = TypeVar("S", bound=Screen)
 

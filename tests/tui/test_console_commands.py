@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from console_fixture import (
+
+from gw_tui.rules.commands import (
     BY_ID,
     COMMANDS,
     JOB,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from console_fixture import DemoSource, FixedClock, actions
 
 from gw_core import JobSpec, JobState, Selection
 from gw_core.operations import JobVersion, NameKind
+from gw_tui.actions import actions
+from gw_tui.data.demo import DemoSource, FixedClock
 
 
 def lived(seconds: int) -> DemoSource:

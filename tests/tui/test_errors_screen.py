@@ -6,13 +6,17 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from console_fixture import Confirm, Console, DemoSource, FixedClock, JobsScreen, actions, run, search_of
-from support.internals import parse
+from console_fixture import Console, run, search_of
 from textual.widgets import Button
 
 from gw_core import JobState
 from gw_core.operations import FoundJob
+from gw_core.selection import parse
+from gw_tui.actions import actions
+from gw_tui.data.demo import DemoSource, FixedClock
+from gw_tui.dialogs.confirm import Confirm
 from gw_tui.rules.error_groups import error_groups, fingerprint
+from gw_tui.screens.jobs import JobsScreen
 
 
 def failing(source: DemoSource) -> list[FoundJob]:

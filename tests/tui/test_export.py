@@ -9,11 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from console_fixture import Choose, Console, DemoSource, run
+from console_fixture import Console, run
 
 from gw_core import JobState, Selection
 from gw_core.operations import FoundJob
+from gw_tui.data.demo import DemoSource
 from gw_tui.dialogs import export
+from gw_tui.dialogs.choose import Choose
 
 
 def found(**changes: object) -> FoundJob:

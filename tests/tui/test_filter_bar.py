@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-from console_fixture import FilterBar
-from support.internals import parse
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
-from gw_core import Selection
+from gw_core.selection import Selection, parse
+from gw_tui.widgets.filter_bar import FilterBar
 
 NAMES = {"tasks": ["send_email", "send_sms"], "queues": [], "workers": ["w\x1b[31m"]}
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from console_fixture import Console, DemoSource, JobsScreen, actions, run
+from console_fixture import Console, run
 
 from gw_core.operations import Count, Quality
+from gw_tui.actions import actions
+from gw_tui.data.demo import DemoSource
+from gw_tui.screens.jobs import JobsScreen
 from gw_tui.screens.jump import JumpScreen
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from console_fixture import formatting
 from hypothesis import given, strategies as st
 
 from gw_core.operations import Count, Quality
+from gw_tui.text import formatting
 
 NOW = datetime(2026, 3, 14, 12, 0, tzinfo=UTC)
 

@@ -7,25 +7,20 @@ import threading
 from typing import Any
 
 import pytest
-from console_fixture import (
-    BY_ID,
-    SCREENS,
-    ConnectionPhase,
-    Console,
-    ConsoleApp,
-    ConsoleScreen,
-    DemoSource,
-    FixedClock,
-    HelpScreen,
-    JobsScreen,
-    KeyedTable,
-    Options,
-    run,
-)
+from console_fixture import Console, run
 from textual.command import CommandPalette
 
 from gw_core.errors import AuthenticationError, DatabaseUnavailableError, SchemaMissingError, StatementTimeoutError
+from gw_tui.app import ConsoleApp
+from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.rules import connection_state
+from gw_tui.rules.commands import BY_ID, SCREENS
+from gw_tui.rules.connection_state import ConnectionPhase
+from gw_tui.rules.options import Options
+from gw_tui.screens.base import ConsoleScreen
+from gw_tui.screens.help import HelpScreen
+from gw_tui.screens.jobs import JobsScreen
+from gw_tui.widgets.keyed_table import KeyedTable
 
 GONE = DatabaseUnavailableError("the database is not available: terminating connection")
 SIZES = [(60, 20), (80, 24), (120, 34), (160, 45)]

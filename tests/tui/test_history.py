@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
-from console_fixture import LENGTH, START, TIME_RANGES, EntryKind, Journal, Series
+from gw_tui.data.demo import START
+from gw_tui.rules.history import LENGTH, TIME_RANGES, Series
+from gw_tui.rules.journal import EntryKind, Journal
 
 SECOND, TEN, MINUTE = TIME_RANGES
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from console_fixture import Console, DemoSource, FixedClock, JobScreen, JobsScreen, run
+from console_fixture import Console, run
 
 from gw_core import Job, JobState
+from gw_tui.data.demo import DemoSource, FixedClock
+from gw_tui.screens.job import JobScreen
+from gw_tui.screens.jobs import JobsScreen
 from gw_tui.widgets.text_panel import TextPanel
 
 

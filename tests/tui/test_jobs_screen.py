@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from console_fixture import Choose, Console, DemoSource, FilterBar, FixedClock, JobsScreen, jobs, run, search_of
+from console_fixture import Console, run, search_of
 from support.profiles import scaled
 from textual import events
 from textual.widgets import Input
@@ -17,6 +17,11 @@ from textual.widgets import Input
 from gw_core import JobState, Selection
 from gw_core.errors import StatementTimeoutError
 from gw_core.operations import JobPage, PageCursor
+from gw_tui.data.demo import DemoSource, FixedClock
+from gw_tui.dialogs.choose import Choose
+from gw_tui.screens import jobs
+from gw_tui.screens.jobs import JobsScreen
+from gw_tui.widgets.filter_bar import FilterBar
 
 
 class Endless(DemoSource):
@@ -306,7 +311,7 @@ def test_a_failure_is_shown_and_what_was_found_stays() -> None:
 
 
 def _slow() -> Any:
-    from console_fixture import classify_error
+    from gw_tui.data.source import classify_error
 
     return classify_error(StatementTimeoutError("it took too long"))
 

@@ -6,10 +6,11 @@ import json
 from time import perf_counter
 
 import pytest
-from console_fixture import MASK, UNSAFE, is_secret, masked
 from hypothesis import given, strategies as st
 
 from gw_tui.text.json_view import MAX_LINES, json_view
+from gw_tui.text.redact import MASK, is_secret, masked
+from gw_tui.text.sanitize import UNSAFE
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,11 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 
-from console_fixture import FALLBACK, SETTLING, Cell, KeyedTable, TableColumn, TableRow
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
+
+from gw_tui.widgets.keyed_table import SETTLING, Cell, KeyedTable, TableColumn, TableRow
+from gw_tui.widgets.themes import FALLBACK
 
 COLUMNS = (TableColumn("id", "id", 5, right=True), TableColumn("text", "text"), TableColumn("more", "more", 10, rank=1))
 HOSTILE = "\x1b]52;c;aGk=\x07\u202e[red]x[/red]\x9b31m"

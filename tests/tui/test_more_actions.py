@@ -6,30 +6,24 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 import pytest
-from console_fixture import (
-    COMMANDS,
-    JOB,
-    SCREENS,
-    AddDialog,
-    Choose,
-    Confirm,
-    Console,
-    ConsoleApp,
-    DemoSource,
-    JobScreen,
-    JobsScreen,
-    NarrowDialog,
-    RescheduleDialog,
-    ResultDialog,
-    actions,
-    run,
-    screen_of,
-)
+from console_fixture import Console, run
 from textual.screen import Screen
 from textual.widgets import Button, Input, TextArea
 
 from gw_core.operations import CleanupTarget
+from gw_tui.actions import actions
+from gw_tui.app import ConsoleApp, screen_of
+from gw_tui.data.demo import DemoSource
+from gw_tui.dialogs.add import AddDialog
+from gw_tui.dialogs.choose import Choose
+from gw_tui.dialogs.confirm import Confirm
 from gw_tui.dialogs.key import KeyDialog
+from gw_tui.dialogs.narrow import NarrowDialog
+from gw_tui.dialogs.reschedule import RescheduleDialog
+from gw_tui.dialogs.result import ResultDialog
+from gw_tui.rules.commands import COMMANDS, JOB, SCREENS
+from gw_tui.screens.job import JobScreen
+from gw_tui.screens.jobs import JobsScreen
 from gw_tui.screens.locks import LocksScreen
 
 S = TypeVar("S", bound=Screen)

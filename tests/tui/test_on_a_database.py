@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import psycopg
 import pytest
-from console_fixture import ClientSource, ConnectionOptions, ConnectionPhase, Console, ConsoleApp, Options, actions
+from console_fixture import Console
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from support.database_proxy import DatabaseProxy
 from support.waiting import wait_until
@@ -17,6 +17,11 @@ from support.waiting import wait_until
 from gw_core import Client, JobContext, JobSpec, JobState, Runner, Selection, TaskRegistry
 from gw_core.errors import ReadOnlyError
 from gw_core.operations import JobVersion
+from gw_tui.actions import actions
+from gw_tui.app import ConsoleApp
+from gw_tui.data.source import ClientSource, ConnectionOptions
+from gw_tui.rules.connection_state import ConnectionPhase
+from gw_tui.rules.options import Options
 
 pytestmark = pytest.mark.once
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from console_fixture import UNSAFE, Console, Crontabs, DemoSource, JobScreen, JobsScreen, classify_error, run, search_of
+from console_fixture import Console, run, search_of
 
-from gw_core import Job, Selection, cron_item
+from gw_core import Job, cron_item
 from gw_core.crontab import KnownCronItem
 from gw_core.errors import StatementTimeoutError
 from gw_core.operations import (
@@ -23,7 +23,13 @@ from gw_core.operations import (
     QueueSnapshot,
     WorkerInfo,
 )
+from gw_core.selection import Selection
+from gw_tui.data.demo import DemoSource
+from gw_tui.data.source import Crontabs, classify_error
+from gw_tui.screens.job import JobScreen
+from gw_tui.screens.jobs import JobsScreen
 from gw_tui.screens.queues import PAGE
+from gw_tui.text.sanitize import UNSAFE
 
 SCREENS = ("jobs", "queues", "workers", "cron", "locks")
 

@@ -10,26 +10,6 @@ from datetime import timedelta
 from typing import ClassVar
 
 import pytest
-from console_fixture import (
-    BLURRED,
-    FORBIDDEN_INTERVAL,
-    LOCKS,
-    PARTING,
-    QUERIES,
-    SNAPSHOTS,
-    UNTIL_WOKEN,
-    ActionThread,
-    DataSource,
-    DemoSource,
-    Fail,
-    FailureKind,
-    ListenThread,
-    Poller,
-    Query,
-    QueryThread,
-    Retry,
-    classify_error,
-)
 from support.waiting import wait_until
 from textual.message import Message
 
@@ -42,6 +22,8 @@ from gw_core.errors import (
     StatementTimeoutError,
 )
 from gw_core.operations import JobVersion, QueueSnapshot
+from gw_tui.actions.actions import Fail, Retry
+from gw_tui.data.demo import DemoSource
 from gw_tui.data.messages import (
     ActionFinished,
     Connecting,
@@ -52,6 +34,21 @@ from gw_tui.data.messages import (
     QueryFailed,
     SnapshotReceived,
 )
+from gw_tui.data.poller import (
+    BLURRED,
+    FORBIDDEN_INTERVAL,
+    LOCKS,
+    PARTING,
+    QUERIES,
+    SNAPSHOTS,
+    UNTIL_WOKEN,
+    ActionThread,
+    ListenThread,
+    Poller,
+    QueryThread,
+)
+from gw_tui.data.source import DataSource, Query, classify_error
+from gw_tui.rules.connection_state import FailureKind
 
 GONE = DatabaseUnavailableError("the database is not available: gone")
 

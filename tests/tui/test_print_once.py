@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from console_fixture import ClientSource, ConnectionOptions, DemoSource
 from hostile_console import EVIL, HostileSource
 
 from gw_core import Client, JobSpec
+from gw_tui.data.demo import DemoSource
+from gw_tui.data.source import ClientSource, ConnectionOptions
 from gw_tui.print_once import KEYS, lines_of, read_once, record_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"

@@ -7,11 +7,16 @@ import signal
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
-from console_fixture import ClientSource, ConnectionOptions, ConnectionPhase, Console, ConsoleApp, JobsScreen, Options
-from support.internals import migrate
+from console_fixture import Console
 from support.postgres_server import Server
 
 from gw_core import Client, JobSpec
+from gw_core.postgres.migrations import migrate
+from gw_tui.app import ConsoleApp
+from gw_tui.data.source import ClientSource, ConnectionOptions
+from gw_tui.rules.connection_state import ConnectionPhase
+from gw_tui.rules.options import Options
+from gw_tui.screens.jobs import JobsScreen
 
 pytestmark = pytest.mark.once
 

@@ -9,13 +9,18 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from console_fixture import START, Console, ConsoleApp, DataSource, DemoSource, FixedClock, Options, actions
-from support.internals import parse
+from console_fixture import Console
 
 from gw_core import JobState, Selection
 from gw_core.errors import DatabaseUnavailableError, GraphileWorkerError, InvalidInputError
 from gw_core.operations import NameKind, PageCursor, QueueSnapshot
+from gw_core.selection import parse
+from gw_tui.actions import actions
+from gw_tui.app import ConsoleApp
+from gw_tui.data.demo import START, DemoSource, FixedClock
 from gw_tui.data.recording import RecordingSource, ReplaySource
+from gw_tui.data.source import DataSource
+from gw_tui.rules.options import Options
 
 
 class Clock:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from console_fixture import sanitize
 from hypothesis import given, strategies as st
-from support.cli_program import indented, visible
+
+from gw_cli.sanitize import indented, visible
+from gw_tui.text import sanitize
 
 ANYTHING = st.text(st.characters(codec=None, exclude_categories=()), max_size=80)
 

@@ -8,9 +8,12 @@ from datetime import timedelta
 
 import psycopg
 import pytest
-from console_fixture import Console, JobScreen, JobsScreen, console_on, queue_source, search_of
+from console_fixture import Console, console_on, queue_source, search_of
 
-from gw_core import Client, JobSpec, Selection, cron_item
+from gw_core import Client, JobSpec, cron_item
+from gw_core.selection import Selection
+from gw_tui.screens.job import JobScreen
+from gw_tui.screens.jobs import JobsScreen
 
 pytestmark = pytest.mark.once
 

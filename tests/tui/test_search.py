@@ -7,10 +7,10 @@ from itertools import islice
 
 import pytest
 from hypothesis import given, strategies as st
-from support.internals import parse
 
 from gw_core import Job, JobState
 from gw_core.operations import FoundJob, JobPage, PageCursor
+from gw_core.selection import parse
 from gw_tui.rules.search import CHEAP, MAX_ROWS, PAGE, Ask, Pages, Search, Stage
 
 RARE = "priority:<99 priority:7"

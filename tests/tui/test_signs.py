@@ -6,23 +6,18 @@ import asyncio
 from datetime import timedelta
 
 import pytest
-from console_fixture import (
-    FALLBACK,
-    TIME_RANGES,
-    Console,
-    FilterBar,
-    JobsScreen,
-    Series,
-    formatting,
-    next_due,
-    run,
-    seconds_between,
-)
+from console_fixture import Console, run
 from textual import events
 from textual.app import App, ComposeResult
 from textual.command import CommandPalette
 
+from gw_tui.rules.history import TIME_RANGES, Series, seconds_between
+from gw_tui.screens.jobs import JobsScreen
+from gw_tui.screens.overview import next_due
+from gw_tui.text import formatting
 from gw_tui.widgets.bars import Bars
+from gw_tui.widgets.filter_bar import FilterBar
+from gw_tui.widgets.themes import FALLBACK
 from gw_tui.widgets.tiles import Tile
 
 

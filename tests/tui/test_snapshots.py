@@ -12,12 +12,14 @@ import os
 from pathlib import Path
 
 import pytest
-from console_fixture import THEMES, Console, run
+from console_fixture import Console, run
 from rendering import RenderedScreen, cells, first_difference, painted, read, written
 from scenarios import LEAST, SCENES, Scene, a_queue, answered, stands_still
 from support.profiles import IS_NIGHTLY
 from textual.theme import Theme
 from textual.widgets import Input, TextArea
+
+from gw_tui.widgets.themes import THEMES
 
 KEPT = Path(__file__).parent / "snapshots"
 COLOURLESS = [scene for scene in SCENES if scene.name in ("overview", "jobs", "question", "palette", "down")]

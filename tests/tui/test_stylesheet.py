@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from console_fixture import CONTRAST, LIGHT, SCREENS, Console, run
+from console_fixture import Console, run
 from textual.css import stylesheet
+
+from gw_tui.rules.commands import SCREENS
+from gw_tui.widgets.themes import CONTRAST, LIGHT
 
 
 @pytest.fixture

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from console_fixture import Console, JobsScreen, run, search_of
+from console_fixture import Console, run, search_of
 
+from gw_tui.screens.jobs import JobsScreen
 from gw_tui.screens.tasks import ORDERS
 
 

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from console_fixture import SCREEN_BY_ID
 from support.stall_clock import StallClock
 from terminal import Terminal, console
+
+from gw_tui.rules.commands import SCREEN_BY_ID
 
 HERE = Path(__file__).parent
 ON, OFF, CURSOR = "\x1b[?1049h", b"\x1b[?1049l", b"\x1b[?25h"

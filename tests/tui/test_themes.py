@@ -6,8 +6,9 @@ from itertools import combinations
 from math import atan2, cos, degrees, exp, hypot, radians, sin, sqrt
 
 import pytest
-from console_fixture import STATES, THEMES
 from textual.theme import Theme
+
+from gw_tui.widgets.themes import STATES, THEMES
 
 MIN_DIFFERENCE = 15.0
 MIN_CONTRAST = 4.5

@@ -8,10 +8,12 @@ from datetime import timedelta
 
 import psycopg
 import pytest
-from console_fixture import Console, JobsScreen, console_on, formatting, queue_source, search_of
+from console_fixture import Console, console_on, queue_source, search_of
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from gw_core import Client, Selection
+from gw_tui.screens.jobs import JobsScreen
+from gw_tui.text import formatting
 
 pytestmark = pytest.mark.once
 
