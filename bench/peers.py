@@ -112,10 +112,10 @@ class Gw(_OnTheSharedSchema):
             environment={**task_environment(folder), "PYTHONPATH": str(HERE.parent)},
         )
 
-    def bulk_add(self, url: str, folder: Path, count: int) -> Command:
+    def bulk_add(self, url: str, folder: Path, count: int, queues: int) -> Command:
         """Return a program that adds jobs through `Client.add_many` and prints how many seconds that took."""
         return Command(
-            argv=(sys.executable, str(HERE / "programs" / "bulk_add.py"), url, str(count)),
+            argv=(sys.executable, str(HERE / "programs" / "bulk_add.py"), url, str(count), str(queues)),
             folder=folder,
             environment={"PYTHONPATH": str(HERE.parent)},
         )
@@ -160,12 +160,17 @@ class Node(_OnTheSharedSchema):
         quiet = {} if self.log_success else {"NO_LOG_SUCCESS": "1"}
         return Command(argv=self._argv(*arguments), folder=folder, environment={**task_environment(folder), **quiet})
 
-    def bulk_add(self, url: str, folder: Path, count: int) -> Command:
+    def bulk_add(self, url: str, folder: Path, count: int, queues: int) -> Command:
         """Return a program that adds jobs through `addJobs` and prints how many seconds that took."""
         node = node_install()
         entry = str(node.package / "dist" / "index.js")
         return Command(
-            argv=(str(node.node), "--no-warnings", str(HERE / "programs" / "bulk_add.mjs"), entry, url, str(count)),
+            argv=(
+                str(node.node),
+                "--no-warnings",
+                str(HERE / "programs" / "bulk_add.mjs"),
+                *(entry, url, str(count), str(queues)),
+            ),
             folder=folder,
         )
 

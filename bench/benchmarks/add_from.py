@@ -83,7 +83,7 @@ def _peak(pid: int) -> int:
 
 def _one_call(url: str, folder: Path, count: int) -> dict[str, float]:
     """From plain values in memory to committed jobs, in one call of the client."""
-    program = Gw().bulk_add(url, folder, count)
+    program = Gw().bulk_add(url, folder, count, 0)
     run_together([program], limit_seconds=LIMIT_SECONDS)
     return {RATE: count / float(program.output.read_text().split()[-1])}
 

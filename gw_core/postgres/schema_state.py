@@ -47,6 +47,7 @@ HISTORY_STEP: Final = 9
 PAUSES_STEP: Final = 10
 LIMITS_STEP: Final = 11
 GROUPS_STEP: Final = 12
+BULK_ADD_STEP: Final = 13
 OWN_STEPS: Final = (
     LEDGER_STEP,
     REPAIR_STEP,
@@ -60,11 +61,18 @@ OWN_STEPS: Final = (
     PAUSES_STEP,
     LIMITS_STEP,
     GROUPS_STEP,
+    BULK_ADD_STEP,
 )
 """The line of our own, numbered in a ledger of its own."""
 
 REPAIR_MARKER: Final = "gw:keyed-add:1"
 """A marker in the body of gw's `add_jobs`; without it, another program replaced the function."""
+
+BULK_ADD_MARKER: Final = "gw:bulk-add:1"
+"""A marker in the body of `add_jobs` that inserts jobs without keys plainly."""
+
+FUNCTION_STEPS: Final = (REPAIR_STEP, SEARCH_PATH_STEP, BULK_ADD_STEP)
+"""Those that replace functions of the shared revision."""
 
 
 class SchemaStatus(StrEnum):
@@ -108,7 +116,7 @@ class SchemaState:
         wanted: tuple[int, ...] = OWN_STEPS
         if (self.revision or 0) > REVISION:
             # Our functions over those of a revision we do not know could break what it brought.
-            wanted = tuple(number for number in wanted if number not in (REPAIR_STEP, SEARCH_PATH_STEP))
+            wanted = tuple(number for number in wanted if number not in FUNCTION_STEPS)
         return tuple(number for number in wanted if number not in self.own_present & self.own_recorded)
 
     @property
@@ -194,7 +202,7 @@ class SchemaState:
 
 def check(connection: psycopg.Connection[Any], schema: str = DEFAULT_SCHEMA) -> SchemaState:
     """Read what is installed in `schema`, in one statement; a missing schema is a result, not an error."""
-    values = {"schema": schema, "repair_marker": REPAIR_MARKER}
+    values = {"schema": schema, "markers": [REPAIR_MARKER, BULK_ADD_MARKER]}
     try:
         with translated(schema):
             # A connection of the caller's may make its rows in another manner.
@@ -219,12 +227,13 @@ def _with_fix(connection: psycopg.Connection[Any], schema: str, error: Permissio
 
 
 def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
-    server_version, schema_exists, relations, shared_ledger, own_ledger, is_repaired, is_pinned, hidden_from = row
+    server_version, schema_exists, relations, shared_ledger, own_ledger, markers, is_pinned, hidden_from = row
     shared = _numbered(shared_ledger)
     ages = [int(word.rpartition(":")[2]) for word in shared_ledger]
     present = {
         LEDGER_STEP: "_private_gw_migrations" in relations,
-        REPAIR_STEP: is_repaired,
+        REPAIR_STEP: REPAIR_MARKER in markers,
+        BULK_ADD_STEP: BULK_ADD_MARKER in markers,
         WORKERS_STEP: "_private_gw_workers" in relations,
         INDEX_STEP: {"jobs_gw_queued_index", "jobs_gw_queue_heads_index"} <= set(relations),
         CANCELLING_STEP: "_private_gw_cancellations" in relations,

