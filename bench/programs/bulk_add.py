@@ -13,7 +13,7 @@ def main(url: str, count: int, queues: int) -> None:
     with Client(url, max_pool_size=1) as client:
         client.jobs.get(0)
         began = time.perf_counter()
-        names = [f"queue-{number}" for number in range(queues)] or [None]
+        names: list[str | None] = [f"queue-{number}" for number in range(queues)] or [None]
         client.add_many(
             [
                 JobSpec(task="noop", payload={"n": number}, queue_name=names[number % len(names)])
