@@ -10,7 +10,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from gw_cli import name_completion, output, stderr
+from gw_cli import garbage_collection, name_completion, output, stderr
 from gw_cli.exit_codes import ExitCode, verdict
 from gw_cli.sanitize import without_address
 from gw_core import __version__
@@ -31,6 +31,7 @@ EXIT_HOOKS_TIMEOUT = 0.9
 
 def main() -> NoReturn:
     """Run `gw` with the arguments of the process and end the process."""
+    garbage_collection.postpone()
     if sys.argv[1:2] == [name_completion.COMPLETE]:
         name_completion.start_fetcher(sys.argv[2:])  # first, because a person waits for the completion
     output.stand_in_for_closed_streams()
@@ -129,6 +130,7 @@ def _report(problem: BaseException, *, debug: bool) -> int:
 def _end(code: int) -> NoReturn:
     """End the process; after a signal, end it by the same signal, so that the caller can see it."""
     output.let_go()
+    garbage_collection.skip_the_last()
     if code in ASKED_TO_END:
         _run_exit_hooks(code)
         sys.stderr.flush()

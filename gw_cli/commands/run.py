@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gw_cli import log_output, output, project, stderr
+from gw_cli import garbage_collection, log_output, output, project, stderr
 from gw_cli.command import command, new_app
 from gw_cli.connect import open_client
 from gw_cli.exit_codes import ExitCode
@@ -94,8 +94,11 @@ def run_worker(
     schedule_cron: bool = True,
 ) -> int:
     """Run jobs in this process and return the exit code; `process` is its number under a supervisor."""
+    from gw_core.events import PoolStarted
+
     channel = None if process is None else as_worker()
     runner = _runner(configuration, once=once, process=process, log_startup=log_startup, schedule_cron=schedule_cron)
+    runner.events.on(PoolStarted, lambda event: garbage_collection.resume())
     if channel is not None:
         bind(runner, channel)
     return _code(runner.run_once(cron=cron) if once else runner.run())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import output, project, stderr
+from gw_cli import garbage_collection, output, project, stderr
 from gw_cli.arguments import one_of
 from gw_cli.command import command, new_app
 from gw_cli.commands.workers import recovery_settings
@@ -85,6 +85,7 @@ def tui(
         return print_overview(source, as_json=as_json)
     from gw_tui.main import run  # late: it loads Textual, which takes longer than everything else
 
+    garbage_collection.resume()
     code = run(source, chosen if demo or replay is not None else _writing_down(chosen))
     if (failure := getattr(source, "failure", None)) is not None:
         stderr.note(f"{record} ends before the console did: {failure}")
