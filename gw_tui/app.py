@@ -41,6 +41,7 @@ from gw_tui.data.messages import (
 from gw_tui.data.playback import Playback
 from gw_tui.data.poller import BLURRED, Poller
 from gw_tui.data.source import DataSource, Query
+from gw_tui.data.table_choices import TableChoices
 from gw_tui.dialogs.choose import Choose
 from gw_tui.dialogs.command_line import CommandLine
 from gw_tui.maintenance import Maintenance
@@ -50,6 +51,7 @@ from gw_tui.rules.connection_state import ConnectionPhase, ConnectionState
 from gw_tui.rules.history import History, seconds_between
 from gw_tui.rules.journal import EntryKind, Journal
 from gw_tui.rules.options import PERIODS, Options
+from gw_tui.rules.table_choice import TableChoice
 from gw_tui.screens.base import ConsoleScreen, bindings_of
 from gw_tui.screens.palette import ConsoleCommands
 from gw_tui.text import formatting, sanitize
@@ -112,6 +114,7 @@ class ConsoleApp(App[None]):
         self.no_color = not self.options.colour
         self.stylesheet = CachedStylesheet(variables=self.get_css_variables())
         self.source = source
+        self.choices = TableChoices(self.options.choices)
         self.clock = clock
         self.period = self.options.period
         self.connection = ConnectionState()
@@ -373,6 +376,18 @@ class ConsoleApp(App[None]):
     def note(self, kind: EntryKind, words: str, *, is_bad: bool = False) -> None:
         """Keep an entry in the journal."""
         self.journal.note(self.now, kind, words, is_bad=is_bad)
+
+    def remember(self, screen: str, choice: TableChoice) -> None:
+        """Keep the columns and the order of a list for the next start."""
+        self.choices.choose(screen, choice)
+        self.run_worker(partial(self._store_choice, screen), thread=True)
+
+    def _store_choice(self, screen: str) -> None:
+        try:
+            self.choices.write(screen)
+        except OSError as error:
+            words = f"The columns cannot be remembered: {error.strerror}"
+            self.call_from_thread(self.note, EntryKind.ERROR, words, is_bad=True)
 
     def command_context(self, *, has_row: bool, has_changes: bool) -> CommandContext:
         """Return what decides which commands are possible."""

@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from gw_tui.actions.actions import Action
     from gw_tui.actions.batch import ActionBatch
     from gw_tui.data.source import DataSource
+    from gw_tui.data.table_choices import TableChoices
     from gw_tui.rules.commands import CommandContext
     from gw_tui.rules.connection_state import ConnectionPhase
     from gw_tui.rules.history import History
     from gw_tui.rules.journal import EntryKind, Journal
     from gw_tui.rules.options import Options
+    from gw_tui.rules.table_choice import TableChoice
 
 
 class Console(Protocol):
@@ -26,6 +28,7 @@ class Console(Protocol):
 
     options: Options
     source: DataSource
+    choices: TableChoices
     journal: Journal
     history: History
     snapshot: QueueSnapshot | None
@@ -80,6 +83,9 @@ class Console(Protocol):
 
     def note(self, kind: EntryKind, words: str, *, is_bad: bool = False) -> None:
         """Add an entry to the journal."""
+
+    def remember(self, screen: str, choice: TableChoice) -> None:
+        """Keep the columns and the order of a list for the next start."""
 
     # -- the screen ------------------------------------------------------------------------------------------------
 

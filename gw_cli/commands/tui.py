@@ -152,6 +152,7 @@ def _without_screen() -> str | None:
 
 
 def _options(configuration: Configuration, screen: str | None, wanted: str | None) -> Options:
+    from gw_tui.data.table_choices import usual_path
     from gw_tui.rules.options import Options
 
     ascii_only = configuration[table.TUI_ASCII]
@@ -170,6 +171,7 @@ def _options(configuration: Configuration, screen: str | None, wanted: str | Non
         # Who does without payloads on the screen does not want them in a file.
         log_payloads=configuration[table.TUI_LOG_PAYLOADS] if configuration[table.TUI_PAYLOAD] else "none",
         keys=configuration[table.TUI_KEYS],
+        choices=usual_path(),
     )
 
 

@@ -122,6 +122,7 @@ class ConsoleCommand:
 _LISTS: Final = frozenset(
     {"jobs", "queues", "workers", "cron", "locks", "events", "overview", "tasks", "errors", "history"}
 )
+_TABLES: Final = _LISTS - {"overview"}
 _JOBS: Final = frozenset({"jobs"})
 _JOB: Final = frozenset({JOB})
 _JOBS_AND_JOB: Final = _JOBS | _JOB
@@ -169,7 +170,9 @@ COMMANDS: Final = (
     _known("filter", "/", "Filter", "Filter the rows.", on={"jobs", "queues", "events", "history"}, rank=8),
     _known("next_page", "n", "Next page", "Show the next page.", on={"jobs", "queues", "history"}, rank=20),
     _known("previous_page", "p", "Page back", "Show the previous page.", on={"jobs", "queues", "history"}, rank=21),
-    _known("order", "s", "Sort", "Switch to the next sort order.", on=_JOBS | {"tasks"}, rank=22),
+    _known("order", "s", "Sort", "Sort by the next column.", on=_TABLES, rank=22),
+    _known("reverse_order", "i", "Reverse", "Reverse the sort order.", on=_TABLES),
+    _known("columns", "o", "Columns", "Choose the columns and the sort order.", on=_TABLES),
     _known("mark", "m", "Mark", "Mark or unmark the selected row.", on=_JOBS, needs=Requirement.ROW, rank=7),
     _known(
         "mark_range",

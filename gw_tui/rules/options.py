@@ -34,6 +34,8 @@ class Options:
     keys: Mapping[str, str] = field(default_factory=dict)
     action_log: Path | None = None
     """The action log; None for no log."""
+    choices: Path | None = None
+    """Where the columns and the order of each list are remembered; None for nowhere."""
     log_payloads: str = "whole"
     """How the action log stores payloads: whole, masked or none."""
 

@@ -26,7 +26,7 @@ from gw_tui.screens.job_actions import AddJobMixin
 from gw_tui.screens.list_screen import ListScreen
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.json_view import json_view
-from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow
+from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, day_cell, duration_cell
 from gw_tui.widgets.text_panel import TextPanel
 
 _COLUMNS: Final = (
@@ -234,14 +234,18 @@ def _row(row: Recurring, now: datetime) -> TableRow:
         {
             "id": Cell(row.identifier, "strong"),
             "course": Cell(f"{sign} {row.course}", role),
-            "last": Cell("never" if row.last_run is None else formatting.day(row.last_run, now), "quiet"),
-            "next": "" if row.next_run is None else f"in {formatting.duration(row.next_run - now)}",
-            "missed": Cell(_missed(row), "error" if row.missed else "quiet"),
-            "fill": "none" if fill == timedelta() else "" if fill is None else formatting.duration(fill),
+            "last": Cell("never", "quiet") if row.last_run is None else day_cell(row.last_run, now),
+            "next": "" if row.next_run is None else _in(row.next_run - now),
+            "missed": Cell(_missed(row), "error" if row.missed else "quiet", row.missed),
+            "fill": "none" if fill == timedelta() else "" if fill is None else duration_cell(fill),
             "task": row.task,
             "words": "" if row.item is None else describe_schedule(row.item.schedule),
         },
     )
+
+
+def _in(time: timedelta) -> Cell:
+    return duration_cell(time, "", f"in {formatting.duration(time)}")
 
 
 def _missed(row: Recurring) -> str:

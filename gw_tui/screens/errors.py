@@ -18,7 +18,7 @@ from gw_tui.screens.job_actions import JobActionsMixin
 from gw_tui.screens.list_screen import ListScreen
 from gw_tui.text import formatting
 from gw_tui.text.redact import masked
-from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow
+from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, duration_cell
 
 _COLUMNS: Final = (
     TableColumn("jobs", "jobs", 7, right=True, rank=9),
@@ -132,12 +132,12 @@ class ErrorsScreen(JobActionsMixin, ListScreen):
         return TableRow(
             group.key,
             {
-                "jobs": f"{len(group.jobs):,}{more}",
+                "jobs": Cell(f"{len(group.jobs):,}{more}", "", len(group.jobs)),
                 "task": group.task,
                 "error": Cell(masked(group.fingerprint), "error" if is_growing else ""),
                 "failed": Cell(f"{group.failed:,}" if group.failed else "", "failed"),
-                "first": Cell(formatting.duration(now - group.first), "quiet"),
-                "last": formatting.duration(now - group.last),
+                "first": duration_cell(now - group.first, "quiet"),
+                "last": duration_cell(now - group.last),
                 "growing": Cell("growing" if is_growing else "", "warning"),
             },
         )

@@ -17,7 +17,7 @@ from gw_core.selection import HISTORY_TERMS, parse
 from gw_tui.data.source import DataSource, Query
 from gw_tui.screens.list_screen import ListScreen
 from gw_tui.text import formatting, sanitize
-from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow
+from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, duration_cell
 
 _COLUMNS: Final = (
     TableColumn("at", "ended", 8, right=True, rank=9),
@@ -52,6 +52,7 @@ class HistoryScreen(ListScreen):
     SCREEN_ID = "history"
     TABLE = "history"
     COLUMNS = _COLUMNS
+    SORT_NOTE = "Sorting affects the page shown; pages begin with the latest end."
     EMPTY = 'No jobs have ended, or history is off: set history = "7d"'
 
     # Before the list handles it: what is typed right after it belongs to the filter.
@@ -197,12 +198,12 @@ def _row(attempt: EndedAttempt, now: datetime) -> TableRow:
     return TableRow(
         _key(attempt),
         {
-            "at": Cell(formatting.duration(max(timedelta(), now - attempt.finished_at)), "quiet"),
+            "at": duration_cell(max(timedelta(), now - attempt.finished_at), "quiet"),
             "id": str(attempt.job_id),
             "state": Cell(str(attempt.state), _ROLES.get(attempt.state, "")),
             "task": Cell(attempt.task, "strong"),
-            "tries": f"{attempt.attempt}/{attempt.max_attempts}",
-            "took": "" if started is None else formatting.duration(max(timedelta(), attempt.finished_at - started)),
+            "tries": Cell(f"{attempt.attempt}/{attempt.max_attempts}", "", attempt.attempt),
+            "took": "" if started is None else duration_cell(max(timedelta(), attempt.finished_at - started)),
             "worker": Cell(attempt.worker_id or "", "quiet"),
             "error": "" if attempt.error is None else sanitize.line(attempt.error, 200),
         },

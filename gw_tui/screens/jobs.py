@@ -24,12 +24,13 @@ from gw_tui.dialogs import export
 from gw_tui.dialogs.choose import Choose
 from gw_tui.rules.commands import BY_ID, Risk
 from gw_tui.rules.search import Ask, Pages, Search, Stage
+from gw_tui.rules.table_choice import TableSort
 from gw_tui.screens.job_actions import AddJobMixin, JobActionsMixin
 from gw_tui.screens.list_screen import ListScreen
 from gw_tui.screens.worker_actions import WorkerActionsMixin
 from gw_tui.text import formatting, sanitize
 from gw_tui.widgets.filter_bar import FilterBar
-from gw_tui.widgets.job_rows import ORDERS, RowContext, columns_for, row_of
+from gw_tui.widgets.job_rows import RowContext, columns_for, row_of
 from gw_tui.widgets.keyed_table import KeyedTable, TableColumn, TableRow
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ FOUND_ORDERS: Final = {
     "failed": "latest failure first",
     "newest": "newest first",
 }
+NEWEST: Final = PageCursor.newest()
+BY_NEWEST: Final = TableSort("id", is_descending=True)
+"""The only order of a column that an index gives over all pages."""
 MARK_PAGE_SIZE: Final = 1_000
 
 
@@ -145,6 +149,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
 
     SCREEN_ID = "jobs"
     TABLE = "jobs"
+    SORT_NOTE = "Newest first (id) is in order over all pages, if no state is chosen. Other columns sort each page."
 
     # Before the list has its say: what is typed right after it belongs to the filter.
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -155,7 +160,6 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
         super().__init__()
         self.pages = Pages()
         self.search = Search.start(EVERYTHING)
-        self._order = 0
         self._seen: dict[str, FoundJob] = {}
         self._last_mark: str | None = None
         self.gathering: BulkMark | None = None
@@ -189,8 +193,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
             words = "Payload filters are unavailable with --no-payload"
             self.notify(words, severity="warning", markup=False)
             return
-        self._order = 0
-        self._turn_to(Pages(), wanted)
+        self._turn_to(self._first_page(wanted, self.choice.sort), wanted)
 
     def targets(self) -> tuple[FoundJob, ...]:
         """Return the jobs that an action applies to, as displayed: the marked ones, or else the selected one."""
@@ -275,12 +278,10 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
             return None
         self.table.say_when_empty(self._emptiness())
         now, around = self.console.now, RowContext.from_snapshot(self.console.snapshot)
-        key = ORDERS[self._order].key
-        jobs = self.search.jobs if key is None else sorted(self.search.jobs, key=key)
-        self._remember(jobs)
-        return [row_of(each, now, around, unmask=self._is_unmasked) for each in jobs]
+        self._keep_seen(self.search.jobs)
+        return [row_of(each, now, around, unmask=self._is_unmasked) for each in self.search.jobs]
 
-    def _remember(self, jobs: Sequence[FoundJob]) -> None:
+    def _keep_seen(self, jobs: Sequence[FoundJob]) -> None:
         """Keep jobs as they are seen: those on the page, and those that are marked."""
         marks = self.table.marks | set(self.table.keys)
         kept = {key: found for key, found in self._seen.items() if key in marks}
@@ -317,7 +318,8 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
             yield f"{len(table.marks):,} marked"
         if table.waiting:
             yield f"{formatting.counted(table.waiting, 'change')} (.)"
-        yield self._order_words()
+        if table.sort is None:
+            yield FOUND_ORDERS.get(search.order, "as found")
         if search.stage is Stage.STOPPED:
             yield f"stopped after {search.scanned:,} · n continues"
         elif search.is_dear and not search.is_searching:
@@ -344,8 +346,9 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
         count = counts.get(wanted)
         return "" if count is None else f" of {formatting.count(count)}"
 
-    def _order_words(self) -> str:
-        return ORDERS[self._order].words if self._order else FOUND_ORDERS.get(self.search.order, "as found")
+    def sort_words(self, sort: TableSort) -> str:
+        """Return what the rows are sorted by."""
+        return FOUND_ORDERS["newest"] if self.pages.begins[0] == NEWEST else super().sort_words(sort)
 
     def columns_for(self, width: int) -> Sequence[TableColumn]:
         """Return the columns that fit."""
@@ -424,24 +427,19 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
             self.draw_status()
         self.ask()
 
-    def action_order(self) -> None:
-        """Show the page in the next order."""
-        before, self._order = ORDERS[self._order], self._next_order()
-        if before.is_newest or ORDERS[self._order].is_newest:
-            self._turn_to(Pages((PageCursor.newest(),)) if ORDERS[self._order].is_newest else Pages())
-        else:
-            self.draw()
-            self.table.release()
+    def use_sort(self, sort: TableSort | None) -> None:
+        """Sort the page; from the newest job on, read other pages."""
+        self.table.sort = sort
+        first = self._first_page(self.search.wanted, sort)
+        if first.begins[0] != self.pages.begins[0]:
+            self._turn_to(first)
+        super().use_sort(sort)
 
-    def _next_order(self) -> int:
-        """Return the next order that makes sense: states have orders of their own, and named jobs need none."""
-        following = (self._order + 1) % len(ORDERS)
-        return following + (ORDERS[following].is_newest and not self._can_be_newest)
-
-    @property
-    def _can_be_newest(self) -> bool:
-        wanted = self.search.wanted
-        return wanted.states == set(JobState) and not wanted.is_by_name
+    @staticmethod
+    def _first_page(wanted: Selection, sort: TableSort | None) -> Pages:
+        """Return the first page; states have orders of their own, and named jobs need none."""
+        can_be_newest = wanted.states == set(JobState) and not wanted.is_by_name
+        return Pages((NEWEST,)) if sort == BY_NEWEST and can_be_newest else Pages()
 
     def action_follow(self) -> None:
         """Stay at the top of the list, newest jobs first if the filter allows it; pressed again, end that."""
@@ -451,9 +449,9 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
         elif table.marks:
             self.notify("Marked rows keep their places; esc clears the marks")
         else:
-            newest = next(number for number, order in enumerate(ORDERS) if order.is_newest)
-            self._order = newest if self._can_be_newest else 0
-            self._turn_to(Pages((PageCursor.newest(),)) if self._can_be_newest else Pages())
+            first = self._first_page(self.search.wanted, BY_NEWEST)
+            table.sort = BY_NEWEST if first.begin == NEWEST else None
+            self._turn_to(first)
             table.follow()
             self.draw()
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual import events
+from textual import events, work
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
+from gw_tui.dialogs.columns import ChooseColumns
+from gw_tui.rules.table_choice import TableChoice, TableSort
 from gw_tui.screens.base import ConsoleScreen
 from gw_tui.text import sanitize
 from gw_tui.widgets.keyed_table import KeyedTable, TableColumn, TableRow
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from gw_tui.rules.connection_state import FailureKind
 
 WIDE: Final = 100
+ANY_WIDTH: Final = 10_000
 
 
 class ListScreen(ConsoleScreen):
@@ -29,9 +33,13 @@ class ListScreen(ConsoleScreen):
     COLUMNS: ClassVar[Sequence[TableColumn]] = ()
     WIDE_COLUMNS: ClassVar[Sequence[TableColumn]] = ()
     EMPTY: ClassVar[str] = "No rows"
+    SORT_NOTE: ClassVar[str] = ""
+    """What the operator must know about sorting; a list of pages sorts the page shown only."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.choice = TableChoice()
+        """The columns and the order that the operator chose."""
         self.failure = ""
         """Why the last query failed; empty when it did not."""
 
@@ -59,6 +67,74 @@ class ListScreen(ConsoleScreen):
         """Return the columns that fit."""
         return self.WIDE_COLUMNS if self.WIDE_COLUMNS and width >= WIDE else self.COLUMNS
 
+    def sort_words(self, sort: TableSort) -> str:
+        """Return what the rows are sorted by."""
+        title = next((each.title for each in self.all_columns if each.key == sort.column), sort.column)
+        return f"{'page ' * bool(self.SORT_NOTE)}by {title} {sort.arrow}"
+
+    # -- columns and order -------------------------------------------------------------------------------------------
+
+    @property
+    def all_columns(self) -> Sequence[TableColumn]:
+        """The columns to choose from."""
+        return self.columns_for(ANY_WIDTH)
+
+    def on_mount(self) -> None:
+        """Begin with the columns and the order chosen before."""
+        self.use_choice(self.console.choices.of(self.SCREEN_ID))
+
+    def use_choice(self, choice: TableChoice) -> None:
+        """Show these columns in this order."""
+        self.choice = choice.possible(each.key for each in self.all_columns)
+        self.table.set_columns(self._columns(self.size.width))
+        self.use_sort(self.choice.sort)
+
+    def use_sort(self, sort: TableSort | None) -> None:
+        """Sort the rows."""
+        self.table.sort_by(sort)
+        self.draw()
+        self.table.release()
+
+    def _columns(self, width: int) -> Sequence[TableColumn]:
+        """Return the columns chosen, or else those that fit; the first ones chosen are left out last."""
+        if not self.choice.columns:
+            return self.columns_for(width)
+        known = {each.key: each for each in self.all_columns}
+        return [replace(known[key], rank=-place) for place, key in enumerate(self.choice.columns)]
+
+    def _remember(self, choice: TableChoice) -> None:
+        """Use a choice now and after a restart."""
+        self.use_choice(choice)
+        self.console.remember(self.SCREEN_ID, self.choice)
+
+    def on_keyed_table_sorted(self, event: KeyedTable.Sorted) -> None:
+        """Remember the order chosen with the mouse."""
+        if event.table is self.table:
+            self._remember(replace(self.choice, sort=event.table.sort))
+
+    def action_order(self) -> None:
+        """Sort by the next column; after the last one by none."""
+        keys = list(self.table.widths)
+        place = -1 if self.choice.sort is None else keys.index(self.choice.sort.column) + 1
+        following = keys[max(0, place) : max(0, place) + 1]
+        self._remember(replace(self.choice, sort=self.table.first_sort(following[0]) if following else None))
+
+    def action_reverse_order(self) -> None:
+        """Reverse the order of the column that the list is sorted by."""
+        if (sort := self.choice.sort) is None:
+            self.notify("Sort by a column first")
+        else:
+            self._remember(replace(self.choice, sort=sort.reversed))
+
+    @work
+    async def action_columns(self) -> None:
+        """Let the columns and the order be chosen."""
+        shown = [each.key for each in self._columns(self.size.width)]
+        dialog = ChooseColumns(self.all_columns, shown, self.choice.sort, self.SORT_NOTE)
+        if (chosen := await self.app.push_screen_wait(dialog)) is not None:
+            is_same = chosen.columns == tuple(shown)  # then more of them still show in a wider terminal
+            self._remember(replace(chosen, columns=self.choice.columns) if is_same else chosen)
+
     # -- drawing ---------------------------------------------------------------------------------------------------
 
     @property
@@ -77,7 +153,8 @@ class ListScreen(ConsoleScreen):
 
     def draw_status(self) -> None:
         """Draw the status line: the failure, or else the status."""
-        words = self.failure or " · ".join(self.status())
+        sort = self.table.sort
+        words = self.failure or " · ".join([*self.status(), *([] if sort is None else [self.sort_words(sort)])])
         style = "$warning" if self.has_warning else "$quiet"
         self.query_one("#status", Static).update(Content.styled(words, style), layout=False)
 
@@ -97,7 +174,7 @@ class ListScreen(ConsoleScreen):
     def on_resize(self, event: events.Resize) -> None:
         """Show the columns that fit."""
         super().on_resize(event)
-        self.table.set_columns(self.columns_for(event.size.width))
+        self.table.set_columns(self._columns(event.size.width))
 
     # -- commands --------------------------------------------------------------------------------------------------
 

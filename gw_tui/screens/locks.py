@@ -21,7 +21,7 @@ from gw_tui.screens.list_screen import ListScreen
 from gw_tui.screens.worker_actions import CleanupMixin, SweepMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.redact import masked
-from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow
+from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, duration_cell
 from gw_tui.widgets.text_panel import TextPanel
 
 _FINDING_COLUMNS: Final = (
@@ -290,7 +290,7 @@ def _standstill_row(each: BlockedSession) -> TableRow:
         {
             "what": Cell(each.what, each.role),
             "pid": each.pid,
-            "age": formatting.duration(each.age),
+            "age": Cell(formatting.NOTHING) if each.age is None else duration_cell(each.age),
             "who": each.who,
             "detail": Cell(each.detail, "quiet"),
         },

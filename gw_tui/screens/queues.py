@@ -21,8 +21,8 @@ from gw_tui.screens.list_screen import ListScreen
 from gw_tui.screens.pause_actions import PauseMixin
 from gw_tui.screens.worker_actions import WorkerActionsMixin
 from gw_tui.text import formatting, sanitize, symbols
-from gw_tui.widgets.job_rows import when
-from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow
+from gw_tui.widgets.job_rows import when_cell
+from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, count_cell, duration_cell
 
 if TYPE_CHECKING:
     from gw_tui.data.messages import ActionFinished
@@ -107,6 +107,7 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, ListScreen):
     COLUMNS = _COLUMNS
     WIDE_COLUMNS = _WIDE_COLUMNS
     EMPTY = "No named queues"
+    SORT_NOTE = "Sorting affects the page shown; pages are in order of the names."
 
     # Before the list has its say: what is typed right after it belongs to the filter.
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -320,13 +321,13 @@ def _row(queue: QueueReport, now: datetime, dead: frozenset[str]) -> TableRow:
         {
             "queue": Cell(queue.name, "strong" if queue.held_at is not None else ""),
             "state": _state(queue, is_stuck=is_stuck),
-            "held_for": "" if queue.held_at is None else formatting.duration(now - queue.held_at),
+            "held_for": "" if queue.held_at is None else duration_cell(now - queue.held_at),
             "held_by": Cell(_holder(queue), "error" if is_stuck else ""),
             "waiting": _counted(queue.waiting),
             "due": _counted(queue.due),
             "head": "" if queue.head_id is None else str(queue.head_id),
             "task": queue.head_task or "",
-            "run_at": "" if queue.head_run_at is None else Cell(when(queue.head_run_at, now), "quiet"),
+            "run_at": "" if queue.head_run_at is None else when_cell(queue.head_run_at, now),
         },
     )
 
@@ -357,5 +358,5 @@ def _is_unknown(count: Count) -> bool:
     return not count.value and count.quality is Quality.AT_LEAST
 
 
-def _counted(count: Count) -> str:
-    return formatting.NOTHING if _is_unknown(count) else formatting.count(count)
+def _counted(count: Count) -> Cell:
+    return Cell(formatting.NOTHING) if _is_unknown(count) else count_cell(count)

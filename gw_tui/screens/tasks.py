@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar, Final
@@ -15,7 +15,7 @@ from gw_tui.rules.task_info import TaskInfo, tasks_of
 from gw_tui.screens.list_screen import ListScreen
 from gw_tui.screens.pause_actions import PauseMixin
 from gw_tui.text import formatting, sanitize, symbols
-from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow
+from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, count_cell, duration_cell
 
 _COLUMNS: Final = (
     TableColumn("task", "task", least=14, rank=9),
@@ -43,32 +43,6 @@ class TasksQuery(Query):
         return source.statistics()
 
 
-def _since(state: JobState) -> Callable[[TaskInfo], float]:
-    def key(task: TaskInfo) -> float:
-        since = task.since(state)
-        return float("inf") if since is None else since.timestamp()
-
-    return key
-
-
-def _many(state: JobState) -> Callable[[TaskInfo], float]:
-    return lambda task: -task.jobs[state].value
-
-
-ORDERS: Final[Sequence[tuple[str, Callable[[TaskInfo], float]]]] = (
-    ("task", lambda task: 0.0),
-    ("ready", _many(JobState.READY)),
-    ("running", _many(JobState.RUNNING)),
-    ("backoff", _many(JobState.BACKOFF)),
-    ("failed", _many(JobState.FAILED)),
-    ("lately", lambda task: -task.activity.failed_lately.value),
-    ("wait", _since(JobState.READY)),
-    ("run", _since(JobState.RUNNING)),
-    ("known_by", lambda task: len(task.known_by) if task.known_by is not None else float("inf")),
-)
-"""The columns, each with what its largest or oldest value comes first by; equal tasks are in order of their names."""
-
-
 class TasksScreen(PauseMixin, ListScreen):
     """The tasks that have jobs; `enter` lists the jobs of one."""
 
@@ -80,7 +54,6 @@ class TasksScreen(PauseMixin, ListScreen):
     def __init__(self) -> None:
         super().__init__()
         self._statistics: QueueStatistics | None = None
-        self._order = 0
 
     # -- what is asked and answered ----------------------------------------------------------------------------------
 
@@ -97,45 +70,37 @@ class TasksScreen(PauseMixin, ListScreen):
     # -- drawing ---------------------------------------------------------------------------------------------------
 
     def rows(self) -> Iterator[TableRow] | None:
-        """Return the tasks in the order chosen."""
+        """Return the tasks in order of their names."""
         if self._statistics is None or self.console.snapshot is None:
             return None
         paused = self._pauses()
-        return (_row(each, self.console.now, paused.get(each.name)) for each in self._sorted())
+        return (_row(each, self.console.now, paused.get(each.name)) for each in self._tasks())
 
     def _pauses(self) -> dict[str, Pause]:
         """Return the pauses of tasks, by their names."""
         pauses = () if self._statistics is None else self._statistics.pauses
         return {each.target.name: each for each in pauses if each.target.kind is PauseKind.TASK}
 
-    def _sorted(self) -> list[TaskInfo]:
+    def _tasks(self) -> list[TaskInfo]:
         if self._statistics is None or self.console.snapshot is None:
             return []
-        found = [task for task in tasks_of(self._statistics, self.console.snapshot) if any(_values(task))]
-        return sorted(found, key=lambda task: (ORDERS[self._order][1](task), task.name))
+        found = (task for task in tasks_of(self._statistics, self.console.snapshot) if any(_values(task)))
+        return sorted(found, key=lambda task: task.name)
 
     def status(self) -> Iterator[str]:
-        """Yield how many tasks there are, and how they are sorted."""
+        """Yield how many tasks there are."""
         if self._statistics is None:
             yield "loading…"
             return
-        found = self._sorted()
+        found = self._tasks()
         yield formatting.counted(len(found), "task")
         if unknown := sum(task.is_unknown for task in found):
             yield f"{unknown} unknown to every live worker"
-        title = next(column.title for column in _COLUMNS if column.key == ORDERS[self._order][0])
-        yield f"by {title}"
         if (pause := self._pauses().get(self.table.highlighted or "")) is not None:
             yield sanitize.line(pause.description, 120)
         yield f"sampled {formatting.duration(max(timedelta(), self.console.now - self._statistics.at))} ago"
 
     # -- commands --------------------------------------------------------------------------------------------------
-
-    def action_order(self) -> None:
-        """Sort by the next column."""
-        self._order = (self._order + 1) % len(ORDERS)
-        self.draw()
-        self.table.release()
 
     def action_open(self) -> None:
         """List the jobs of the task under the cursor."""
@@ -162,11 +127,8 @@ def _row(task: TaskInfo, now: datetime, pause: Pause | None) -> TableRow:
         task.name,
         {
             "task": Cell(task.name, "strong" if task.is_unknown else ""),
-            **{
-                state.value: Cell(formatting.count(task.jobs[state]), _role(task.jobs[state], state))
-                for state in states
-            },
-            "lately": Cell(f"{lately.value / MINUTES:.1f}" if lately.value else "", "warning"),
+            **{state.value: count_cell(task.jobs[state], _role(task.jobs[state], state)) for state in states},
+            "lately": Cell(f"{lately.value / MINUTES:.1f}" if lately.value else "", "warning", lately.value),
             "wait": _age(task.since(JobState.READY), now),
             "run": _age(task.since(JobState.RUNNING), now),
             "known_by": _known_by(task) if pause is None else Cell(f"{symbols.WARNING} paused", "warning"),
@@ -178,13 +140,13 @@ def _role(count: Count, state: JobState) -> str:
     return state.value if count.value else "quiet"
 
 
-def _age(since: datetime | None, now: datetime) -> str:
-    return "" if since is None else formatting.duration(max(timedelta(), now - since))
+def _age(since: datetime | None, now: datetime) -> Cell | str:
+    return "" if since is None else duration_cell(max(timedelta(), now - since))
 
 
 def _known_by(task: TaskInfo) -> Cell:
     if task.known_by is None:
         return Cell("unknown", "quiet")
     if task.is_unknown:
-        return Cell(f"{symbols.WARNING} no worker", "error")
-    return Cell(formatting.counted(len(task.known_by), "worker"))
+        return Cell(f"{symbols.WARNING} no worker", "error", 0)
+    return Cell(formatting.counted(len(task.known_by), "worker"), "", len(task.known_by))

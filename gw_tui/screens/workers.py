@@ -24,7 +24,7 @@ from gw_tui.screens.list_screen import ListScreen
 from gw_tui.screens.worker_actions import SweepMixin, WorkerActionsMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.widgets.job_rows import RowContext, row_of
-from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow
+from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, day_cell, duration_cell
 
 MAX_JOBS: Final = 50
 BAR: Final = 10
@@ -194,7 +194,7 @@ class WorkersScreen(WorkerActionsMixin, SweepMixin, ListScreen):
         rows = []
         for each in self._held.jobs:
             row = row_of(each, now, around)
-            since = "" if each.job.started_at is None else formatting.duration(now - each.job.started_at)
+            since = "" if each.job.started_at is None else duration_cell(now - each.job.started_at)
             rows.append(TableRow(row.key, {**row.cells, "locked": since}))
         self.query_one("#held", KeyedTable).apply(rows)
         pane = self.query_one("#pane", Vertical)
@@ -265,14 +265,14 @@ def _row(worker: WorkerInfo, recovery: RecoverySettings, now: datetime) -> Table
         {
             "id": Cell(worker.id, "strong" if found is WorkerHealth.STALE else ""),
             "health": Cell(f"{sign} {found}", role),
-            "heartbeat": "none" if worker.heartbeat_age is None else formatting.duration(worker.heartbeat_age),
-            "bar": Cell(_bar(staleness(worker, recovery)), role),
+            "heartbeat": "none" if worker.heartbeat_age is None else duration_cell(worker.heartbeat_age),
+            "bar": Cell(_bar(staleness(worker, recovery)), role, staleness(worker, recovery)),
             "jobs": f"{worker.jobs:,}",
             "queues": f"{worker.queues:,}",
-            "lock": "" if worker.lock_age is None else Cell(formatting.duration(worker.lock_age), "quiet"),
+            "lock": "" if worker.lock_age is None else duration_cell(worker.lock_age, "quiet"),
             "host": worker.host or "",
             "pid": "" if worker.pid is None else str(worker.pid),
-            "started": "" if worker.started_at is None else Cell(formatting.day(worker.started_at, now), "quiet"),
+            "started": day_cell(worker.started_at, now),
             "version": Cell(worker.version or "", "quiet"),
         },
     )

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from gw_core import Job, JobState
 from gw_core.operations import FoundJob, QueueSnapshot
 from gw_tui.text import formatting, symbols
 from gw_tui.text.redact import masked
-from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow
+from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, duration_cell
 
 NORMAL, WIDE = 100, 140
 LOCK_IS_OLD: Final = timedelta(hours=4)
@@ -69,23 +68,30 @@ def row_of(found: FoundJob, now: datetime, around: RowContext, *, unmask: bool =
             "id": str(job.id),
             "state": state_cell(found, now, around),
             "task": job.task_identifier,
-            "attempts": f"{job.attempts}/{job.max_attempts}",
-            "run_at": Cell(_time_of(found, now), "quiet"),
+            "attempts": Cell(f"{job.attempts}/{job.max_attempts}", "", job.attempts),
+            "run_at": _time_of(found, now),
             "error": error if unmask else masked(error),
             "queue": job.queue_name or "",
-            "priority": str(job.priority) if job.priority else "",
+            "priority": Cell(str(job.priority) if job.priority else "", "", job.priority),
             "worker": job.locked_by or "",
             "key": job.key or "",
-            "created": Cell(when(job.created_at, now), "quiet"),
+            "created": when_cell(job.created_at, now),
             "flags": ", ".join(job.flag_names),
         },
     )
 
 
-def _time_of(found: FoundJob, now: datetime) -> str:
+def _time_of(found: FoundJob, now: datetime) -> Cell:
     """Return when a job is due, or for how long it has run."""
     since = found.job.started_at if found.state is JobState.RUNNING else None
-    return when(found.job.run_at, now) if since is None else f"for {formatting.duration(now - since)}"
+    if since is None:
+        return when_cell(found.job.run_at, now)
+    return duration_cell(since - now, "quiet", f"for {formatting.duration(now - since)}")
+
+
+def when_cell(time: datetime, now: datetime) -> Cell:
+    """Return how far away a time is, which sorts by the time."""
+    return duration_cell(time - now, "quiet", when(time, now))
 
 
 def when(time: datetime, now: datetime) -> str:
@@ -108,28 +114,3 @@ def is_stuck(job: Job, now: datetime, around: RowContext) -> bool:
     """Return whether a locked job is no longer running."""
     since = None if job.locked_at is None else now - job.locked_at
     return job.locked_by in around.dead_workers or (since is not None and since > LOCK_IS_OLD)
-
-
-# -- orders ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """An order in which to show jobs; one with a `key` is of the page alone."""
-
-    words: str
-    key: Callable[[FoundJob], Any] | None = None
-    is_newest: bool = False
-    """Whether all jobs are looked through from the newest one on."""
-
-
-ORDERS: Final = (
-    Order("as found"),
-    Order("newest first", is_newest=True),
-    Order("page by id ↓", lambda found: -found.job.id),
-    Order("page by run at ↑", lambda found: (found.job.run_at_epoch, found.job.id)),
-    Order("page by attempts ↓", lambda found: (-found.job.attempts, found.job.id)),
-    Order("page by priority ↑", lambda found: (found.job.priority, found.job.run_at_epoch, found.job.id)),
-    Order("page by task", lambda found: (found.job.task_identifier, found.job.id)),
-    Order("page by lock age ↓", lambda found: (found.job.started_epoch or float("inf"), found.job.id)),
-)

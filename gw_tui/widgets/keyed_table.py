@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Final
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -18,8 +19,12 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from gw_tui.rules.stable_order import RowOrder, arranged, held
-from gw_tui.text import sanitize
+from gw_tui.rules.table_choice import TableSort, sort_value, sorted_by
+from gw_tui.text import formatting, sanitize
 from gw_tui.text.symbols import DONE, GONE
+
+if TYPE_CHECKING:
+    from gw_core.operations import Count
 
 SETTLING: Final = 3.0
 """Rows keep their place for so many seconds after the cursor moved."""
@@ -48,10 +53,14 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A text and its role: the name of a state, or `quiet`, `strong`, `warning`, `error`."""
+    """A text and its role: the name of a state, or `quiet`, `strong`, `warning`, `error`.
+
+    `value` is what its column sorts by where the text is not in that order, such as the seconds of a duration.
+    """
 
     text: str
     role: str = ""
+    value: float | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,31 @@ class TableRow:
     key: str
     cells: Mapping[str, Cell | str]
     role: str = ""
+
+
+def duration_cell(value: timedelta, role: str = "", text: str | None = None) -> Cell:
+    """Return a duration, which sorts by its length, as itself or as another text."""
+    return Cell(formatting.duration(value) if text is None else text, role, value.total_seconds())
+
+
+def day_cell(time: datetime | None, now: datetime) -> Cell | str:
+    """Return a time, which sorts from the past to the future; None is an empty cell."""
+    return "" if time is None else duration_cell(time - now, "quiet", formatting.day(time, now))
+
+
+def count_cell(found: Count, role: str = "") -> Cell:
+    """Return a count with its accuracy, which sorts by its value."""
+    return Cell(formatting.count(found), role, found.value)
+
+
+def sorted_rows(rows: Iterable[TableRow], sort: TableSort) -> list[TableRow]:
+    """Return rows sorted by a column; those without a value come last."""
+    return sorted_by([(_value_of(row, sort.column), row) for row in rows], is_descending=sort.is_descending)
+
+
+def _value_of(row: TableRow, column: str) -> tuple[int, float, str] | None:
+    cell = row.cells.get(column, "")
+    return sort_value(cell.text, cell.value) if isinstance(cell, Cell) else sort_value(cell, None)
 
 
 class KeyedTable(ScrollView, can_focus=True):
@@ -138,6 +172,18 @@ class KeyedTable(ScrollView, can_focus=True):
             """The table."""
             return self.table
 
+    class Sorted(Message):
+        """The operator chose another order by a click on a title."""
+
+        def __init__(self, table: KeyedTable) -> None:
+            super().__init__()
+            self.table = table
+
+        @property
+        def control(self) -> KeyedTable:
+            """The table."""
+            return self.table
+
     def __init__(
         self,
         columns: Sequence[TableColumn],
@@ -155,6 +201,8 @@ class KeyedTable(ScrollView, can_focus=True):
         self.shown_rows: dict[str, TableRow] = {}
         self._shown = RowOrder(())
         self._latest: tuple[str, ...] = ()
+        self.sort: TableSort | None = None
+        """What the rows are sorted by; None leaves them in the order given."""
         self._empty = empty
         self._above = ""
         self._clock = clock
@@ -200,7 +248,7 @@ class KeyedTable(ScrollView, can_focus=True):
 
     def apply(self, rows: Iterable[TableRow]) -> None:
         """Show new rows: cells change immediately; rows move only when they are not frozen."""
-        wanted = {row.key: row for row in rows}
+        wanted = {row.key: row for row in (rows if self.sort is None else sorted_rows(rows, self.sort))}
         self._latest = tuple(wanted)
         kept = {key: self.shown_rows[key] for key in self._shown.order if key in self.shown_rows}
         self.shown_rows = {**kept, **wanted}
@@ -236,6 +284,23 @@ class KeyedTable(ScrollView, can_focus=True):
         self._measure(self.shown_rows.values())
         self._fit()
         self.refresh()
+
+    def sort_by(self, sort: TableSort | None) -> None:
+        """Show the rows in another order; None takes effect with the next rows."""
+        self.sort = sort
+        self.apply([self.shown_rows[key] for key in self._latest])
+        self.release()
+        self._fit()
+
+    def next_sort(self, column: str) -> TableSort | None:
+        """Return the order after a click on a title: numbers from the largest, then the reverse, then none."""
+        if self.sort is None or self.sort.column != column:
+            return self.first_sort(column)
+        return self.sort.reversed if self.sort == self.first_sort(column) else None
+
+    def first_sort(self, column: str) -> TableSort:
+        """Return the usual order of a column: numbers and times from the largest, texts from A."""
+        return TableSort(column, any(each.right for each in self._columns if each.key == column))
 
     def say_when_empty(self, words: str) -> None:
         """Say this when there are no rows."""
@@ -357,12 +422,24 @@ class KeyedTable(ScrollView, can_focus=True):
     def on_click(self, event: events.Click) -> None:
         """Put the cursor where the mouse points; twice opens."""
         place = event.get_content_offset(self)
+        if place is not None and place.y == 0:
+            self._sort_at(place.x)
+            return
         index = -1 if place is None else place.y - 1 + self.scroll_offset.y
         if not 0 <= index < len(self._shown.order):
             return
         self._move_to_index(index)
         if event.chain == 2 and self.highlighted is not None:
             self.post_message(self.Opened(self, self.highlighted))
+
+    def _sort_at(self, x: int) -> None:
+        """Sort by the column whose title is there."""
+        begin = GUTTER
+        for key, width in self.widths.items():
+            if begin <= x < begin + width + GAP:
+                self.sort_by(self.next_sort(key))
+                self.post_message(self.Sorted(self))
+            begin += width + GAP
 
     # -- how it looks ----------------------------------------------------------------------------------------------
 
@@ -416,7 +493,14 @@ class KeyedTable(ScrollView, can_focus=True):
         """Return the width that a column needs at least."""
         if column.width is None:
             return column.least
-        return min(column.width, max(len(column.title), self._needed.get(column.key, 0)))
+        size = min(column.width, max(len(column.title), self._needed.get(column.key, 0)))
+        title = self._title(column)
+        return size if title == column.title else max(size, len(title))
+
+    def _title(self, column: TableColumn) -> str:
+        """Return the title with the direction of the sort."""
+        is_sorted = self.sort is not None and self.sort.column == column.key
+        return f"{column.title}{self.sort.arrow}" if is_sorted and self.sort is not None else column.title
 
     def _missing(self, column: TableColumn) -> int:
         return max(0, self._needed.get(column.key, 0) - column.least)
@@ -463,7 +547,7 @@ class KeyedTable(ScrollView, can_focus=True):
     def _header(self, style: Style) -> Iterable[Segment]:
         for column in self._columns:
             if (size := self.widths.get(column.key)) is not None:
-                yield Segment(_fitted(column.title, size, right=column.right) + " " * GAP, style)
+                yield Segment(_fitted(self._title(column), size, right=column.right) + " " * GAP, style)
 
     def _line(self, segments: Sequence[Segment], width: int, style: Style) -> Strip:
         return Strip(segments).adjust_cell_length(width, style)

@@ -7,7 +7,6 @@ from collections import Counter
 from console_fixture import Console, run, search_of
 
 from gw_tui.screens.jobs import JobsScreen
-from gw_tui.screens.tasks import ORDERS
 
 
 def cell(console: Console, task: str, column: str) -> str:
@@ -34,7 +33,8 @@ def test_each_key_sorts_by_the_next_column_the_largest_first() -> None:
     async def scenario(console: Console) -> None:
         await console.until(lambda: console.table("#tasks").keys)
         assert list(console.table("#tasks").keys) == sorted(console.table("#tasks").keys)
-        for column, _ in ORDERS[1:6]:
+        await console.press("s")
+        for column in ("ready", "running", "backoff", "failed", "lately"):
             await console.press("s")
             values = [number(cell(console, task, column)) for task in console.table("#tasks").keys]
             assert values == sorted(values, reverse=True), column

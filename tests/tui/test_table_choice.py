@@ -1,0 +1,231 @@
+"""Columns and orders that the operator chooses: by keys, by the mouse, in the chooser; they survive a restart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from console_fixture import Console, run, search_of
+
+from gw_tui.data.demo import DemoSource, FixedClock
+from gw_tui.data.table_choices import TableChoices
+from gw_tui.dialogs.columns import ChooseColumns
+from gw_tui.rules.table_choice import TableChoice, TableSort, sort_value
+from gw_tui.screens.jobs import JobsScreen
+from gw_tui.screens.list_screen import ListScreen
+
+WIDE = (120, 34)
+LISTS = ["jobs", "queues", "workers", "cron", "locks", "events", "tasks", "errors", "history"]
+
+
+def rows(console: Console, column: str) -> list[str]:
+    """Return the texts of a column, from the top."""
+    table = console.screen(ListScreen).table
+    return [getattr(cell, "text", cell) for key in table.keys for cell in [table.shown_rows[key].cells[column]]]
+
+
+def titles(console: Console) -> list[str]:
+    return list(console.screen(ListScreen).table.widths)
+
+
+async def filled(console: Console) -> ListScreen:
+    screen = console.screen(ListScreen)
+    await console.until(lambda: screen.table.keys)
+    await console.pilot.pause()
+    return screen
+
+
+async def chooser(console: Console) -> ChooseColumns:
+    await console.press("o")
+    await console.until(lambda: isinstance(console.app.screen, ChooseColumns))
+    await console.pilot.pause()
+    assert isinstance(console.app.screen, ChooseColumns)
+    return console.app.screen
+
+
+@pytest.mark.parametrize("screen", LISTS)
+def test_columns_of_every_list_are_chosen_and_kept_for_the_next_start(tmp_path: Path, screen: str) -> None:
+    path = tmp_path / "gw" / "console.json"
+
+    async def choose(console: Console) -> None:
+        found = await filled(console)
+        before = titles(console)
+        await chooser(console)
+        await console.press("space", "down", "s", "enter")
+        await console.reach(type(found))
+        await console.until(lambda: before[0] not in titles(console))
+        await console.until(lambda: path.exists() and screen in path.read_text())
+
+    async def again(console: Console) -> None:
+        found = await filled(console)
+        assert titles(console)[0] == found.choice.columns[0] == stored()["columns"][0]
+        assert found.table.sort is not None
+        assert str(found.table.sort) == stored()["sort"]
+
+    def stored() -> dict[str, list[str]]:
+        found: dict[str, list[str]] = json.loads(path.read_text())["screens"][screen]
+        return found
+
+    run(choose, screen=screen, size=WIDE, choices=path)
+    run(again, screen=screen, size=WIDE, choices=path)
+
+
+def test_a_click_on_a_title_sorts_then_reverses_then_restores() -> None:
+    async def scenario(console: Console) -> None:
+        screen = await filled(console)
+        before = rows(console, "task")
+        x = 2 + sum(screen.table.widths[each] + 1 for each in titles(console)[:1]) + 1
+        seen = []
+        for _ in range(3):
+            await console.pilot.click("#tasks", offset=(x, 0))
+            await console.pilot.pause()
+            seen.append([int(each.replace(",", "")) for each in rows(console, "ready")])
+        assert seen[0] == sorted(seen[0], reverse=True)
+        assert seen[1] == sorted(seen[1])
+        assert rows(console, "task") == before
+
+    run(scenario, screen="tasks", size=WIDE)
+
+
+def test_keys_sort_by_each_column_and_reverse() -> None:
+    async def scenario(console: Console) -> None:
+        await filled(console)
+        await console.press("s")
+        down = rows(console, "task")
+        await console.press("i")
+        assert rows(console, "task") == down[::-1]
+        assert "by task ↓" in console.text
+        for _ in titles(console):
+            await console.press("s")
+        await console.press("i")
+        await console.notified("Sort by a column first")
+
+    run(scenario, screen="tasks", size=WIDE)
+
+
+def test_durations_sort_by_their_length() -> None:
+    async def scenario(console: Console) -> None:
+        screen = await filled(console)
+        screen.use_choice(TableChoice(sort=TableSort("heartbeat", is_descending=True)))
+        shown = [row.cells["heartbeat"] for key in screen.table.keys for row in [screen.table.shown_rows[key]]]
+        ages = [each.value for each in shown if not isinstance(each, str) and each.value is not None]
+        assert len(ages) > 1
+        assert ages == sorted(ages, reverse=True)
+
+    run(scenario, screen="workers", size=WIDE)
+
+
+def test_newest_first_is_remembered_and_other_orders_sort_the_page(tmp_path: Path) -> None:
+    path = tmp_path / "console.json"
+    path.write_text('{"screens": {"jobs": {"sort": "id desc"}}}')
+
+    async def scenario(console: Console) -> None:
+        screen = console.screen(JobsScreen)
+        newest = sorted(console.source.queue.jobs, reverse=True)
+        await console.until(lambda: screen.table.keys == tuple(map(str, newest[:100])))
+        assert "newest first" in console.text
+        screen.take_filter("state:failed")
+        await console.until(lambda: search_of(screen).asks)
+        assert "page by id ↓" in console.text
+        await console.press("i")
+        assert "page by id ↑" in console.text
+        assert screen.table.keys == tuple(sorted(screen.table.keys, key=int))
+
+    run(scenario, choices=path)
+
+
+def test_the_chooser_of_jobs_says_what_an_index_sorts() -> None:
+    async def scenario(console: Console) -> None:
+        await filled(console)
+        await chooser(console)
+        assert "over all pages" in console.text
+        await console.press("escape")
+        await console.reach(JobsScreen)
+
+    run(scenario)
+
+
+def test_columns_are_moved_and_restored() -> None:
+    async def scenario(console: Console) -> None:
+        await filled(console)
+        before = titles(console)
+        await chooser(console)
+        await console.press("J", "enter")
+        await console.until(lambda: titles(console)[:2] == before[1::-1])
+        await chooser(console)
+        await console.press("d")
+        await console.until(lambda: titles(console) == before)
+
+    run(scenario, screen="tasks", size=WIDE)
+
+
+def test_a_sort_alone_leaves_the_columns_to_the_width() -> None:
+    async def scenario(console: Console) -> None:
+        screen = await filled(console)
+        await chooser(console)
+        await console.press("s", "enter")
+        await console.until(lambda: screen.choice.sort is not None)
+        assert screen.choice.columns == ()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"screens": 3}',
+        '{"screens": {"tasks": [1]}}',
+        '{"screens": {"tasks": {"columns": "task", "sort": "moon down"}}}',
+        '{"screens": {"tasks": {"columns": [1, "moon"], "sort": "moon desc"}}}',
+        "[" * 5_000,
+    ],
+)
+def test_a_damaged_file_is_ignored_and_replaced(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "console.json"
+    path.write_text(text)
+
+    async def scenario(console: Console) -> None:
+        screen = await filled(console)
+        assert (screen.choice, len(titles(console))) == (TableChoice(), 9)
+        await console.press("s")
+        await console.until(lambda: "task asc" in path.read_text())
+
+    run(scenario, source=DemoSource(FixedClock()), screen="tasks", size=WIDE, choices=path)
+
+
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "gw").write_text("")
+
+    async def scenario(console: Console) -> None:
+        await filled(console)
+        await console.press("s")
+        await console.until(lambda: any("remembered" in each.words for each in console.app.journal))
+
+    run(scenario, screen="tasks", choices=tmp_path / "gw" / "console.json")
+
+
+def test_two_consoles_keep_each_others_choices(tmp_path: Path) -> None:
+    path = tmp_path / "console.json"
+    one, other = TableChoices(path), TableChoices(path)
+    one.choose("jobs", TableChoice(("id",)))
+    one.write("jobs")
+    other.choose("tasks", TableChoice(("task",)))
+    other.write("tasks")
+    assert [TableChoices(path).of(each).columns for each in ("jobs", "tasks")] == [("id",), ("task",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "expected"),
+    [
+        ("1,234", None, (0, 1234.0, "")),
+        ("2m07s", 127.0, (0, 127.0, "")),
+        ("Mail", None, (1, 0.0, "mail")),
+        ("", None, None),
+    ],
+)
+def test_what_a_cell_sorts_by(text: str, value: float | None, expected: object) -> None:
+    assert sort_value(text, value) == expected
