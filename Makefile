@@ -2,7 +2,7 @@
 
 VENV ?= .venv
 PYTHON_IN_VENV = $(VENV)/bin/python
-# One process more than processors, see tests/conftest.py, or the tests that wait would hold up those that compute.
+# Two processes for each processor, see tests/conftest.py, because most of the time tests wait.
 # Neighbouring tests share fixtures that are costly to create. Each process starts with one range of tests, then steals work.
 PYTEST_ARGS ?= -n auto --maxprocesses 4 --dist worksteal
 

@@ -62,8 +62,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are processors: for a third of their time the tests wait for a program or a server."""
-    return (os.cpu_count() or 1) + 1
+    """Two for each processor: for more than half of their time the tests wait for a program or a server."""
+    return 2 * (os.cpu_count() or 1)
 
 
 @pytest.hookimpl(optionalhook=True)

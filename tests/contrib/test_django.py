@@ -34,6 +34,7 @@ def test_django(file: str, empty_database_url: str) -> None:
     run_project(file, empty_database_url)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", KEEPING_CONNECTIONS.values(), ids=KEEPING_CONNECTIONS)
 def test_connections_of_django_are_kept(settings: dict[str, str], empty_database_url: str) -> None:
     run_project("check_connections.py", empty_database_url, **settings)

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 from support.catalog import catalog
-from support.node_worker import FIRST_VERSION_WITH_BATCHES, NEWEST, NodeWorker, node_worker
+from support.node_worker import FIRST_VERSION_WITH_BATCHES, NEWEST, ON_OUR_SCHEMA, NodeWorker, node_worker
 from support.schema_fixture import connected
 from support.waiting import wait_until
 
@@ -17,7 +17,6 @@ from gw_core.postgres.migrations import SchemaStatus, migrate
 
 pytestmark = pytest.mark.interop
 
-VERSIONS = [FIRST_VERSION_WITH_BATCHES, NEWEST]
 NEWER_REVISION = "Database is using Graphile Worker schema revision 20"
 
 # The task records its arguments for the test.
@@ -45,7 +44,7 @@ def notes(url: str) -> list[tuple[str, object]]:
         return connection.execute("select task, payload from public.notes order by id").fetchall()
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", ON_OUR_SCHEMA)
 def test_node_runs_what_sql_added(node: NodeWorker, notes_url: str, version: str) -> None:
     with connected(notes_url) as schema:
         schema.add_job("note", payload={"n": 1})
@@ -58,7 +57,7 @@ def test_node_runs_what_sql_added(node: NodeWorker, notes_url: str, version: str
         assert schema.jobs() == []
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", ON_OUR_SCHEMA)
 def test_node_finds_nothing_to_migrate(node: NodeWorker, database_url: str, version: str) -> None:
     before = catalog(database_url, with_bodies=True)
 
@@ -72,7 +71,7 @@ def test_node_finds_nothing_to_migrate(node: NodeWorker, database_url: str, vers
     assert migrate(database_url).applied == ()
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", ON_OUR_SCHEMA)
 def test_a_job_added_by_sql_wakes_a_running_node_worker(node: NodeWorker, notes_url: str, version: str) -> None:
     with (
         node.running(notes_url, {"note": NOTE}, "--poll-interval", "3600000") as worker,
@@ -93,7 +92,7 @@ def test_a_job_added_by_sql_wakes_a_running_node_worker(node: NodeWorker, notes_
     assert "ERROR" not in worker.output
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", ON_OUR_SCHEMA)
 def test_nodes_own_way_of_adding_works(node: NodeWorker, database_url: str, version: str) -> None:
     added = node.with_utils(
         database_url,
@@ -112,7 +111,7 @@ def test_nodes_own_way_of_adding_works(node: NodeWorker, database_url: str, vers
         assert len(schema.jobs()) == 2
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", ON_OUR_SCHEMA)
 def test_nodes_hands_on_jobs_work(node: NodeWorker, database_url: str, version: str) -> None:
     with connected(database_url) as schema:
         done, failed, moved, locked = (schema.add_job() for _ in range(4))
@@ -136,7 +135,7 @@ def test_nodes_hands_on_jobs_work(node: NodeWorker, database_url: str, version: 
         assert left[1]["locked_by"] is None
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", ON_OUR_SCHEMA)
 def test_a_task_of_node_adds_a_job_and_fails_on_our_schema(node: NodeWorker, database_url: str, version: str) -> None:
     with connected(database_url) as schema:
         failing = schema.add_job("failing", queue_name="q")

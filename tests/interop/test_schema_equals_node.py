@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import psycopg
 import pytest
-from support.catalog import catalog, without_our_line
+from support.catalog import Lines, catalog, without_our_line
+from support.databases import Databases
 from support.node_worker import NEWEST, VERSIONS, node_worker
 
 from gw_core.postgres.migrations import SchemaStatus, migrate
@@ -14,49 +18,58 @@ pytestmark = pytest.mark.interop
 OLD_REVISIONS = range(11, 19)
 
 
-def test_a_fresh_install_equals_nodes(empty_database_url: str) -> None:
-    node_worker(NEWEST).install_schema(empty_database_url, "nodes")
-    migrate(empty_database_url, "ours")
+class NodeSchema(NamedTuple):
+    """A schema that Node made."""
 
-    nodes = catalog(empty_database_url, "nodes")
-    assert (len(nodes["column"]), len(nodes["function"])) == (53, 7)
-    assert without_our_line(catalog(empty_database_url, "ours")) == nodes
-    assert ledger(empty_database_url, "ours") == ledger(empty_database_url, "nodes")
+    catalog: dict[str, Lines]
+    ledger: list[tuple[object, ...]]
+
+
+@pytest.fixture(scope="module")
+def nodes(databases: Databases) -> Iterator[NodeSchema]:
+    """What the newest version of Node installs."""
+    name = f"{databases.run.prefix}{databases.worker}_nodes"
+    databases.create(name)
+    url = databases.url(name)
+    node_worker(NEWEST).install_schema(url)
+    yield NodeSchema(catalog(url), ledger(url, "graphile_worker"))
+    databases.drop(name)
+
+
+def test_a_fresh_install_equals_nodes(database_url: str, nodes: NodeSchema) -> None:
+    assert (len(nodes.catalog["column"]), len(nodes.catalog["function"])) == (53, 7)
+    assert without_our_line(catalog(database_url)) == nodes.catalog
+    assert ledger(database_url, "graphile_worker") == nodes.ledger
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_upgrade_of_what_a_version_of_node_installed_equals_nodes(empty_database_url: str, version: str) -> None:
-    node_worker(version).install_schema(empty_database_url, "upgraded")
-    node_worker(NEWEST).install_schema(empty_database_url, "nodes")
+def test_an_upgrade_of_what_a_version_of_node_installed_equals_nodes(
+    empty_database_url: str, nodes: NodeSchema, version: str
+) -> None:
+    node_worker(version).install_schema(empty_database_url)
 
-    assert migrate(empty_database_url, "upgraded").after.status is SchemaStatus.CURRENT
+    assert migrate(empty_database_url).after.status is SchemaStatus.CURRENT
 
-    assert without_our_line(catalog(empty_database_url, "upgraded")) == catalog(empty_database_url, "nodes")
-    assert ledger(empty_database_url, "upgraded") == ledger(empty_database_url, "nodes")
+    assert without_our_line(catalog(empty_database_url)) == nodes.catalog
+    assert ledger(empty_database_url, "graphile_worker") == nodes.ledger
+    assert_functions_are_those_of_a_fresh_install(empty_database_url)
 
 
 @pytest.mark.parametrize("revision", OLD_REVISIONS)
-def test_an_upgrade_from_any_revision_equals_nodes(empty_database_url: str, revision: int) -> None:
-    node_worker("0.16.6").install_schema(empty_database_url, "upgraded", revision=revision)
-    assert ledger(empty_database_url, "upgraded")[-1][0] == revision
-    node_worker(NEWEST).install_schema(empty_database_url, "nodes")
+def test_an_upgrade_from_any_revision_equals_nodes(empty_database_url: str, nodes: NodeSchema, revision: int) -> None:
+    node_worker("0.16.6").install_schema(empty_database_url, revision=revision)
+    assert ledger(empty_database_url, "graphile_worker")[-1][0] == revision
 
-    migrate(empty_database_url, "upgraded")
+    migrate(empty_database_url)
 
-    assert without_our_line(catalog(empty_database_url, "upgraded")) == catalog(empty_database_url, "nodes")
+    assert without_our_line(catalog(empty_database_url)) == nodes.catalog
+    assert_functions_are_those_of_a_fresh_install(empty_database_url)
 
 
-@pytest.mark.parametrize("revision", [*OLD_REVISIONS, 20])
-def test_whatever_it_comes_from_a_schema_ends_with_the_same_functions(empty_database_url: str, revision: int) -> None:
-    if revision == 20:
-        node_worker(NEWEST).install_schema(empty_database_url, "upgraded")
-    else:
-        node_worker("0.16.6").install_schema(empty_database_url, "upgraded", revision=revision)
-    migrate(empty_database_url, "upgraded")
-    migrate(empty_database_url, "fresh")
-
+def assert_functions_are_those_of_a_fresh_install(url: str) -> None:
+    migrate(url, "fresh")
     kept_from_node = {"complete_jobs", "permanently_fail_jobs", "reschedule_jobs", "remove_job", "force_unlock_workers"}
-    assert bodies(empty_database_url, "upgraded", kept_from_node) == bodies(empty_database_url, "fresh", kept_from_node)
+    assert bodies(url, "graphile_worker", kept_from_node) == bodies(url, "fresh", kept_from_node)
 
 
 def bodies(url: str, schema: str, leave_out: set[str]) -> list[str]:

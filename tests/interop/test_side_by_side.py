@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from mixed_workers import BATCHES, NOTES, WAITS, Kind, Site, by_node, side_by_side, site as opened
-from support.node_worker import FIRST_VERSION_WITH_BATCHES, NEWEST, RunningWorker
+from support.node_worker import FIRST_VERSION_WITH_BATCHES, NEWEST, ON_OUR_SCHEMA, RunningWorker
 from support.schema_fixture import Row
 
 from gw_core import JobSpec
 
 pytestmark = [pytest.mark.interop, pytest.mark.acceptance]
 
-KINDS = [Kind(FIRST_VERSION_WITH_BATCHES), Kind(NEWEST), Kind(NEWEST, BATCHES)]
+OLDER = pytest.param(Kind(FIRST_VERSION_WITH_BATCHES), marks=pytest.mark.slow)
+KINDS = [OLDER, Kind(NEWEST), Kind(NEWEST, BATCHES)]
 ANY_KIND = pytest.mark.parametrize("kind", KINDS, ids=str)
 
 AN_HOUR = "3600000"
@@ -193,7 +194,7 @@ def test_a_run_of_either_side_ends_and_leaves_the_jobs_of_the_other_as_they_are(
 # -- either installs --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", [FIRST_VERSION_WITH_BATCHES, NEWEST])
+@pytest.mark.parametrize("version", ON_OUR_SCHEMA)
 def test_node_installs_and_we_run(empty_database_url: str, version: str) -> None:
     node = Kind(version).node
     node.install_schema(empty_database_url)
@@ -207,7 +208,7 @@ def test_node_installs_and_we_run(empty_database_url: str, version: str) -> None
         assert "WARN" not in output
 
 
-@pytest.mark.parametrize("version", [FIRST_VERSION_WITH_BATCHES, NEWEST])
+@pytest.mark.parametrize("version", ON_OUR_SCHEMA)
 def test_we_install_and_node_runs(empty_database_url: str, version: str) -> None:
     with opened(empty_database_url) as site:
         site.gw("migrate")

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from mixed_workers import BATCHES, LISTENING, NOTES, WAITS, Site, by_node, site as opened
-from support.node_worker import FIRST_VERSION_WITH_BATCHES, NEWEST, node_worker
+from support.node_worker import FIRST_VERSION_WITH_BATCHES, NEWEST, ON_OUR_SCHEMA, node_worker
 from support.waiting import wait_until
 
 from gw_core import Runner, TaskRegistry, WorkerSettings
@@ -22,7 +22,7 @@ SOON = "100"
 LONG = "interval '5 hours'"
 NO_HURRY = {"gracefulShutdownAbortTimeout": 600_000}
 SWEEPS = {"minResetLockedInterval": 50, "maxResetLockedInterval": 100}
-VERSIONS = pytest.mark.parametrize("version", [FIRST_VERSION_WITH_BATCHES, NEWEST])
+VERSIONS = pytest.mark.parametrize("version", ON_OUR_SCHEMA)
 
 
 @pytest.fixture

@@ -17,7 +17,8 @@ def run(payload):
     return [ValueError("no") if item["n"] == 4 else None for item in payload]
 """
 NEWEST_KIND = Kind(NEWEST)
-VERSIONS = pytest.mark.parametrize("kind", [Kind(FIRST_VERSION_WITH_BATCHES), NEWEST_KIND], ids=str)
+OLDER = pytest.param(Kind(FIRST_VERSION_WITH_BATCHES), marks=pytest.mark.slow)
+VERSIONS = pytest.mark.parametrize("kind", [OLDER, NEWEST_KIND], ids=str)
 
 
 @pytest.fixture

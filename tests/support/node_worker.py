@@ -24,12 +24,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 from support.npm import npm_package
 from support.waiting import wait_until
 
 FIRST_VERSION_WITH_BATCHES: Final = "0.17.3"
 NEWEST: Final = "0.18.0"
 VERSIONS: Final = ("0.14.0-rc.0", "0.15.1", "0.16.6", FIRST_VERSION_WITH_BATCHES, NEWEST)
+ON_OUR_SCHEMA: Final = (pytest.param(FIRST_VERSION_WITH_BATCHES, marks=pytest.mark.slow), NEWEST)
+"""The versions that run beside ours; what the older one does differently is for `make nightly`."""
 
 # All versions run under one Node.js, so that what the machine has does not matter; 0.18 needs 22.
 NODE_MAJOR: Final = 22
