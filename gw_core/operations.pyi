@@ -46,6 +46,11 @@ from gw_core.domain.query_results import (
     TaskReport as TaskReport,
 )
 from gw_core.domain.recovery import SweepReport as SweepReport, WorkerInfo as WorkerInfo
+from gw_core.domain.run_statistics import (
+    RunHistory as RunHistory,
+    RunPoint as RunPoint,
+    RunStatistics as RunStatistics,
+)
 from gw_core.domain.snapshot import (
     LockedQueue as LockedQueue,
     PrioritySummary as PrioritySummary,

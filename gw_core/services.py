@@ -23,6 +23,7 @@ from gw_core.maintenance.heartbeat import Heartbeat
 from gw_core.maintenance.history_expiry import HistoryExpiry
 from gw_core.maintenance.lock_renewal import ExpiredLocks, LockRenewal
 from gw_core.maintenance.recycling import RecycleMonitor
+from gw_core.maintenance.statistics_writer import StatisticsWriter
 from gw_core.maintenance.sweeper import Sweep, Sweeper
 from gw_core.postgres.connections import SharedConnection
 from gw_core.tasks.loading import LoadedTasks, load_folder
@@ -72,6 +73,12 @@ class ServiceFactory:
         """Return the service that makes and drops the partitions of history."""
         return HistoryExpiry(connection=self.maintenance, events=self.events, keeps=lambda: pool.keeps)
 
+    def statistics_writer(self, pool: WorkerPool) -> StatisticsWriter:
+        """Return the service that writes what the worker ran in each minute."""
+        return StatisticsWriter(
+            worker_id=pool.id, connection=self.maintenance, events=self.events, keep=self.settings.statistics
+        )
+
     def group_check(self) -> GroupCheck:
         """Return the service that lets groups go on whose members others have ended."""
         return GroupCheck(connection=self.maintenance, events=self.events)
@@ -116,6 +123,7 @@ class ServiceFactory:
                 "tasks": registry.identifiers,
                 "concurrency": settings.concurrency,
                 "recovery": settings.recover,
+                "statistics": bool(settings.statistics),
             },
             # A long single run needs heartbeats too, or a sweep recovers its jobs; most end before the first.
             first_after=settings.effective_heartbeat_interval if once else timedelta(0),

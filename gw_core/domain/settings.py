@@ -81,6 +81,9 @@ class WorkerSettings:
     history: timedelta | None = None
     """How long history keeps the jobs of tasks that do not say it themselves; None keeps none of them."""
 
+    statistics: timedelta = timedelta(days=1)
+    """How long to keep the statistics of each task and minute, which the console's charts show; 0 records none."""
+
     executable_env: Sequence[str] | None = None
     """The environment variables that executable tasks get besides PATH, HOME and the like; None passes all."""
 
@@ -169,6 +172,8 @@ class WorkerSettings:
             )
         if self.history is not None and self.history > MAX_KEEP:
             raise InvalidSettingError(f"history must be at most {MAX_KEEP.days} days, got {self.history}")
+        if self.statistics > MAX_KEEP:
+            raise InvalidSettingError(f"statistics must be at most {MAX_KEEP.days} days, got {self.statistics}")
         self._check_recovery()
         for name in ("max_jobs", "max_rss"):
             if getattr(self, name) is not None:

@@ -44,8 +44,10 @@ from gw_core.postgres.statements import quoted
 from gw_core.selection import Fragment, Resolved, Selection
 
 if TYPE_CHECKING:
+    from gw_core.domain.run_statistics import RunHistory, RunStatistics
     from gw_core.domain.snapshot import QueueSnapshot
     from gw_core.postgres.snapshots import Snapshots
+    from gw_core.postgres.statistics_queries import StatisticsQueries
 
 GENERIC_PLANS: Final = frozenset(
     {
@@ -64,6 +66,9 @@ GENERIC_PLANS: Final = frozenset(
     }
 )
 """Statements with a generic plan: the same index serves all values."""
+
+MINUTE: Final = timedelta(minutes=1)
+HOUR: Final = timedelta(hours=1)
 
 EVERY_JOB: Final = Fragment("true")
 
@@ -209,6 +214,25 @@ class JobQueries:
         from gw_core.postgres.snapshots import Snapshots  # a command that shows one job waits for none of it
 
         return Snapshots(self._connections, self._schema)
+
+    # -- statistics ------------------------------------------------------------------------------------------------
+
+    def run_history(self, back: timedelta = HOUR, *, step: timedelta = MINUTE, task: str | None = None) -> RunHistory:
+        """Return what ended in each step of the last time, as gw's workers recorded it; of one task, or of all.
+
+        A step is a number of minutes. Jobs that workers in other languages ran are not recorded.
+        """
+        return self._statistics.history(back, step=step, task=task)
+
+    def runs_by_task(self, back: timedelta = HOUR) -> Mapping[str, RunStatistics]:
+        """Return what ended lately of each task, as gw's workers recorded it."""
+        return self._statistics.by_task(back)
+
+    @cached_property
+    def _statistics(self) -> StatisticsQueries:
+        from gw_core.postgres.statistics_queries import StatisticsQueries  # as above
+
+        return StatisticsQueries(self._connections, self._schema)
 
     # -- pages of jobs ---------------------------------------------------------------------------------------------
 

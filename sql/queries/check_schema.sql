@@ -18,7 +18,7 @@ select current_setting('server_version_num')::integer as server_version,
                             '_private_gw_cancellations', '_private_gw_renewed_locks', '_private_gw_history',
                             '_private_gw_claim_rules', '_private_gw_pauses', '_private_gw_limits',
                             '_private_gw_buckets', '_private_gw_waiting', '_private_gw_edges',
-                            'gw_edges_waiting_index', '_private_workers')
+                            'gw_edges_waiting_index', '_private_gw_statistics', '_private_workers')
          union all
          select attname::text from pg_attribute
           where attname = 'claim_rules_revision'

@@ -50,6 +50,7 @@ OWN_LINE = [
     "gw_0011_limits",
     "gw_0012_groups",
     "gw_0013_bulk_add",
+    "gw_0014_statistics",
 ]
 FRESH = ["install_000020", *OWN_LINE]
 ODD_NAMES = [

@@ -1,0 +1,70 @@
+"""Read what ran, as workers recorded it for each minute."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.run_statistics import RunHistory, RunStatistics, run_history
+from gw_core.postgres.connections import ConnectionSource
+from gw_core.postgres.read_only import PlanMode, ReadLimits, Rows, read
+from gw_core.postgres.statements import quoted
+
+MINUTE: Final = timedelta(minutes=1)
+LIMITS: Final = ReadLimits(statement=timedelta(seconds=5), lock=timedelta(seconds=1), plans=PlanMode.CUSTOM)
+
+
+class StatisticsQueries:
+    """Queries about what ran; thread-safe. Without the table, nothing is known."""
+
+    def __init__(self, connections: ConnectionSource, schema: str) -> None:
+        self._connections = connections
+        self._schema = schema
+        self._has_table = False
+
+    def history(self, back: timedelta, *, step: timedelta, task: str | None) -> RunHistory:
+        """Return what ended in each step that is over."""
+        if step < MINUTE or step % MINUTE:
+            raise InvalidInputError(f"a step is one or more whole minutes, not {step}")
+        if not self._exists():
+            return RunHistory(at=datetime.now(UTC), step=step)
+        values = {"back_seconds": back.total_seconds(), "step_seconds": step.total_seconds(), "task": task}
+        rows, workers = self._read(("statistics_by_time", values), ("statistics_workers", values))
+        return run_history(
+            datetime.fromtimestamp(workers[0][0], UTC),
+            back=back,
+            step=step,
+            steps={row[0]: _statistics(row) for row in rows},
+            alive=[(begins, ends) for _, begins, ends in workers if begins is not None],
+        )
+
+    def by_task(self, back: timedelta) -> Mapping[str, RunStatistics]:
+        """Return what ended lately of each task."""
+        if not self._exists():
+            return {}
+        (rows,) = self._read(("statistics_by_task", {"back_seconds": back.total_seconds()}))
+        return {row[0]: _statistics(row) for row in rows}
+
+    def _exists(self) -> bool:
+        if not self._has_table:
+            table = f"{quoted(self._schema)}._private_gw_statistics"
+            self._has_table = bool(self._read(("has_table", {"table": table}))[0][0][0])
+        return self._has_table
+
+    def _read(self, *queries: tuple[str, Mapping[str, Any]]) -> list[Rows]:
+        return read(self._connections, self._schema, queries, LIMITS)
+
+
+def _statistics(row: tuple[Any, ...]) -> RunStatistics:
+    _, completed, failed, permanently_failed, run_seconds, durations, waited, wait_seconds = row
+    return RunStatistics(
+        completed=completed,
+        failed=failed,
+        permanently_failed=permanently_failed,
+        run_seconds=run_seconds,
+        durations=tuple(durations),
+        waited=waited,
+        wait_seconds=wait_seconds,
+    )

@@ -1,0 +1,2 @@
+-- Whether a table exists.
+select to_regclass(%(table)s) is not null
