@@ -404,6 +404,7 @@ class ConsoleApp(App[None]):
             ),
             is_read_only=self.is_read_only,
             is_replay=self.playback is not None,
+            is_served=self.options.is_served,
             has_row=has_row,
             has_changes=has_changes,
         )

@@ -68,7 +68,7 @@ class Watch:
             try:
                 return next(iter(self._reader.recv(1)), 0)
             except TimeoutError:
-                if not os.isatty(STDIN):
+                if self._modes is not None and not os.isatty(STDIN):  # in a browser there is no terminal
                     return signal.SIGHUP
 
     def _leave(self, number: int) -> None:

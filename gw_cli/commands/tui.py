@@ -66,19 +66,28 @@ def tui(
     replay: Annotated[
         str | None, typer.Option("--replay", metavar="FILE", help="Replay a recording; needs no database")
     ] = None,
+    serve: Annotated[
+        bool,
+        typer.Option("--serve", help="Show a read-only console in a local browser; needs the extra serve"),
+    ] = False,
 ) -> int:
     """Monitor and manage the queue in the terminal.
 
     Takes three connections at most. It may be started before the database, and waits for it.
     Where there is no terminal it prints what --once does.
     """
+    if serve:
+        _reject_with_serve(once=once, json=as_json, record=record)
+        configuration = configuration.derive(table.TUI_READ_ONLY, True)
     chosen = replace(_options(configuration, one_of("--screen", screen, SCREENS), filter_), open=_link(open_))
     if demo and replay is not None:
         raise InvalidInputError("--demo and --replay both say what to show; give one of them")
+    if serve and not chosen.is_served:
+        return _serve(configuration, chosen)
     source = _demo(configuration) if demo else _source(configuration) if replay is None else _replay(Path(replay))
     if record is not None:
         source = _recording(source, Path(record))
-    reason = None if once or as_json else _without_screen()
+    reason = None if once or as_json or chosen.is_served else _without_screen()
     if reason is not None:
         _explain(f"{reason}: this is what --once prints.")
     if once or as_json or reason is not None:
@@ -90,6 +99,23 @@ def tui(
     if (failure := getattr(source, "failure", None)) is not None:
         stderr.note(f"{record} ends before the console did: {failure}")
     return code
+
+
+def _reject_with_serve(**options: object) -> None:
+    for name, given in options.items():
+        if given:
+            raise InvalidInputError(f"--{name} and --serve exclude each other; give one of them")
+
+
+def _serve(configuration: Configuration, options: Options) -> int:
+    """Serve this command: each browser starts it again, with the terminal of the browser."""
+    from gw_tui.main import check
+    from gw_tui.serve import serve
+
+    check(options)
+    program = [sys.executable, "-m", "gw_cli", *sys.argv[1:]]
+    serve(program, configuration[table.TUI_PORT], announce=lambda url: output.line(f"Serving on {url}"))
+    return ExitCode.OK
 
 
 def _explain(words: str) -> None:
@@ -154,6 +180,7 @@ def _without_screen() -> str | None:
 def _options(configuration: Configuration, screen: str | None, wanted: str | None) -> Options:
     from gw_tui.data.table_choices import usual_path
     from gw_tui.rules.options import Options
+    from gw_tui.serve import is_served
 
     ascii_only = configuration[table.TUI_ASCII]
     return Options(
@@ -163,8 +190,9 @@ def _options(configuration: Configuration, screen: str | None, wanted: str | Non
         screen=screen or ("jobs" if wanted else "overview"),
         filter=wanted or "",
         theme=configuration[table.TUI_THEME],
-        ascii=_knows_ascii_alone() if ascii_only is None else ascii_only,
-        colour=not os.environ.get("NO_COLOR"),
+        ascii=_knows_ascii_alone() and not is_served() if ascii_only is None else ascii_only,
+        colour=not os.environ.get("NO_COLOR") or is_served(),
+        is_served=is_served(),
         mouse=configuration[table.TUI_MOUSE],
         show_payload=configuration[table.TUI_PAYLOAD],
         max_marked=configuration[table.TUI_MAX_MARKED],

@@ -523,6 +523,14 @@ TUI_LOG_PAYLOADS: Final = Setting[str](
     commands=TUI,
     section="Console",
 )
+TUI_PORT: Final = Setting[int](
+    name="tui.port",
+    kind=count(0, 65535, "PORT"),
+    help="With --serve: port of 127.0.0.1; 0 takes a free one",
+    default=8000,
+    commands=TUI,
+    section="Console",
+)
 TUI_KEYS: Final = Setting[Mapping[str, str]](
     name="tui.keys",
     kind=KEYS,

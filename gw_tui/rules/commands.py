@@ -73,6 +73,8 @@ class CommandContext:
     is_replay: bool = False
     has_row: bool = False
     has_changes: bool = False
+    is_served: bool = False
+    """Shown in a browser, which has neither files nor a shell here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,8 @@ class ConsoleCommand:
     """Where it is known; everywhere when empty."""
     risk: Risk = Risk.NONE
     needs: Requirement | None = None
+    is_local: bool = False
+    """It writes a file, or returns to the shell."""
     rank: int | None = None
     """Its screen in the key bar, from the left; None keeps it out."""
 
@@ -108,6 +112,8 @@ class ConsoleCommand:
                 return False
             if not now.is_live:
                 return None
+        if self.is_local and now.is_served:
+            return False
         if self.needs is Requirement.FAILURE and not now.is_down:
             return False
         if self.needs is Requirement.CHANGES and not now.has_changes:
@@ -142,6 +148,7 @@ def _known(
     risk: Risk = Risk.NONE,
     needs: Requirement | None = None,
     rank: int | None = None,
+    is_local: bool = False,
 ) -> ConsoleCommand:
     return ConsoleCommand(
         id=name,
@@ -152,6 +159,7 @@ def _known(
         risk=risk,
         needs=needs,
         rank=rank,
+        is_local=is_local,
     )
 
 
@@ -203,8 +211,8 @@ COMMANDS: Final = (
         needs=Requirement.ANSWERS,
         rank=23,
     ),
-    _known("export", "e", "Export", "Export the marked jobs or the page to a file.", on=_JOBS),
-    _known("write", "w", "Write", "Write the events to a file as JSON lines.", on={"events"}, rank=2),
+    _known("export", "e", "Export", "Export the marked jobs or the page to a file.", on=_JOBS, is_local=True),
+    _known("write", "w", "Write", "Write the events to a file as JSON lines.", on={"events"}, rank=2, is_local=True),
     _known("range_shorter", "[", "Shorter", "Show a shorter time range in the charts.", on={"overview"}, rank=24),
     _known("range_longer", "]", "Longer", "Show a longer time range in the charts.", on={"overview"}, rank=25),
     _known("previous_job", "[", "Previous job", "Show the previous job of the list.", on=_JOB, rank=20),
@@ -371,7 +379,7 @@ COMMANDS: Final = (
     _known("pause", "space", "Pause", "Pause or resume the display; measuring continues.", rank=100),
     _known("seek_back", "<", "Back 30 s", "Move the recording back.", needs=Requirement.REPLAY, rank=101),
     _known("seek_forward", ">", "On 30 s", "Move the recording forward.", needs=Requirement.REPLAY, rank=102),
-    _known("suspend", "ctrl+z", "Suspend", "Return to the shell; fg continues."),
+    _known("suspend", "ctrl+z", "Suspend", "Return to the shell; fg continues.", is_local=True),
     _known("faster", "+", "Faster", "Refresh more often."),
     _known("slower", "-", "Slower", "Refresh less often."),
     _known("zoom", "z", "Zoom", "Maximize or restore the focused panel."),
@@ -410,7 +418,7 @@ COMMANDS: Final = (
     ),
     _known("run_doctor", "", "Run doctor", "Run the doctor's checks and show the findings.", needs=Requirement.ANSWERS),
     _known("next_theme", "ctrl+t", "Theme", "Switch to the next theme."),
-    _known("screenshot", "ctrl+s", "Screenshot", "Save the screen as an SVG file."),
+    _known("screenshot", "ctrl+s", "Screenshot", "Save the screen as an SVG file.", is_local=True),
     _known("quit", "q ctrl+q", "Quit", "Leave the console.", rank=130),
 )
 

@@ -26,6 +26,8 @@ class Options:
     theme: str = "gw-dark"
     ascii: bool = False
     colour: bool = True
+    is_served: bool = False
+    """Shown in a browser."""
     mouse: bool = True
     show_payload: bool = True
     pause_unfocused: bool = True
