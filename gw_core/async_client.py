@@ -35,6 +35,7 @@ from gw_core.postgres.async_connection import (
 )
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
 from gw_core.postgres.enqueue import Admission, add_inline, as_member
+from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.history import end_values, job_end
 from gw_core.postgres.job_results import ResultListener, pauses, seconds_of, timed_out
 
@@ -165,7 +166,7 @@ class AsyncClient:
 
     async def add_json(self, spec: JobSpec, payload: str, *, conn: object | None = None) -> Job | Skip:
         """Add a job whose payload is already JSON text, which is stored unchanged."""
-        return await self._add(spec, payload, conn)
+        return await self._add(self._admission.with_decoded(spec, payload), payload, conn)
 
     async def add_many(self, specs: Iterable[JobSpec], *, conn: object | None = None) -> list[int]:
         """Add jobs in as few statements as possible, all or none, and return their ids in no promised order."""
@@ -268,7 +269,6 @@ class AsyncClient:
     # -- inside ----------------------------------------------------------------------------------------------------
 
     async def _add(self, spec: JobSpec, payload: str | None, conn: object | None) -> Job | Skip:
-        spec = self._admission.with_decoded(spec, payload)
         admitted = self._admission.admit(spec)
         if isinstance(admitted, Skip):
             return admitted
@@ -277,11 +277,12 @@ class AsyncClient:
             return await asyncio.to_thread(run, admitted, text, None)
         with self._admission.adding([admitted]) as addition:
             call = self._admission.call(spec, addition.specs[0], payload)
-            if conn is not None:
-                [row] = await (await async_callers_connection(conn, self.schema)).fetch(call)
-            else:
+            if conn is None:
                 async with self._on(None) as connection:
                     [row] = await connection.fetch(call)
+            else:
+                with translated(self.schema):
+                    [row] = await async_callers_connection(conn, self.schema).fetch(call)
             job = Job(*row)
             addition.ids = [job.id]
         self._admission.added(addition.specs[0], job.id)
@@ -289,11 +290,12 @@ class AsyncClient:
 
     @asynccontextmanager
     async def _on(self, conn: object | None) -> AsyncIterator[AsyncCallersConnection]:
-        if conn is not None:
-            yield await async_callers_connection(conn, self.schema)
-            return
-        async with self._connections.connection() as lent:
-            yield await async_callers_connection(lent, self.schema)
+        with translated(self.schema):
+            if conn is not None:
+                yield async_callers_connection(conn, self.schema)
+                return
+            async with self._connections.connection() as lent:
+                yield async_callers_connection(lent, self.schema)
 
     @asynccontextmanager
     async def _atomic(self, connection: AsyncCallersConnection, specs: Sequence[JobSpec]) -> AsyncIterator[None]:

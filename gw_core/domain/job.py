@@ -135,9 +135,12 @@ class JobSpec:
             _check_integer("max attempts", self.max_attempts, 1)
         if self.priority is not None:
             _check_integer("priority", self.priority, SMALLINT_MIN)
-        self._check_key_mode()
-        self._check_flags()
-        self._check_run_at()
+        if self.job_key_mode is not JobKeyMode.REPLACE:
+            self._check_key_mode()
+        if self.flags != ():
+            self._check_flags()
+        if self.run_at is not None:
+            self._check_run_at()
 
     def with_payload(self, payload: Any) -> JobSpec:
         """Return the same job with another payload, at half the cost of building and checking it again."""
@@ -159,16 +162,12 @@ class JobSpec:
         _set(self, "queue_name", SlotLimit.parse(limit).queue_for(self.payload))
 
     def _check_key_mode(self) -> None:
-        if self.job_key_mode is JobKeyMode.REPLACE:  # as nearly always
-            return
         mode = JobKeyMode.parse(self.job_key_mode)
         object.__setattr__(self, "job_key_mode", mode)
         if mode is not JobKeyMode.REPLACE and self.job_key is None:
             raise InvalidJobError(f"job key mode '{mode}' was given without a job key; give job_key as well")
 
     def _check_flags(self) -> None:
-        if type(self.flags) is tuple and not self.flags:  # as nearly always
-            return
         if isinstance(self.flags, str):
             raise InvalidJobError(f"flags must be a list of names, not the text {self.flags!r}")
         object.__setattr__(self, "flags", tuple(self.flags))
@@ -176,7 +175,7 @@ class JobSpec:
             _check_text("flag", flag, MAX_JOB_KEY_LENGTH)
 
     def _check_run_at(self) -> None:
-        if self.run_at is None or isinstance(self.run_at, timedelta):  # as nearly always
+        if isinstance(self.run_at, timedelta):
             return
         # A date or a text would be read by the server, in its own time zone.
         if not isinstance(self.run_at, datetime):
@@ -244,7 +243,8 @@ def json_text(value: Any, *, what: str = "payload") -> str:
             raise
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidJobError(f"the {what} cannot be written as JSON: {error}") from error
-    check_payload_text(text, what)
+    if "\\u0000" in text:
+        check_payload_text(text, what)
     return text
 
 

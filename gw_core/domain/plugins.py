@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
+
+import msgspec
 
 from gw_core.domain.errors import JobRejectedError
 from gw_core.domain.events import Events
@@ -27,13 +29,18 @@ class Reject:
     reason: str
 
 
-@dataclass(slots=True)
-class Addition:
+class Addition(msgspec.Struct):
     """Jobs that one call adds: one for `add` and `add_batch`, one or more for `add_many`."""
 
     specs: Sequence[JobSpec]
     ids: Sequence[int] = ()
     """The ids once the jobs are inserted; those of `add_many` are in no particular order."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
 
 RunTask = Callable[[], object]

@@ -19,8 +19,7 @@ BULK: Final = 5_000
 """Jobs in one statement of a bulk: more jobs gain nothing and only need more memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """One statement of sql/queries and its values: texts, numbers, times, lists and None, which every driver adapts."""
 
     statement: str
@@ -32,8 +31,8 @@ class Call:
 
     def numbered(self, schema: str) -> tuple[str, tuple[Any, ...]]:
         """Return text and values for drivers that write values as `$1`."""
-        text, names = numbered_text(self.statement, schema)
-        return text, tuple(map(self.values.__getitem__, names))
+        text, in_order = numbered_text(self.statement, schema)
+        return text, in_order(self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ def add_call(spec: JobSpec, payload: str | None = None) -> Call:
         "job_key": spec.job_key,
         "priority": spec.priority,
         "flags": list(spec.flags) or None,
-        "job_key_mode": spec.job_key_mode.value,
+        "job_key_mode": spec.job_key_mode._value_,
     }
     return Call("add_job", values)
 

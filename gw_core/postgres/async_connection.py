@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -14,7 +14,6 @@ from gw_core.domain.errors import InvalidInputError
 from gw_core.postgres.add_calls import Call
 from gw_core.postgres.callers_connection import Rows, check_dialect, is_django, is_instance, type_name
 from gw_core.postgres.database import Database
-from gw_core.postgres.error_mapping import translated
 
 if TYPE_CHECKING:
     import psycopg_pool
@@ -32,14 +31,14 @@ ACCEPTED_SOURCES: Final = (
 class AsyncCallersConnection(Protocol):
     """What adding and removing jobs needs of a connection."""
 
-    async def fetch(self, call: Call) -> Rows:
-        """Run a statement in the connection's transaction and return its rows as tuples; raises gw's errors."""
+    def fetch(self, call: Call) -> Awaitable[Rows]:
+        """Run a statement in the connection's transaction and return its rows; raises the driver's errors."""
 
     def atomic(self) -> AbstractAsyncContextManager[Any]:
         """Make a block all or nothing: a savepoint in a transaction, a transaction of its own in autocommit mode."""
 
 
-async def async_callers_connection(conn: object, schema: str) -> AsyncCallersConnection:
+def async_callers_connection(conn: object, schema: str) -> AsyncCallersConnection:
     """Return what runs statements on `conn`, in its transaction and without changing its settings.
 
     This is the only place that decides what `conn` may be. Raises `InvalidInputError` for anything else.
@@ -50,11 +49,7 @@ async def async_callers_connection(conn: object, schema: str) -> AsyncCallersCon
         return AsyncPsycopgConnection(conn, schema)
     if isinstance(conn, psycopg.AsyncCursor):
         return AsyncPsycopgConnection(conn.connection, schema)
-    if is_instance(conn, "sqlalchemy.ext.asyncio", "AsyncSession", "async_scoped_session"):
-        # The driver's connection beneath would be wrong: SQLAlchemy begins asyncpg's transaction at its own first
-        # statement, so that a statement sent past it would be committed alone.
-        return AsyncSqlAlchemyConnection(await conn.connection(), schema)
-    if is_instance(conn, "sqlalchemy.ext.asyncio", "AsyncConnection"):
+    if is_instance(conn, "sqlalchemy.ext.asyncio", "AsyncSession", "async_scoped_session", "AsyncConnection"):
         return AsyncSqlAlchemyConnection(conn, schema)
     if is_instance(conn, "asyncpg", "Connection") or is_instance(conn, "asyncpg.pool", "PoolConnectionProxy"):
         _asyncpg_types.add(type(conn))
@@ -96,22 +91,20 @@ class AsyncPsycopgConnection:
 
     async def fetch(self, call: Call) -> Rows:
         """Run a statement and return its rows."""
-        with translated(self._schema):
-            async with psycopg.AsyncCursor(self._connection, row_factory=tuple_row) as cursor:
-                cursor.format = psycopg.pq.Format.BINARY
-                await cursor.execute(*call.named(self._schema))
-                return await cursor.fetchall()
+        async with psycopg.AsyncCursor(self._connection, row_factory=tuple_row) as cursor:
+            cursor.format = psycopg.pq.Format.BINARY
+            await cursor.execute(*call.named(self._schema))
+            return await cursor.fetchall()
 
     @asynccontextmanager
     async def atomic(self) -> AsyncIterator[None]:
         """Make a block all or nothing."""
         connection = self._connection
-        with translated(self._schema):
-            # As the first use of an idle connection, `transaction()` would commit what belongs to the caller.
-            if not connection.autocommit and connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
-                await psycopg.AsyncCursor(connection).execute("select")
-            async with connection.transaction():
-                yield
+        # As the first use of an idle connection, `transaction()` would commit what belongs to the caller.
+        if not connection.autocommit and connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
+            await psycopg.AsyncCursor(connection).execute("select")
+        async with connection.transaction():
+            yield
 
 
 class AsyncpgConnection:
@@ -121,11 +114,11 @@ class AsyncpgConnection:
         self._connection = connection
         self._schema = schema
 
-    async def fetch(self, call: Call) -> Rows:
-        """Run a statement and return its rows."""
+    def fetch(self, call: Call) -> Awaitable[Rows]:
+        """Run a statement and return its rows, which are sequences as tuples are."""
         text, values = call.numbered(self._schema)
-        with translated(self._schema):
-            return [tuple(record) for record in await self._connection.fetch(text, *values)]
+        records: Awaitable[Rows] = self._connection.fetch(text, *values)
+        return records
 
     def atomic(self) -> AbstractAsyncContextManager[Any]:
         """Make a block all or nothing."""
@@ -134,32 +127,39 @@ class AsyncpgConnection:
 
 
 class AsyncSqlAlchemyConnection:
-    """A SQLAlchemy `AsyncConnection` on psycopg or asyncpg."""
+    """A SQLAlchemy `AsyncSession` or `AsyncConnection` on psycopg or asyncpg."""
 
-    def __init__(self, connection: Any, schema: str) -> None:
-        check_dialect(connection, drivers=("psycopg", "asyncpg"))
-        self._connection = connection
+    def __init__(self, owner: Any, schema: str) -> None:
+        self._owner = owner
         self._schema = schema
 
     async def fetch(self, call: Call) -> Rows:
         """Run a statement and return its rows."""
-        is_asyncpg = self._connection.dialect.driver == "asyncpg"
+        connection = await self._connection()
+        is_asyncpg = connection.dialect.driver == "asyncpg"
         text, values = call.numbered(self._schema) if is_asyncpg else call.named(self._schema)
-        with translated(self._schema):
-            return [tuple(row) for row in await self._connection.exec_driver_sql(text, values)]
+        return [tuple(row) for row in await connection.exec_driver_sql(text, values)]
 
     @asynccontextmanager
     async def atomic(self) -> AsyncIterator[None]:
         """Make a block all or nothing."""
+        connection = await self._connection()
         # In autocommit mode SQLAlchemy sends no `begin`, so that its savepoint would stand outside any transaction.
-        if await self._connection.get_isolation_level() == "AUTOCOMMIT":
-            driver = (await self._connection.get_raw_connection()).driver_connection
-            inner = await async_callers_connection(driver, self._schema)
-            async with inner.atomic():
+        if await connection.get_isolation_level() == "AUTOCOMMIT":
+            driver = (await connection.get_raw_connection()).driver_connection
+            async with async_callers_connection(driver, self._schema).atomic():
                 yield
         else:
-            async with self._connection.begin_nested():
+            async with connection.begin_nested():
                 yield
+
+    async def _connection(self) -> Any:
+        # The driver's connection beneath would be wrong: SQLAlchemy begins asyncpg's transaction at its own first
+        # statement, so that a statement sent past it would be committed alone.
+        is_connection = is_instance(self._owner, "sqlalchemy.ext.asyncio", "AsyncConnection")
+        connection = self._owner if is_connection else await self._owner.connection()
+        check_dialect(connection, drivers=("psycopg", "asyncpg"))
+        return connection
 
 
 class AsyncConnectionSource(Protocol):
@@ -205,9 +205,8 @@ class OwnPool:
             if self._pool is None:
                 self._pool = await self._opened()
             pool = self._pool
-        with translated(self._database.schema):
-            async with pool.connection() as connection:
-                yield connection
+        async with pool.connection() as connection:
+            yield connection
 
     async def close(self) -> None:
         """Close the connections and leave the embedded server, if one was started."""

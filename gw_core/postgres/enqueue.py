@@ -55,10 +55,11 @@ class Admission:
         self._interceptors = interceptors
         self._events = events
         self._clock = clock
+        self._admits_all = not interceptors.see_payloads and clock is None
 
-    def with_decoded(self, spec: JobSpec, payload: str | None) -> JobSpec:
+    def with_decoded(self, spec: JobSpec, payload: str) -> JobSpec:
         """Return the job with its JSON text decoded, as plugins see it; without plugins nothing is decoded."""
-        if payload is None or not self._interceptors.see_payloads:
+        if self._admits_all:
             return spec
         check_payload_text(payload)
         try:
@@ -68,10 +69,12 @@ class Admission:
 
     def adding(self, specs: Sequence[JobSpec]) -> AbstractContextManager[Addition]:
         """Return the context in which admitted jobs are inserted; it can replace them."""
-        return self._interceptors.adding(specs) if self._interceptors.around_add else nullcontext(Addition(specs))
+        return self._interceptors.adding(specs) if self._interceptors.around_add else Addition(specs)
 
     def admit(self, spec: JobSpec) -> JobSpec | Skip:
         """Return the job to add, or why a plugin skips it; raises `JobRejectedError`."""
+        if self._admits_all:
+            return spec
         admitted = self._interceptors.admit(spec)
         if isinstance(admitted, Skip) or self._clock is None or isinstance(admitted.run_at, datetime):
             return admitted
@@ -110,7 +113,8 @@ class Enqueuer:
         the caller's transaction.
         """
         callers = self._callers(conn)
-        spec = self._admission.with_decoded(spec, payload)
+        if payload is not None:
+            spec = self._admission.with_decoded(spec, payload)
         admitted = self._admission.admit(spec)
         if isinstance(admitted, Skip):
             return admitted

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Final
 
 import psycopg
@@ -168,15 +167,20 @@ def _of_state(error: BaseException) -> psycopg.Error | None:
     return psycopg.OperationalError(str(error)) if is_connection else None
 
 
-@contextmanager
-def translated(schema: str = "graphile_worker") -> Iterator[None]:
-    """Raise gw's errors for those of the database's driver inside the block."""
-    try:
-        yield
-    except psycopg.Error as error:  # the pool's own errors among them
-        raise translate(error, schema=schema) from error
-    except Exception as error:
+class translated:  # noqa: N801 # read as a verb after `with`; a generator would cost three times as much
+    """Raise gw's errors for those of the database's driver inside the block, the errors of its pool included."""
+
+    __slots__ = ("_schema",)
+
+    def __init__(self, schema: str = "graphile_worker") -> None:
+        self._schema = schema
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if error is None or not isinstance(error, Exception):
+            return
         driver_error = as_psycopg_error(error)
-        if driver_error is None:
-            raise
-        raise translate(driver_error, schema=schema) from error
+        if driver_error is not None:
+            raise translate(driver_error, schema=self._schema) from error

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import ChainMap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from itertools import count
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, LiteralString
 
@@ -95,10 +96,12 @@ def numbered_query(name: str, schema: str) -> tuple[bytes, tuple[str, ...]]:
 
 
 @lru_cache(maxsize=64)
-def numbered_text(name: str, schema: str) -> tuple[str, tuple[str, ...]]:
-    """Return what `numbered_query` returns, as text."""
+def numbered_text(name: str, schema: str) -> tuple[str, Callable[[Mapping[str, Any]], tuple[Any, ...]]]:
+    """Return what `numbered_query` returns, as text, with what puts a mapping of values in the order of the names."""
     text, names = numbered_query(name, schema)
-    return text.decode(), names
+    if len(names) > 1:
+        return text.decode(), itemgetter(*names)
+    return text.decode(), lambda values: tuple(values[each] for each in names)
 
 
 def in_schema(text: str, schema: str) -> LiteralString:

@@ -400,17 +400,20 @@ def async_psycopg(url: str) -> Iterator[CallersTransaction]:
 
 @contextmanager
 def in_asyncpg(url: str) -> Iterator[CallersTransaction]:
+    with on_loop(url) as (loop, client):
+        conn = loop.run(asyncpg_connection(url))
+        yield Asyncpg(loop, client, conn)
+        loop.run(conn.close())
+
+
+async def asyncpg_connection(url: str) -> Any:
+    """Connect with asyncpg; the server may be behind a socket."""
     import asyncpg
 
     parts = conninfo_to_dict(url)
-    with on_loop(url) as (loop, client):
-        conn = loop.run(
-            asyncpg.connect(
-                host=parts["host"], port=parts.get("port"), user=parts.get("user"), database=parts["dbname"], ssl=False
-            )
-        )
-        yield Asyncpg(loop, client, conn)
-        loop.run(conn.close())
+    return await asyncpg.connect(
+        host=parts["host"], port=parts.get("port"), user=parts.get("user"), database=parts["dbname"], ssl=False
+    )
 
 
 @contextmanager
