@@ -35,6 +35,8 @@ class Scale:
     claims: int
     idle_seconds: float
     idle_workers: int
+    fleet_rate: int
+    fleet_seconds: float
     mixed: int
     long_ms: int
     soak_seconds: float
@@ -67,6 +69,8 @@ TINY: Final = Scale(
     claims=10,
     idle_seconds=1,
     idle_workers=2,
+    fleet_rate=50,
+    fleet_seconds=1,
     mixed=1_000,
     long_ms=200,
     soak_seconds=1.5,
@@ -99,6 +103,8 @@ SMALL: Final = Scale(
     claims=500,
     idle_seconds=20,
     idle_workers=20,
+    fleet_rate=500,
+    fleet_seconds=5,
     mixed=60_000,
     long_ms=3_000,
     soak_seconds=240,
@@ -130,6 +136,8 @@ FULL: Final = Scale(
     claims=600,
     idle_seconds=30,
     idle_workers=100,
+    fleet_rate=2_000,
+    fleet_seconds=10,
     mixed=200_000,
     long_ms=30_000,
     soak_seconds=600,

@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -110,27 +111,61 @@ def idle_many(bench: Bench, peer: Peer) -> Measured:
     with bench.place() as (url, folder), ExitStack() as stack:
         peer.install(url)
         workers = [stack.enter_context(running(peer.worker(url, each, once=False))) for each in _parts(folder, many)]
-        deadline = time.monotonic() + 60
-        while _connected(url) < many and time.monotonic() < deadline:
-            time.sleep(0.2)
+        wait_until_connected(url, many)
         time.sleep(min(COUNTED_AFTER, duration))
-        ours, servers = [each.pid for each in workers], _backends(url)
-        began, transactions = time.monotonic(), int(ask(url, COUNT))
-        before = _cpu(ours), _cpu(servers)
+        before = usage(url, workers)
         time.sleep(duration)
-        passed = time.monotonic() - began
         # What the server has not counted yet at the end it had not at the beginning either.
-        counted = int(ask(url, COUNT)) - transactions
-        after = _cpu(ours), _cpu(servers)
-        _check_alive(workers)
+        used = usage(url, workers).since(before)
+        check_alive(workers)
     return Measured(
         {
-            "transactions/s": counted / passed,
-            "server CPU %": 100 * (after[1] - before[1]) / passed,
-            "workers' CPU %": 100 * (after[0] - before[0]) / passed,
-            "connections": len(servers),
+            "transactions/s": used.transactions / used.at,
+            "server CPU %": 100 * used.server_seconds / used.at,
+            "workers' CPU %": 100 * used.workers_seconds / used.at,
+            "connections": used.connections,
         }
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What workers and the server have used until some time, or since another."""
+
+    at: float
+    transactions: int
+    server_seconds: float
+    workers_seconds: float
+    connections: int
+
+    def since(self, before: Usage) -> Usage:
+        """Return what was used since an earlier time."""
+        return Usage(
+            at=self.at - before.at,
+            transactions=self.transactions - before.transactions,
+            server_seconds=self.server_seconds - before.server_seconds,
+            workers_seconds=self.workers_seconds - before.workers_seconds,
+            connections=self.connections,
+        )
+
+
+def usage(url: str, workers: Sequence[subprocess.Popen[bytes]]) -> Usage:
+    """Return what has been used until now; of the server only by sessions that are still open."""
+    sessions = _backends(url)
+    return Usage(
+        at=time.monotonic(),
+        transactions=int(ask(url, COUNT)),
+        server_seconds=_cpu(sessions),
+        workers_seconds=_cpu(each.pid for each in workers),
+        connections=len(sessions),
+    )
+
+
+def wait_until_connected(url: str, many: int) -> None:
+    """Wait until so many workers have opened their connections, but not for ever."""
+    deadline = time.monotonic() + 60
+    while _connected(url) < many and time.monotonic() < deadline:
+        time.sleep(0.2)
 
 
 def _parts(folder: Path, count: int) -> list[Path]:
@@ -140,7 +175,8 @@ def _parts(folder: Path, count: int) -> list[Path]:
     return parts
 
 
-def _check_alive(workers: Iterable[subprocess.Popen[bytes]]) -> None:
+def check_alive(workers: Iterable[subprocess.Popen[bytes]]) -> None:
+    """Raise `NotMeasuredError` if a worker has ended."""
     if dead := [each.returncode for each in workers if each.poll() is not None]:
         raise NotMeasuredError(f"{len(dead)} of them exited early, the first with code {dead[0]}")
 

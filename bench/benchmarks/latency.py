@@ -46,7 +46,7 @@ def benchmarks(bench: Bench) -> Sequence[Benchmark]:
 
 def latency(bench: Bench, peer: Peer) -> Measured:
     """Add jobs through one connection, the same for every side; the task reports when it starts."""
-    with bench.place() as (url, folder), _pipe(folder / "started") as pipe:
+    with bench.place() as (url, folder), pipe_at(folder / "started") as pipe:
         peer.install(url)
         worker = peer.worker(url, folder, once=False)
         with running(worker), psycopg.connect(url, autocommit=True) as connection:
@@ -70,7 +70,8 @@ def _one(connection: psycopg.Connection, pipe: int, worker: Command) -> tuple[fl
 
 
 @contextmanager
-def _pipe(path: Path) -> Iterator[int]:
+def pipe_at(path: Path) -> Iterator[int]:
+    """Make a named pipe, and open it for reading."""
     os.mkfifo(path)
     # Open for both: reading alone would wait here for the worker, and end when it closes.
     pipe = os.open(path, os.O_RDWR)

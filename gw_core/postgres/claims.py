@@ -73,6 +73,8 @@ class Claims:
         self.scanned_to: int | None = None
         """The id of the last queue that the last claim read, if unlocked queues may follow; None when it read all."""
         self.claims_with_queues = 0
+        self.saw_queues = True
+        """Whether jobs of named queues may have waited during the last claim."""
         self.skip_ahead = SkipAhead()
 
     def claim(
@@ -136,6 +138,7 @@ class Claims:
         if not self.claims_with_queues:
             rows = self._run("claim_unqueued_jobs", values)
             if not _ends_with_a_note(rows):
+                self.saw_queues = False
                 return rows
             self.claims_with_queues = CLAIMS_WITH_QUEUES
         self.claims_with_queues -= 1
@@ -143,6 +146,7 @@ class Claims:
 
     def _claim_with_queues(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         rows = self._run("claim_jobs", values)
+        self.saw_queues = True
         self.scanned_to = rows.pop()[12] if _ends_with_a_note(rows) else None
         return rows
 

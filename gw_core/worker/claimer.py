@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import selectors
 import socket
 import time
@@ -11,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from gw_core.domain.cancellation import CancelRequest
+from gw_core.domain.claim_gap import AnnouncedShare, claim_gap
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.events import (
     ClaimEmpty,
@@ -73,8 +75,9 @@ TASK_LOOKUP_INTERVAL: Final = 60.0
 class Claimer(Service):
     """Thread `gw-claim`: claims as many jobs as the worker can use, hands them over, listens for new ones.
 
-    Owns its connection and all its state except the flags `_claim_requested`, `_woken` and `_resting`. Other threads
-    set them through `request_claim` and `wake`; they only ask for one more claim, so a race costs one empty claim.
+    Owns its connection and all its state except the flags `_claim_requested`, `_is_notified`, `_woken` and `_resting`.
+    Other threads set them through `request_claim`, `on_jobs` and `wake`; they only ask for one more claim, so a race
+    costs one empty claim. `_announced` only grows, and only in the thread that listens.
     """
 
     def __init__(
@@ -148,6 +151,11 @@ class Claimer(Service):
         self._retry_after: float | None = None
         self._handed_over = 0.0
         self._claim_requested = False
+        self._is_notified = False
+        self._announced = 0
+        self._announced_before = 0
+        self._share = AnnouncedShare()
+        self._gap_until = 0.0
         self._woken = False
         self._resting = False
         self._wake_in, self._wake_out = socket.socketpair()
@@ -155,6 +163,8 @@ class Claimer(Service):
         self._wake_out.setblocking(False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._wake_out, selectors.EVENT_READ)
+        self._wakeups = selectors.DefaultSelector()
+        self._wakeups.register(self._wake_out, selectors.EVENT_READ)
 
     # -- other threads' side ---------------------------------------------------------------------------------------
 
@@ -162,6 +172,13 @@ class Claimer(Service):
         """Request a claim; from any thread."""
         self._claim_requested = True
         self.wake()
+
+    def on_jobs(self, count: int) -> None:
+        """Request a claim after a notification of so many jobs, some milliseconds later if many workers compete."""
+        self._announced += count
+        if not self._is_notified:
+            self._is_notified = True
+            self.wake()
 
     @property
     def may_have_unknown_locks(self) -> bool:
@@ -197,6 +214,7 @@ class Claimer(Service):
         """Claim what the worker can use now; rest when it can use nothing, or nothing is there."""
         self._woken = False
         self._reconnect_if_unresponsive()
+        self._end_gap()
         try:
             store = self._ready_store()
             if self.is_stopping:  # connecting can take its time
@@ -211,6 +229,21 @@ class Claimer(Service):
             return rest
         except GraphileWorkerError as error:
             return self._try_later(error)
+
+    def _end_gap(self) -> None:
+        """Once the gap after the last claim is over, request the claim for all notifications that have arrived."""
+        if not self._is_notified or time.monotonic() < self._gap_until:
+            return
+        if self._gap_until:
+            self._receive()
+        self._is_notified = False
+        self._claim_requested = True
+
+    def _begin_gap(self, claimed: int) -> None:
+        announced, self._announced_before = self._announced - self._announced_before, self._announced
+        self._share = self._share.after(announced=announced, claimed=claimed)
+        gap = claim_gap(self._share, random.random())
+        self._gap_until = time.monotonic() + gap if gap else 0.0
 
     def _read_pauses(self, store: JobStore) -> None:
         """Read what is paused when that may have changed; the jobs of what was resumed are claimed at the next poll."""
@@ -239,17 +272,19 @@ class Claimer(Service):
             self._handoff.call_when_low(self._low_mark())
             limit = self._demand()
             if limit < 1:
+                self._begin_gap(0)
                 return self._until_poll(now)
         self._handoff.call_when_low(-1)
         self._next_poll = now + self._poll_every
         jobs = self._claim_allowed(store, limit)
+        self._begin_gap(len(jobs))
         # A queue gives only so many jobs to a claim, and holding it may have hidden others behind it.
         # When very many queues are locked, the next claim continues where this one stopped.
         has_queued = any(job.queue_id is not None for job in jobs)
         self._may_find = len(jobs) >= limit or store.claims.scanned_to is not None or has_queued or self._is_cut
         if has_queued:
             self._retry_after = QUEUE_RETRY_INTERVAL
-        elif not self._may_find:
+        elif not self._may_find and store.claims.saw_queues:
             self._retry_soon(now)
         if not self._may_find and (everywhere_at := store.claims.skips_until(now)) is not None:
             self._next_poll = min(self._next_poll, everywhere_at)
@@ -526,6 +561,8 @@ class Claimer(Service):
             rest = rest if overdue_in is None else min(rest, max(0.0, overdue_in))
         if self._handoff.waiting:
             rest = min(rest, self._until_overdue(now))
+        if self._is_notified:
+            rest = min(rest, max(0.0, self._gap_until - now))
         return timedelta(seconds=rest)
 
     def _until_overdue(self, now: float) -> float:
@@ -542,7 +579,9 @@ class Claimer(Service):
         if self._woken or self.is_stopping:
             self._resting = False
             return
-        for key, _ in self._selector.select(duration.total_seconds()):
+        # What arrives in a gap is read at its end: reading each notification would cost as much as the claims.
+        selector = self._wakeups if self._is_notified else self._selector
+        for key, _ in selector.select(duration.total_seconds()):
             if key.fileobj is self._wake_out:
                 self._drain_wakeups()
             else:
@@ -624,6 +663,7 @@ class Claimer(Service):
         self._return_unknown_at_the_end()
         self._disconnect()
         self._selector.close()
+        self._wakeups.close()
         self._wake_in.close()
         self._wake_out.close()
 

@@ -48,7 +48,7 @@ class NotificationHealth:
         *,
         worker_id: str,
         events: Events,
-        on_jobs: Callable[[], None],
+        on_jobs: Callable[[int], None],
         on_migration: Callable[[], None],
         on_cancel_request: Callable[[], None],
         on_claim_rules: Callable[[], None],
@@ -81,7 +81,7 @@ class NotificationHealth:
 
     def catch_up(self) -> None:
         """Check for everything that was added while the connection did not listen."""
-        self._on_jobs()
+        self._on_jobs(0)
 
     def end(self) -> None:
         """Record that the connection no longer listens."""
@@ -150,7 +150,7 @@ class NotificationHealth:
 
     def _on_jobs_announced(self, count: int) -> None:
         if count > 0:
-            self._on_jobs()
+            self._on_jobs(count)
             if self._events.wants(PoolNotified):
                 self._events.emit(PoolNotified(worker_id=self.worker_id, count=count))
 

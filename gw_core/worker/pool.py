@@ -126,7 +126,7 @@ class WorkerPool:
         self._notifications = NotificationHealth(
             worker_id=self.id,
             events=events,
-            on_jobs=self._request_claim,
+            on_jobs=self._on_jobs,
             on_migration=on_migration,
             on_cancel_request=self.on_cancel_request,
             on_claim_rules=self.on_claim_rules,
@@ -367,6 +367,9 @@ class WorkerPool:
 
     def _on_settled(self) -> None:
         self.claimer.on_settled()
+
+    def _on_jobs(self, count: int) -> None:
+        self.claimer.on_jobs(count)
 
     def _request_claim(self) -> None:
         self.claimer.request_claim()

@@ -51,6 +51,49 @@ def test_jobs_added_without_a_listener_are_found_at_the_start(site: QueueFixture
         running.recorded.wait_for(JobCompleted, count=3)
 
 
+OTHERS_JOBS = """
+do $$
+begin
+  for number in 1..300 loop
+    perform pg_notify('jobs:insert', '{"count":1}');
+    commit;
+    perform pg_sleep(0.001);
+  end loop;
+end;
+$$
+"""
+"""Announce jobs that other workers have claimed before we look."""
+
+
+def claims_of(site: QueueFixture) -> int:
+    """Return how many claims there were, of workers that have ended: a session reports its scans when it ends."""
+    scans = "select idx_scan from pg_stat_user_indexes where indexrelname = 'jobs_no_queue_index'"
+    return int(site.value(scans))
+
+
+def test_a_worker_gathers_notifications_of_jobs_that_others_claim(site: QueueFixture) -> None:
+    before = claims_of(site)
+    with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
+        running.recorded.wait_for(PoolListening)
+        site.run(OTHERS_JOBS)
+        site.add(payload={"n": 1})
+        running.recorded.wait_for(JobCompleted)
+
+    wait_until(lambda: claims_of(site) > before)
+    assert claims_of(site) - before < 100
+
+
+def test_without_named_queues_an_empty_claim_is_not_repeated(site: QueueFixture) -> None:
+    before = claims_of(site)
+    with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
+        running.recorded.wait_for(PoolListening)
+        site.run("select pg_notify('jobs:insert', '{\"count\":1}')")
+        time.sleep(0.4)
+
+    wait_until(lambda: claims_of(site) > before)
+    assert claims_of(site) - before <= 4
+
+
 def test_without_listening_jobs_are_found_by_polling(site: QueueFixture) -> None:
     with site.running({"work": RunRecord()}, poll_interval=ms(20), listen=False) as running:
         site.add(payload={"n": 1})

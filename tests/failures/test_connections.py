@@ -201,7 +201,7 @@ def test_a_pool_that_receives_notifications_needs_no_ping() -> None:
     recorded = listener.NotificationHealth(
         worker_id="gw-1",
         events=Events(),
-        on_jobs=lambda: None,
+        on_jobs=lambda count: None,
         on_migration=lambda: None,
         on_cancel_request=lambda: None,
         on_claim_rules=lambda: None,

@@ -8,8 +8,8 @@ import time
 REPORTED = os.open(os.environ["BENCH_STARTED"], os.O_WRONLY) if "BENCH_STARTED" in os.environ else None
 
 
-def run(payload: object) -> None:
-    """Write the time to the pipe that the benchmark reads."""
+def run(payload: dict[str, int]) -> None:
+    """Write the time, and the job's number if it has one, to the pipe that the benchmark reads."""
     now = time.monotonic_ns()
     if REPORTED is not None:
-        os.write(REPORTED, b"%d\n" % now)
+        os.write(REPORTED, b"%d %d\n" % (now, payload["n"]) if payload else b"%d\n" % now)

@@ -1,0 +1,43 @@
+"""How long claims that follow notifications are apart, in a fleet whose workers all receive each notification."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Self
+
+MEMORY: Final = 500
+"""How many announced jobs the share is taken of; older ones count less."""
+
+GAP_PER_RIVAL: Final = 0.0005
+"""Seconds. A fleet of any size then claims for notifications up to 4,000 times a second."""
+
+MAX_GAP: Final = 0.05
+"""Seconds. A worker whose tasks are rare among what is announced also waits this long at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnouncedShare:
+    """How many of the jobs that notifications announced lately this worker has claimed."""
+
+    announced: float = 0
+    claimed: float = 0
+
+    def after(self, *, announced: int, claimed: int) -> Self:
+        """Return the share after some more jobs were announced, and others claimed."""
+        all_announced, all_claimed = self.announced + announced, self.claimed + claimed
+        kept = min(1.0, MEMORY / max(all_announced, all_claimed, 1))
+        return type(self)(announced=all_announced * kept, claimed=all_claimed * kept)
+
+    @property
+    def rivals(self) -> float:
+        """About how many more idle workers than one compete; none for a worker that gets a third of the jobs."""
+        return max(0.0, self.announced / (self.claimed + 1) - 2)
+
+
+def claim_gap(share: AnnouncedShare, chance: float) -> float:
+    """Return the seconds from a claim to the next one that follows a notification; `chance` is from 0 to 1.
+
+    Each notification wakes all idle workers, and one of them gets the job. Workers that claim apart from each other
+    leave the jobs to the next one of them, which comes as soon, however many they are.
+    """
+    return chance * min(MAX_GAP, share.rivals * GAP_PER_RIVAL)
