@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from support.cli_program import CliProgram, every_command
 from support.jobs_in_states import Queue
-from support.shell import PROGRAM, Shell
+from support.shell import Shell
+from support.warm_program import run_gw
 from test_json_keys import fill
 
 # One file of many small tests, none of which a version of Python would change.
@@ -186,15 +188,9 @@ def test_on_the_schema_of_graphile_worker_acting_works_or_says_what_it_needs(
 def test_no_command_minds_a_reader_that_goes_away(queue: Queue, tmp_path: Path) -> None:
     filled(queue, tmp_path)
     shell = Shell(tmp_path, database=queue.url)
-    # The program's own end is kept beside the pipe; it has no reader from the start.
-    lines = " ".join(f"'{line}'" for line in (*READING, "config show", "cron next crontab", "--help", "list --help"))
-    script = f'for line in {lines}; do ("{PROGRAM}" $line; echo "$? $line" >> ends) | true; done'
-    done = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, env=shell.environment, capture_output=True, text=True, check=True
-    )
-    ends = [each.split(" ", 1) for each in (tmp_path / "ends").read_text().splitlines()]
-
-    assert len(ends) == len(READING) + 4
-    # What was written before the reader was gone counts as read.
-    assert [each for each in ends if each[0] not in ("0", "141")] == [], done.stderr
-    assert "Traceback" not in done.stderr
+    reading, writing = os.pipe()
+    os.close(reading)
+    for line in (*READING, "config show", "cron next crontab", "--help", "list --help"):
+        ended = run_gw(line.split(), folder=tmp_path, environment=shell.environment, stdout=writing)
+        assert (ended.code, "Traceback" in ended.err) == (-signal.SIGPIPE, False), (line, ended.err)
+    os.close(writing)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ import psycopg
 from support.node_worker import NodeWorker, RunningWorker, environment, node_worker
 from support.schema_fixture import Row, SchemaFixture, connected
 from support.waiting import wait_until
+from support.warm_program import run_gw
 
 from gw_core import Client
 
@@ -152,12 +152,10 @@ class Site:
 
     def gw(self, *arguments: str) -> str:
         """Run the program to its good end; return what it printed."""
-        command = [str(GW), arguments[0], "--connection", self.url, *arguments[1:]]
-        done = subprocess.run(
-            command, env=environment(), cwd=tempfile.gettempdir(), text=True, capture_output=True, timeout=60
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        words = (arguments[0], "--connection", self.url, *arguments[1:])
+        done = run_gw(words, folder=tempfile.gettempdir(), environment=environment())
+        assert done.code == 0, done.err
+        return done.out
 
     def gw_run_once(self, tasks: Mapping[str, str]) -> str:
         """Let ours run what it can and return its output."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import pytest
+from support.warm_program import CliResult, run_gw
 
 from gw_core.errors import InvalidSettingError
 from gw_core.operations import Database, described
@@ -25,17 +24,9 @@ AMBIGUOUS = [
 ]
 
 
-def gw(*arguments: str, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
+def gw(*arguments: str, folder: Path, **more: str) -> CliResult:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PG") and name != "DATABASE_URL"}
-    return subprocess.run(
-        [sys.executable, "-m", "gw_cli", *arguments],
-        env={**kept, "PYTHONPATH": str(Path(__file__).parents[2]), **more},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return run_gw(arguments, folder=folder, environment={**kept, **more})
 
 
 @pytest.mark.parametrize("url", AMBIGUOUS)
@@ -43,10 +34,10 @@ def test_a_raw_separator_in_the_password_is_rejected_without_repeating_it(url: s
     rejected = gw("list", "-c", url, folder=tmp_path)
     shown = gw("config", "show", "-c", url, folder=tmp_path)
 
-    assert rejected.returncode == 2
-    assert "write @ as %40 and / as %2F" in rejected.stderr
-    assert "raw @ or /" in shown.stdout
-    for text in (rejected.stdout, rejected.stderr, shown.stdout, shown.stderr):
+    assert rejected.code == 2
+    assert "write @ as %40 and / as %2F" in rejected.err
+    assert "raw @ or /" in shown.out
+    for text in (rejected.out, rejected.err, shown.out, shown.err):
         assert "s3kr3t" not in text
 
 
@@ -83,8 +74,8 @@ def test_no_connection_is_tried(url: str) -> None:
 def test_an_address_in_the_wrong_place_is_not_repeated(command: str, url: str, tmp_path: Path) -> None:
     ended = gw(*command.split(), url, folder=tmp_path)
 
-    assert ended.returncode == 2
-    assert "s3kr3t" not in ended.stdout + ended.stderr
+    assert ended.code == 2
+    assert "s3kr3t" not in ended.out + ended.err
 
 
 def test_an_embedded_server_with_a_user_is_rejected_without_repeating_it(tmp_path: Path) -> None:
@@ -92,8 +83,8 @@ def test_an_embedded_server_with_a_user_is_rejected_without_repeating_it(tmp_pat
     ended = gw("list", "-c", url, folder=tmp_path)
     shown = gw("config", "show", "-c", url, folder=tmp_path)
 
-    assert "names a host" in ended.stderr
-    assert "s3kr3t" not in ended.stdout + ended.stderr + shown.stdout + shown.stderr
+    assert "names a host" in ended.err
+    assert "s3kr3t" not in ended.out + ended.err + shown.out + shown.err
 
 
 def test_a_certificate_file_that_is_missing_is_a_mistake_in_the_settings(tmp_path: Path) -> None:
@@ -114,8 +105,8 @@ def test_a_certificate_file_that_is_missing_is_a_mistake_in_the_settings(tmp_pat
         where = f"host=127.0.0.1 port={server.getsockname()[1]} sslmode=verify-full sslrootcert=/nowhere/root.crt"
         ended = gw("list", "-c", where, folder=tmp_path)
 
-    assert ended.returncode == 2, ended.stderr
-    assert 'root certificate file "/nowhere/root.crt" does not exist' in ended.stderr
+    assert ended.code == 2, ended.err
+    assert 'root certificate file "/nowhere/root.crt" does not exist' in ended.err
 
 
 @pytest.mark.parametrize(
@@ -125,5 +116,5 @@ def test_a_certificate_file_that_is_missing_is_a_mistake_in_the_settings(tmp_pat
 def test_what_libpq_cannot_use_is_a_mistake_in_the_settings(where: str, tmp_path: Path) -> None:
     ended = gw("list", "-c", where, folder=tmp_path)
 
-    assert ended.returncode == 2, ended.stderr
-    assert "the connection's settings cannot be used" in ended.stderr
+    assert ended.code == 2, ended.err
+    assert "the connection's settings cannot be used" in ended.err

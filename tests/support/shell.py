@@ -10,7 +10,6 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +17,12 @@ import psycopg
 import pytest
 
 from gw_cli.main import program
-
-PROGRAM = Path(sys.executable).with_name("gw")
-DEADLINE_SECONDS = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class CliResult:
-    """How a process ended, and what it printed."""
-
-    code: int
-    out: str
-    err: str
+from support.warm_program import (
+    DEADLINE_SECONDS as DEADLINE_SECONDS,
+    PROGRAM as PROGRAM,
+    CliResult as CliResult,
+    run_gw,
+)
 
 
 class Shell:
@@ -45,16 +38,7 @@ class Shell:
 
     def gw(self, *arguments: str, stdin: bytes = b"", **environment: str) -> CliResult:
         """Run the program to its end."""
-        done = subprocess.run(
-            [PROGRAM, *arguments],
-            input=stdin,
-            cwd=self.folder,
-            env={**self.environment, **environment},
-            capture_output=True,
-            timeout=DEADLINE_SECONDS,
-            check=False,
-        )
-        return CliResult(done.returncode, done.stdout.decode(), done.stderr.decode())
+        return run_gw(arguments, folder=self.folder, environment={**self.environment, **environment}, stdin=stdin)
 
     def write(self, name: str, text: str, *, mode: int = 0o644) -> Path:
         """Write a file below the folder."""
