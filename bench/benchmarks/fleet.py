@@ -53,7 +53,7 @@ def benchmarks(bench: Bench) -> Sequence[Benchmark]:
 
 
 def fleet(bench: Bench, peer: Peer) -> Measured:
-    """Start many workers, let them settle, then add jobs at a steady rate and weigh everybody's processor time."""
+    """Start many workers, let them settle, then add jobs at a steady rate and measure all CPU time."""
     with bench.place() as (url, folder), pipe_at(folder / "started") as pipe, ExitStack() as stack:
         fcntl(pipe, F_SETPIPE_SZ, PIPE_BYTES)
         peer.install(url)
