@@ -42,7 +42,7 @@ from gw_tui.data.playback import Playback
 from gw_tui.data.poller import BLURRED, Poller
 from gw_tui.data.source import DataSource, Query
 from gw_tui.data.table_choices import TableChoices
-from gw_tui.dialogs.choose import Choose
+from gw_tui.dialogs.choose import Choice, Choose
 from gw_tui.dialogs.command_line import CommandLine
 from gw_tui.maintenance import Maintenance
 from gw_tui.rules.command_line import Destination, parse_link
@@ -52,6 +52,7 @@ from gw_tui.rules.history import History, seconds_between
 from gw_tui.rules.journal import EntryKind, Journal
 from gw_tui.rules.options import PERIODS, Options
 from gw_tui.rules.table_choice import TableChoice
+from gw_tui.rules.views import SavedView
 from gw_tui.screens.base import ConsoleScreen, bindings_of
 from gw_tui.screens.palette import ConsoleCommands
 from gw_tui.text import formatting, sanitize
@@ -165,7 +166,7 @@ class ConsoleApp(App[None]):
         self.note(EntryKind.CONSOLE, f"console started on {self.source.info.where}")
         self.visit(self.options.screen if self.options.screen in SCREEN_BY_ID else SCREENS[0].id)
         if self.options.open:
-            self.call_after_refresh(self._follow, parse_link(self.options.open))
+            self.call_after_refresh(self._follow, parse_link(self.options.open, self.options.views))
         self.poller.start()
         self.set_interval(TICK, self._tick)
 
@@ -608,7 +609,7 @@ class ConsoleApp(App[None]):
         screen = self.front
         if screen is None or self.screen is not screen:
             return
-        if (found := await self.push_screen_wait(CommandLine(self._typed))) is not None:
+        if (found := await self.push_screen_wait(CommandLine(self._typed, self.options.views))) is not None:
             await self._follow(found)
 
     async def _follow(self, found: Destination) -> None:
@@ -620,6 +621,8 @@ class ConsoleApp(App[None]):
                 await self.run_action(command.action, where)
             else:
                 self.notify(f"{command.label} is not possible here", severity="warning")
+        elif found.view is not None:
+            self._open_view(found.view)
         elif found.job is not None:
             from gw_tui.screens.job import JobScreen
 
@@ -627,6 +630,22 @@ class ConsoleApp(App[None]):
             self.push_screen(JobScreen(found.job))
         else:
             self.visit(found.screen, found.filter)
+
+    def _open_view(self, view: SavedView) -> None:
+        """Show a saved view; its columns and order are not remembered."""
+        self.visit(view.screen)
+        if (screen := self.front) is not None:
+            screen.call_after_refresh(screen.show_view, view)
+
+    @work
+    async def action_views(self) -> None:
+        """Choose a saved view."""
+        views = self.options.views
+        choices = [Choice(name, sanitize.line(name, 40), sanitize.line(each.words, 60)) for name, each in views.items()]
+        if not choices:
+            self.notify("gw.toml has no views, as tables [[tui.views]]")
+        elif (name := await self.push_screen_wait(Choose("Open a view", choices))) is not None:
+            self._open_view(views[name])
 
     def action_palette(self) -> None:
         """Find a command by its name."""

@@ -6,10 +6,12 @@ import asyncio
 import os
 
 from gw_core.errors import InvalidSettingError
-from gw_tui.app import ConsoleApp
+from gw_tui.app import ConsoleApp, screen_of
 from gw_tui.data.source import DataSource
 from gw_tui.rules.commands import SCREEN_BY_ID, with_keys
 from gw_tui.rules.options import Options
+from gw_tui.rules.views import SavedView
+from gw_tui.screens.list_screen import ListScreen
 from gw_tui.watchdog import Watch
 
 
@@ -33,10 +35,21 @@ def check(options: Options) -> None:
     """Reject invalid options: raises `InvalidSettingError`."""
     if options.screen not in SCREEN_BY_ID:
         raise InvalidSettingError(f"unknown screen {options.screen!r}; screens are {', '.join(SCREEN_BY_ID)}")
+    for name, view in options.views.items():
+        _check_columns(name, view)
     try:
         with_keys(options.keys)
     except ValueError as error:
         raise InvalidSettingError(f"tui.keys: {error}") from None
+
+
+def _check_columns(name: str, view: SavedView) -> None:
+    screen = screen_of(SCREEN_BY_ID[view.screen])
+    known = [each.key for each in screen.all_columns] if isinstance(screen, ListScreen) else []
+    for column in view.column_names:
+        if column not in known:
+            valid = f"columns are {', '.join(known)}" if known else "this screen has none to choose"
+            raise InvalidSettingError(f"tui.views: view {name!r}: unknown column {column!r}; {valid}")
 
 
 async def _run(app: ConsoleApp, *, mouse: bool) -> None:

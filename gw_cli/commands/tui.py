@@ -5,7 +5,7 @@ from __future__ import annotations
 import locale
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,17 +19,19 @@ from gw_cli.command import command, new_app
 from gw_cli.commands.workers import recovery_settings
 from gw_cli.exit_codes import ExitCode
 from gw_cli.password import password_source
+from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration, table
 from gw_cli.settings.options import with_settings
 from gw_cli.settings.used_connections import remember_use
+from gw_cli.settings.views import SCREENS
 from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from gw_core import CronItem
     from gw_tui.data.source import DataSource
     from gw_tui.rules.options import Options
+    from gw_tui.rules.views import SavedView
 
-SCREENS: Final = ("overview", "jobs", "queues", "workers", "cron", "locks", "events", "tasks", "errors", "history")
 PLAIN_TERMINALS: Final = ("", "dumb", "unknown")
 
 app = new_app()
@@ -54,7 +56,7 @@ def tui(
     ] = None,
     open_: Annotated[
         str | None,
-        typer.Option("--open", metavar="LINK", help="First place: job/4901, jobs/state:failed, queue/mail, worker/ID"),
+        typer.Option("--open", metavar="LINK", help="First place: job/4901, jobs/state:failed, queue/mail, view/NAME"),
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Print the first screen and exit")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --once: print JSON with stable keys")] = False,
@@ -79,7 +81,8 @@ def tui(
     if serve:
         _reject_with_serve(once=once, json=as_json, record=record)
         configuration = configuration.derive(table.TUI_READ_ONLY, True)
-    chosen = replace(_options(configuration, one_of("--screen", screen, SCREENS), filter_), open=_link(open_))
+    chosen = _options(configuration, one_of("--screen", screen, SCREENS), filter_)
+    chosen = replace(chosen, open=_link(open_, chosen))
     if demo and replay is not None:
         raise InvalidInputError("--demo and --replay both say what to show; give one of them")
     if serve and not chosen.is_served:
@@ -152,14 +155,14 @@ def _in_reach_of(encoding: str, line: str) -> str:
     return line
 
 
-def _link(text: str | None) -> str:
+def _link(text: str | None, options: Options) -> str:
     """Return a deep link that leads somewhere; raises `InvalidInputError`."""
     if text is None:
         return ""
     from gw_tui.rules.command_line import parse_link
 
     try:
-        parse_link(text)
+        parse_link(text, options.views)
     except ValueError as error:
         raise InvalidInputError(f"--open {text!r}: {error}") from error
     return text
@@ -200,7 +203,20 @@ def _options(configuration: Configuration, screen: str | None, wanted: str | Non
         log_payloads=configuration[table.TUI_LOG_PAYLOADS] if configuration[table.TUI_PAYLOAD] else "none",
         keys=configuration[table.TUI_KEYS],
         choices=usual_path(),
+        views=_views(configuration),
     )
+
+
+def _views(configuration: Configuration) -> Mapping[str, SavedView]:
+    from gw_tui.rules.views import SavedView
+
+    views = {}
+    for name, each in configuration[table.TUI_VIEWS].items():
+        try:
+            views[name] = SavedView.read(each)
+        except ValueError as error:
+            raise InvalidInputError(f"{configuration.file}: view {quoted(name)}: sort: {error}") from None
+    return views
 
 
 def _writing_down(options: Options) -> Options:

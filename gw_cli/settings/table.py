@@ -33,6 +33,7 @@ from gw_cli.settings.kinds import (
     path,
     text,
 )
+from gw_cli.settings.views import VIEWS, View
 from gw_core import WorkerSettings
 
 if TYPE_CHECKING:
@@ -530,6 +531,15 @@ TUI_PORT: Final = Setting[int](
     default=8000,
     commands=TUI,
     section="Console",
+)
+TUI_VIEWS: Final = Setting[Mapping[str, View]](
+    name="tui.views",
+    kind=VIEWS,
+    help="Saved views of the console; tables [[tui.views]]",
+    default=MappingProxyType({}),
+    commands=frozenset(),
+    section="Console",
+    file_only=True,
 )
 TUI_KEYS: Final = Setting[Mapping[str, str]](
     name="tui.keys",

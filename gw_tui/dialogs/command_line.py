@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -12,6 +13,7 @@ from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from gw_tui.rules.command_line import Destination, completions, parse_line
+from gw_tui.rules.views import SavedView
 from gw_tui.text import sanitize
 
 MAX_LENGTH = 1_000
@@ -20,9 +22,15 @@ MAX_LENGTH = 1_000
 class _Completion(Suggester):
     """Suggests the shortest line that continues what was typed."""
 
+    def __init__(self, views: Mapping[str, SavedView]) -> None:
+        super().__init__(use_cache=False)
+        self._views = views
+
     async def get_suggestion(self, value: str) -> str | None:
         """Return the line; None if there is none."""
-        return next((each for each in completions(value) if each.startswith(value) and each != value), None)
+        return next(
+            (each for each in completions(value, self._views) if each.startswith(value) and each != value), None
+        )
 
 
 class CommandLine(ModalScreen[Destination | None]):
@@ -46,8 +54,9 @@ class CommandLine(ModalScreen[Destination | None]):
     CommandLine #wrong.-shown { display: block; }
     """
 
-    def __init__(self, history: list[str]) -> None:
+    def __init__(self, history: list[str], views: Mapping[str, SavedView]) -> None:
         super().__init__()
+        self._views = views
         self._history = history
         self._place = len(history)
 
@@ -56,7 +65,7 @@ class CommandLine(ModalScreen[Destination | None]):
         yield Static("", id="wrong", markup=False)
         with Horizontal():
             yield Static(" :", id="prompt", markup=False)
-            entry = Input(max_length=MAX_LENGTH, suggester=_Completion(use_cache=False), select_on_focus=False)
+            entry = Input(max_length=MAX_LENGTH, suggester=_Completion(self._views), select_on_focus=False)
             entry.cursor_blink = False
             yield entry
 
@@ -66,7 +75,7 @@ class CommandLine(ModalScreen[Destination | None]):
             self.dismiss(None)
             return
         try:
-            found = parse_line(event.value)
+            found = parse_line(event.value, self._views)
         except ValueError as error:
             wrong = self.query_one("#wrong", Static)
             wrong.update(f" {sanitize.line(error, 300)}")
@@ -87,7 +96,7 @@ class CommandLine(ModalScreen[Destination | None]):
     def action_complete(self) -> None:
         """Take the first completion."""
         value = self.query_one(Input).value
-        if (found := next((each for each in completions(value) if each != value), None)) is not None:
+        if (found := next((each for each in completions(value, self._views) if each != value), None)) is not None:
             self._show(found)
 
     def _show(self, text: str) -> None:

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from gw_core.selection import SelectionError, parse, suggest
 from gw_tui.rules.commands import BY_ID, SCREEN_BY_ID
+from gw_tui.rules.views import SavedView
 
 ONE_OF: Final = {"queue": "queues", "worker": "workers", "task": "tasks"}
 """Words that take a name; the screen puts the cursor on it."""
 JOB: Final = "job"
+VIEW: Final = "view"
+NO_VIEWS: Final[Mapping[str, SavedView]] = {}
 QUIT: Final = ("q", "quit")
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """A screen with a filter or a name, one job, or a command to run."""
+    """A screen with a filter or a name, one job, a saved view, or a command to run."""
 
     screen: str = ""
     filter: str = ""
     job: int | None = None
     command: str = ""
+    view: SavedView | None = None
 
 
-def parse_line(text: str) -> Destination:
+def parse_line(text: str, views: Mapping[str, SavedView] = NO_VIEWS) -> Destination:
     """Return what a line means; raises `ValueError` with the reason."""
     word, _, rest = text.strip().partition(" ")
     rest = rest.strip()
@@ -33,6 +37,8 @@ def parse_line(text: str) -> Destination:
         if not rest.isdecimal():
             raise ValueError(f"give a job id, such as {JOB} 4901")
         return Destination(job=int(rest))
+    if word == VIEW:
+        return Destination(view=_view(rest, views))
     if word in ONE_OF:
         return Destination(screen=ONE_OF[word], filter=rest)
     if word in SCREEN_BY_ID:
@@ -43,10 +49,17 @@ def parse_line(text: str) -> Destination:
     raise ValueError(f"unknown command {word!r}; give a screen such as jobs, or {JOB} and an id")
 
 
-def parse_link(link: str) -> Destination:
+def parse_link(link: str, views: Mapping[str, SavedView] = NO_VIEWS) -> Destination:
     """Return where a deep link leads: `job/4901`, `jobs/state:failed`, `queue/mail`; raises `ValueError`."""
     place, _, rest = link.partition("/")
-    return parse_line(f"{place} {rest}")
+    return parse_line(f"{place} {rest}", views)
+
+
+def _view(name: str, views: Mapping[str, SavedView]) -> SavedView:
+    if name in views:
+        return views[name]
+    known = f"views are {', '.join(views)}" if views else "gw.toml has none, as tables [[tui.views]]"
+    raise ValueError(f"unknown view {name!r}; {known}")
 
 
 def _checked(text: str) -> str:
@@ -57,11 +70,13 @@ def _checked(text: str) -> str:
     return text
 
 
-def completions(text: str) -> Sequence[str]:
+def completions(text: str, views: Iterable[str] = ()) -> Sequence[str]:
     """Return lines that continue a text."""
     word, space, rest = text.partition(" ")
+    if space and word == VIEW:
+        return [f"{VIEW} {name}" for name in sorted(views) if name.startswith(rest)]
     if space:
         found = suggest(rest, len(rest), {}) if word == "jobs" else ()
         return [f"jobs {each.text}" for each in found]
-    words = (*SCREEN_BY_ID, JOB, *ONE_OF, *(name for name in BY_ID if not name.startswith("go_")))
+    words = (*SCREEN_BY_ID, JOB, VIEW, *ONE_OF, *(name for name in BY_ID if not name.startswith("go_")))
     return sorted({each for each in words if each.startswith(word)}, key=lambda each: (len(each), each)) if word else ()

@@ -385,6 +385,7 @@ COMMANDS: Final = (
     _known("zoom", "z", "Zoom", "Maximize or restore the focused panel."),
     _known("help", "? f1", "Help", "List the keys of this screen.", rank=110),
     _known("command_line", ":", "Commands", "Type a command, such as jobs state:failed task:send*.", rank=120),
+    _known("views", "V", "Views", "Open a saved view of gw.toml."),
     _known("palette", "ctrl+p", "Commands", "Find a command by its name."),
     _known("jump", "ctrl+o", "Jump", "Label the panels with letters; type one to focus it."),
     # -- keeping the queue in order: by the palette alone --

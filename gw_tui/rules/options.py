@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from gw_tui.rules.views import SavedView
+
 PERIODS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 """How often the console can look, in seconds."""
 
@@ -34,6 +36,8 @@ class Options:
     max_marked: int = 10_000
     """How many jobs can be marked at the same time."""
     keys: Mapping[str, str] = field(default_factory=dict)
+    views: Mapping[str, SavedView] = field(default_factory=dict)
+    """The saved views by name."""
     action_log: Path | None = None
     """The action log; None for no log."""
     choices: Path | None = None

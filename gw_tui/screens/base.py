@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gw_tui.console import Console
     from gw_tui.data.messages import ActionFinished
     from gw_tui.data.source import Query
+    from gw_tui.rules.views import SavedView
 
 MIN_WIDTH, MIN_HEIGHT = 60, 20
 
@@ -94,6 +95,10 @@ class ConsoleScreen(Screen[None]):
 
     def take_filter(self, text: str) -> None:
         """Apply this filter, which another screen or the command line requests."""
+
+    def show_view(self, view: SavedView) -> None:
+        """Show what a saved view describes."""
+        self.take_filter(view.selection)
 
     @property
     def stands(self) -> bool:

@@ -20,6 +20,7 @@ from gw_tui.widgets.keyed_table import KeyedTable, TableColumn, TableRow
 if TYPE_CHECKING:
     from gw_core.operations import QueueSnapshot
     from gw_tui.rules.connection_state import FailureKind
+    from gw_tui.rules.views import SavedView
 
 WIDE: Final = 100
 ANY_WIDTH: Final = 10_000
@@ -88,6 +89,11 @@ class ListScreen(ConsoleScreen):
         self.choice = choice.possible(each.key for each in self.all_columns)
         self.table.set_columns(self._columns(self.size.width))
         self.use_sort(self.choice.sort)
+
+    def show_view(self, view: SavedView) -> None:
+        """Show what a saved view describes, in its columns and order."""
+        self.use_choice(view.choice)
+        super().show_view(view)
 
     def use_sort(self, sort: TableSort | None) -> None:
         """Sort the rows."""

@@ -1,0 +1,92 @@
+"""Saved views of `gw.toml`: opened by a key, by the command line and by a link; wrong ones are rejected at the start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from console_fixture import Console, run, search_of
+from test_command_line import entered
+
+from gw_core.errors import InvalidSettingError
+from gw_core.selection import parse
+from gw_tui.dialogs.choose import Choose
+from gw_tui.main import check
+from gw_tui.rules.command_line import completions, parse_line, parse_link
+from gw_tui.rules.options import Options
+from gw_tui.rules.table_choice import TableChoice, TableSort
+from gw_tui.rules.views import SavedView
+from gw_tui.screens.jobs import JobsScreen
+from gw_tui.screens.tasks import TasksScreen
+
+TRIED = SavedView(
+    screen="jobs",
+    selection="state:failed,backoff",
+    choice=TableChoice(("id", "task", "attempts"), TableSort("attempts", is_descending=True)),
+)
+BUSY = SavedView(screen="tasks", choice=TableChoice(sort=TableSort("ready", is_descending=True)))
+VIEWS = {"often tried": TRIED, "busy": BUSY}
+
+
+async def shows_tried(console: Console) -> None:
+    screen = await console.reach(JobsScreen)
+    await console.until(lambda: search_of(screen).wanted == parse("state:failed,backoff") and screen.table.keys)
+    assert list(screen.table.widths) == ["id", "task", "attempts"]
+    tried = [search_of(screen).jobs]
+    attempts = {str(each.job.id): each.job.attempts for jobs in tried for each in jobs}
+    shown = [attempts[key] for key in screen.table.keys]
+    assert shown == sorted(shown, reverse=True)
+    assert len(set(shown)) > 1
+
+
+def test_a_line_opens_a_view_and_its_name_is_completed(tmp_path: Path) -> None:
+    async def scenario(console: Console) -> None:
+        entry = await entered(console)
+        await console.type("view of")
+        await console.press("tab")
+        assert entry.value == "view often tried"
+        await console.press("enter")
+        await shows_tried(console)
+        assert not (tmp_path / "console.json").exists()  # a view does not change what is remembered
+
+    run(scenario, screen="overview", views=VIEWS, choices=tmp_path / "console.json")
+
+
+def test_a_link_opens_a_view() -> None:
+    run(shows_tried, screen="overview", views=VIEWS, open="view/often tried")
+
+
+def test_a_key_lists_the_views() -> None:
+    async def scenario(console: Console) -> None:
+        await console.press("V")
+        await console.until(lambda: isinstance(console.app.screen, Choose))
+        await console.shows("often tried  jobs state:failed,backoff by attempts desc")
+        await console.press("down", "enter")
+        screen = await console.reach(TasksScreen)
+        await console.until(lambda: screen.table.sort == BUSY.choice.sort)
+
+    run(scenario, screen="overview", views=VIEWS)
+
+
+def test_without_views_the_key_says_where_they_are_written() -> None:
+    async def scenario(console: Console) -> None:
+        await console.press("V")
+        await console.notified("[[tui.views]]")
+
+    run(scenario, screen="overview")
+
+
+def test_an_unknown_view_leads_nowhere() -> None:
+    with pytest.raises(ValueError, match="unknown view 'moon'; views are often tried, busy"):
+        parse_line("view moon", VIEWS)
+    with pytest.raises(ValueError, match=r"gw\.toml has none"):
+        parse_link("view/moon")
+    assert parse_link("view/busy", VIEWS).view == BUSY
+    assert completions("view b", VIEWS) == ["view busy"]
+
+
+def test_a_column_that_a_screen_lacks_is_rejected_at_the_start() -> None:
+    wrong = SavedView(screen="tasks", choice=TableChoice(sort=TableSort("moon")))
+    with pytest.raises(InvalidSettingError, match="view 'wrong': unknown column 'moon'; columns are task, ready"):
+        check(Options(views={"wrong": wrong}))
+    check(Options(views=VIEWS))
