@@ -8,11 +8,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import msgspec
 import typer
 
 from gw_cli import command, output, stderr
@@ -64,8 +64,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmat
 AllowNone = Annotated[bool, typer.Option("--allow-none", help="Exit with 0 instead of 6 if no job matches")]
 
 
-@dataclass(frozen=True, slots=True)
-class Verb:
+class Verb(msgspec.Struct, frozen=True):
     """A command's verb in the forms its sentences need."""
 
     infinitive: str

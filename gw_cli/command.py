@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Annotated, Any, Final, TypeVar
 
+import msgspec
 import typer
 from typer.core import TyperCommand, TyperGroup
 
@@ -24,8 +24,7 @@ HELP_OPTIONS: Final = {"help_option_names": ["-h", "--help"]}
 Json = Annotated[bool, typer.Option("--json", help="Print JSON with stable keys", rich_help_panel="Output")]
 
 
-@dataclass(frozen=True, slots=True)
-class CommandInfo:
+class CommandInfo(msgspec.Struct, frozen=True):
     """A command as `gw --help` lists it, known without loading it.
 
     It lives in `gw_cli.commands.NAME` as `app`, which has one command, or several below that name.

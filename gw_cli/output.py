@@ -8,11 +8,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Final, TextIO
+
+import msgspec
 
 from gw_cli.sanitize import quoted, visible
 from gw_core.errors import GraphileWorkerError, InvalidInputError
@@ -29,15 +30,13 @@ json_string: Callable[[str], str] = encode_basestring
 """Writes a text as a JSON string; what could steer a terminal is still in it, see `json_text`."""
 
 
-@dataclass(frozen=True, slots=True)
-class JsonText:
+class JsonText(msgspec.Struct, frozen=True):
     """JSON text from the database, handed on as it is: numbers keep every digit."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """A column of a table on a terminal: a key of the record under a title.
 
     One that `shrinks` is cut when the terminal is narrow; one with a lower `rank` is left out first when that is not
@@ -51,8 +50,7 @@ class Column:
     rank: int = 9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class Layout(msgspec.Struct, frozen=True, kw_only=True):
     """How records are printed: as `json`, `table` or `tsv`, or as it suits stdout, and which of the columns."""
 
     form: str = ""
@@ -93,8 +91,7 @@ SHARD: Final = "shard"
 """The key of the database that a record comes from, if a command reads several."""
 
 
-@dataclass(slots=True)
-class ShardOutput:
+class ShardOutput(msgspec.Struct):
     """The output of a command that reads several shards, one after the other."""
 
     name: str = ""

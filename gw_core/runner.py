@@ -6,10 +6,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack
+
+import msgspec
 
 from gw_core.domain.cron_item import CronItem
 from gw_core.domain.errors import (
@@ -85,8 +86,7 @@ MAINTENANCE: Final = {"lock_timeout": "10s"}
 wait long for a table that another session keeps locked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunResult:
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a run."""
 
     completed: int
@@ -103,8 +103,7 @@ class RunResult:
     """The signal that ended the run, for example SIGTERM."""
 
 
-@dataclass(frozen=True, slots=True)
-class _End:
+class _End(msgspec.Struct, frozen=True):
     """Why the run ends; the first reason wins."""
 
     reason: str

@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from gw_core.domain.cron_item import CronItem
 from gw_core.domain.durations import shown
@@ -38,8 +39,7 @@ Tasks = TaskRegistry | Path | str
 Crontab = ItemSource | Path | str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceFactory:
+class ServiceFactory(msgspec.Struct, frozen=True, kw_only=True):
     """Makes the services that run beside the worker threads."""
 
     settings: WorkerSettings

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from gw_core.errors import InvalidSettingError
 
@@ -19,8 +20,7 @@ NAMES: Final = ("gw.toml", "pyproject.toml")
 OVERRIDE: Final = "to use it anyway, name it with --config or GW_CONFIG"
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigFile:
+class ConfigFile(msgspec.Struct, frozen=True):
     """The content of `gw.toml`, or of `[tool.gw]` in a `pyproject.toml`."""
 
     path: Path

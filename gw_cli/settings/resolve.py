@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, cast
+
+import msgspec
+from msgspec.structs import replace
 
 from gw_cli.sanitize import quoted
 from gw_cli.settings.config_file import ConfigFile, find_config_file
@@ -23,8 +25,7 @@ NAMING_PG_VARIABLES: Final = ("PGDATABASE", "PGSERVICE")
 """The variables by which libpq finds its database; the others only complete them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(msgspec.Struct, frozen=True):
     """Where a value came from: `kind`, and the name of the flag, variable or file."""
 
     kind: Literal["flag", "environment", "file", "default"]
@@ -34,16 +35,14 @@ class Origin:
         return self.location or self.kind
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(msgspec.Struct, frozen=True):
     """A value and its origin."""
 
     value: Any
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(msgspec.Struct, frozen=True):
     """The values of all settings."""
 
     entries: Mapping[str, Resolved]
@@ -104,12 +103,11 @@ def resolve_for_process(
 # -- which value counts ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
+class Sources(msgspec.Struct, frozen=True, kw_only=True):
     """Where values can come from, in order of precedence; an option that was not given is None."""
 
-    flags: Mapping[str, object] = field(default_factory=dict)
-    environment: Mapping[str, str] = field(default_factory=dict)
+    flags: Mapping[str, object] = msgspec.field(default_factory=dict)
+    environment: Mapping[str, str] = msgspec.field(default_factory=dict)
     file: ConfigFile | None = None
     folder: Path = Path()
     """The current folder; relative paths in a file that is there stay as they are."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+import msgspec
 
 from gw_core.domain.errors import GraphileWorkerError
 
@@ -29,8 +30,7 @@ class StopReason(StrEnum):
     """The worker lost the job's lock, because it was presumed dead; the result of the task is discarded."""
 
 
-@dataclass(frozen=True, slots=True)
-class CancelRequest:
+class CancelRequest(msgspec.Struct, frozen=True):
     """A request to cancel one attempt of a job; with `retry` the job keeps its further attempts."""
 
     job_id: int
@@ -64,8 +64,7 @@ class CancelResult(StrEnum):
         return self in (CancelResult.CANCELLED, CancelResult.ALREADY_FINISHED)
 
 
-@dataclass(frozen=True, slots=True)
-class CancelledJob:
+class CancelledJob(msgspec.Struct, frozen=True):
     """A job to cancel, the result, and the worker that runs or ran it."""
 
     id: int
@@ -74,8 +73,7 @@ class CancelledJob:
     worker: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CancelStatus:
+class CancelStatus(msgspec.Struct, frozen=True):
     """A job's status after the request: its worker, its last error, and whether the request is still pending."""
 
     locked_by: str | None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from gw_core.domain.job import Job
 
@@ -15,8 +16,7 @@ QueueLock = tuple[int, float]
 """A queue's id, and the `locked_at` of the claim that locked it, in seconds since 1970."""
 
 
-@dataclass(frozen=True, slots=True)
-class Locked:
+class Locked(msgspec.Struct, frozen=True):
     """Everything a worker has locked in the database, as far as it knows."""
 
     jobs: Sequence[Job]

@@ -194,16 +194,14 @@ def iso_milliseconds(at: datetime) -> str:
 # -- what is due ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class DueItem:
+class DueItem(msgspec.Struct, frozen=True):
     """An item and the minute it is due at."""
 
     at: datetime
     item: CronItem
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(msgspec.Struct, frozen=True):
     """The time, `end` excluded, in which the runs of an item are asked for."""
 
     item: CronItem

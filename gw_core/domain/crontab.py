@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import quote, unquote_plus
 
 import json5
+import msgspec
 
 from gw_core.domain.cron_item import MAX_PAYLOAD_DEPTH, CronItem, check_fill, check_identifier, plain_payload
 from gw_core.domain.durations import UNITS, format_duration, shown
@@ -42,8 +42,7 @@ _NAMES_IN: Final = {
 # -- errors --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class CrontabLineError:
+class CrontabLineError(msgspec.Struct, frozen=True):
     """One thing wrong in a crontab: where (from 1), in which line, what, and what was expected instead."""
 
     line: int
@@ -310,8 +309,7 @@ class _LineReader:
 # -- options -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Option:
+class _Option(msgspec.Struct, frozen=True):
     """An option of a line: the item's field it sets, how its text is read, and what it looks like."""
 
     field: str

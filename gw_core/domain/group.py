@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
+
+import msgspec
 
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job import Job
@@ -33,16 +34,14 @@ class OnFailure(StrEnum):
             raise InvalidInputError(f"on_failure cannot be {value!r}; give one of {', '.join(cls)}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class JobGroup:
+class JobGroup(msgspec.Struct, frozen=True):
     """A group that was added. `id` is None when plugins skipped all members: the last job is then added already."""
 
     id: int | None
     job_ids: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingGroup:
+class WaitingGroup(msgspec.Struct, frozen=True):
     """A group whose last job, of `task`, waits."""
 
     id: int
@@ -67,8 +66,7 @@ class WaitingGroup:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class GroupStatus:
+class GroupStatus(msgspec.Struct, frozen=True):
     """How many groups wait, and what holds some of them."""
 
     waiting: int

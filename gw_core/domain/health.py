@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
+
+import msgspec
 
 from gw_core.domain.errors import (
     AuthenticationError,
@@ -20,8 +21,7 @@ MAX_POLL_GAP: Final = timedelta(seconds=15)
 """How long a pool with idle threads may go without polling, unless its poll interval is longer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeSettings:
+class ProbeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Where probes are answered, and whether metrics are. Raises `InvalidSettingError` naming the setting."""
 
     port: int
@@ -45,8 +45,7 @@ class ProbeSettings:
             raise InvalidSettingError(f"sample_interval must be at least one second, got {self.sample_interval}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolHealth:
+class PoolHealth(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a pool at one time."""
 
     threads: int

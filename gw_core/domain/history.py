@@ -29,8 +29,7 @@ MAX_RESULT_BYTES: Final = 1_000_000
 """The size of the largest result that history takes, as JSON."""
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryOptions:
+class HistoryOptions(msgspec.Struct, frozen=True):
     """What a task declares: `@task(keep=…, result=…, keep_payload=…)`. Without `keep`, the worker's setting counts."""
 
     keep: timedelta | None = None
@@ -41,8 +40,7 @@ class HistoryOptions:
 NO_OPTIONS: Final = HistoryOptions()
 
 
-@dataclass(frozen=True, slots=True)
-class Keep:
+class Keep(msgspec.Struct, frozen=True):
     """What history keeps of the jobs of one task."""
 
     period: timedelta
@@ -64,8 +62,7 @@ def keeps_of(options: Mapping[str, HistoryOptions], default: timedelta | None) -
     return MappingProxyType({task: keep for task, keep in keeps.items() if keep is not None})
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedResult:
+class EncodedResult(msgspec.Struct, frozen=True):
     """What a task returned, as JSON text; or why it is not kept."""
 
     text: str | None
@@ -117,8 +114,7 @@ class HistoryState(StrEnum):
             raise InvalidInputError(f"{value!r} is not a state of history; give one of {', '.join(cls)}") from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndedAttempt:
+class EndedAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """One row of history: an attempt that has ended."""
 
     job_id: int
@@ -151,8 +147,7 @@ class EndedAttempt:
         return None if self.result is None else msgspec.json.decode(self.result)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryPage:
+class HistoryPage(msgspec.Struct, frozen=True, kw_only=True):
     """Some ended attempts, the latest first; `after` continues the list, and is None at its end."""
 
     attempts: tuple[EndedAttempt, ...] = ()
@@ -176,8 +171,7 @@ class HistoryStatus:
     """How long jobs ended by others are kept; None: they are not recorded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobEnd:
+class JobEnd(msgspec.Struct, frozen=True, kw_only=True):
     """What the queue and history know of how a job ended."""
 
     is_queued: bool

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import islice
 from typing import Final
+
+import msgspec
 
 from gw_core.domain.backoff import retry_delay
 from gw_core.domain.durations import format_duration
@@ -26,8 +27,7 @@ STALE_AFTER: Final = timedelta(minutes=5)
 """A worker whose last heartbeat is older than this is presumed dead."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedAttempt:
+class PlannedAttempt(msgspec.Struct, frozen=True):
     """One upcoming attempt, if those before it fail immediately.
 
     `inferred` is false for a time that is stored in the database.
@@ -58,8 +58,7 @@ class ReasonCode(StrEnum):
     LIMITED = "limited"
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(msgspec.Struct, frozen=True):
     """Why a job is in its state; `inferred` if the database does not store it."""
 
     code: ReasonCode
@@ -67,8 +66,7 @@ class Reason:
     inferred: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerHeartbeat:
+class WorkerHeartbeat(msgspec.Struct, frozen=True, kw_only=True):
     """The last heartbeat of a worker, and the tasks it reports."""
 
     worker_id: str
@@ -87,8 +85,7 @@ class WorkerHeartbeat:
         return now - self.last_heartbeat_at <= STALE_AFTER
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobFacts:
+class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The context of a job, read at `now` of the database's clock.
 
     `ahead` counts the jobs of its queue that come first, up to a limit; None where counting them would cost too much.
@@ -99,9 +96,9 @@ class JobFacts:
     queue_held_at: datetime | None = None
     ahead: int | None = None
     ahead_is_bound: bool = False
-    heartbeats: Sequence[WorkerHeartbeat] = field(default=())
-    pauses: Sequence[Pause] = field(default=())
-    limits: Sequence[TaskLimit] = field(default=())
+    heartbeats: Sequence[WorkerHeartbeat] = ()
+    pauses: Sequence[Pause] = ()
+    limits: Sequence[TaskLimit] = ()
 
 
 # -- when it will be tried -------------------------------------------------------------------------------------------

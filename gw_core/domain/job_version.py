@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Self
+
+import msgspec
 
 from gw_core.domain.job import Job
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobVersion:
+class JobVersion(msgspec.Struct, frozen=True, kw_only=True):
     """A job as it was read; an action skips the job when it has changed since."""
 
     id: int
@@ -25,7 +25,7 @@ class JobVersion:
     @classmethod
     def from_job(cls, job: Job) -> Self:
         """Remember a job as it was listed or shown."""
-        return cls(**{name: getattr(job, name) for name in cls.__slots__})
+        return cls(**{name: getattr(job, name) for name in cls.__struct_fields__})
 
     def changes(self, job: Job) -> str | None:
         """Return in a few words what is different now, or None; a lock that was taken or let go counts."""

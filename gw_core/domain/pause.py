@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, Self
 
+import msgspec
+
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job import Job
 
@@ -27,8 +29,7 @@ class PauseKind(StrEnum):
     ALL = "all"
 
 
-@dataclass(frozen=True, slots=True)
-class PauseTarget:
+class PauseTarget(msgspec.Struct, frozen=True):
     """What to pause or resume: `task:NAME`, `queue:NAME`, `flag:NAME` or `all`."""
 
     kind: PauseKind
@@ -47,8 +48,7 @@ class PauseTarget:
         return str(self.kind) if self.kind is PauseKind.ALL else f"{self.kind}:{self.name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pause:
+class Pause(msgspec.Struct, frozen=True, kw_only=True):
     """A pause: what is paused, since when, until when (None: until it is resumed), by whom and why."""
 
     target: PauseTarget
@@ -69,8 +69,7 @@ class Pause:
         return f"paused by {self.by} since {_time(self.since)}{until}{reason}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PauseResult:
+class PauseResult(msgspec.Struct, frozen=True, kw_only=True):
     """What `pause` or `resume` did: `changed` counts targets, and these live workers have not confirmed it in time."""
 
     changed: int

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import msgspec
@@ -15,15 +14,13 @@ from gw_core.domain.job import Job, JobSpec
 from gw_core.domain.recovery import Decision
 
 
-@dataclass(frozen=True, slots=True)
-class Skip:
+class Skip(msgspec.Struct, frozen=True):
     """Returned by an interceptor: do not add this job; or, around a run: end the job as completed without running."""
 
     reason: str = "skipped by a plugin"
 
 
-@dataclass(frozen=True, slots=True)
-class Reject:
+class Reject(msgspec.Struct, frozen=True):
     """Returned by `before_add`: raise `JobRejectedError` to the one who adds."""
 
     reason: str

@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, Self
 
+import msgspec
+
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job import Job
 from gw_core.domain.job_state import JobState
@@ -42,8 +44,7 @@ class Quality(StrEnum):
     """Projected from so few hits that it may be far off."""
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(msgspec.Struct, frozen=True):
     """A number and how good it is."""
 
     value: int
@@ -60,8 +61,7 @@ def projected(hits: int, share: float) -> Count:
 # -- pages of jobs ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PageCursor:
+class PageCursor(msgspec.Struct, frozen=True):
     """Where a page of jobs ended and the next begins; its text is for `--after` and can be kept.
 
     `order` is `id`, or `turn` for waiting jobs in the order in which they will run, or `queue` for those of one queue,
@@ -155,8 +155,7 @@ Counts = Mapping[JobState, Count]
 """One count for each state."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskActivity:
+class TaskActivity(msgspec.Struct, frozen=True, kw_only=True):
     """What the jobs of one task do; a time is None where there is no such job."""
 
     failed_lately: Count
@@ -205,8 +204,7 @@ class QueueReport:
     pause: Pause | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskReport:
+class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
     """A task in the database: its jobs by state, and the live workers that have it; None if no worker reports tasks."""
 
     name: str

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+import msgspec
+
 from gw_core.domain.errors import InvalidSettingError
 from gw_core.domain.job import Job, check_count
 
@@ -127,13 +129,11 @@ def overdue_after(every: timedelta, tolerated: timedelta) -> timedelta:
 # -- what hooks decide ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class DefaultRecovery:
+class DefaultRecovery(msgspec.Struct, frozen=True):
     """Return the job to the queue with its attempt not counted, to run after the recovery delay."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reschedule:
+class Reschedule(msgspec.Struct, frozen=True):
     """Return the job to run at this time, with this many attempts counted (None: do not count this one)."""
 
     run_at: datetime
@@ -145,13 +145,11 @@ class Reschedule:
         check_count("attempts", self.attempts, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class FailWithBackoff:
+class FailWithBackoff(msgspec.Struct, frozen=True):
     """Fail the attempt as if the task had raised: it stays counted, and the usual backoff applies."""
 
 
-@dataclass(frozen=True, slots=True)
-class SkipRecovery:
+class SkipRecovery(msgspec.Struct, frozen=True):
     """Leave the job locked; the next sweep asks again."""
 
 
@@ -189,8 +187,7 @@ def decide(
 # -- what a sweep did ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepReport:
+class SweepReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a sweep did, or with `dry_run` what it would do."""
 
     dry_run: bool = False

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
+
+import msgspec
 
 from gw_core.domain.durations import format_duration
 
 MEGABYTE = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecycleLimits:
+class RecycleLimits(msgspec.Struct, frozen=True, kw_only=True):
     """When a long-running worker exits gracefully on its own; None never."""
 
     max_jobs: int | None = None

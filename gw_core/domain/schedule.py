@@ -11,6 +11,8 @@ from functools import cached_property
 from itertools import islice
 from typing import Final
 
+import msgspec
+
 from gw_core.domain.durations import shown
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.time_zone import UTC_NAME, wall_clock
@@ -26,8 +28,7 @@ _LAST_MINUTE: Final = datetime.max.replace(second=0, microsecond=0, tzinfo=UTC)
 _SEARCHED_MONTHS = 12 * 8 + 1
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """One of the five fields: its name, its values, and whether it accepts 7 as Sunday, as Graphile Worker does."""
 
     name: str
@@ -326,8 +327,7 @@ def _checked(field: Field, values: Iterable[int]) -> tuple[int, ...]:
 # -- text ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class FieldError:
+class FieldError(msgspec.Struct, frozen=True):
     """What is wrong at `offset` inside the text of one field."""
 
     offset: int

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from datetime import timedelta
+
+import msgspec
 
 from gw_core.domain.errors import InvalidSettingError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionLimits:
+class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What the server holds every session of a client to; None leaves the server's own setting.
 
     A timeout also limits what the client sets itself. Raises `InvalidSettingError` for one that is not
@@ -29,10 +29,9 @@ class SessionLimits:
     """The server rejects every write of these sessions."""
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            timeout = getattr(self, each.name)
+        for name, timeout in msgspec.structs.asdict(self).items():
             if isinstance(timeout, timedelta) and timeout < timedelta(milliseconds=1):
-                raise InvalidSettingError(f"{each.name} must be at least one millisecond, got {timeout}")
+                raise InvalidSettingError(f"{name} must be at least one millisecond, got {timeout}")
 
     def settings(self) -> Mapping[str, str]:
         """Return the server's settings by their names."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final, Self
+
+import msgspec
 
 from gw_core.domain.errors import InvalidJobError
 
@@ -19,8 +20,7 @@ _LIMIT: Final = re.compile(r"(.+):(\d{1,4})", re.DOTALL)
 _FIELD: Final = re.compile(r"\{([^{}]*)\}")
 
 
-@dataclass(frozen=True, slots=True)
-class SlotLimit:
+class SlotLimit(msgspec.Struct, frozen=True):
     """At most `slots` jobs run at a time of those with one name; `{field}` in the name is filled from the payload."""
 
     name: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+
+import msgspec
 
 from gw_core.domain.durations import format_duration
 from gw_core.domain.errors import InvalidInputError
@@ -16,8 +17,7 @@ BURST_SECONDS: Final = 0.1
 MAX_COUNT: Final = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskLimit:
+class TaskLimit(msgspec.Struct, frozen=True, kw_only=True):
     """At most `running` jobs of a task at a time, and at most `per_period` starts per `period`; None: no such limit.
 
     `burst` jobs may start at the same time after an idle time. Raises `InvalidInputError` for wrong values.
@@ -65,8 +65,7 @@ class TaskLimit:
         return max(1.0, self.per_period * BURST_SECONDS / self.period.total_seconds())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitRoom:
+class LimitRoom(msgspec.Struct, frozen=True, kw_only=True):
     """What a limit leaves at one time; None where there is no such limit."""
 
     free: int | None

@@ -6,8 +6,9 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
+
+import msgspec
 
 from gw_core.domain.cancellation import StopReason
 from gw_core.domain.job import Job, JobOptions, JobSpec, job_spec
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from gw_core.postgres.enqueue import Enqueuer
 
 
-@dataclass(frozen=True, slots=True)
-class TaskResources:
+class TaskResources(msgspec.Struct, frozen=True):
     """What all jobs of a pool share."""
 
     adder: Enqueuer

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -22,8 +21,7 @@ class PayloadError(GraphileWorkerError):
     """The payload does not fit the task's annotation; the attempt fails and may succeed with a newer worker."""
 
 
-@dataclass(frozen=True, slots=True)
-class PayloadReader:
+class PayloadReader(msgspec.Struct, frozen=True):
     """How one task reads its payload.
 
     `decode` is what every run calls. `rescue` is asked only when `decode` raised: it returns the payload after all, or

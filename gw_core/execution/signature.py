@@ -6,11 +6,12 @@ import functools
 import inspect
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, auto
 from inspect import Parameter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from gw_core import forks
 from gw_core.domain.errors import TaskLoadError
@@ -34,8 +35,7 @@ class Passing(Enum):
     BY_NAME = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True):
     """What a function wants to be called with."""
 
     reader: PayloadReader | None

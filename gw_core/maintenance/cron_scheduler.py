@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
+
+import msgspec
 
 from gw_core.domain import schedule_events as e
 from gw_core.domain.cron_item import CronItem, Window, by_minute, missed, reject_duplicates
@@ -70,8 +71,7 @@ def system_clock() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(msgspec.Struct):
     """An item in force, and the minute from which its schedule counts."""
 
     item: CronItem

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any, Final
@@ -35,8 +34,7 @@ class Call(msgspec.Struct, frozen=True):
         return text, in_order(self.values)
 
 
-@dataclass(frozen=True, slots=True)
-class RemovedJob:
+class RemovedJob(msgspec.Struct, frozen=True):
     """A job after it was removed by its key."""
 
     job: Job

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.group import is_member
@@ -57,8 +58,7 @@ class SkipReason(StrEnum):
     """Another session is changing it now."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectionCount:
+class SelectionCount(msgspec.Struct, frozen=True, kw_only=True):
     """What a selection means at the server's current time."""
 
     jobs: int
@@ -71,8 +71,7 @@ class SelectionCount:
     """Jobs that wait for their first attempt; `retry` skips them."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedJob:
+class ChangedJob(msgspec.Struct, frozen=True):
     """A job that was changed; `job` is its former state if an expected version was given: `restore` needs it."""
 
     id: int
@@ -80,8 +79,7 @@ class ChangedJob:
     job: Job | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SkippedJob:
+class SkippedJob(msgspec.Struct, frozen=True):
     """A job that was left as it is, and why; `locked_by` is the worker that runs it, `changes` what is different."""
 
     id: int
@@ -91,8 +89,7 @@ class SkippedJob:
     changes: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ActionResult:
+class ActionResult(msgspec.Struct, frozen=True):
     """What an action did: the jobs it changed, and those it skipped, with the reason."""
 
     changed: tuple[ChangedJob, ...] = ()
@@ -119,8 +116,7 @@ class ActionResult:
         return cls(tuple(changed), tuple(skipped))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerLocks:
+class WorkerLocks(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker has locked, and the age of its last heartbeat; None without heartbeats."""
 
     worker_id: str
@@ -129,8 +125,7 @@ class WorkerLocks:
     last_heartbeat: timedelta | None
 
 
-@dataclass(frozen=True, slots=True)
-class _LockedRow:
+class _LockedRow(msgspec.Struct, frozen=True):
     """A row we hold."""
 
     id: int
@@ -168,8 +163,7 @@ def reschedule_values(
 _Act = Callable[[Connection, list[_LockedRow]], tuple[set[int], dict[int, SkipReason]]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Actions:
+class _Actions(msgspec.Struct, frozen=True):
     """What all actions share: the connections, the schema, and transactions that wait for no lock for long."""
 
     connections: ConnectionSource
@@ -212,8 +206,7 @@ class _Actions:
             yield connection
 
 
-@dataclass(frozen=True, slots=True)
-class JobBatches(_Actions):
+class JobBatches(_Actions, frozen=True):
     """The actions of `Jobs` as iterators: each step runs one batch of at most `size` jobs, a transaction of its own.
 
     Nothing happens until the iterator is asked for its first batch, and no batch is begun after it is dropped.
@@ -361,8 +354,7 @@ class JobBatches(_Actions):
         return result
 
 
-@dataclass(frozen=True, slots=True)
-class Jobs(_Actions):
+class Jobs(_Actions, frozen=True):
     """Acts on any number of jobs; `client.jobs` is one. Safe to use from any thread.
 
     Name the jobs by a selection, as text or as a `Selection`, by their ids, or by their `expected` versions: then only
@@ -537,8 +529,7 @@ class Jobs(_Actions):
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerActions(_Actions):
+class WorkerActions(_Actions, frozen=True):
     """The locks of workers, and their release."""
 
     def locks(self, worker_ids: Sequence[str]) -> list[WorkerLocks]:

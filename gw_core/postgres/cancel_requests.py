@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from threading import Event
 from time import monotonic
+
+from msgspec.structs import replace
 
 from gw_core.domain.cancellation import (
     CANCELLABLE_WORKERS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from operator import attrgetter
@@ -123,8 +123,7 @@ MAX_TASKS: Final = 10_000
 MAX_WORKERS: Final = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class _SchemaObjects:
+class _SchemaObjects(msgspec.Struct, frozen=True):
     """Which of gw's own objects the schema has."""
 
     has_queue_index: bool
@@ -138,8 +137,7 @@ class _SchemaObjects:
     has_groups: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Wanted(msgspec.Struct, frozen=True):
     """A selection in this database: as SQL, and what leads to its jobs."""
 
     selection: Selection
@@ -171,8 +169,7 @@ class _Wanted:
         return {**self.fragment.values, "queue_id": self.queue_id, "with_due": due, "with_later": later}
 
 
-@dataclass(frozen=True, slots=True)
-class _Chunk:
+class _Chunk(msgspec.Struct, frozen=True):
     """The matches of one statement, in order; where the next chunk starts, if there is one; and the last match."""
 
     scanned: int
@@ -371,8 +368,8 @@ class JobQueries:
         if chunk.end is not None:
             return chunk
         if bound < pages:
-            return replace(chunk, end=PageCursor("turn", (priority, run_at, f"{bound},0")))
-        return replace(chunk, end=_after_equals(int(priority), run_at, next_timestamp))
+            return msgspec.structs.replace(chunk, end=PageCursor("turn", (priority, run_at, f"{bound},0")))
+        return msgspec.structs.replace(chunk, end=_after_equals(int(priority), run_at, next_timestamp))
 
     def _filled(self, found: tuple[list[int], JobPage], wanted: Selection, with_payload: bool) -> JobPage:
         """Put the jobs into a page in the order found; one whose state has changed since is left out."""

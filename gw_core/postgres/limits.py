@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import timedelta
+
+import msgspec
+from msgspec.structs import replace
 
 from gw_core.domain.job import Job
 from gw_core.domain.pause import PauseResult, check_pause_text
@@ -19,8 +21,7 @@ from gw_core.postgres.schema_state import LIMITS_STEP, check
 from gw_core.postgres.statements import query
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """The limits of tasks across all gw workers; `client.limits` is one. Safe to use from any thread.
 
     Workers in other languages do not know of them.

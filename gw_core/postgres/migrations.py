@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Literal, LiteralString
 
+import msgspec
 import psycopg
 from psycopg import errors as pg
 
@@ -73,8 +74,7 @@ class MigrationStep:
     """All it runs: the ledger's row first, then the work, then the notification."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MigrationPlan:
+class MigrationPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What `migrate` would do now."""
 
     state: SchemaState
@@ -82,8 +82,7 @@ class MigrationPlan:
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MigrationReport:
+class MigrationReport(msgspec.Struct, frozen=True, kw_only=True):
     """What `migrate` did: the steps of this call, those that another program ran in the meantime, and warnings."""
 
     before: SchemaState
@@ -308,8 +307,7 @@ def _guard(files: Sequence[_File], number: int) -> tuple[str, ...]:
 # -- the files -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _File:
+class _File(msgspec.Struct, frozen=True, kw_only=True):
     """One file under sql/migrations that is a step."""
 
     name: str

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from threading import Event
 from time import monotonic
 from typing import Any, Final
+
+import msgspec
 
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.pause import (
@@ -35,8 +36,7 @@ POLL_SECONDS: Final = 0.01
 """Seconds between two checks which workers have confirmed a change."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimRules:
+class ClaimRules(msgspec.Struct, frozen=True, kw_only=True):
     """The rules for claims as one snapshot; `has_expired`: a pause has ended and is still stored."""
 
     revision: int
@@ -46,8 +46,7 @@ class ClaimRules:
     """Tasks that have a limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pauses:
+class Pauses(msgspec.Struct, frozen=True):
     """What is paused in a queue; `client.pauses` is one. Safe to use from any thread.
 
     A target is `task:NAME`, `queue:NAME`, `flag:NAME` or `all`. No further job of it starts in any gw worker; running

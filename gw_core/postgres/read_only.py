@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final
 
+import msgspec
 import psycopg
 from psycopg.rows import tuple_row
 
@@ -35,8 +35,7 @@ class PlanMode(StrEnum):
     """A new plan for each set of values."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadLimits:
+class ReadLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The timeouts and the plan mode of a read."""
 
     statement: timedelta

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any, Final, TypeVar
@@ -44,8 +43,7 @@ DeadWorkers = Mapping[str, timedelta]
 """Ids of workers that are presumed dead, each with its timeout."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeartbeatResult:
+class HeartbeatResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a heartbeat returned."""
 
     inactive_for: timedelta | None
@@ -60,8 +58,7 @@ class HeartbeatResult:
     """The newest breaking revision of the schema that this version does not know; None when there is none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepPreconditions:
+class SweepPreconditions(msgspec.Struct, frozen=True, kw_only=True):
     """What a sweep needs to know besides the workers."""
 
     has_heartbeats: bool
@@ -69,8 +66,7 @@ class SweepPreconditions:
     server_up_for: timedelta
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerLockSummary:
+class WorkerLockSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The locks of one worker: how many, and the ages of the latest and the oldest."""
 
     worker_id: str | None
@@ -81,8 +77,7 @@ class WorkerLockSummary:
     is_resilient: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveredJobs:
+class RecoveredJobs(msgspec.Struct, frozen=True, kw_only=True):
     """What a sweep recovered: the jobs as they were locked, and the number of queues released."""
 
     jobs: list[Job]

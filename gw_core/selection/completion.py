@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from gw_core.domain.job_state import JobState
 from gw_core.selection.terms import PAYLOAD, SHORT_FORMS, TERMS
@@ -18,8 +19,7 @@ NAMES_OF: Final = {"task": "tasks", "queue": "queues", "worker": "workers"}
 _LAST_VALUE: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|[^",]*', re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Suggestion:
+class Suggestion(msgspec.Struct, frozen=True):
     """A way to complete a text: the new text, where its cursor goes, what to show, and what it means."""
 
     text: str

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
+
+import msgspec
 
 from gw_core.domain.durations import parse_duration, parse_time, shown
 from gw_core.domain.errors import InvalidInputError
@@ -28,8 +30,7 @@ _ESCAPED_NUL: Final = "\\u0000"
 _INDEX: Final = re.compile("-?[0-9]{1,9}")
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
+class Element(msgspec.Struct, frozen=True):
     """One value of the text: its characters, whether any were quoted, and whether a `*` follows."""
 
     text: str
@@ -42,13 +43,12 @@ class Element:
         return f"{self.text}*" if self.has_star else self.text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resolved:
+class Resolved(msgspec.Struct, frozen=True, kw_only=True):
     """The context of a selection in a database: its clock, the ids of the names, and whether it stores renewals."""
 
     now: datetime
-    tasks: Mapping[str, int] = field(default_factory=dict)
-    queues: Mapping[str, int] = field(default_factory=dict)
+    tasks: Mapping[str, int] = msgspec.field(default_factory=dict)
+    queues: Mapping[str, int] = msgspec.field(default_factory=dict)
     has_renewed_locks: bool = False
 
 

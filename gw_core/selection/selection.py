@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job_state import JobState
@@ -25,8 +28,7 @@ _SEGMENT: Final = re.compile(r'[^\s".:]+')
 _NO_ID: Final = (Range(low=1),)
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(msgspec.Struct, frozen=True):
     """A term and the values of which one must match; negated, none may. `path` leads into the payload."""
 
     term: Term
@@ -49,12 +51,11 @@ class Condition:
         return any(kind.test(actual, value, now, self.path) for value in self.values) is not self.is_negated
 
 
-@dataclass(frozen=True, slots=True)
-class Fragment:
+class Fragment(msgspec.Struct, frozen=True):
     """A selection as an SQL expression on `jobs`, and the values of its placeholders."""
 
     text: str
-    values: Mapping[str, object] = field(default_factory=dict)
+    values: Mapping[str, object] = msgspec.field(default_factory=dict)
 
 
 @dataclass(frozen=True)

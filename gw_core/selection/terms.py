@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final
+
+import msgspec
 
 from gw_core.domain.job_state import JobState
 from gw_core.domain.query_results import FoundJob
@@ -26,8 +27,7 @@ class Cost(IntEnum):
     """Long texts of many jobs are read; the search may take a while."""
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(msgspec.Struct, frozen=True):
     """One condition: its name, how its values are read and compared, where they stand, and what it costs."""
 
     name: str
@@ -39,7 +39,7 @@ class Term:
     cost: Cost
     help: str
     example: str
-    states: frozenset[JobState] = field(default=ALL_STATES)
+    states: frozenset[JobState] = ALL_STATES
     """The states a job that meets the condition can be in."""
 
 

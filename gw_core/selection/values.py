@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeAlias
+
+import msgspec
 
 from gw_core.domain.durations import format_duration
 
@@ -17,8 +18,7 @@ _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 _START_OF_TIME: Final = datetime.min.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(msgspec.Struct, frozen=True):
     """Exactly this text; in long texts, this text anywhere."""
 
     text: str
@@ -27,8 +27,7 @@ class Text:
         return written(self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Prefix:
+class Prefix(msgspec.Struct, frozen=True):
     """A text that begins like this; with an empty prefix, any text."""
 
     text: str
@@ -37,8 +36,7 @@ class Prefix:
         return f"{written(self.text) if self.text else ''}*"
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(msgspec.Struct, frozen=True):
     """Values between two ends, either of which may be open."""
 
     low: Bound = None

@@ -14,11 +14,12 @@ import stat
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from gw_core.domain.errors import TaskLoadError
 from gw_core.domain.outcome import error_message
@@ -37,8 +38,7 @@ Stamps = Mapping[Path, tuple[int, ...]]
 """What distinguishes a changed file from an unchanged one."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskFileError:
+class TaskFileError(msgspec.Struct, frozen=True):
     """Why a file's tasks could not be loaded; `str()` is the whole message."""
 
     path: Path
@@ -51,8 +51,7 @@ class TaskFileError:
         return "\n".join((f"{place}: {self.reason}", *(f"  {frame}" for frame in self.excerpt)))
 
 
-@dataclass(frozen=True, slots=True)
-class TaskFile:
+class TaskFile(msgspec.Struct, frozen=True):
     """What one file of the folder offers."""
 
     path: Path
@@ -60,8 +59,7 @@ class TaskFile:
     errors: tuple[TaskFileError, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedTasks:
+class LoadedTasks(msgspec.Struct, frozen=True):
     """What was found in a task folder."""
 
     registry: TaskRegistry
@@ -312,8 +310,7 @@ def _has_interpreter(path: Path) -> bool:
 # -- one file ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(msgspec.Struct, frozen=True):
     """One reading of a folder; `number` distinguishes it from earlier and later ones."""
 
     root: Path

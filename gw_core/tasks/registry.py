@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, overload
+
+import msgspec
 
 from gw_core.domain.errors import InvalidJobError, TaskLoadError
 from gw_core.domain.history import MAX_KEEP, NO_OPTIONS, HistoryOptions
@@ -37,15 +38,13 @@ class TaskOptions(TypedDict, total=False):
     keep_payload: bool
 
 
-@dataclass(frozen=True, slots=True)
-class TaskMark:
+class TaskMark(msgspec.Struct, frozen=True):
     """What `@task` leaves on a function for the loader to find; no identifier means the function's name."""
 
     identifier: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleMark:
+class ScheduleMark(msgspec.Struct, frozen=True):
     """What `@cron` leaves on a function."""
 
     pattern: str

@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from gw_core.domain.claim import Locked, QueueLock
 from gw_core.domain.history import Keep
@@ -16,8 +18,7 @@ from gw_core.domain.outcome import Outcome
 Key = TypeVar("Key")
 
 
-@dataclass(slots=True, eq=False)
-class OutcomeBatch:
+class OutcomeBatch(msgspec.Struct, eq=False):
     """Outcomes of one kind, written in one statement."""
 
     outcomes: list[Outcome]
@@ -25,7 +26,7 @@ class OutcomeBatch:
     """True when the connection broke while the server may already have committed what we sent."""
     is_reported: bool = False
     """True when it was reported that the database rejects it."""
-    keeps: Mapping[str, Keep] = field(default_factory=dict)
+    keeps: Mapping[str, Keep] = msgspec.field(default_factory=dict)
     """What history keeps of these outcomes, by task; empty: nothing."""
     _queue_locks: Counter[QueueLock] | None = None
 

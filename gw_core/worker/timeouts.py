@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
+
+import msgspec
 
 from gw_core.domain.cancellation import StopReason
 from gw_core.domain.durations import format_duration
@@ -27,8 +28,7 @@ class TaskTimeoutError(GraphileWorkerError):
     """The task took longer than its timeout allows; the attempt has failed."""
 
 
-@dataclass(slots=True, eq=False)
-class TimedRun:
+class TimedRun(msgspec.Struct, eq=False):
     """A run in progress whose time is limited. Times are by `steady_time`."""
 
     slot: RunSlot

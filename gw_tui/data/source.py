@@ -13,6 +13,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
+from msgspec.structs import replace
+
 from gw_core import Client, RecoverySettings, SessionLimits, __version__
 from gw_core.errors import (
     AuthenticationError,
@@ -332,8 +334,7 @@ class ClientSource:
     def _for_actions(self) -> Client:
         with self._lock:
             if self._acting is None:
-                limits = {name: getattr(ACTION_LIMITS, name) for name in ACTION_LIMITS.__dataclass_fields__}
-                self._acting = self._client(SessionLimits(**{**limits, "read_only": self._place.read_only}))
+                self._acting = self._client(replace(ACTION_LIMITS, read_only=self._place.read_only))
             return self._acting
 
 
