@@ -15,6 +15,7 @@ from bench.benchmarks import (
     footprint,
     idle,
     index_cost,
+    job_cost,
     latency,
     mixed,
     processes,
@@ -46,6 +47,7 @@ MAKERS: Final[Sequence[Callable[[Bench], Sequence[Benchmark]]]] = (
     console.benchmarks,
     console_lag.benchmarks,
     index_cost.benchmarks,
+    job_cost.benchmarks,
     python_peers.benchmarks,
 )
 
