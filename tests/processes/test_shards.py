@@ -7,11 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 from supervised import CHECKOUT
 from support.postgres_server import Server
@@ -25,12 +27,18 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.once]
 NAMES = ("eu", "us", "asia")
 TASKS = """
 import os
+import time
 from gw_core import cron, task
 
 @task
 def note(payload):
     with open(os.environ["NOTES"], "ab", buffering=0) as file:
         file.write(b"%d\\n" % payload["n"])
+
+@task
+def nap(payload):
+    time.sleep(0.02)
+    note(payload)
 
 @cron("* * * * *")
 @task
@@ -99,8 +107,8 @@ def site(tmp_path: Path, urls: Mapping[str, str]) -> Site:
     return Site(tmp_path, urls)
 
 
-def specs(numbers: range) -> list[JobSpec]:
-    return [JobSpec(task="note", payload={"n": n}) for n in numbers]
+def specs(numbers: range, task: str = "note") -> list[JobSpec]:
+    return [JobSpec(task=task, payload={"n": n}) for n in numbers]
 
 
 def test_a_killed_server_concerns_only_its_own_jobs(
@@ -127,6 +135,52 @@ def test_a_killed_server_concerns_only_its_own_jobs(
 
     assert "Shard us: process 2, process 5" in site.log.read_text()
     assert theirs
+
+
+@pytest.mark.slow
+def test_the_other_servers_lose_nothing_and_keep_their_speed(
+    site: Site, servers: Mapping[str, Server], urls: Mapping[str, str]
+) -> None:
+    with Client.sharded(urls, by=number_of) as queue:
+        for each in queue.shards.values():
+            each.migrate()
+        queue.add_many(specs(range(60_000), "nap"))
+        survivors = {name: queue.shards[name] for name in NAMES if name != "us"}
+
+        with site.running():
+            wait_until(lambda: len(site.notes()) > 3_000, what="all processes to run jobs")
+            before = jobs_per_second(survivors)
+            servers["us"].stop(signal.SIGKILL)
+            after = jobs_per_second(survivors)
+            servers["us"].start()
+
+        slower = {name: 1 - after[name] / before[name] for name in survivors}
+        print(f"jobs a second before the kill: {before}, after it: {after}, slower by: {slower}")
+        left = [n for name in survivors for n in numbers_left(urls[name])]
+        ran = [n for n in site.notes().elements() if queue.shard_for(n) != "us"]
+        assert Counter(ran + left) == Counter(n for n in range(60_000) if queue.shard_for(n) != "us")
+        assert max(slower.values()) < 0.05, slower
+
+
+def numbers_left(url: str) -> list[int]:
+    with psycopg.connect(url) as connection:
+        rows = connection.execute(
+            "select (payload->>'n')::int from graphile_worker._private_jobs where task_id in"
+            " (select id from graphile_worker._private_tasks where identifier = 'nap')"
+        )
+        return [n for (n,) in rows]
+
+
+def jobs_per_second(clients: Mapping[str, Client]) -> dict[str, float]:
+    """Count for ten seconds what each of the servers completes."""
+
+    def waiting() -> dict[str, tuple[int, float]]:
+        return {name: (each.jobs.count().jobs, time.monotonic()) for name, each in clients.items()}
+
+    first = waiting()
+    time.sleep(10)
+    last = waiting()
+    return {name: (first[name][0] - last[name][0]) / (last[name][1] - first[name][1]) for name in clients}
 
 
 def test_a_server_that_is_down_at_the_start_is_waited_for(
