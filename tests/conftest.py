@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support import postgres_versions, profiles
 from support.databases import HOST, Databases, ReusedDatabase, Run, is_orphan, new_folder, running_server
+from support.pgbouncer import PgBouncer, bouncer_program
 
 if TYPE_CHECKING:
     from support.queue_fixture import QueueFixture
@@ -141,10 +142,34 @@ def template(databases: Databases) -> str:
     return run.template
 
 
+@pytest.fixture(scope="session")
+def pooler(server: str) -> Iterator[PgBouncer | None]:
+    """What all tests of this process connect through when `GW_TEST_PGBOUNCER` names a mode, such as `transaction`."""
+    mode = os.environ.get("GW_TEST_PGBOUNCER")
+    if not mode:
+        yield None
+        return
+    with PgBouncer(server, bouncer_program(), mode=mode) as pooler:
+        yield pooler
+
+
+@pytest.fixture(autouse=True)
+def _direct(request: pytest.FixtureRequest) -> None:
+    """Skip a test that needs a session of its own on the server, when there is a pooler in between."""
+    marker = request.node.get_closest_marker("direct")
+    if marker is not None and os.environ.get("GW_TEST_PGBOUNCER"):
+        pytest.skip(f"not behind PgBouncer: {marker.args[0]}")
+
+
+def _entrance(pooler: PgBouncer | None, url: str) -> str:
+    return pooler.through(url) if pooler else url
+
+
 @pytest.fixture
-def empty_database_url(databases: Databases) -> Iterator[str]:
+def empty_database_url(databases: Databases, pooler: PgBouncer | None) -> Iterator[str]:
     """A new database without our schema, dropped when the test ends."""
-    yield from _temporary(databases, template="template0")
+    for url in _temporary(databases, template="template0"):
+        yield _entrance(pooler, url)
 
 
 @pytest.fixture(scope="session")
@@ -156,9 +181,9 @@ def reused_database(databases: Databases, template: str) -> Iterator[ReusedDatab
 
 
 @pytest.fixture
-def database_url(reused_database: ReusedDatabase) -> Iterator[str]:
+def database_url(reused_database: ReusedDatabase, pooler: PgBouncer | None) -> Iterator[str]:
     """A database with the newest schema and nothing else, whatever the tests before have done."""
-    yield reused_database.url()
+    yield _entrance(pooler, reused_database.url())
     reused_database.empty()
 
 
@@ -181,18 +206,19 @@ def shared_url(databases: Databases, template: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def site(shared_url: str) -> Iterator[QueueFixture]:
+def site(shared_url: str, pooler: PgBouncer | None) -> Iterator[QueueFixture]:
     """A database with the newest schema and nothing in it."""
     from support.queue_fixture import QueueFixture
 
-    with QueueFixture(shared_url) as site:
+    url = _entrance(pooler, shared_url)
+    with QueueFixture(url, direct=shared_url, prepared_statements=pooler is None) as site:
         yield site.empty()
 
 
 @pytest.fixture
-def own_site(database_url: str) -> Iterator[QueueFixture]:
+def own_site(database_url: str, reused_database: ReusedDatabase, pooler: PgBouncer | None) -> Iterator[QueueFixture]:
     """The same in a database of the test's own, for tests that change more than its rows."""
     from support.queue_fixture import QueueFixture
 
-    with QueueFixture(database_url) as site:
+    with QueueFixture(database_url, direct=reused_database.url(), prepared_statements=pooler is None) as site:
         yield site

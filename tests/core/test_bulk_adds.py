@@ -57,6 +57,7 @@ class EncodedWhile:
         return bool(self.conn.execute("select 1 from pg_locks where locktype = 'advisory' and not granted").fetchall())
 
 
+@pytest.mark.direct("the test holds a lock of its session")
 def test_the_server_works_on_a_statement_while_the_client_encodes_the_next(database_url: str) -> None:
     with Client(database_url) as client, psycopg.connect(database_url, autocommit=True) as conn:
         conn.execute("select pg_advisory_lock(1)")

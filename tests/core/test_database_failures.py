@@ -28,6 +28,10 @@ from gw_core.events import (
 )
 from gw_core.postgres.job_store import JobStore
 
+pytestmark = pytest.mark.direct(
+    "it ends sessions of the server by name; tests/failures/test_poolers.py does so behind it"
+)
+
 
 @pytest.fixture
 def proxy(site: QueueFixture) -> Iterator[DatabaseProxy]:

@@ -39,6 +39,7 @@ from gw_core.events import (
 # -- events -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.direct("the pooler is an event, and the listening connection another one")
 def test_a_life_is_listed_by_time(site: QueueFixture) -> None:
     job_id = site.add(payload={"n": 1})
     with site.running({"work": RunRecord()}, concurrency=1) as running:

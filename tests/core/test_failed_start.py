@@ -29,6 +29,7 @@ from gw_core.postgres import permissions
 OURS = "select count(*) from pg_stat_activity where datname = current_database() and application_name like 'gw%'"
 
 
+@pytest.mark.direct("it counts sessions of the server, which the pooler keeps")
 def test_a_failed_start_leaves_no_connection_open(empty_database_url: str) -> None:
     runner = Runner(empty_database_url, tasks=a_registry({"work": RunRecord()}), handle_signals=False, migrate=False)
 
@@ -73,7 +74,12 @@ def test_a_run_that_waits_for_its_database_can_be_stopped() -> None:
     ("conninfo", "error"),
     [
         pytest.param("dbname=gw_no_such_database", AuthenticationError, id="no such database"),
-        pytest.param("user=gw_no_such_user", AuthenticationError, id="no such user"),
+        pytest.param(
+            "user=gw_no_such_user",
+            AuthenticationError,
+            id="no such user",
+            marks=pytest.mark.direct("PgBouncer logs in with one user"),
+        ),
         pytest.param("port=99999", InvalidSettingError, id="no such port"),
         pytest.param("sslmode=foo", InvalidSettingError, id="no such mode"),
     ],
@@ -97,6 +103,7 @@ def test_a_single_run_does_not_wait_for_a_database_that_is_away() -> None:
 # -- a database that does not do what it should -----------------------------------------------------------------------
 
 
+@pytest.mark.direct("PgBouncer rejects startup options")
 def test_a_single_run_on_a_server_that_takes_no_writes_ends(own_site: QueueFixture) -> None:
     own_site.fill(1)
     read_only = make_conninfo(own_site.url, options="-c default_transaction_read_only=on")

@@ -177,6 +177,7 @@ def test_metrics_are_answered_only_when_asked_for(site: QueueFixture) -> None:
         assert ask(running, "/metrics")[0] == 404
 
 
+@pytest.mark.direct("it counts sessions of the server, which the pooler keeps")
 def test_a_taken_port_is_one_sentence_and_leaves_nothing_open(site: QueueFixture) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         runner, *_ = site.runner({"work": print}, probe=ProbeSettings(port=taken.getsockname()[1]))

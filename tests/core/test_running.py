@@ -221,6 +221,7 @@ def test_a_pool_whose_threads_are_all_busy_rests(site: QueueFixture) -> None:
         assert not enough.wait(0.5), "the claiming thread goes round and round"
 
 
+@pytest.mark.direct("it counts sessions of the server, which the pooler shares")
 def test_connections_do_not_grow_with_threads(site: QueueFixture) -> None:
     site.fill(200)
     with site.running({"work": RunRecord()}, concurrency=50, lock_renewal_interval=ms(20)) as running:

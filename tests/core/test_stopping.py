@@ -38,6 +38,7 @@ def warm_up(site: QueueFixture, running: RunningWorker) -> None:
     running.recorded.wait_for(JobCompleted, count=30)
 
 
+@pytest.mark.direct("it counts sessions of the server, which the pooler keeps")
 def test_an_idle_pool_stops_immediately(site: QueueFixture) -> None:
     with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
         running.recorded.wait_for(PoolListening)

@@ -22,7 +22,7 @@ INSTALLED = "select to_regclass('graphile_worker.migrations')"
 
 @pytest.fixture
 def watching(empty_database_url: str) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(empty_database_url, autocommit=True) as watching:
+    with psycopg.connect(empty_database_url, autocommit=True, prepare_threshold=None) as watching:
         yield watching
 
 

@@ -28,7 +28,7 @@ def bouncer_program() -> str:
 
 
 class PgBouncer:
-    """`url` leads through it."""
+    """A pooler before all databases of a server; `url` leads through it to the database of the URL it was given."""
 
     def __init__(self, url: str, program: str, *, mode: str, pool_size: int = 20) -> None:
         # The socket of an embedded server is for its owner and for root, and PgBouncer is neither.
@@ -37,14 +37,12 @@ class PgBouncer:
         self._folder = Path(tempfile.mkdtemp(prefix="gw-bouncer-"))
         self._port = free_port()
         self._account = account_for(self._folder)
-        self.url = make_conninfo(
-            url, host="127.0.0.1", port=self._port, dbname="queue", sslmode="disable", gssencmode="disable"
-        )
+        self.url = self.through(url)
         user = str(parts.get("user") or "postgres")
-        target = " ".join(f"{key}={parts[key]}" for key in ("host", "port", "dbname", "password") if parts.get(key))
+        target = " ".join(f"{key}={parts[key]}" for key in ("host", "port", "password") if parts.get(key))
         (self._folder / "users").write_text(f'"{user}" ""\n')
         (self._folder / "pgbouncer.ini").write_text(
-            f"[databases]\nqueue = {target} user={user}\n"
+            f"[databases]\n* = {target} user={user}\n"
             f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {self._port}\nunix_socket_dir =\n"
             f"auth_type = any\nauth_file = {self._folder / 'users'}\npool_mode = {mode}\n"
             f"default_pool_size = {pool_size}\nlogfile = {self._folder / 'log'}\npidfile = {self._folder / 'pid'}\n"
@@ -58,6 +56,10 @@ class PgBouncer:
             stderr=subprocess.DEVNULL,
             **self._account.switch,
         )
+
+    def through(self, url: str) -> str:
+        """Return the URL of a database of this server through the pooler."""
+        return make_conninfo(url, host="127.0.0.1", port=self._port, sslmode="disable", gssencmode="disable")
 
     def __enter__(self) -> Self:
         try:

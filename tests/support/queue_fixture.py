@@ -150,8 +150,8 @@ class Gate:
 class QueueFixture(Rows):
     """A database with the newest schema: a client, runners, and its rows."""
 
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
+    def __init__(self, url: str, **options: Any) -> None:
+        super().__init__(url, **options)
         self._gates: list[Gate] = []
 
     # -- rows
@@ -217,6 +217,9 @@ class QueueFixture(Rows):
         settings = WorkerSettings(
             **{"poll_interval": ms(200), "grace_period": GRACE, **{name: options.pop(name) for name in names}}
         )
+        if url is None and self.is_pooled:
+            # As the guide recommends behind a pooler.
+            options = {"listen_conninfo": self.direct, "prepared_statements": False, **options}
         runner = Runner(
             url or self.url,
             tasks=registry,

@@ -16,14 +16,23 @@ SCHEMA = "graphile_worker"
 
 
 class Rows:
-    """A schema of jobs: a session on its tables, and a client that adds jobs."""
+    """A schema of jobs: a session on its tables, and a client that adds jobs.
 
-    def __init__(self, url: str, *, schema: str = SCHEMA, **options: Any) -> None:
+    The client uses `url`, which may lead through a pooler; the session connects directly.
+    """
+
+    def __init__(self, url: str, *, direct: str | None = None, schema: str = SCHEMA, **options: Any) -> None:
         self.url = url
+        self.direct = direct or url
         self.schema = schema
         self.client = Client(url, schema=schema, **options)
-        self.hands = psycopg.connect(url, autocommit=True)
+        self.hands = psycopg.connect(self.direct, autocommit=True)
         self._use_schema(self.hands)
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether `url` leads through a pooler."""
+        return self.direct != self.url
 
     def __enter__(self) -> Self:
         return self
@@ -91,7 +100,7 @@ class Rows:
     @contextmanager
     def locking(self, statement: str, *values: Any) -> Iterator[None]:
         """Keep a transaction open in which another session has run the statement."""
-        with psycopg.connect(self.url) as other:
+        with psycopg.connect(self.direct) as other:
             self._use_schema(other)
             other.execute(cast(Any, statement), values)
             yield
