@@ -447,16 +447,16 @@ def test_one_trace_goes_from_a_request_to_a_run_in_another_process(
 
 
 def test_a_run_without_a_provider_costs_little() -> None:
-    """The bound is loose, for busy machines; docs/guide/observability.md has the measured value."""
+    """docs/guide/observability.md has the measured value."""
     plugin = OpenTelemetry(tracer_provider=trace.NoOpTracerProvider())
-    assert _microseconds(plugin, a_job()) < 80
+    assert min(_microseconds(plugin, a_job()) for _ in range(20)) < 8
 
 
 def a_job(payload: str = '{"n": 1}') -> Job:
     return Job(1, "work", payload, 1, 25, 0, 0.0, 0.0, 0.0, 0)
 
 
-def _microseconds(plugin: OpenTelemetry, job: Job, rounds: int = 5_000) -> float:
+def _microseconds(plugin: OpenTelemetry, job: Job, rounds: int = 500) -> float:
     """Return the CPU time of `around_run` and of the event at its end for one job."""
     from types import SimpleNamespace
 

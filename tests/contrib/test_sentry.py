@@ -364,11 +364,12 @@ def test_gw_run_sends_one_event_for_each_failed_job(
 
 
 def test_a_run_that_succeeds_costs_little(sent: Captured) -> None:
-    """The bound is loose, for busy machines; docs/guide/observability.md has the measured value."""
-    assert _microseconds(Sentry()) < 200
+    """The goal is 10 µs, and docs/guide/observability.md has the measured value; other machines are slower."""
+    plugin = Sentry()
+    assert min(_microseconds(plugin) for _ in range(20)) < 15
 
 
-def _microseconds(plugin: Sentry, rounds: int = 5_000) -> float:
+def _microseconds(plugin: Sentry, rounds: int = 500) -> float:
     """Return the CPU time of `around_run` and of the event at its end for one job."""
     from types import SimpleNamespace
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 from support.queue_fixture import EventRecorder, QueueFixture, RunRecord, a_registry, ms
 from support.waiting import wait_until
 
-from gw_core import Addition, AsyncClient, Client, Events, Job, JobSpec, Plugin, Reject, Runner, Skip
+from gw_core import Addition, AsyncClient, Client, Events, Job, JobSpec, Plugin, Reject, Runner, Skip, run_once
 from gw_core.domain.plugins import RunTask
 from gw_core.errors import InvalidJobError, JobRejectedError
 from gw_core.events import (
@@ -448,6 +451,24 @@ def test_without_plugins_no_code_of_plugins_runs_around_a_task_or_an_add(site: Q
 
     differing = {Path(each).parts[-3:] for each in around["with"] ^ around["without"]} - {Path(__file__).parts[-3:]}
     assert differing == {("gw_core", "domain", "plugins.py")}
+
+
+def test_without_plugins_a_job_costs_few_calls(site: QueueFixture) -> None:
+    """Calls cost most of a short job's time: 13.3 in all threads, beside 13.9 before there were plugins."""
+    jobs, calls = 2_000, Counter[str]()
+
+    def count(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call":
+            calls[frame.f_code.co_qualname] += 1
+
+    site.fill(jobs)
+    threading.setprofile(count)
+    try:
+        run_once(site.url, tasks=a_registry({"work": lambda payload: None}), migrate=False, handle_signals=False)
+    finally:
+        threading.setprofile(None)
+
+    assert 5 < calls.total() / jobs < 16, calls.most_common(20)
 
 
 def test_without_listeners_no_event_of_a_run_is_made(site: QueueFixture) -> None:
