@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).parent
@@ -19,10 +19,10 @@ MAX_PRIVATE_ACCESSES = 37
 OF_PYTHON = {"_replace", "_asdict", "_fields", "_exit"}
 
 
-def nodes() -> Iterator[ast.AST]:
-    """Yield every node of every test."""
-    for path in TESTS.rglob("*.py"):
-        yield from ast.walk(ast.parse(path.read_text("utf-8")))
+@cache
+def nodes() -> list[ast.AST]:
+    """Return every node of every test."""
+    return [node for path in TESTS.rglob("*.py") for node in ast.walk(ast.parse(path.read_text("utf-8")))]
 
 
 def internal_imports(*packages: str) -> list[str]:

@@ -30,8 +30,8 @@ class Call(msgspec.Struct, frozen=True):
 
     def numbered(self, schema: str) -> tuple[str, tuple[Any, ...]]:
         """Return text and values for drivers that write values as `$1`."""
-        text, in_order = numbered_text(self.statement, schema)
-        return text, in_order(self.values)
+        text, arranged = numbered_text(self.statement, schema)
+        return text, arranged(self.values)
 
 
 class RemovedJob(msgspec.Struct, frozen=True):

@@ -332,7 +332,13 @@ def ship(payload):
 """
 
 
-@pytest.mark.parametrize("options", [(), ("--processes", "2")], ids=["one process", "two processes"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param((), marks=pytest.mark.slow, id="one process"),
+        pytest.param(("--processes", "2"), id="two processes"),
+    ],
+)
 def test_gw_run_sends_one_event_for_each_failed_job(
     site: QueueFixture, tmp_path: Path, options: tuple[str, ...]
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 from mutations import read_mutated_lines
-from support.profiles import examples
+from support.profiles import examples, scaled
 from test_schedule import schedules
 
 from gw_core import CronItem, JobKeyMode, cron_item
@@ -18,7 +18,7 @@ from gw_core.crontab import Schedule, daily_at, format_crontab, format_item, par
 from gw_core.domain.cron_item import reject_duplicates
 from gw_core.errors import CrontabError, CrontabLineError, InvalidInputError
 
-MUTATED_LINES = 20_000
+MUTATED_LINES = scaled(20_000)
 
 
 def errors_of(text: str) -> tuple[CrontabLineError, ...]:

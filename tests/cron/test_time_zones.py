@@ -11,13 +11,15 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from support.cron_fixture import CronFixture, ManualClock
+from support.profiles import IS_NIGHTLY
 
 from gw_core import CronItem, TaskRegistry, cron, cron_item
 from gw_core.crontab import Schedule, daily_at, describe_schedule, every_n_minutes, format_crontab, weekly_on
 from gw_core.errors import CrontabError, InvalidInputError
 
 MINUTE = timedelta(minutes=1)
-START, END = datetime(2020, 1, 1, tzinfo=UTC), datetime(2030, 1, 1, tzinfo=UTC)
+YEARS = 10 if IS_NIGHTLY else 3
+START, END = datetime(2020, 1, 1, tzinfo=UTC), datetime(2020 + YEARS, 1, 1, tzinfo=UTC)
 
 # An hour at two o'clock; the same; half an hour; twice a year more for Ramadan; at midnight.
 ZONES = ("America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Africa/Casablanca", "America/Havana")
@@ -150,9 +152,9 @@ def debian_cron(schedule: Schedule, tz: str, start: datetime, end: datetime) -> 
 
 
 @pytest.mark.parametrize("tz", ZONES)
-def test_every_change_of_ten_years_runs_as_in_debian(tz: str) -> None:
+def test_every_change_of_years_runs_as_in_debian(tz: str) -> None:
     days = days_of_changes(tz)
-    assert len(days) >= 20
+    assert len(days) >= 2 * YEARS
 
     for pattern in PATTERNS:
         schedule = Schedule.parse(pattern, tz=tz)
@@ -163,7 +165,7 @@ def test_every_change_of_ten_years_runs_as_in_debian(tz: str) -> None:
 
 
 @pytest.mark.parametrize("tz", ZONES)
-def test_ten_years_agree_with_cronsim(tz: str) -> None:
+def test_years_agree_with_cronsim(tz: str) -> None:
     cronsim = pytest.importorskip("cronsim")
     for pattern in PATTERNS:
         if tz == "Australia/Lord_Howe" and Schedule.parse(pattern, tz=tz).wildcard:

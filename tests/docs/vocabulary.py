@@ -78,7 +78,7 @@ PHRASES = {
     "turn": (r"(?:a|each|one|every|next|last) (?:turn|round)(?! trip| of)", "iteration"),
     "refuse": (r"(?<!connection )(?<!connections )refus(?:e|es|ed|al|als|ing)", "reject, deny"),
 }
-PROSE = re.compile("|".join(rf"(?<![\w-])(?:{pattern})(?![\w])" for pattern, _ in PHRASES.values()), re.IGNORECASE)
+PROSE = re.compile(rf"(?<![\w-])(?:{'|'.join(pattern for pattern, _ in PHRASES.values())})(?!\w)", re.IGNORECASE)
 
 NAME_WORD = re.compile(
     r"mend(?:s|ed)?|tells?|told|hears?|heard|hearing|deaf|hearts?|beats?|silent|silence|wish(?:es)?|ancestors?"

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from support.databases import Databases
 from support.jobs_in_states import Queue
+from support.profiles import IS_NIGHTLY
 
 from gw_core.postgres.statements import numbered_query, query
 from gw_core.selection import Resolved, parse
 
-ROWS = 1_000_000
+ROWS = 1_000_000 if IS_NIGHTLY else 200_000
 WORKERS = {"workers": ["pool-1"], "inactive_seconds": [300.0]}
 DECISIONS: dict[str, Any] = {"ids": [], "run_ats": [], "attempts": [], "messages": [], "backoffs": []}
 STATEMENTS: dict[str, dict[str, Any]] = {
@@ -29,8 +30,8 @@ STATEMENTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def million(databases: Databases, template: str) -> Iterator[Queue]:
-    """A million jobs, of which workers hold two thousand and a quarter has failed."""
+def backlog(databases: Databases, template: str) -> Iterator[Queue]:
+    """Many jobs: workers hold one of 500, and a quarter has failed."""
     name = f"{databases.run.prefix}{databases.worker}_locks"
     databases.create(name, template=template)
     queue = Queue(databases.url(name))
@@ -51,11 +52,11 @@ def million(databases: Databases, template: str) -> Iterator[Queue]:
 
 
 @pytest.fixture(params=["missing", "fresh"])
-def known(request: pytest.FixtureRequest, million: Queue) -> Queue:
-    """The million jobs, with the planner knowing nothing of them and then everything."""
+def known(request: pytest.FixtureRequest, backlog: Queue) -> Queue:
+    """The jobs, with the planner knowing nothing of them and then everything."""
     if request.param == "fresh":
-        million.run("analyze _private_jobs")
-    return million
+        backlog.run("analyze _private_jobs")
+    return backlog
 
 
 @pytest.mark.once

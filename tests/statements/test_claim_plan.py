@@ -7,18 +7,19 @@ from typing import Any
 
 import psycopg
 import pytest
+from support.profiles import IS_NIGHTLY
 
 from gw_core.postgres.statements import numbered_query
 from statements.statement_fixture import Queue
 
-ROWS = 1_000_000
+ROWS = 1_000_000 if IS_NIGHTLY else 200_000
 
 pytestmark = pytest.mark.once
 
 
 @pytest.fixture(scope="module")
 def backlog(databases: Any, template: str) -> Iterator[Queue]:
-    """A million jobs: half without a queue, half in 1,000 queues."""
+    """Many jobs: half without a queue, half in 1,000 queues."""
     name = f"{databases.run.prefix}{databases.worker}_backlog"
     databases.create(name, template=template)
     queue = Queue(databases.url(name))

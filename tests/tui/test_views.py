@@ -1,4 +1,4 @@
-"""Saved views of `gw.toml`: opened by a key, by the command line and by a link; wrong ones are rejected at the start."""
+"""Saved views of `gw.toml`, opened by a key, the command line or a link; wrong ones are rejected at the start."""
 
 from __future__ import annotations
 
