@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from operator import add
 
 from gw_core.domain.counters import BOUNDS
 
@@ -36,6 +37,18 @@ class RunStatistics:
         """How long a job was due before it was claimed, on average."""
         return timedelta(seconds=max(0.0, self.wait_seconds / self.waited)) if self.waited else None
 
+    def __add__(self, other: RunStatistics) -> RunStatistics:
+        """Return both together."""
+        return RunStatistics(
+            completed=self.completed + other.completed,
+            failed=self.failed + other.failed,
+            permanently_failed=self.permanently_failed + other.permanently_failed,
+            run_seconds=self.run_seconds + other.run_seconds,
+            durations=tuple(map(add, self.durations, other.durations)),
+            waited=self.waited + other.waited,
+            wait_seconds=self.wait_seconds + other.wait_seconds,
+        )
+
     def percentile(self, share: float) -> timedelta | None:
         """Return the run time that this share (0 to 1) of the attempts did not exceed, interpolated in its bucket."""
         total = sum(self.durations)
@@ -66,6 +79,11 @@ class RunHistory:
     """When this was read, by the server's clock."""
     step: timedelta
     points: Sequence[RunPoint] = ()
+
+    @property
+    def total(self) -> RunStatistics:
+        """All steps together."""
+        return sum((point.runs for point in self.points), RunStatistics())
 
 
 def run_history(

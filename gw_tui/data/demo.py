@@ -43,6 +43,9 @@ from gw_core.operations import (
     QueueStatistics,
     Reason,
     ReasonCode,
+    RunHistory,
+    RunPoint,
+    RunStatistics,
     SchemaInfo,
     ServerInfo,
     SweepReport,
@@ -495,6 +498,11 @@ class DemoSource:
         with self._queue() as queue:
             return HistoryPage(attempts=tuple(_ended(queue.now, which))[:PAGE])
 
+    def run_history(self, back: timedelta, step: timedelta, task: str | None = None) -> RunHistory:
+        """Return what ended in each step: an hour with a gap, and errors that began a while ago."""
+        with self._queue() as queue:
+            return _runs(queue, back, step, task)
+
     def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
         """Return named queues in order of their names."""
         with self._queue() as queue:
@@ -778,6 +786,37 @@ def _activity(found: Sequence[FoundJob], now: datetime) -> TaskActivity:
         failing_since=min((job.created_at for job in failing), default=None),
         due_since=min((each.job.run_at for each in found if each.state is JobState.READY), default=None),
         running_since=min((each.job.started_at for each in found if each.job.started_at is not None), default=None),
+    )
+
+
+def _runs(queue: DemoQueue, back: timedelta, step: timedelta, task: str | None) -> RunHistory:
+    seconds = int(step.total_seconds())
+    last = int(queue.now.timestamp()) // seconds
+    numbers = range(last - int(back / step), last)
+    gap = range(last - 42, last - 38)
+    points = [
+        RunPoint(
+            at=datetime.fromtimestamp(number * seconds, UTC),
+            runs=_run(Random(f"{queue.seed}/{number}/{task}"), seconds, 1 if task else len(TASKS), last - number),
+        )
+        for number in numbers
+        if number not in gap
+    ]
+    return RunHistory(at=queue.now, step=step, points=points)
+
+
+def _run(chance: Random, seconds: int, tasks: int, ago: int) -> RunStatistics:
+    completed = int(seconds * tasks * chance.uniform(0.5, 0.9))
+    failed = int(seconds * tasks * chance.uniform(0.05, 0.1)) if ago < 17 else chance.randint(0, tasks)
+    slow = completed // 8 if ago < 17 else completed // 40
+    durations = (0,) * 5 + (completed - slow, failed, 0, slow) + (0,) * 8
+    return RunStatistics(
+        completed=completed,
+        failed=failed,
+        run_seconds=completed * 0.04 + slow * 0.4,
+        durations=durations,
+        waited=completed,
+        wait_seconds=completed * chance.uniform(0.5, 2.0),
     )
 
 

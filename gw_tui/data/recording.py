@@ -35,6 +35,7 @@ from gw_core.operations import (
     QueueReport,
     QueueSnapshot,
     QueueStatistics,
+    RunHistory,
     WorkerInfo,
 )
 from gw_core.selection import Selection
@@ -90,6 +91,7 @@ _KINDS: Final[Mapping[str, Any]] = {
     "job": JobReport | None,
     "statistics": QueueStatistics,
     "history": HistoryPage,
+    "runs": RunHistory,
     "queues": list[QueueReport],
     "workers": list[WorkerInfo],
     "crontabs": _Crontabs,
@@ -157,6 +159,10 @@ class RecordingSource:
     def history(self, which: str = "", *, after: str | None = None) -> HistoryPage:
         """Return a page of ended attempts."""
         return self._noted(_asked_history(which, after), lambda: self._source.history(which, after=after))
+
+    def run_history(self, back: timedelta, step: timedelta, task: str | None = None) -> RunHistory:
+        """Return what ended in each step."""
+        return self._noted(_asked_runs(step, task), lambda: self._source.run_history(back, step, task))
 
     def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
         """Return named queues in order of their names."""
@@ -256,6 +262,10 @@ def _asked_page(wanted: Selection, after: PageCursor | None, limit: int) -> str:
 
 def _asked_history(which: str, after: str | None) -> str:
     return f"history {after or ''} {which}"
+
+
+def _asked_runs(step: timedelta, task: str | None) -> str:
+    return f"runs {step.total_seconds():g} {task or ''}"
 
 
 def _asked_queues(after: str, *, only_held: bool) -> str:
@@ -378,6 +388,11 @@ class ReplaySource:
     def history(self, which: str = "", *, after: str | None = None) -> HistoryPage:
         """Return a page of ended attempts that was recorded at that time."""
         found: HistoryPage = self._answer(_asked_history(which, after))
+        return found
+
+    def run_history(self, back: timedelta, step: timedelta, task: str | None = None) -> RunHistory:
+        """Return what ended in each step that was recorded at that time."""
+        found: RunHistory = self._answer(_asked_runs(step, task))
         return found
 
     def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:

@@ -21,6 +21,7 @@ from gw_core.errors import (
     DatabaseUnavailableError,
     EmbeddedError,
     GraphileWorkerError,
+    InvalidInputError,
     InvalidSettingError,
     LockTimeoutError,
     NoConnectionError,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
         QueueReport,
         QueueSnapshot,
         QueueStatistics,
+        RunHistory,
         WorkerInfo,
     )
 
@@ -91,6 +93,9 @@ MAX_PAGES: Final = 50
 
 FINDINGS_INTERVAL: Final = 15.0
 """The doctor is asked no more often, in seconds."""
+
+RUNS_INTERVAL: Final = 10.0
+"""Statistics of minutes are asked for no more often, in seconds."""
 
 
 # -- what may be asked -----------------------------------------------------------------------------------------------
@@ -147,6 +152,9 @@ class DataSource(Protocol):
     def history(self, which: str = "", *, after: str | None = None) -> HistoryPage:
         """Return a page of ended attempts, the latest first."""
 
+    def run_history(self, back: timedelta, step: timedelta, task: str | None = None) -> RunHistory:
+        """Return what ended in each step of the last time, as workers recorded it."""
+
     def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
         """Return named queues in order of their names."""
 
@@ -191,6 +199,14 @@ class Query:
         raise NotImplementedError
 
 
+def known_runs(source: DataSource, back: timedelta, step: timedelta, task: str | None = None) -> RunHistory | None:
+    """Return what ended in each step; None where the role may not read it, a recording lacks it, or it takes long."""
+    try:
+        return source.run_history(back, step, task)
+    except (InvalidInputError, LockTimeoutError, PermissionDeniedError, StatementTimeoutError):
+        return None
+
+
 # -- a real queue ----------------------------------------------------------------------------------------------------
 
 
@@ -217,6 +233,7 @@ class ClientSource:
         self._lock = threading.Lock()  # guards _acting: it is opened for the first action
         self._acting: Client | None = None
         self._findings: tuple[float, Sequence[Finding]] | None = None
+        self._runs: tuple[tuple[timedelta, timedelta, str | None], float, RunHistory] | None = None
         self._count_limits: dict[tuple[str, bool], int] = {}
 
     def _client(self, limits: SessionLimits) -> Client:
@@ -273,6 +290,15 @@ class ClientSource:
     def history(self, which: str = "", *, after: str | None = None) -> HistoryPage:
         """Return a page of ended attempts, the latest first."""
         return self.read_client.history.list(which, after=after, limit=PAGE)
+
+    def run_history(self, back: timedelta, step: timedelta, task: str | None = None) -> RunHistory:
+        """Return what ended in each step; workers record it once a minute, so the last answer serves for a while."""
+        now = time.monotonic()
+        key = (back, step, task)
+        known = self._runs
+        if known is None or known[0] != key or now - known[1] > RUNS_INTERVAL:
+            known = self._runs = key, now, self.read_client.queries.run_history(back, step=step, task=task)
+        return known[2]
 
     def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
         """Return named queues in order of their names; the more of them are long, the less far each is counted."""

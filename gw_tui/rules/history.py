@@ -1,4 +1,4 @@
-"""What was measured lately, at three paces and in a fixed space: the numbers behind the charts."""
+"""What was measured lately, at four paces and in a fixed space: the numbers behind the charts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ class TimeRange:
     seconds: int
 
 
-TIME_RANGES: Final = (TimeRange("1 min", 1), TimeRange("10 min", 10), TimeRange("1 h", 60))
+TIME_RANGES: Final = (TimeRange("1 min", 1), TimeRange("10 min", 10), TimeRange("1 h", 60), TimeRange("24 h", 1_440))
+
+
+HOUR_RANGE: Final = TIME_RANGES[2]
+"""The shortest range of what workers record for each minute."""
 
 
 class Series:

@@ -13,11 +13,12 @@ from textual.containers import Container, Horizontal
 from gw_core import JobState
 from gw_core.operations import Count, QueueReport
 from gw_tui.actions.actions import CountExactly
-from gw_tui.data.source import FRESH, Crontabs, DataSource, Query
+from gw_tui.data.source import FRESH, Crontabs, DataSource, Query, known_runs
+from gw_tui.rules import run_charts
 from gw_tui.rules.alerts import Alert, AlertInput, Severity, alerts, drain_time
 from gw_tui.rules.commands import SCREENS
 from gw_tui.rules.connection_state import ConnectionPhase, FailureKind
-from gw_tui.rules.history import TIME_RANGES
+from gw_tui.rules.history import HOUR_RANGE, LENGTH, TIME_RANGES, TimeRange
 from gw_tui.screens.base import ConsoleScreen
 from gw_tui.text import formatting, symbols
 from gw_tui.widgets.bars import Bars
@@ -25,7 +26,7 @@ from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow
 from gw_tui.widgets.tiles import Tile
 
 if TYPE_CHECKING:
-    from gw_core.operations import Finding, QueueSnapshot, QueueStatistics
+    from gw_core.operations import Finding, QueueSnapshot, QueueStatistics, RunHistory
     from gw_tui.data.messages import ActionFinished
 
 PRIORITIES: Final = (
@@ -58,6 +59,8 @@ class OverviewSample:
     crontabs: Crontabs
     findings: Sequence[Finding]
     held: Sequence[QueueReport] = ()
+    runs: RunHistory | None = None
+    """What workers recorded for each minute; None when it is not known."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +71,14 @@ class OverviewQuery(Query):
 
     with_held: bool = False
     """Also ask what waits in locked queues: worth it while a worker is gone."""
+    step: timedelta = timedelta(seconds=HOUR_RANGE.seconds)
+    """The time of one column of the charts."""
 
     def ask(self, source: DataSource) -> OverviewSample:
         """Ask for the sample."""
         held = source.queues(only_held=True) if self.with_held else ()
-        return OverviewSample(source.statistics(), source.crontabs(), source.findings(), held)
+        runs = known_runs(source, self.step * LENGTH, self.step)
+        return OverviewSample(source.statistics(), source.crontabs(), source.findings(), held, runs)
 
 
 class OverviewScreen(ConsoleScreen):
@@ -98,6 +104,8 @@ class OverviewScreen(ConsoleScreen):
             yield Tile("✖ FAILED", "state-failed", id="failed")
         with Horizontal(id="charts"):
             yield Bars("done", formatting.rate, id="done")
+            yield Bars("failed", formatting.rate, id="failures")
+            yield Bars("run p95", run_charts.run_time, id="runs")
             yield Bars("added", formatting.rate, id="added")
             yield Bars("backlog age", _seconds, id="age")
         with Container(id="lists"):
@@ -112,7 +120,7 @@ class OverviewScreen(ConsoleScreen):
 
     def current_query(self) -> Query:
         """Ask for a sample now and then."""
-        return OverviewQuery(with_held=self._has_dead)
+        return OverviewQuery(with_held=self._has_dead, step=timedelta(seconds=self._long_range.seconds))
 
     def show_snapshot(self, snapshot: QueueSnapshot) -> None:
         """Draw everything again."""
@@ -205,8 +213,32 @@ class OverviewScreen(ConsoleScreen):
 
     def _draw_charts(self, snapshot: QueueSnapshot) -> None:
         history, reach, second = self.console.history, TIME_RANGES[self._range], snapshot.at.timestamp()
+        runs, long_range = self._runs, self._long_range
         for name, series in (("done", history.done), ("added", history.added), ("age", history.age)):
-            self.query_one(f"#{name}", Bars).draw(series.values(reach, second), reach.name, reach.seconds)
+            values = series.values(reach, second)
+            if name == "done" and runs is not None and reach is long_range:
+                values = [
+                    seen if told is None else told for seen, told in zip(values, run_charts.done(runs), strict=True)
+                ]
+            self._chart(name, values, reach)
+        if runs is not None:
+            self._chart("failures", run_charts.failures(runs), long_range)
+            self._chart("runs", run_charts.slow_runs(runs), long_range)
+
+    def _chart(self, name: str, values: Sequence[float | None], reach: TimeRange) -> None:
+        self.query_one(f"#{name}", Bars).draw(values, reach.name, reach.seconds)
+
+    @property
+    def _long_range(self) -> TimeRange:
+        """What workers record is drawn for an hour, or for the longer range chosen."""
+        chosen = TIME_RANGES[self._range]
+        return chosen if chosen.seconds > HOUR_RANGE.seconds else HOUR_RANGE
+
+    @property
+    def _runs(self) -> RunHistory | None:
+        """What workers recorded, in the steps of the range chosen; None while it is not known."""
+        runs = None if self._sample is None else self._sample.runs
+        return runs if runs is not None and runs.step.total_seconds() == self._long_range.seconds else None
 
     def _draw_alerts(self, snapshot: QueueSnapshot) -> None:
         sample, history = self._sample, self.console.history
@@ -269,7 +301,10 @@ class OverviewScreen(ConsoleScreen):
         self._set_range(self._range + 1)
 
     def _set_range(self, reach: int) -> None:
+        before = self._long_range
         self._range = min(max(0, reach), len(TIME_RANGES) - 1)
+        if self._long_range is not before:
+            self.ask()
         if self.console.snapshot is not None:
             self._draw_charts(self.console.snapshot)
 

@@ -7,15 +7,24 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar, Final
 
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Static
+
 from gw_core import JobState
-from gw_core.operations import Count, Pause, PauseKind, QueueStatistics
+from gw_core.operations import Count, Pause, PauseKind, QueueStatistics, RunHistory
 from gw_core.selection import written
-from gw_tui.data.source import DataSource, Query
+from gw_tui.data.source import DataSource, Query, known_runs
+from gw_tui.rules import run_charts
+from gw_tui.rules.history import HOUR_RANGE
 from gw_tui.rules.task_info import TaskInfo, tasks_of
 from gw_tui.screens.list_screen import ListScreen
 from gw_tui.screens.pause_actions import PauseMixin
 from gw_tui.text import formatting, sanitize, symbols
-from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, count_cell, duration_cell
+from gw_tui.widgets.bars import Bars
+from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, count_cell, duration_cell
 
 _COLUMNS: Final = (
     TableColumn("task", "task", least=14, rank=9),
@@ -28,19 +37,24 @@ _COLUMNS: Final = (
     TableColumn("run", "runs", 7, right=True, rank=3),
     TableColumn("known_by", "known by", 12, right=True, rank=5),
 )
+SETTLE_SECONDS: Final = 0.2
+"""The cursor rests so long on a task before its statistics are read: not for each row that it passes."""
 MINUTES: Final = 10
 """Failures are counted over so many minutes."""
 
 
 @dataclass(frozen=True)
 class TasksQuery(Query):
-    """A sample of the jobs by task."""
+    """A sample of the jobs by task, and what workers recorded of one task."""
 
     every: ClassVar[timedelta | None] = timedelta(seconds=5)
 
-    def ask(self, source: DataSource) -> QueueStatistics:
-        """Return the sample."""
-        return source.statistics()
+    task: str | None = None
+
+    def ask(self, source: DataSource) -> tuple[QueueStatistics, RunHistory | None]:
+        """Return the sample, and the last hour of the task."""
+        runs = None if self.task is None else known_runs(source, run_charts.HOUR, run_charts.MINUTE, self.task)
+        return source.statistics(), runs
 
 
 class TasksScreen(PauseMixin, ListScreen):
@@ -54,18 +68,64 @@ class TasksScreen(PauseMixin, ListScreen):
     def __init__(self) -> None:
         super().__init__()
         self._statistics: QueueStatistics | None = None
+        self._asked: str | None = None
+        self._runs: tuple[str | None, RunHistory | None] = (None, None)
+        """A task, and what workers recorded of it."""
+
+    def body(self) -> ComposeResult:
+        """Lay out the list, and below it what the task under the cursor did in the last hour."""
+        yield from super().body()
+        with Vertical(id="task-runs"):
+            yield Static("", id="task-summary", markup=False)
+            with Horizontal(classes="charts"):
+                yield Bars("done", formatting.rate, id="task-done")
+                yield Bars("failed", formatting.rate, id="task-failures")
+                yield Bars("run p95", run_charts.run_time, id="task-slow")
 
     # -- what is asked and answered ----------------------------------------------------------------------------------
 
     def current_query(self) -> TasksQuery:
         """Ask for a sample."""
-        return TasksQuery()
+        self._asked = self.table.highlighted if self.stands else None
+        return TasksQuery(self._asked)
 
     def show_answer(self, query: Query, answer: object) -> None:
         """Show the sample."""
-        if isinstance(answer, QueueStatistics):
-            self._statistics, self.failure = answer, ""
-            self.draw()
+        match query, answer:
+            case TasksQuery(task), (QueueStatistics() as statistics, RunHistory() | None as runs):
+                self._statistics, self._runs, self.failure = statistics, (task, runs), ""
+                self.draw()
+                self._draw_runs()
+
+    @on(KeyedTable.Highlighted)
+    def _follow(self) -> None:
+        """Ask about another task when the cursor has stopped on it."""
+        self._draw_runs()
+        self.set_timer(SETTLE_SECONDS, self._ask_about_highlighted)
+
+    def _ask_about_highlighted(self) -> None:
+        if self.stands and self.table.highlighted != self._asked:
+            self.ask()
+
+    def _draw_runs(self) -> None:
+        """Draw what the task under the cursor did; nothing while that is unknown."""
+        task, runs = self._runs
+        name = self.table.highlighted
+        if runs is None or name is None or task != name:
+            words = "" if name is None else "loading…" if task != name else "not recorded, or not visible to this role"
+            runs = RunHistory(at=self.console.now, step=run_charts.MINUTE)
+        else:
+            words = (
+                f"last hour: {run_charts.summary(runs.total)}" if runs.points else "nothing recorded in the last hour"
+            )
+        title = sanitize.line(f"{name or ''}  {words}", 200)
+        self.query_one("#task-summary", Static).update(Content.styled(title, "$quiet"), layout=False)
+        for chart, values in (
+            ("done", run_charts.done(runs)),
+            ("failures", run_charts.failures(runs)),
+            ("slow", run_charts.slow_runs(runs)),
+        ):
+            self.query_one(f"#task-{chart}", Bars).draw(values, "1 h", HOUR_RANGE.seconds)
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,8 @@ BLOCKS: Final = " ▁▂▃▄▅▆▇█"
 STEPS: Final = len(BLOCKS) - 1
 ZERO: Final = "_"
 GAP: Final = "·"
+LONG_STEP: Final = 60
+"""From so many seconds on, several steps share a column where there is no room for all: they change seldom."""
 TALL: Final = 5
 """From this height on, the times stand below the bars."""
 
@@ -51,7 +53,8 @@ class Bars(Widget):
         width, height = self.size.width, self.size.height
         values = self._fitted(width)
         top = max((value for value in values if value is not None), default=0.0)
-        return [*(self._slice(values, top, y) for y in range(1, self._ground + 1)), *[""] * (height - 1 - self._ground)]
+        times = [self._times(width)] * (height - 1 - self._ground)
+        return [*(self._slice(values, top, y) for y in range(1, self._ground + 1)), *times]
 
     @property
     def _ground(self) -> int:
@@ -61,19 +64,20 @@ class Bars(Widget):
 
     def _slice(self, values: Sequence[float | None], top: float, y: int) -> str:
         ground = self._ground
-        return "".join(_block(value, top, ground, level=ground - y) for value in values)
+        blocks = "".join(_block(value, top, ground, level=ground - y) for value in values)
+        return blocks.rjust(self.size.width)
 
     def _times(self, width: int) -> str:
         """Return the times below the bars: how long ago the left edge and the middle were."""
-        values = self._values[-width:]
+        values, step = self._columns(width)
         if not values:
             return ""
         wide = max(1, width // len(values))
         left = width - wide * len(values)
-        labels = [(left, -len(values)), (left + wide * len(values) // 2, -len(values) // 2)]
+        labels = [(left, len(values)), (left + wide * len(values) // 2, len(values) // 2)]
         line = "".ljust(width)
         for place, steps in labels:
-            text = f"-{formatting.duration(timedelta(seconds=-steps * self._step))}"
+            text = f"-{_ago(timedelta(seconds=steps * step))}"
             line = line[:place] + text + line[place + len(text) :]
         return f"{line[: width - 4].ljust(width - 4)} now"
 
@@ -103,8 +107,9 @@ class Bars(Widget):
         known = [value for value in self._values if value is not None]
         left = width - len(self._title) - 1
         newest = _first_that_fits(left, ("no data yet",), "…") if self.newest is None else self._write(self.newest)
-        scale = f"  max {self._write(max(known))}" if known else ""
-        about = _first_that_fits(left - len(newest) - 1, (f"{scale}  {self._range}", scale), "")
+        parts = (f"max {self._write(max(known))}" if known else "", self._range)
+        abouts = [gap + gap.join(filter(None, parts)) for gap in ("  ", " ")]
+        about = _first_that_fits(left - len(newest), (*abouts, f" {self._range}"), "")
         segments = [
             Segment(f"{self._title} ", quiet),
             Segment(newest, strong),
@@ -113,13 +118,38 @@ class Bars(Widget):
         return Strip(segments).adjust_cell_length(width, style)
 
     def _fitted(self, width: int) -> Sequence[float | None]:
-        """Return one value a column: each several columns wide where there is room, the newest where there is not."""
-        values = self._values[-width:] if width else ()
+        """Return one value a column: each several columns wide where there is room."""
+        values, _ = self._columns(width)
         if not values:
             return ()
         times = max(1, width // len(values))
-        stretched = [value for value in values for _ in range(times)]
-        return [None] * (width - len(stretched)) + stretched
+        return [value for value in values for _ in range(times)]
+
+    def _columns(self, width: int) -> tuple[Sequence[float | None], int]:
+        """Return the values that fit and the seconds of each: of minutes the means of several, else the newest."""
+        values = self._values
+        if not width or len(values) <= width:
+            return (values if width else ()), self._step
+        if self._step < LONG_STEP:
+            return values[-width:], self._step
+        many = max(2, len(values) // width)
+        first = len(values) - many * min(width, len(values) // many)
+        groups = [values[place : place + many] for place in range(first, len(values), many)]
+        return [_mean(group) for group in groups], self._step * many
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _ago(away: timedelta) -> str:
+    """Return how long ago a column was: `40s`, `30m`, `12h`."""
+    seconds = round(away.total_seconds())
+    for unit, size in (("h", 3_600), ("m", 60)):
+        if seconds >= size and not seconds % size:
+            return f"{seconds // size}{unit}"
+    return formatting.duration(away)
 
 
 def _change(old: str, new: str) -> tuple[int, int]:

@@ -90,6 +90,10 @@ async def nothing(console: Console) -> None:
     pass
 
 
+async def charted(console: Console) -> None:
+    await console.shows("attempts ended")
+
+
 async def lived(console: Console) -> None:
     """Let the charts have something to show."""
     clock, app = console.source.clock, console.app
@@ -203,7 +207,7 @@ SCENES = (
     Scene("cron", "cron", nothing),
     Scene("locks", "locks", nothing),
     Scene("events", "events", events),
-    Scene("tasks", "tasks", nothing),
+    Scene("tasks", "tasks", charted),
     Scene("errors", "errors", nothing),
     Scene("help", "jobs", pressing("?", until=HelpScreen)),
     Scene("palette", "jobs", palette),

@@ -76,11 +76,16 @@ def ask(url: str, statement: str) -> list[tuple[object, ...]]:
         return connection.execute(statement.encode()).fetchall()
 
 
-def play(url: str, scenario: Callable[[Console], Awaitable[None]], screen: str = "overview") -> None:
+def play(
+    url: str,
+    scenario: Callable[[Console], Awaitable[None]],
+    screen: str = "overview",
+    size: tuple[int, int] = (120, 34),
+) -> None:
     async def inside() -> None:
         source = queue_source(url)
         app = console_on(source, screen=screen)
-        async with app.run_test(size=(120, 34), notifications=True) as pilot:
+        async with app.run_test(size=size, notifications=True) as pilot:
             await scenario(Console(app, pilot, source))
 
     asyncio.run(inside())
@@ -253,5 +258,87 @@ def test_tasks_say_what_the_database_says(url: str) -> None:
             assert shown[task]["running"] == str(running)
         assert shown["long"]["run"] == "40m"
         assert shown["a"]["known_by"] == "1 worker"
+
+    play(url, scenario, "tasks")
+
+
+STATISTICS = """
+insert into _private_gw_statistics
+select date_trunc('minute', now()) - make_interval(mins => minute), task, 'w' || worker || (minute < 30), 60 * worker,
+       case when minute <= 20 then 12 else 0 end, 0, 30.0,
+       array_fill(0, array[case when minute <= 20 then 9 else 6 end]) || 60
+         || array_fill(0, array[case when minute <= 20 then 7 else 10 end]),
+       10, 20.0
+  from generate_series(1, 50) as minute, unnest(array['a', 'b']) as task, generate_series(1, 2) as worker
+ -- The second worker began later; no worker was alive for five minutes.
+ where minute not between 30 and 34 and (worker = 1 or minute <= 40) and (minute < 45 or minute > 47 or task = 'b');
+"""
+PER_MINUTE = """
+select minute, sum(completed) / 60.0, sum(failed) / 60.0
+  from generate_series(date_trunc('minute', now()) - interval '50 minutes', now() - interval '1 minute', '1 minute')
+       as minute
+  left join _private_gw_statistics using (minute)
+ where {} group by 1 order by 1
+"""
+
+
+def chart(console: Console, name: str) -> list[str]:
+    found = console.app.screen.query_one(name)
+    return [found.render_line(y).text for y in range(found.size.height)]
+
+
+def blocks(values: list[float | None]) -> str:
+    """Return the lowest line of a chart."""
+    return "".join("·" if value is None else "_" if not value else "#" for value in values)
+
+
+def seen(line: str, count: int) -> str:
+    """Return the last columns of a chart, with one sign for every height of a bar."""
+    return "".join(sign if sign in "·_ " else "#" for sign in line[-count:])
+
+
+def test_charts_show_what_workers_recorded_before_the_console_was_started(url: str) -> None:
+    with psycopg.connect(url, options="-c search_path=graphile_worker") as connection:
+        connection.execute(STATISTICS.encode())
+    rows = ask(url, PER_MINUTE.format("true"))
+    done = [None if row[1] is None else float(str(row[1])) for row in rows]
+    failed = [None if row[2] is None else float(str(row[2])) for row in rows]
+
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: "1 h" in chart(console, "#failures")[0])
+        shown = chart(console, "#failures")
+        assert f"failed {formatting.rate(failed[-1])}" in shown[0]
+        assert f"max {formatting.rate(max(filter(None, failed)))}" in shown[0]
+        assert seen(shown[-2], 50) == blocks(failed)
+        assert {"·", "_", "#"} <= set(blocks(failed))
+        assert "run p95 975ms" in chart(console, "#runs")[0]
+        await console.press("]", "]")
+        await console.until(lambda: "1 h" in chart(console, "#done")[0])
+        assert f"max {formatting.rate(max(filter(None, done)))}" in chart(console, "#done")[0]
+        assert seen(chart(console, "#done")[-2], 50)[:45] == blocks(done)[:45]
+        await console.press("]")
+        await console.until(lambda: "24 h" in chart(console, "#failures")[0])
+
+    play(url, scenario, size=(390, 50))
+
+
+def test_the_tasks_screen_charts_the_task_under_the_cursor(url: str) -> None:
+    with psycopg.connect(url, options="-c search_path=graphile_worker") as connection:
+        connection.execute(STATISTICS.encode())
+    rows = ask(url, PER_MINUTE.format("task = 'b' or task is null"))
+    ((ended, failed),) = ask(
+        url, "select sum(completed + failed), sum(failed) from _private_gw_statistics where task = 'b'"
+    )
+
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: "a" in console.table("#tasks").keys)
+        console.app.screen.take_filter("b")
+        await console.until(lambda: f"b  last hour: {ended:,} attempts ended" in console.text)
+        assert f"{100 * int(str(failed)) / int(str(ended)):.0f}% failed" in console.text
+        assert "mean wait 2.0s" in console.text
+        assert f"done {formatting.rate(float(str(rows[-1][1])))}" in chart(console, "#task-done")[0]
+        console.app.screen.take_filter("c")
+        await console.until(lambda: "c  last hour: nothing ended" in console.text)
+        assert set(chart(console, "#task-done")[-2]) == set("·_ ")
 
     play(url, scenario, "tasks")
