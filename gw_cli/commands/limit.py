@@ -38,15 +38,20 @@ def limit(
     burst: Annotated[
         str | None, typer.Option("--burst", metavar="N", help="Starts at the same time after an idle time, with --rate")
     ] = None,
+    field: Annotated[
+        str | None,
+        typer.Option("--field", metavar="FIELD", help="Count for each value of this field of the payload: tenant_id"),
+    ] = None,
     off: Annotated[bool, typer.Option("--off", help="Remove the limit")] = False,
     as_json: Json = False,
 ) -> int:
     """Limit how many jobs of a task run or start.
 
     At a time, per period, or both. The limit counts over all gw workers and replaces the one of the task. Workers
-    in other languages do not know of it. Names the workers that have not confirmed it within 2 s, and exits with 1.
+    in other languages do not know of it. With --field, it counts for each value separately, for example for each
+    tenant; this builds an index. Names the workers that have not confirmed it within 2 s, and exits with 1.
     """
-    if off and (running or rate or burst):
+    if off and (running or rate or burst or field):
         raise InvalidInputError("--off removes the whole limit; give it alone")
     if burst is not None and rate is None:
         raise InvalidInputError("--burst belongs to --rate; give both")
@@ -59,8 +64,9 @@ def limit(
             if not result.changed:
                 raise NothingMatchedError(f"task {quoted(task)} has no limit; gw limits lists those that have")
         else:
+            by = visible(operator_name())
             result = client.limits.set(
-                task, running=most, per_period=count, period=period, burst=together, by=visible(operator_name())
+                task, running=most, per_period=count, period=period, burst=together, field=field, by=by
             )
     return report([f"task:{task}"], "removed" if off else "limited", result, as_json=as_json)
 

@@ -16,13 +16,14 @@ from gw_core.operations import format_duration
 if TYPE_CHECKING:
     from gw_core.operations import TaskLimit
 
-KEYS: Final = ("task", "running", "locked", "per_period", "period_seconds", "burst", "by", "since")
+KEYS: Final = ("task", "running", "locked", "per_period", "period_seconds", "burst", "field", "by", "since")
 COLUMNS: Final = (
     output.Column("task", "TASK", shrinks=True),
     output.Column("running", "RUNNING", right=True),
     output.Column("locked", "NOW", right=True),
     output.Column("rate", "RATE", right=True),
     output.Column("burst", "BURST", right=True, rank=2),
+    output.Column("field", "FOR EACH", shrinks=True, rank=5),
     output.Column("by", "BY", shrinks=True, rank=4),
     output.Column("since", "SINCE", rank=3),
 )
@@ -55,6 +56,7 @@ def limit_record(limit: TaskLimit) -> dict[str, object]:
         "per_period": limit.per_period,
         "period_seconds": None if period is None else period.total_seconds(),
         "burst": limit.burst,
+        "field": limit.field,
         "by": limit.set_by,
         "since": limit.set_at,
         "rate": None if period is None else f"{limit.per_period}/{format_duration(period)}",

@@ -366,7 +366,11 @@ def _history(facts: DoctorFacts) -> Iterator[Finding]:
 
 def _limits(facts: DoctorFacts) -> Iterator[Finding]:
     for limit in facts.limits:
-        yield Finding("limits", CheckStatus.OK, f"task {limit.task}: {limit.description}")
+        if limit.has_index:
+            yield Finding("limits", CheckStatus.OK, f"task {limit.task}: {limit.description}")
+        else:
+            message = f"task {limit.task}: no jobs are claimed, because the index of {limit.field} is missing"
+            yield Finding("limits", CheckStatus.ERROR, message, "set the limit again with gw limit")
     if not facts.limits:
         yield Finding("limits", CheckStatus.OK, "no task has a limit")
 

@@ -182,7 +182,7 @@ def _of_pauses(job: Job, around: JobFacts) -> Iterator[Reason]:
 
 def _of_limits(job: Job, around: JobFacts) -> Iterator[Reason]:
     for limit in around.limits:
-        if limit.task == job.task_identifier and (limit.is_full or limit.per_period is not None):
+        if limit.task == job.task_identifier and (limit.is_full or limit.per_period is not None or limit.field):
             yield Reason(ReasonCode.LIMITED, f"its task has a limit: {limit.description}", not limit.is_full)
 
 

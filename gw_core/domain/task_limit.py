@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -16,11 +17,14 @@ BURST_SECONDS: Final = 0.1
 
 MAX_COUNT: Final = 1_000_000
 
+_FIELD: Final = re.compile(r"[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63}){0,9}")
+
 
 class TaskLimit(msgspec.Struct, frozen=True, kw_only=True):
     """At most `running` jobs of a task at a time, and at most `per_period` starts per `period`; None: no such limit.
 
-    `burst` jobs may start at the same time after an idle time. Raises `InvalidInputError` for wrong values.
+    `burst` jobs may start at the same time after an idle time. With `field`, a place in the payload such as `tenant_id`
+    or `customer.id`, the limit counts for each value there. Raises `InvalidInputError` for wrong values.
     """
 
     task: str
@@ -28,10 +32,13 @@ class TaskLimit(msgspec.Struct, frozen=True, kw_only=True):
     per_period: int | None = None
     period: timedelta | None = None
     burst: int | None = None
+    field: str | None = None
     set_by: str = ""
     set_at: datetime | None = None
     locked: int = 0
     """How many of its jobs are locked now."""
+    has_index: bool = True
+    """Whether the index for `field` is there; without it, no jobs of the task are claimed."""
 
     def __post_init__(self) -> None:
         if self.running is None and self.per_period is None:
@@ -41,20 +48,29 @@ class TaskLimit(msgspec.Struct, frozen=True, kw_only=True):
         for name, value in (("running", self.running), ("per_period", self.per_period), ("burst", self.burst)):
             if value is not None and not 1 <= value <= MAX_COUNT:
                 raise InvalidInputError(f"{name} is {value}; it must lie between 1 and {MAX_COUNT}")
+        if self.field is not None and _FIELD.fullmatch(self.field) is None:
+            raise InvalidInputError(
+                f"field {self.field!r}: give the name of a field of the payload, such as tenant_id or customer.id"
+            )
         if self.period is not None and not timedelta(milliseconds=1) <= self.period <= timedelta(days=366):
             raise InvalidInputError("the period must lie between 1 ms and 366 days")
 
     @property
     def is_full(self) -> bool:
         """Whether as many of its jobs are locked as may be."""
-        return self.running is not None and self.locked >= self.running
+        return self.running is not None and self.field is None and self.locked >= self.running
 
     @property
     def description(self) -> str:
         """What is allowed, and how many of its jobs are locked, as a phrase."""
         parts = [] if self.running is None else [f"{self.locked} of at most {self.running} jobs are locked"]
+        if self.field is not None and self.running is not None:
+            parts = [f"at most {self.running} jobs are locked"]
         if self.per_period is not None and self.period is not None:
             parts.append(f"at most {self.per_period} start in {format_duration(self.period)}")
+        if self.field is not None:
+            parts[-1] += f" for each {self.field}"
+            parts.append(f"{self.locked} are locked in all")
         return ", ".join(parts)
 
     @property

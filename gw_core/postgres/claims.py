@@ -43,6 +43,11 @@ CLAIM_PLAN: Final = {
 SCAN_LIMIT: Final = 100
 """How many queued jobs, and then queues, a small claim reads at most before it takes what it found."""
 
+STEPS: Final = 256
+"""How many values of a field, each with one priority, a claim within a limit by field reads at most."""
+
+_BEFORE_ALL_VALUES: Final = ("", -32769)
+
 CLAIMS_WITH_QUEUES: Final = 50
 """How many claims include named queues once there were some, before one checks whether there still are."""
 
@@ -150,8 +155,8 @@ class Claims:
         self.scanned_to = rows.pop()[12] if _ends_with_a_note(rows) else None
         return rows
 
-    def _run(self, name: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        statement, names = numbered_query(name, self.schema)
+    def _run(self, name: str, values: Mapping[str, Any], **variables: str) -> list[tuple[Any, ...]]:
+        statement, names = numbered_query(name, self.schema, **variables)
         try:
             cursor = psycopg.RawCursor(self.connection)
             with in_its_settings(self.connection):
@@ -166,6 +171,39 @@ class Claims:
             raise translate(error, schema=self.schema) from error
         except MemoryError as error:
             raise DatabaseUnavailableError("the claimed jobs do not fit into memory; fewer are claimed next") from error
+
+
+class ClaimsByField(Claims):
+    """Claims jobs of a task whose limit counts each value of a field of the payload separately."""
+
+    def __init__(self, connection: Connection, schema: str, *, task: str, field: str) -> None:
+        super().__init__(connection, schema)
+        self.task = task
+        self.field = field
+        self.is_any_full = False
+        """Whether a value has as many running jobs as may run, by the last claim and those that it went on from."""
+        self.seconds_until_tokens: float | None = None
+        """When the first value without tokens has one, by the same claims; None: there was none."""
+        self._after: tuple[str, int] | None = None
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the last claim ended before it had read all values; the next one goes on there."""
+        return self._after is not None
+
+    def _rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        [task_id] = values["task_ids"]
+        after_value, after_priority = self._after or _BEFORE_ALL_VALUES
+        scan = {"task": self.task, "scan_limit": STEPS, "after_value": after_value, "after_priority": after_priority}
+        rows = self._run("claim_by_field", {**values, **scan}, TASK=str(int(task_id)), FIELD=self.field)
+        note = rows.pop()
+        if self._after is None:
+            self.is_any_full, self.seconds_until_tokens = False, None
+        self.is_any_full |= note[3] > 0
+        waits = [each for each in (self.seconds_until_tokens, note[15]) if each is not None]
+        self.seconds_until_tokens = min(waits, default=None)
+        self._after = None if note[13] is None else (note[13], note[5])
+        return rows
 
 
 class SkipAhead:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from hashlib import md5
 
 import msgspec
 from msgspec.structs import replace
@@ -43,26 +44,36 @@ class Limits(msgspec.Struct, frozen=True):
         per_period: int | None = None,
         period: timedelta | None = None,
         burst: int | None = None,
+        field: str | None = None,
         by: str | None = None,
         timeout: timedelta = CONFIRM_TIMEOUT,
     ) -> PauseResult:
         """Set the limit of a task: at most `running` jobs at a time, at most `per_period` starts per `period`.
 
+        With `field`, a place in the payload such as `tenant_id` or `customer.id`, it counts for each value there. That
+        needs an index, which only the owner of the queue may build: some seconds for a million waiting jobs.
+
         It replaces the limit that the task has. Returns when all live gw workers have confirmed it; after `timeout`,
         with those that have not. Raises `InvalidInputError` before anything is changed.
         """
-        limit = TaskLimit(task=task, running=running, per_period=per_period, period=period, burst=burst)
+        limit = TaskLimit(task=task, running=running, per_period=per_period, period=period, burst=burst, field=field)
         check_pause_text("by", by)
         with self._connection() as connection:
             check(connection, self.schema).raise_unless_usable()
-            values = {**limit_columns(limit), "by": by}
-            return self._change(connection, "limit_set", values, timeout)
+            if field is not None:
+                FieldIndexes(connection, self.schema, task).build(field)
+            result = self._change(connection, "limit_set", {**limit_columns(limit), "by": by}, timeout)
+            FieldIndexes(connection, self.schema, task).drop_all_but(field)
+            return result
 
     def remove(self, task: str, *, timeout: timedelta = CONFIRM_TIMEOUT) -> PauseResult:
         """Remove the limit of a task; `changed` is 0 if it had none."""
         with self._connection() as connection:
             check(connection, self.schema).raise_unless_usable()
-            return self._change(connection, "limit_delete", {"task": task}, timeout)
+            result = self._change(connection, "limit_delete", {"task": task}, timeout)
+            if result.changed:
+                FieldIndexes(connection, self.schema, task).drop_all_but(None)
+            return result
 
     def _change(
         self, connection: Connection, statement: str, values: dict[str, object], timeout: timedelta
@@ -86,24 +97,75 @@ def list_limits(connection: Connection, schema: str) -> Sequence[TaskLimit]:
     return [limit_of(*row) for row in rows(connection, query("limit_list", schema), {})]
 
 
+class LimitLock(msgspec.Struct, frozen=True):
+    """The limit of a task, locked by this transaction: the field that it counts by, and whether its index is there."""
+
+    field: str | None
+    has_index: bool
+
+
+@contextmanager
+def locked_limit(connection: Connection, schema: str, *, task: str, task_id: int) -> Iterator[LimitLock | None]:
+    """Lock the limit of a task for the block, in a transaction; None: another worker has it locked, or it is gone."""
+    with translated(schema), connection.transaction():
+        found = rows(connection, query("limit_lock", schema), {"task": task, "task_id": task_id})
+        yield LimitLock(*found[0][2:]) if found else None
+
+
 def claim_within_limit(
     connection: Connection, schema: str, *, task: str, task_id: int, claim: Callable[[int | None], Sequence[Job]]
-) -> tuple[Sequence[Job], LimitRoom | None]:
-    """Claim jobs of a limited task in one transaction; return them with what the limit leaves.
+) -> tuple[Sequence[Job], LimitRoom]:
+    """Claim jobs of a task whose limit is locked; return them with what the limit leaves.
 
-    `claim` gets the number of jobs that the limit allows. None instead of the room: another worker has the limit
-    locked, or it is gone.
+    `claim` gets the number of jobs that the limit allows.
     """
-    with translated(schema), connection.transaction():
-        if not rows(connection, query("limit_lock", schema), {"task": task}):
-            return (), None
-        [row] = rows(connection, query("limit_room", schema), {"task": task, "task_id": task_id})
-        room = LimitRoom(free=row[0], tokens=row[1], tokens_per_second=row[2], bucket_size=row[3])
-        jobs = claim(room.jobs) if room.jobs != 0 else ()
-        if room.tokens is not None and jobs:
-            room = replace(room, tokens=room.tokens - len(jobs))
-            rows(connection, query("limit_spend", schema), {"task": task, "tokens": room.tokens, "filled_at": row[4]})
-        return jobs, replace(room, free=None if room.free is None else room.free - len(jobs))
+    [row] = rows(connection, query("limit_room", schema), {"task": task, "task_id": task_id})
+    room = LimitRoom(free=row[0], tokens=row[1], tokens_per_second=row[2], bucket_size=row[3])
+    jobs = claim(room.jobs) if room.jobs != 0 else ()
+    if room.tokens is not None and jobs:
+        room = replace(room, tokens=room.tokens - len(jobs))
+        rows(connection, query("limit_spend", schema), {"task": task, "tokens": room.tokens, "filled_at": row[4]})
+    return jobs, replace(room, free=None if room.free is None else room.free - len(jobs))
+
+
+def forget_full_buckets(connection: Connection, schema: str, task: str) -> None:
+    """Delete what is known of values that may start as many jobs as any other; the limit is locked."""
+    connection.execute(query("limit_forget", schema), {"task": task})
+
+
+class FieldIndexes:
+    """The indexes for the limit of a task by a field; they can only be built and dropped outside of a transaction."""
+
+    def __init__(self, connection: Connection, schema: str, task: str) -> None:
+        self._connection = connection
+        self._schema = schema
+        [(self._task_id, _)] = rows(connection, query("register_tasks", schema), {"identifiers": [task]})
+
+    def build(self, field: str) -> None:
+        """Build the index of a field if it is missing. Only the owner of the queue may."""
+        name = self._name(field)
+        if self._known().get(name):
+            return
+        self._drop(name)  # what a build that was interrupted has left
+        names = {"TASK": str(self._task_id), "FIELD": field, "INDEX": name}
+        self._connection.execute(query("limit_index_build", self._schema, **names))
+
+    def drop_all_but(self, field: str | None) -> None:
+        """Drop the indexes of other fields."""
+        for name in self._known():
+            if field is None or name != self._name(field):
+                self._drop(name)
+
+    def _known(self) -> dict[str, bool]:
+        values = {"schema": self._schema, "prefix": f"jobs_gw_field_{self._task_id}_"}
+        return dict(rows(self._connection, query("limit_indexes", self._schema), values))
+
+    def _drop(self, name: str) -> None:
+        self._connection.execute(query("limit_index_drop", self._schema, INDEX=name))
+
+    def _name(self, field: str) -> str:
+        """Return the name that limit_lock.sql expects."""
+        return f"jobs_gw_field_{self._task_id}_{md5(field.encode(), usedforsecurity=False).hexdigest()[:8]}"
 
 
 def limit_columns(limit: TaskLimit) -> dict[str, object]:
@@ -115,6 +177,7 @@ def limit_columns(limit: TaskLimit) -> dict[str, object]:
         "per_period": limit.per_period,
         "period_seconds": None if limit.period is None else limit.period.total_seconds(),
         "burst": limit.bucket_size if is_rate else None,
+        "field": limit.field,
     }
 
 
@@ -127,6 +190,8 @@ def limit_of(
     by: str,
     at: float,
     locked: int,
+    field: str | None,
+    has_index: bool,
 ) -> TaskLimit:
     """Return the limit of a row of limit_list.sql."""
     return TaskLimit(
@@ -138,4 +203,6 @@ def limit_of(
         set_by=by,
         set_at=timestamp(at),
         locked=locked,
+        field=field,
+        has_index=has_index,
     )

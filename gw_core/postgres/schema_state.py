@@ -49,6 +49,7 @@ LIMITS_STEP: Final = 11
 GROUPS_STEP: Final = 12
 BULK_ADD_STEP: Final = 13
 STATISTICS_STEP: Final = 14
+FIELD_LIMITS_STEP: Final = 15
 OWN_STEPS: Final = (
     LEDGER_STEP,
     REPAIR_STEP,
@@ -64,6 +65,7 @@ OWN_STEPS: Final = (
     GROUPS_STEP,
     BULK_ADD_STEP,
     STATISTICS_STEP,
+    FIELD_LIMITS_STEP,
 )
 """The line of our own, numbered in a ledger of its own."""
 
@@ -243,6 +245,7 @@ def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
         HISTORY_STEP: "_private_gw_history" in relations,
         PAUSES_STEP: {"_private_gw_claim_rules", "_private_gw_pauses", "claim_rules_revision"} <= set(relations),
         LIMITS_STEP: {"_private_gw_limits", "_private_gw_buckets"} <= set(relations),
+        FIELD_LIMITS_STEP: {"_private_gw_field_value", "field", "value"} <= set(relations),
         GROUPS_STEP: {"_private_gw_waiting", "_private_gw_edges", "gw_edges_waiting_index"} <= set(relations),
         STATISTICS_STEP: "_private_gw_statistics" in relations,
         READ_INDEXES_STEP: {"jobs_gw_locked_index", "jobs_gw_failed_index"} <= set(relations),

@@ -79,20 +79,21 @@ def _query_text(name: str, names: Mapping[str, str] | None = None) -> str:
 
 
 @lru_cache(maxsize=64)
-def numbered_query(name: str, schema: str) -> tuple[bytes, tuple[str, ...]]:
+def numbered_query(name: str, schema: str, **names: str) -> tuple[bytes, tuple[str, ...]]:
     """Return the statement with `$1`, `$2`, … for its values, and their names in that order.
 
+    `names` replace the values that the file gives its variables.
     The driver parses a text of more than 4 KiB at every use, which costs more than running a short claim.
     """
-    names: list[str] = []
+    values: list[str] = []
 
     def numbered(match: re.Match[str]) -> str:
-        if match[1] not in names:
-            names.append(match[1])
-        return f"${names.index(match[1]) + 1}"
+        if match[1] not in values:
+            values.append(match[1])
+        return f"${values.index(match[1]) + 1}"
 
-    text = _VALUE.sub(numbered, _query_text(name)).replace("%%", "%")
-    return text.replace(MARKER, quoted(schema)).encode(), tuple(names)
+    text = _VALUE.sub(numbered, _query_text(name, names)).replace("%%", "%")
+    return text.replace(MARKER, quoted(schema)).encode(), tuple(values)
 
 
 @lru_cache(maxsize=64)

@@ -13,7 +13,7 @@ from typing import Final
 
 from gw_core.domain.cancellation import CancelRequest
 from gw_core.domain.claim_gap import AnnouncedShare, claim_gap
-from gw_core.domain.errors import GraphileWorkerError
+from gw_core.domain.errors import DatabaseError, GraphileWorkerError
 from gw_core.domain.events import (
     ClaimEmpty,
     Events,
@@ -115,7 +115,7 @@ class Claimer(Service):
         self._lease = lease
         self._pauses = pauses
         self._is_listening = is_listening
-        self._gates = Gates()
+        self._gates = Gates(self._report_missing_index)
         self._flags: Sequence[str] | None = None
         self._settler = settler
         self._slots = slots
@@ -344,6 +344,13 @@ class Claimer(Service):
             return lambda claims, most: self._take(claims, {number: name}, most)
 
         return self._claimed(store, limit, lambda: self._gates.claim(store, tasks.items(), limit, take))
+
+    def _report_missing_index(self, task: str, field: str) -> None:
+        error = DatabaseError(
+            f"no jobs of task {task!r} are claimed: its limit by {field} needs an index that is missing; "
+            "set the limit again with gw limit"
+        )
+        self._events.emit(MaintenanceFailed(service=self.name, error=error))
 
     def _claim_unlimited(self, store: JobStore, tasks: Mapping[int, str], limit: int) -> Sequence[Job]:
         if tasks:

@@ -6,31 +6,53 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+import msgspec
+
 from gw_core.domain.job import Job
-from gw_core.domain.task_limit import LimitRoom
-from gw_core.postgres.claims import Claims
+from gw_core.postgres.claims import Claims, ClaimsByField
 from gw_core.postgres.job_store import JobStore
-from gw_core.postgres.limits import claim_within_limit
+from gw_core.postgres.limits import claim_within_limit, forget_full_buckets, locked_limit
 
 MIN_RETRY: Final = 0.005
 MAX_RETRY: Final = 0.1
+MISSING_INDEX_RETRY: Final = 1.0
 """Seconds until a limit without room is tried again, doubled each time: jobs of other workers end without a notice."""
 
 TIME_SHARE: Final = 20
 """A claim that finds nothing, because it reads past the jobs of other tasks, takes one part in so many of the time."""
 
+FORGET_INTERVAL: Final = 60.0
+"""Seconds between two deletions of full buckets, of a limit that has one for each value of a field."""
+
 Take = Callable[[Claims, int], Sequence[Job]]
 """Claims up to so many jobs of one task."""
+
+OnMissingIndex = Callable[[str, str], None]
+"""Reports that the index of a task's field is missing, so that none of its jobs is claimed."""
+
+
+class _Claimed(msgspec.Struct, frozen=True):
+    """What a claim within a limit found, and when another one can find more."""
+
+    jobs: Sequence[Job] = ()
+    is_full: bool = False
+    """Whether the end of a job makes room."""
+    retry_after: float | None = None
+    """Seconds until there is room without the end of a job; None: not before a notification."""
 
 
 class Gate:
     """One limited task: its own place in the queue, and when to try again. One thread uses it."""
 
-    def __init__(self, store: JobStore, task_id: int, task: str) -> None:
+    def __init__(self, store: JobStore, task_id: int, task: str, on_missing_index: OnMissingIndex) -> None:
         self._store = store
         self._task_id = task_id
         self._task = task
+        self._on_missing_index = on_missing_index
         self._claims = Claims(store.connection, store.schema)
+        self._by_field: ClaimsByField | None = None
+        self._has_complained = False
+        self._forget_at = time.monotonic() + FORGET_INTERVAL
         self._retry = MIN_RETRY
         self._not_before = 0.0
         self.next_at = float("inf")
@@ -43,6 +65,21 @@ class Gate:
         began = time.monotonic()
         if began < self._not_before:
             return ()
+        connection, schema = self._store.connection, self._store.schema
+        with locked_limit(connection, schema, task=self._task, task_id=self._task_id) as limit:
+            if limit is None:
+                self.is_full, self._not_before, self.next_at = False, 0.0, began + MIN_RETRY
+                return ()
+            if limit.field is None:
+                claimed = self._claim_by_count(most, take)
+            elif limit.has_index:
+                claimed = self._claim_by_field(limit.field, most, take)
+            else:
+                claimed = self._complain(limit.field)
+        self._plan(claimed, took=time.monotonic() - began)
+        return claimed.jobs
+
+    def _claim_by_count(self, most: int, take: Take) -> _Claimed:
         wanted = 0
 
         def within(allowed: int | None) -> Sequence[Job]:
@@ -53,30 +90,52 @@ class Gate:
         jobs, room = claim_within_limit(
             self._store.connection, self._store.schema, task=self._task, task_id=self._task_id, claim=within
         )
-        self._plan(room, wanted=wanted, found=len(jobs), took=time.monotonic() - began)
-        return jobs
+        if room.jobs != 0 or len(jobs) < wanted:
+            return _Claimed(jobs)
+        return _Claimed(jobs, room.free is not None and room.free <= 0, room.seconds_until_tokens)
 
-    def _plan(self, room: LimitRoom | None, *, wanted: int, found: int, took: float) -> None:
+    def _claim_by_field(self, field: str, most: int, take: Take) -> _Claimed:
+        claims = self._by_field
+        if claims is None or claims.field != field:
+            claims = ClaimsByField(self._store.connection, self._store.schema, task=self._task, field=field)
+            self._by_field = claims
+        if time.monotonic() >= self._forget_at:
+            self._forget_at = time.monotonic() + FORGET_INTERVAL
+            forget_full_buckets(self._store.connection, self._store.schema, self._task)
+        jobs = take(claims, most)
+        if claims.has_more:
+            return _Claimed(jobs, retry_after=0.0)
+        return _Claimed(jobs, claims.is_any_full, claims.seconds_until_tokens)
+
+    def _complain(self, field: str) -> _Claimed:
+        """Claim nothing, so that the limit is kept; report it once."""
+        if not self._has_complained:
+            self._on_missing_index(self._task, field)
+        self._has_complained = True
+        return _Claimed(retry_after=MISSING_INDEX_RETRY)
+
+    def _plan(self, claimed: _Claimed, *, took: float) -> None:
         """Decide when to try again."""
         now = time.monotonic()
-        self.is_full, self._not_before = False, 0.0
-        if room is None:
-            self.next_at = now + MIN_RETRY
-        elif room.jobs == 0 and (found == wanted):
-            self.is_full = room.free is not None and room.free <= 0
-            self._retry = MIN_RETRY if found else min(MAX_RETRY, 2 * self._retry)
-            self.next_at = now + max(room.seconds_until_tokens, self._retry if self.is_full else 0.0)
-            self._not_before = 0.0 if self.is_full else self.next_at
+        self.is_full = claimed.is_full
+        self._not_before, self.next_at = 0.0, float("inf")
+        if claimed.retry_after is not None:
+            self._not_before = self.next_at = now + claimed.retry_after
+        if claimed.is_full:
+            # Jobs of other workers end without a notice, those of this worker with one.
+            self._retry = MIN_RETRY if claimed.jobs else min(MAX_RETRY, 2 * self._retry)
+            self._not_before, self.next_at = 0.0, max(self.next_at, now + self._retry)
         else:
-            self._retry, self.next_at = MIN_RETRY, float("inf")
-            if not found and took > MIN_RETRY:
-                self._not_before = self.next_at = now + TIME_SHARE * took
+            self._retry = MIN_RETRY
+        if not claimed.jobs and took > MIN_RETRY and claimed.retry_after is None and not claimed.is_full:
+            self._not_before = self.next_at = now + TIME_SHARE * took
 
 
 class Gates:
     """The limited tasks of a worker. The claimer's thread uses it; other threads read `is_full`."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_missing_index: OnMissingIndex) -> None:
+        self._on_missing_index = on_missing_index
         self._gates: dict[int, Gate] = {}
         self._is_first = False
 
@@ -108,6 +167,6 @@ class Gates:
             if len(jobs) >= most:
                 break
             if task_id not in self._gates:
-                self._gates[task_id] = Gate(store, task_id, task)
+                self._gates[task_id] = Gate(store, task_id, task, self._on_missing_index)
             jobs += self._gates[task_id].claim(most - len(jobs), take(task_id, task))
         return jobs

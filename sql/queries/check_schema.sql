@@ -21,8 +21,15 @@ select current_setting('server_version_num')::integer as server_version,
                             'gw_edges_waiting_index', '_private_gw_statistics', '_private_workers')
          union all
          select attname::text from pg_attribute
-          where attname = 'claim_rules_revision'
-            and attrelid = to_regclass(pg_catalog.format('%%I._private_gw_workers', %(schema)s::text))::oid
+           join pg_class on pg_class.oid = attrelid
+           join namespace on namespace.oid = relnamespace
+          where relname = '_private_gw_workers' and attname = 'claim_rules_revision'
+             or relname = '_private_gw_limits' and attname = 'field'
+             or relname = '_private_gw_buckets' and attname = 'value'
+         union all
+         select proname::text from pg_proc
+           join namespace on namespace.oid = pronamespace
+          where proname = '_private_gw_field_value'
        ) as relations,
        array(
          select word from ts_stat(coalesce((
@@ -43,7 +50,7 @@ select current_setting('server_version_num')::integer as server_version,
        array(
          select marker from pg_proc
            join namespace on namespace.oid = pronamespace
-          cross join unnest(%(markers)s::text[]) as marker
+          cross join pg_catalog.unnest(%(markers)s::text[]) as marker
           where proname = 'add_jobs' and position(marker in prosrc) > 0
        ) as markers,
        not exists (

@@ -206,12 +206,7 @@ locked as materialized (
 \set LOCKED locked
 \set ORDER 'order by locked.priority, locked.run_at, locked.id'
 \ir parts/within_bytes.sql
-locked_queues as (
-  update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
-     set locked_at = now(),
-         locked_by = (select case when set_config('synchronous_commit', 'on', true) is not null then %(worker_id)s end)
-   where queues.id = any(array(select distinct job_queue_id from chosen where job_queue_id is not null))
-),
+\ir parts/locked_queues.sql
 \set NAME '(select queues.queue_name from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues where queues.id = jobs.job_queue_id)'
 \ir parts/claimed.sql
 union all

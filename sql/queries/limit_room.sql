@@ -23,5 +23,5 @@ select
   clock.now
 from (select clock_timestamp() as now) as clock
 cross join :GRAPHILE_WORKER_SCHEMA._private_gw_limits as limits
-left join :GRAPHILE_WORKER_SCHEMA._private_gw_buckets as buckets on buckets.task = limits.task
+left join :GRAPHILE_WORKER_SCHEMA._private_gw_buckets as buckets on buckets.task = limits.task and buckets.value = ''
 where limits.task = %(task)s

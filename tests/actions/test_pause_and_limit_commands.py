@@ -47,6 +47,10 @@ def test_a_limit_is_set_listed_and_removed(gw: CliProgram, queue: Queue) -> None
     [listed] = gw("limits", "--json").json
     assert (listed["task"], listed["running"], listed["per_period"], listed["period_seconds"]) == ("mail", 4, 500, 900)
 
+    assert listed["field"] is None
+    assert gw("limit", "mail", "--running", "2", "--field", "customer.id").code == 0
+    assert [each["field"] for each in gw("limits", "--json").json] == ["customer.id"]
+
     assert gw("limit", "mail", "--off").code == 0
     assert gw("limit", "mail", "--off").code == 6
 
@@ -63,6 +67,7 @@ def test_a_limit_is_set_listed_and_removed(gw: CliProgram, queue: Queue) -> None
         ("limit", "mail", "--running", "none"),
         ("limit", "mail", "--burst", "5"),
         ("limit", "mail", "--off", "--running", "5"),
+        ("limit", "mail", "--running", "5", "--field", "a b"),
     ],
     ids=" ".join,
 )

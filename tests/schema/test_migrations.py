@@ -51,6 +51,7 @@ OWN_LINE = [
     "gw_0012_groups",
     "gw_0013_bulk_add",
     "gw_0014_statistics",
+    "gw_0015_limits_by_field",
 ]
 FRESH = ["install_000020", *OWN_LINE]
 ODD_NAMES = [

@@ -1,0 +1,233 @@
+"""Limits for each value of a field of the payload: full values hold nothing, and others do not wait behind them."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from support.queue_fixture import NEVER, QueueFixture, ms
+from support.waiting import wait_until
+
+from gw_core import JobSpec
+from gw_core.domain.settings import CLAIM_BYTES
+from gw_core.errors import InvalidInputError
+from gw_core.events import MaintenanceFailed
+from gw_core.operations import Database
+from gw_core.postgres.claims import CLAIM_PLAN, STEPS, ClaimsByField
+
+INDEXES = "select relname::text from pg_class where relname like 'jobs_gw_field_%'"
+
+
+class Running:
+    """A task that counts how many of its jobs run at a time for each tenant."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._now: Counter[str] = Counter()
+        self.most: Counter[str] = Counter()
+        self.order: list[str] = []
+
+    def __call__(self, payload: Any) -> None:
+        tenant = str(payload.get("tenant"))
+        with self._lock:
+            self._now[tenant] += 1
+            self.most[tenant] = max(self.most[tenant], self._now[tenant])
+            self.order.append(tenant)
+        time.sleep(self._seconds)
+        with self._lock:
+            self._now[tenant] -= 1
+
+
+@pytest.fixture
+def site(site: QueueFixture) -> Any:
+    yield site
+    site.client.limits.remove("work")
+
+
+def add_for(site: QueueFixture, tenant: object, count: int = 1, **options: Any) -> None:
+    site.client.add_many([JobSpec(task="work", payload={"tenant": tenant}, **options)] * count)
+
+
+def until_empty(site: QueueFixture) -> None:
+    wait_until(lambda: not site.jobs(), what="every job to be done", every=0.05)
+
+
+def test_each_value_has_the_limit_for_itself_over_all_workers(site: QueueFixture) -> None:
+    work = Running(0.005)
+    site.client.limits.set("work", running=2, field="tenant")
+    for tenant in "abc":
+        add_for(site, tenant, 40)
+
+    with site.running({"work": work}, concurrency=6), site.running({"work": work}, concurrency=6):
+        until_empty(site)
+
+    assert work.most == {"a": 2, "b": 2, "c": 2}
+    assert len(work.order) == 120
+
+
+def test_others_do_not_wait_behind_a_full_value(site: QueueFixture) -> None:
+    gate = site.gate()
+    site.client.limits.set("work", running=1, field="tenant")
+    add_for(site, "large", 3_000)
+    for tenant in "abcd":
+        add_for(site, tenant)
+
+    with site.running({"work": gate}, concurrency=9, poll_interval=NEVER):
+        gate.wait_for(5)
+        time.sleep(0.2)
+        assert gate.arrived == 5
+        assert len(site.run("select 1 from _private_jobs where locked_at is not null")) == 5
+        site.run("delete from _private_jobs where locked_at is null")
+
+
+def test_a_nested_field_and_values_that_are_no_text(site: QueueFixture) -> None:
+    site.client.limits.set("work", running=1, field="customer.id")
+    for payload in ({"customer": {"id": 7}}, {"customer": {"id": "7"}}, {"customer": 7}, {}, [1], None):
+        site.add(payload=payload)
+    site.run("""insert into _private_jobs (task_id, payload)
+        select id, '{"customer": {"id": "a\\u0000b"}}' from _private_tasks where identifier = 'work'""")
+    with by_field(site, "customer.id") as claim:
+        # The jobs without the field, or with a value that is no text, share one limit.
+        assert claim() == [{"customer": {"id": 7}}, {"customer": 7}]
+        assert claim() == []
+
+
+@contextmanager
+def by_field(site: QueueFixture, field: str) -> Iterator[Callable[..., list[Any]]]:
+    """Claim with the statement of a gate, and return the payloads."""
+    task_id = site.value("select id from _private_tasks where identifier = 'work'")
+    with Database(site.url).connect("claim", CLAIM_PLAN) as connection:
+        claims = ClaimsByField(connection, "graphile_worker", task="work", field=field)
+        yield lambda limit=100: [
+            json.loads(job.payload)
+            for job in claims.claim(worker_id="gw-1", tasks={task_id: "work"}, limit=limit, max_bytes=CLAIM_BYTES)
+        ]
+
+
+def test_a_claim_takes_the_most_urgent_jobs_of_all_values(site: QueueFixture) -> None:
+    site.client.limits.set("work", running=2, field="tenant")
+    add_for(site, "a", 3, priority=5)
+    add_for(site, "b", 3, priority=1)
+    add_for(site, "a", 1, priority=0)
+    add_for(site, "c", 3, priority=3)
+    with by_field(site, "tenant") as claim:
+        assert [each["tenant"] for each in claim(4)] == ["a", "b", "b", "c"]
+        assert [each["tenant"] for each in claim(4)] == ["c", "a"]
+        assert claim() == []
+
+
+def test_more_values_than_a_claim_reads_all_get_their_turn(site: QueueFixture) -> None:
+    work = Running(0)
+    site.client.limits.set("work", running=1, field="tenant")
+    site.client.add_many(
+        [JobSpec(task="work", payload={"tenant": f"t{n:04}"}) for n in range(2 * STEPS + 50) for _ in range(2)]
+    )
+
+    with site.running({"work": work}, concurrency=4, poll_interval=NEVER):
+        until_empty(site)
+
+    assert len(work.order) == 2 * (2 * STEPS + 50)
+    assert set(work.most.values()) == {1}
+
+
+def test_each_value_has_a_rate_of_its_own(site: QueueFixture) -> None:
+    work = Running(0)
+    site.client.limits.set("work", per_period=20, period=timedelta(seconds=1), field="tenant")
+    add_for(site, "a", 15)
+    add_for(site, "b", 15)
+    add_for(site, "c", 1)
+
+    began = time.monotonic()
+    with site.running({"work": work}, concurrency=4):
+        until_empty(site)
+
+    assert time.monotonic() - began >= 0.6  # two of each start together, the others 50 ms apart
+    assert work.order.index("c") < 9
+    assert len(site.run("select 1 from _private_gw_buckets where task = 'work' and value in ('a', 'b', 'c')")) == 3
+
+
+def test_named_queues_stay_serial_and_a_locked_one_is_stepped_over(site: QueueFixture) -> None:
+    gate = site.gate()
+    site.client.limits.set("work", running=3, field="tenant")
+    add_for(site, "a", 4, queue_name="serial")
+    add_for(site, "a", 1)
+    add_for(site, "b", 1, queue_name="closed")
+    site.change_queue("closed", locked_by="node", locked_at=site.now())
+
+    with site.running({"work": gate}, concurrency=9, poll_interval=NEVER):
+        gate.wait_for(2)
+        time.sleep(0.2)
+        assert gate.arrived == 2
+        site.run("delete from _private_jobs where locked_at is null")
+
+
+def test_without_its_index_a_limit_claims_nothing_and_says_so(site: QueueFixture) -> None:
+    work = Running(0)
+    site.client.limits.set("work", running=1, field="tenant")
+    [(index,)] = site.rows(INDEXES)
+    site.run(f"drop index {index}")
+    add_for(site, "a", 2)
+
+    with site.running({"work": work}) as running:
+        [failed] = running.recorded.wait_for(MaintenanceFailed)
+        assert "its limit by tenant needs an index that is missing" in str(failed.error)
+        assert work.order == []
+        [finding] = [each for each in site.client.doctor.findings() if each.check == "limits"]
+        assert (str(finding.status), finding.message) == (
+            "error",
+            "task work: no jobs are claimed, because the index of tenant is missing",
+        )
+        site.client.limits.set("work", running=1, field="tenant")
+        until_empty(site)
+
+
+def test_an_index_is_dropped_with_the_limit_that_needs_it(site: QueueFixture) -> None:
+    site.client.limits.set("work", running=1, field="tenant")
+    first = site.rows(INDEXES)
+    site.client.limits.set("work", running=2, field="customer.id")
+    second = site.rows(INDEXES)
+    site.client.limits.set("work", running=2)
+
+    assert len(first) == len(second) == 1
+    assert first != second
+    assert site.rows(INDEXES) == []
+
+
+def test_a_field_becomes_a_limit_for_the_whole_task_while_workers_run(site: QueueFixture) -> None:
+    gate = site.gate()
+    site.client.limits.set("work", running=1, field="tenant")
+    add_for(site, "a", 5)
+    add_for(site, "b", 5)
+    with site.running({"work": gate}, concurrency=9, poll_interval=NEVER):
+        gate.wait_for(2)
+        site.client.limits.set("work", running=4)
+        gate.wait_for(4)
+        site.client.limits.set("work", running=3, field="tenant")
+        gate.wait_for(6)
+        site.run("delete from _private_jobs where locked_at is null")
+
+
+def test_the_list_of_limits_has_the_field(site: QueueFixture) -> None:
+    site.client.limits.set("work", running=4, per_period=100, period=ms(500), field="tenant")
+
+    [limit] = site.client.limits.list()
+
+    assert (limit.field, limit.is_full) == ("tenant", False)
+    assert (
+        limit.description
+        == "at most 4 jobs are locked, at most 100 start in 500ms for each tenant, 0 are locked in all"
+    )
+
+
+@pytest.mark.parametrize("field", ["", "a.", "a b", "a'b", "é", "x" * 64, "a.b.c.d.e.f.g.h.i.j.k"])
+def test_a_field_that_is_no_name_is_rejected(site: QueueFixture, field: str) -> None:
+    with pytest.raises(InvalidInputError, match="field"):
+        site.client.limits.set("work", running=1, field=field)
