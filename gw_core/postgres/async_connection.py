@@ -145,9 +145,9 @@ class AsyncSqlAlchemyConnection:
         """Make a block all or nothing."""
         connection = await self._connection()
         # In autocommit mode SQLAlchemy sends no `begin`, so that its savepoint would stand outside any transaction.
-        if await connection.get_isolation_level() == "AUTOCOMMIT":
-            driver = (await connection.get_raw_connection()).driver_connection
-            async with async_callers_connection(driver, self._schema).atomic():
+        raw = await connection.get_raw_connection()
+        if raw.dbapi_connection.autocommit:
+            async with async_callers_connection(raw.driver_connection, self._schema).atomic():
                 yield
         else:
             async with connection.begin_nested():

@@ -139,11 +139,12 @@ class Psycopg2(Threaded):
 
 
 @contextmanager
-def in_psycopg2(url: str) -> Iterator[CallersTransaction]:
+def in_psycopg2(url: str, *, autocommit: bool = False) -> Iterator[CallersTransaction]:
     import psycopg2
     import psycopg2.extras
 
     connection = psycopg2.connect(url, cursor_factory=psycopg2.extras.RealDictCursor)
+    connection.autocommit = autocommit
     with Client(url) as client:
         yield Psycopg2(client, connection)
     connection.close()
@@ -188,11 +189,11 @@ def engine_url(url: str, driver: str) -> Any:
 
 
 @contextmanager
-def session(url: str, driver: str) -> Iterator[CallersTransaction]:
+def session(url: str, driver: str, **options: Any) -> Iterator[CallersTransaction]:
     from sqlalchemy import create_engine
     from sqlalchemy.orm import Session
 
-    engine = create_engine(engine_url(url, driver))
+    engine = create_engine(engine_url(url, driver), **options)
     with Client(url) as client, Session(engine) as opened:
         yield SqlAlchemy(client, opened)
     engine.dispose()
@@ -212,10 +213,10 @@ def scoped(url: str) -> Iterator[CallersTransaction]:
 
 
 @contextmanager
-def engine_connection(url: str, driver: str) -> Iterator[CallersTransaction]:
+def engine_connection(url: str, driver: str, **options: Any) -> Iterator[CallersTransaction]:
     from sqlalchemy import create_engine
 
-    engine = create_engine(engine_url(url, driver))
+    engine = create_engine(engine_url(url, driver), **options)
     with Client(url) as client, engine.connect() as opened:
         yield SqlAlchemy(client, opened)
     engine.dispose()
@@ -363,6 +364,13 @@ class Asyncpg(OnLoop):
         self.run(savepoint.rollback() if undone else savepoint.commit())
 
 
+class AsyncpgAlone(Asyncpg):
+    """asyncpg without a transaction."""
+
+    def _begin(self) -> None:
+        pass
+
+
 class AsyncSqlAlchemy(OnLoop):
     def execute(self, statement: str) -> None:
         from sqlalchemy import text
@@ -391,18 +399,18 @@ def on_loop(url: str) -> Iterator[tuple[asyncio.Runner, AsyncClient]]:
 
 
 @contextmanager
-def async_psycopg(url: str) -> Iterator[CallersTransaction]:
+def async_psycopg(url: str, **options: Any) -> Iterator[CallersTransaction]:
     with on_loop(url) as (loop, client):
-        conn = loop.run(psycopg.AsyncConnection.connect(url, row_factory=dict_row))
+        conn = loop.run(psycopg.AsyncConnection.connect(url, row_factory=dict_row, **options))
         yield AsyncPsycopg(loop, client, conn)
         loop.run(conn.close())
 
 
 @contextmanager
-def in_asyncpg(url: str) -> Iterator[CallersTransaction]:
+def in_asyncpg(url: str, kind: Callable[..., CallersTransaction] = Asyncpg) -> Iterator[CallersTransaction]:
     with on_loop(url) as (loop, client):
         conn = loop.run(asyncpg_connection(url))
-        yield Asyncpg(loop, client, conn)
+        yield kind(loop, client, conn)
         loop.run(conn.close())
 
 
@@ -417,11 +425,11 @@ async def asyncpg_connection(url: str) -> Any:
 
 
 @contextmanager
-def async_session(url: str, driver: str) -> Iterator[CallersTransaction]:
+def async_session(url: str, driver: str, **options: Any) -> Iterator[CallersTransaction]:
     from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
     with on_loop(url) as (loop, client):
-        engine = create_async_engine(engine_url(url, driver))
+        engine = create_async_engine(engine_url(url, driver), **options)
         conn = AsyncSession(engine)
         yield AsyncSqlAlchemy(loop, client, conn)
         loop.run(conn.close())
@@ -429,11 +437,11 @@ def async_session(url: str, driver: str) -> Iterator[CallersTransaction]:
 
 
 @contextmanager
-def async_engine_connection(url: str, driver: str) -> Iterator[CallersTransaction]:
+def async_engine_connection(url: str, driver: str, **options: Any) -> Iterator[CallersTransaction]:
     from sqlalchemy.ext.asyncio import create_async_engine
 
     with on_loop(url) as (loop, client):
-        engine = create_async_engine(engine_url(url, driver))
+        engine = create_async_engine(engine_url(url, driver), **options)
         conn = loop.run(_entered(engine.connect()))
         yield AsyncSqlAlchemy(loop, client, conn)
         loop.run(conn.close())
@@ -475,3 +483,25 @@ KINDS = [
         ("sqlalchemy", "asyncpg"),
     ),
 ]
+
+AUTOCOMMIT = {"isolation_level": "AUTOCOMMIT"}
+
+AUTOCOMMIT_KINDS = [
+    Kind("psycopg", lambda url: plain(url, autocommit=True)),
+    Kind("psycopg2", lambda url: in_psycopg2(url, autocommit=True), ("psycopg2",)),
+    Kind("SQLAlchemy Session, psycopg", lambda url: session(url, "psycopg", **AUTOCOMMIT), ("sqlalchemy",)),
+    Kind(
+        "SQLAlchemy Connection, psycopg2",
+        lambda url: engine_connection(url, "psycopg2", **AUTOCOMMIT),
+        ("sqlalchemy", "psycopg2"),
+    ),
+    Kind("psycopg, async", lambda url: async_psycopg(url, autocommit=True)),
+    Kind("asyncpg", lambda url: in_asyncpg(url, AsyncpgAlone), ("asyncpg",)),
+    Kind("SQLAlchemy AsyncSession, psycopg", lambda url: async_session(url, "psycopg", **AUTOCOMMIT), ("sqlalchemy",)),
+    Kind(
+        "SQLAlchemy AsyncConnection, asyncpg",
+        lambda url: async_engine_connection(url, "asyncpg", **AUTOCOMMIT),
+        ("sqlalchemy", "asyncpg"),
+    ),
+]
+"""Connections whose statements are committed one by one."""

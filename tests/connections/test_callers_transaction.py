@@ -111,3 +111,19 @@ def test_a_failed_bulk_leaves_the_transaction_usable(callers: CallersTransaction
     callers.commit()
 
     assert count(outside) == 1
+
+
+def test_without_a_transaction_jobs_are_committed_with_each_call(
+    autocommit: CallersTransaction, outside: Outside
+) -> None:
+    outside.execute("alter table graphile_worker._private_jobs add constraint calm check (priority > -10)")
+
+    autocommit.add(JobSpec(task="mail", job_key="k"))
+    assert count(outside) == 1
+    with pytest.raises(GraphileWorkerError):
+        autocommit.add_many([*specs(BULK, keyed=False), JobSpec(task="mail", priority=-10)])
+    assert count(outside) == 1
+    autocommit.add_many(specs(BULK + 1, keyed=False))
+    assert count(outside) == BULK + 2
+    autocommit.remove("k")
+    assert count(outside) == BULK + 1
