@@ -7,6 +7,7 @@ from typing import Final
 
 from bench.benchmarks import (
     add_from,
+    asyncpg_add,
     bulk_add,
     console,
     console_lag,
@@ -40,6 +41,7 @@ MAKERS: Final[Sequence[Callable[[Bench], Sequence[Benchmark]]]] = (
     worst_case_claims.benchmarks,
     bulk_add.benchmarks,
     add_from.benchmarks,
+    asyncpg_add.benchmarks,
     footprint.benchmarks,
     start.benchmarks,
     processes.benchmarks,
