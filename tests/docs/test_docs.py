@@ -35,6 +35,14 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert missing == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_installs_from_the_checkout(page: Path) -> None:
+    """The package is on no index yet; the changelog is for the release."""
+    lines = re.findall(r"pip install .*", page.read_text("utf-8")) if page.name != "changelog.md" else []
+
+    assert [line for line in lines if "graphile-worker" in line] == []
+
+
 @pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
 def test_a_page_names_files_and_folders_that_exist(page: str) -> None:
     named = set(re.findall(r"`((?:gw_\w+|sql|tests|bench|docs)/[\w./-]*|[\w./-]+\.(?:pyi?|sql))`", _text(page)))
