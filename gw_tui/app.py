@@ -449,13 +449,14 @@ class ConsoleApp(App[None]):
     def _measure(self, snapshot: QueueSnapshot) -> None:
         flow = self.flow_meter.read(snapshot)
         second = snapshot.at.timestamp()
-        if flow is not None:
-            # A rate holds since the answer before: seldom answers, as without focus, leave no gaps.
-            for each in seconds_between(self._measured_at, second):
+        age = timedelta() if snapshot.backlog_age is None else snapshot.backlog_age
+        # What was measured holds since the answer before: seldom answers, as without focus, leave no gaps.
+        for each in seconds_between(self._measured_at, second):
+            if flow is not None:
                 self.history.done.add(each, flow.done)
                 self.history.added.add(each, flow.added)
+            self.history.age.add(each, max(0.0, age.total_seconds() - (second - each)))
         self._measured_at = second
-        self.history.age.add(second, 0.0 if snapshot.backlog_age is None else snapshot.backlog_age.total_seconds())
 
     def draw_frame(self) -> None:
         """Draw the lines around the screen."""

@@ -197,6 +197,7 @@ def _options(configuration: Configuration, screen: str | None, wanted: str | Non
         colour=not os.environ.get("NO_COLOR") or is_served(),
         is_served=is_served(),
         mouse=configuration[table.TUI_MOUSE],
+        pause_unfocused=configuration[table.TUI_BLUR],
         show_payload=configuration[table.TUI_PAYLOAD],
         max_marked=configuration[table.TUI_MAX_MARKED],
         # Who does without payloads on the screen does not want them in a file.

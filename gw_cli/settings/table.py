@@ -500,6 +500,14 @@ TUI_MOUSE: Final = Setting[bool](
     commands=TUI,
     section="Console",
 )
+TUI_BLUR: Final = Setting[bool](
+    name="tui.blur",
+    kind=SWITCH,
+    help="Refresh ten times less often without focus",
+    default=True,
+    commands=TUI,
+    section="Console",
+)
 TUI_PAYLOAD: Final = Setting[bool](
     name="tui.payload",
     kind=SWITCH,

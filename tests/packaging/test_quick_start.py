@@ -156,5 +156,12 @@ def test_without_the_console_nothing_imports_it(shell: Run, folder: Path, wheel:
     ended(shell("venv/bin/pip uninstall -q -y textual"))
 
     ended(shell("venv/bin/python -c 'from gw_core import Client, Runner, TaskRegistry; import gw_core.testing'"))
-    for line in ("graphile-worker --version", "gw --help", "gw run --help", "gw completion bash", "gw config show", "gw init shop"):
+    for line in (
+        "graphile-worker --version",
+        "gw --help",
+        "gw run --help",
+        "gw completion bash",
+        "gw config show",
+        "gw init shop",
+    ):
         ended(shell(line))

@@ -352,6 +352,23 @@ def test_an_unfocused_console_refreshes_less_often_and_immediately_when_it_is_ba
     run(scenario, screen="overview")
 
 
+def test_losing_focus_leaves_no_gaps_in_the_charts() -> None:
+    """Without focus, an answer comes every ten seconds."""
+    clock = FixedClock()
+
+    async def scenario(console: Console) -> None:
+        for _ in range(6):
+            clock.advance(10)
+            console.app.refresh_now()
+            await console.until(lambda: console.app.snapshot is not None and console.app.snapshot.at == clock.now)
+        for name in ("done", "added", "age"):
+            found = console.app.screen.query_one(f"#{name}")
+            bars = found.render_line(found.size.height - 2).text
+            assert "·" not in bars[-50:], name
+
+    run(scenario, source=DemoSource(clock), screen="overview", size=(330, 40))
+
+
 def test_the_pace_is_changed_by_keys() -> None:
     async def scenario(console: Console) -> None:
         await console.press("+")

@@ -22,6 +22,8 @@ HERE = Path(__file__).parent
 ON, OFF, CURSOR = "\x1b[?1049h", b"\x1b[?1049l", b"\x1b[?25h"
 READY = "LIVE"
 MAX_BYTES, MAX_PROCESSOR = 5_000, 0.04
+MAX_ANSWER = 0.05
+PLACES = [*(f"--screen={screen}" for screen in SCREEN_BY_ID), "--open=job/99001"]
 
 Start = Callable[..., Terminal]
 
@@ -183,9 +185,9 @@ def test_a_defect_of_ours_is_a_message_and_shows_no_data(start: Start, arguments
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("screen", list(SCREEN_BY_ID))
-def test_an_idle_console_writes_little_and_rests(start: Start, screen: str) -> None:
-    terminal = start(console("--demo", "--screen", screen), size=(120, 34))
+@pytest.mark.parametrize("place", PLACES)
+def test_an_idle_console_writes_little_and_rests(start: Start, place: str) -> None:
+    terminal = start(console("--demo", place), size=(120, 34))
     terminal.until(READY)
     terminal.read(1.0)
 
@@ -194,6 +196,32 @@ def test_an_idle_console_writes_little_and_rests(start: Start, screen: str) -> N
 
     assert min(sent for sent, _ in seen) < MAX_BYTES
     assert min(processor for _, processor in seen) < MAX_PROCESSOR
+
+
+@pytest.mark.slow
+def test_a_key_shows_within_fifty_milliseconds(start: Start) -> None:
+    terminal = start(console("--demo", "--screen", "jobs", "--interval", "30s"), size=(120, 34))
+    terminal.until(READY)
+    terminal.read(1.0)
+
+    # On a busy machine, a round in which it had the processor counts.
+    rounds = [sorted(_answer_time(terminal, key) for key in "jk" * 20) for _ in range(4)]
+
+    assert min(times[int(len(times) * 0.95)] for times in rounds) <= MAX_ANSWER
+
+
+def _answer_time(terminal: Terminal, key: str) -> float:
+    """Return the seconds from a key to the first byte written after it."""
+    before = None
+    while before != len(terminal.output):  # until nothing else is being written
+        before = len(terminal.output)
+        terminal.read(0.1)
+    terminal.type(key)
+    began = time.perf_counter()
+    while len(terminal.output) == before:
+        assert time.perf_counter() < began + 60, "a key has no effect"
+        terminal.read(1.0)
+    return time.perf_counter() - began
 
 
 def _cost_of_a_second(terminal: Terminal) -> tuple[float, float]:
