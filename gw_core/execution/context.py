@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from gw_core.postgres.connections import ConnectionSource
     from gw_core.postgres.database import Connection, Database
     from gw_core.postgres.enqueue import Enqueuer
+
+P = TypeVar("P")
 
 
 class TaskResources(msgspec.Struct, frozen=True):
@@ -119,6 +121,27 @@ class JobContext:
         """Where the connections of this context lead."""
         return self._resources.connections.database
 
+    @overload
+    def add_job(
+        self, task: str | JobSpec, payload: Any = None, *, conn: object | None = None, **options: Unpack[JobOptions]
+    ) -> Job | Skip: ...
+    @overload
+    def add_job(
+        self,
+        task: Callable[[P, JobContext], object],
+        payload: P,
+        *,
+        conn: object | None = None,
+        **options: Unpack[JobOptions],
+    ) -> Job | Skip: ...
+    @overload
+    def add_job(
+        self, task: Callable[[P], object], payload: P, *, conn: object | None = None, **options: Unpack[JobOptions]
+    ) -> Job | Skip: ...
+    @overload
+    def add_job(
+        self, task: Callable[[], object], *, conn: object | None = None, **options: Unpack[JobOptions]
+    ) -> Job | Skip: ...
     def add_job(
         self,
         task: str | JobSpec | Callable[..., object],

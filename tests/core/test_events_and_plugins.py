@@ -475,3 +475,27 @@ def test_without_listeners_no_event_of_a_run_is_made(site: QueueFixture) -> None
     runner = Runner(site.url, tasks=a_registry({"work": RunRecord()}), migrate=False, handle_signals=False)
 
     assert [kind for kind in (JobStarted, JobSucceeded, JobCompleted, JobAdded) if runner.events.wants(kind)] == []
+
+
+# -- records of logging -----------------------------------------------------------------------------------------------
+
+
+def test_a_runner_logs_through_logging_with_templates_fields_and_exceptions(
+    site: QueueFixture, caplog: pytest.LogCaptureFixture
+) -> None:
+    def work(payload: Any) -> None:
+        if payload["fails"]:
+            raise ValueError("boom")
+
+    ids = [site.add(payload={"fails": fails}, max_attempts=1, queue_name="q") for fails in (False, True)]
+    with caplog.at_level("INFO", logger="graphile_worker"):
+        run_once(site.url, tasks=a_registry({"work": work}), migrate=False, handle_signals=False)
+
+    records = [vars(each) for each in caplog.records if "job_id" in vars(each)]
+    fields = [(each["job_id"], each["task_identifier"], each["queue_name"], each["attempt"]) for each in records]
+    assert fields == [(job_id, "work", "q", 1) for job_id in ids]
+    assert all(each["duration_ms"] >= 0 and each["worker_id"] and each["max_attempts"] == 1 for each in records)
+    completed, failed = records
+    assert completed["exc_info"] is None
+    assert failed["exc_info"][0] is ValueError
+    assert not {"work", "boom"} & set(failed["msg"].split()), "the template is the same for all jobs"

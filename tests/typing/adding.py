@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from gw_core import AsyncClient, Client, JobContext, JobSpec, Selection, TaskRegistry
+from gw_core import AsyncClient, Client, JobContext, JobSpec, Runner, Selection, TaskRegistry, run_once
+from gw_core.events import JobFailed
 
 tasks = TaskRegistry()
 queue = Client("postgres:///shop")
@@ -37,6 +38,7 @@ queue.add(clean_up)
 queue.add("charge", {"amount": 5}, job_key="k", job_key_mode="preserve_run_at")
 queue.add(JobSpec(task="charge"))
 queue.jobs.count(Selection.of(state="failed"))
+queue.add_batch("charge", [1, 2], max_attempts=3)
 
 queue.add(charge, {"amount": 5})  # wrong
 queue.add(charge, Charge(amount="5"))  # wrong
@@ -45,6 +47,28 @@ queue.add(charge)  # wrong
 queue.add("charge", {}, priorty=1)  # wrong
 queue.add("charge", {}, run_at="tomorrow")  # wrong
 print(queue.add("charge").id)  # wrong: a plugin may skip it
+
+
+@tasks.task
+def follow_up(payload: Charge, context: JobContext) -> None:
+    context.add_job(charge, payload, run_at=timedelta(minutes=5))
+    context.add_job(charge, {"amount": 5})  # wrong
+    context.add_job("charge", {}, priorty=1)  # wrong
+
+
+runner = Runner("postgres:///shop", tasks=tasks)
+
+
+@runner.events.on(JobFailed)
+def report(event: JobFailed) -> None:
+    print(event.job.id)
+    print(event.jobs)  # wrong
+
+
+run_once("postgres:///shop", tasks=tasks, migrate=False)
+run_once("postgres:///shop", tasks=tasks, migrat=False)  # wrong
+queue.add_batch("charge", [1, 2], max_attempt=3)  # wrong
+queue.jobs.count(Selection.of(state="fialed"))  # wrong
 
 
 async def on_a_loop(client: AsyncClient) -> None:
