@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import postgres_versions, profiles
-from support.databases import HOST, Databases, ReusedDatabase, Run, is_orphan, new_folder, running_server
+from support.databases import (
+    HOST,
+    Databases,
+    ReusedDatabase,
+    Run,
+    install_schema,
+    is_orphan,
+    new_folder,
+    running_server,
+)
 from support.pgbouncer import PgBouncer, bouncer_program
 
 if TYPE_CHECKING:
@@ -129,15 +138,13 @@ def databases(server: str, gw_run: Run, request: pytest.FixtureRequest) -> Datab
 @pytest.fixture(scope="session")
 def template(databases: Databases) -> str:
     """The name of a database of this run that holds the newest schema; made once for all xdist workers."""
-    from gw_core.postgres.migrations import migrate
-
     run = databases.run
     with _alone(run.folder / "template.lock"):
         ready = run.folder / "template.ready"
         if not ready.exists():
             databases.drop(run.template)
             databases.create(run.template)
-            migrate(databases.url(run.template))
+            install_schema(databases.url(run.template))
             ready.touch()
     return run.template
 

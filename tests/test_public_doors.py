@@ -13,8 +13,8 @@ PUBLIC = {
     *(f"gw_core.{name}" for name in ("events", "errors", "crontab", "operations", "testing")),
     *CONTRIB,
 }
-MAX_CORE_IMPORTS = 210
-MAX_FRONT_END_IMPORTS = 235
+MAX_CORE_IMPORTS = 204
+MAX_FRONT_END_IMPORTS = 226
 MAX_PRIVATE_ACCESSES = 37
 OF_PYTHON = {"_replace", "_asdict", "_fields", "_exit"}
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from support.cron_fixture import CronFixture, at
+from support.databases import install_schema
 
 from gw_core import Event
 from gw_core.embedded import EmbeddedServer, start_or_attach
-from gw_core.postgres.migrations import migrate
 
 
 class Server:
@@ -40,7 +40,7 @@ def own_server() -> Iterator[Server]:
 
 
 def test_a_server_stopped_across_a_minute_boundary_costs_no_minute(own_server: Server) -> None:
-    migrate(own_server.url)
+    install_schema(own_server.url)
     recorded: list[Event] = []
     world = CronFixture(own_server.url)
     scheduler = world.scheduler("* * * * * tick", recorded=recorded)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from support.databases import install_schema
 from support.postgres_server import Server
 from support.queue_fixture import NEVER, Gate, QueueFixture, RunRecord, ms
 from support.stall_clock import StallClock
@@ -20,7 +21,6 @@ from gw_core.events import (
     PoolConnectionRestored,
     PoolListening,
 )
-from gw_core.postgres.migrations import migrate
 from gw_core.worker.settler import MAX_RECONNECT_DELAY
 
 pytestmark = pytest.mark.once
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.once
 @pytest.fixture
 def primary() -> Iterator[Server]:
     with Server() as server:
-        migrate(server.url)
+        install_schema(server.url)
         yield server
 
 

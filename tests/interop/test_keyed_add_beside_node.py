@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from support.databases import install_schema
 from support.keyed_races import ADDED_AND_CLAIMED_CONCURRENTLY, CLAIMED_CONCURRENTLY, Race, add_against
 from support.node_worker import NEWEST, node_worker
 from support.schema_fixture import connected
-
-from gw_core.postgres.migrations import migrate
 
 pytestmark = pytest.mark.interop
 
@@ -15,7 +14,7 @@ pytestmark = pytest.mark.interop
 @pytest.mark.parametrize("race", [CLAIMED_CONCURRENTLY, ADDED_AND_CLAIMED_CONCURRENTLY], ids=str)
 def test_a_job_lost_on_nodes_schema_is_not_lost_on_ours(empty_database_url: str, race: Race) -> None:
     node_worker(NEWEST).install_schema(empty_database_url, "nodes")
-    migrate(empty_database_url, "ours")
+    install_schema(empty_database_url, "ours")
 
     lost = add_against(race, empty_database_url, "nodes")
     kept = add_against(race, empty_database_url, "ours")
@@ -31,7 +30,7 @@ def test_migrating_a_schema_of_node_repairs_it(empty_database_url: str) -> None:
     node_worker(NEWEST).install_schema(empty_database_url)
     assert add_against(CLAIMED_CONCURRENTLY, empty_database_url)["id"] is None
 
-    migrate(empty_database_url)
+    install_schema(empty_database_url)
 
     with connected(empty_database_url) as schema:
         schema.run("truncate :S._private_jobs")

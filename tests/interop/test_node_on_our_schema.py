@@ -9,11 +9,10 @@ from typing import Any
 import psycopg
 import pytest
 from support.catalog import catalog
+from support.databases import install_schema
 from support.node_worker import FIRST_VERSION_WITH_BATCHES, NEWEST, ON_OUR_SCHEMA, NodeWorker, node_worker
 from support.schema_fixture import connected
 from support.waiting import wait_until
-
-from gw_core.postgres.migrations import SchemaStatus, migrate
 
 pytestmark = pytest.mark.interop
 
@@ -68,7 +67,7 @@ def test_node_finds_nothing_to_migrate(node: NodeWorker, database_url: str, vers
     assert (NEWER_REVISION in output) is (version == FIRST_VERSION_WITH_BATCHES)
     assert ("WARN" in output) is (version == FIRST_VERSION_WITH_BATCHES)
     assert "ERROR" not in output
-    assert migrate(database_url).applied == ()
+    assert install_schema(database_url).applied == ()
 
 
 @pytest.mark.parametrize("version", ON_OUR_SCHEMA)
@@ -157,7 +156,7 @@ def test_a_task_of_node_adds_a_job_and_fails_on_our_schema(node: NodeWorker, dat
 
 def test_functions_that_nodes_migration_replaced_are_repaired_and_reported(empty_database_url: str) -> None:
     node_worker("0.17.3").install_schema(empty_database_url)
-    migrate(empty_database_url)
+    install_schema(empty_database_url)
     ours = catalog(empty_database_url, with_bodies=True)
     with psycopg.connect(empty_database_url) as connection:
         # As if we had repaired the functions when revision 20 was not there yet.
@@ -165,7 +164,7 @@ def test_functions_that_nodes_migration_replaced_are_repaired_and_reported(empty
 
     node_worker(NEWEST).install_schema(empty_database_url)
     assert catalog(empty_database_url, with_bodies=True) != ours
-    report = migrate(empty_database_url)
+    report = install_schema(empty_database_url)
 
     assert [step.name for step in report.applied] == ["gw_0002_keyed_add"]
     assert "gw_0002_keyed_add ran again" in report.warnings[0]
@@ -179,12 +178,12 @@ def test_node_and_we_may_install_at_the_same_time(empty_database_url: str) -> No
         for _ in range(4):
             started += [
                 threads.submit(node.install_schema, empty_database_url),
-                threads.submit(migrate, empty_database_url),
+                threads.submit(install_schema, empty_database_url),
             ]
         for done in started:
             done.result(timeout=200)
 
-    assert migrate(empty_database_url).after.status is SchemaStatus.CURRENT
+    assert install_schema(empty_database_url).after.status == "current"
     with connected(empty_database_url) as schema:
         rows = schema.run("select id from :S.migrations order by id")
         assert [row["id"] for row in rows] == list(range(1, 21))
@@ -196,7 +195,7 @@ def test_a_running_old_node_worker_is_warned_of_a_breaking_step(empty_database_u
     with node.running(empty_database_url, {"note": ""}) as worker, connected(empty_database_url) as schema:
         schema.listen("worker:migrate")
 
-        migrate(empty_database_url)
+        install_schema(empty_database_url)
 
         notifications = [json.loads(note.payload) for note in schema.connection.notifies(timeout=200, stop_after=2)]
         assert notifications[0] == {"migrationNumber": 19, "breaking": True}

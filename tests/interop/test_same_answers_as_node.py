@@ -11,11 +11,10 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from psycopg.types.json import Json
+from support.databases import install_schema
 from support.node_worker import NEWEST, node_worker
 from support.profiles import scaled
 from support.schema_fixture import Row, SchemaFixture, connected
-
-from gw_core.postgres.migrations import migrate
 
 pytestmark = pytest.mark.interop
 
@@ -116,7 +115,7 @@ steps = st.one_of(
 @pytest.fixture
 def both(empty_database_url: str) -> str:
     node_worker(NEWEST).install_schema(empty_database_url, "nodes")
-    migrate(empty_database_url, "ours")
+    install_schema(empty_database_url, "ours")
     return empty_database_url
 
 

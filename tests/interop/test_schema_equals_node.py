@@ -8,10 +8,8 @@ from typing import NamedTuple
 import psycopg
 import pytest
 from support.catalog import Lines, catalog, without_our_line
-from support.databases import Databases
+from support.databases import Databases, install_schema
 from support.node_worker import NEWEST, VERSIONS, node_worker
-
-from gw_core.postgres.migrations import SchemaStatus, migrate
 
 pytestmark = pytest.mark.interop
 
@@ -48,7 +46,7 @@ def test_an_upgrade_of_what_a_version_of_node_installed_equals_nodes(
 ) -> None:
     node_worker(version).install_schema(empty_database_url)
 
-    assert migrate(empty_database_url).after.status is SchemaStatus.CURRENT
+    assert install_schema(empty_database_url).after.status == "current"
 
     assert without_our_line(catalog(empty_database_url)) == nodes.catalog
     assert ledger(empty_database_url, "graphile_worker") == nodes.ledger
@@ -60,14 +58,14 @@ def test_an_upgrade_from_any_revision_equals_nodes(empty_database_url: str, node
     node_worker("0.16.6").install_schema(empty_database_url, revision=revision)
     assert ledger(empty_database_url, "graphile_worker")[-1][0] == revision
 
-    migrate(empty_database_url)
+    install_schema(empty_database_url)
 
     assert without_our_line(catalog(empty_database_url)) == nodes.catalog
     assert_functions_are_those_of_a_fresh_install(empty_database_url)
 
 
 def assert_functions_are_those_of_a_fresh_install(url: str) -> None:
-    migrate(url, "fresh")
+    install_schema(url, "fresh")
     kept_from_node = {"complete_jobs", "permanently_fail_jobs", "reschedule_jobs", "remove_job", "force_unlock_workers"}
     assert bodies(url, "graphile_worker", kept_from_node) == bodies(url, "fresh", kept_from_node)
 

@@ -17,6 +17,9 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from gw_core import Client
+from gw_core.operations import MigrationReport
+
 HOST = hashlib.sha256(socket.gethostname().encode()).hexdigest()[:6]
 NAME = re.compile(r"gw_test_(?P<host>[0-9a-f]{6})_(?P<pid>\d+)_(?P<began>\d+)_")
 A_DAY = 24 * 60 * 60
@@ -73,6 +76,12 @@ def with_database(conninfo: str, name: str) -> str:
     scheme, _, rest = head.partition("://")
     authority = rest.partition("/")[0]
     return f"{scheme}://{authority}/{name}{question}{parameters}"
+
+
+def install_schema(url: str, schema: str = "graphile_worker") -> MigrationReport:
+    """Install or upgrade the schema, as a program does."""
+    with Client(url, schema=schema) as client:
+        return client.migrate()
 
 
 def _is_alive(pid: int) -> bool:

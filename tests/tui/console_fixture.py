@@ -5,20 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from gw_tui.app import ConsoleApp
 from gw_tui.data.demo import DemoSource
 from gw_tui.data.source import ClientSource, ConnectionOptions, DataSource
 from gw_tui.rules.options import Options
-from gw_tui.screens.base import ConsoleScreen
 from gw_tui.widgets.keyed_table import KeyedTable
 
 DEADLINE = 90.0
-
-S = TypeVar("S", bound=ConsoleScreen)
 
 
 class Console:
@@ -77,13 +75,19 @@ class Console:
         """Wait until a notice contains these words."""
         await self.until(lambda: any(words in each for each in self.notices))
 
-    def screen(self, kind: type[S]) -> S:
-        assert isinstance(self.app.screen, kind)
+    def is_on(self, kind: str | type[Screen[Any]]) -> bool:
+        """Return whether this screen is in front: one that `--screen` names, `job`, or a dialog by its class."""
+        screen = self.app.screen
+        return getattr(screen, "SCREEN_ID", None) == kind if isinstance(kind, str) else isinstance(screen, kind)
+
+    def screen(self, kind: str | type[Screen[Any]]) -> Any:
+        """Return the screen in front, which is of this kind."""
+        assert self.is_on(kind), self.app.screen
         return self.app.screen
 
-    async def reach(self, kind: type[S]) -> S:
+    async def reach(self, kind: str | type[Screen[Any]]) -> Any:
         """Wait until a screen of this kind is in front."""
-        await self.until(lambda: isinstance(self.app.screen, kind))
+        await self.until(lambda: self.is_on(kind))
         await self.pilot.pause()
         return self.screen(kind)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from console_fixture import Console
 from textual.command import CommandPalette
+from textual.screen import Screen
 from textual.widgets import Input
 
 from gw_core.errors import AuthenticationError, DatabaseUnavailableError, SchemaMissingError, StatementTimeoutError
@@ -19,7 +20,6 @@ from gw_tui.dialogs.reschedule import RescheduleDialog
 from gw_tui.dialogs.result import ResultDialog
 from gw_tui.rules.journal import EntryKind, Journal
 from gw_tui.screens.help import HelpScreen
-from gw_tui.screens.job import JobScreen
 
 GONE = DatabaseUnavailableError("the database is not available: terminating connection")
 LEAST = (60, 20)
@@ -67,15 +67,15 @@ async def answered(console: Console) -> None:
     await console.pilot.pause()
 
 
-async def _press(console: Console, *keys: str, until: type | None = None) -> None:
+async def _press(console: Console, *keys: str, until: str | type[Screen[Any]] | None = None) -> None:
     for key in keys:
         await console.press(key)
     if until is not None:
-        await console.until(lambda: isinstance(console.app.screen, until))
+        await console.until(lambda: console.is_on(until))
     await console.pilot.pause()
 
 
-def pressing(*keys: str, until: type | None = None, words: str = "") -> Prepare:
+def pressing(*keys: str, until: str | type[Screen[Any]] | None = None, words: str = "") -> Prepare:
     """Press keys, and wait for a dialog or for words."""
 
     async def prepare(console: Console) -> None:
@@ -118,7 +118,7 @@ async def events(console: Console) -> None:
 
 
 async def job(console: Console) -> None:
-    await _press(console, "down", "enter", until=JobScreen)
+    await _press(console, "down", "enter", until="job")
     await console.shows("attempt")
     await answered(console)
 

@@ -25,7 +25,6 @@ from gw_tui.actions import actions
 from gw_tui.actions.log import ActionLog
 from gw_tui.data.source import ClientSource
 from gw_tui.dialogs.choose import Choose
-from gw_tui.screens.jobs import JobsScreen
 
 pytestmark = pytest.mark.once
 
@@ -213,9 +212,9 @@ def copied(url: str, filter_: str, choice: str, way: str) -> tuple[int, str]:
         )
         async with app.run_test(size=(80, 24)) as pilot:
             console = Console(app, pilot, app.source)
-            await console.until(lambda: isinstance(app.screen, JobsScreen) and console.table("#jobs").keys)
+            await console.until(lambda: console.is_on("jobs") and console.table("#jobs").keys)
             await pilot.pause()
-            (target,) = console.screen(JobsScreen).targets()
+            (target,) = console.screen("jobs").targets()
             await console.press("Y")
             await console.until(lambda: isinstance(app.screen, Choose))
             await pilot.pause()
@@ -302,9 +301,9 @@ def retried_by_keys(url: str, log: Path) -> int:
         )
         async with app.run_test(size=(80, 24)) as pilot:
             console = Console(app, pilot, app.source)
-            await console.until(lambda: isinstance(app.screen, JobsScreen) and console.table("#jobs").keys)
+            await console.until(lambda: console.is_on("jobs") and console.table("#jobs").keys)
             await pilot.pause()
-            (target,) = console.screen(JobsScreen).targets()
+            (target,) = console.screen("jobs").targets()
             assert "r Retry" in console.text
             await console.press("r")
             await console.until(lambda: app.last_action is not None)

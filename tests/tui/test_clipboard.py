@@ -19,7 +19,6 @@ from gw_tui.actions.preview import preview
 from gw_tui.data.source import Crontabs
 from gw_tui.dialogs.choose import Choose
 from gw_tui.rules.queue_info import QueueInfo
-from gw_tui.screens.job import JobScreen
 
 EVIL = "k\x15touch pwned\n\x1b[201~\rtouch pwned\r"
 HERE = QueueInfo(where="x", schema="graphile_worker")
@@ -85,7 +84,7 @@ def test_a_payload_is_copied_as_one_line_of_json() -> None:
     async def scenario(console: Console) -> None:
         await console.until(lambda: console.table("#jobs").keys)
         await console.press("enter")
-        await console.reach(JobScreen)
+        await console.reach("job")
         await console.shows('"a": [')
         await console.press("y")
         await console.until(lambda: console.app.clipboard)
@@ -106,7 +105,7 @@ def test_a_payload_too_large_to_copy_is_rejected_before_it_is_laid_out(monkeypat
     async def scenario(console: Console) -> None:
         await console.until(lambda: console.table("#jobs").keys)
         await console.press("enter")
-        await console.reach(JobScreen)
+        await console.reach("job")
         await console.until(lambda: "1,1,1" in console.text)
         monkeypatch.setattr("gw_tui.screens.job.json_view", None)
         await console.press("y")

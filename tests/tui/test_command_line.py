@@ -11,9 +11,6 @@ from gw_core.selection import parse
 from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.dialogs.command_line import CommandLine
 from gw_tui.rules.command_line import Destination, completions, parse_line, parse_link
-from gw_tui.screens.job import JobScreen
-from gw_tui.screens.jobs import JobsScreen
-from gw_tui.screens.workers import WorkersScreen
 
 
 @pytest.mark.parametrize(
@@ -63,7 +60,7 @@ def test_a_command_filters_jobs_and_the_history_recalls_it() -> None:
         await entered(console)
         await console.type("jobs state:failed task:send*")
         await console.press("enter")
-        screen = await console.reach(JobsScreen)
+        screen = await console.reach("jobs")
         await console.until(lambda: search_of(screen).wanted == parse("state:failed task:send*"))
         entry = await entered(console)
         await console.press("up")
@@ -74,7 +71,7 @@ def test_a_command_filters_jobs_and_the_history_recalls_it() -> None:
         await console.press("enter")
         await console.shows("unknown command 'moon'")
         await console.press("escape")
-        await console.reach(JobsScreen)
+        await console.reach("jobs")
 
     run(scenario, screen="overview")
 
@@ -97,18 +94,18 @@ def test_a_deep_link_opens_one_job() -> None:
     job = next(each.job for each in source.queue.states() if each.state is JobState.FAILED)
 
     async def scenario(console: Console) -> None:
-        await console.reach(JobScreen)
+        await console.reach("job")
         await console.shows(f"job {job.id}")
         await console.shows(job.task_identifier)
         await console.press("escape")
-        await console.reach(JobsScreen)
+        await console.reach("jobs")
 
     run(scenario, source=source, screen="overview", open=f"job/{job.id}")
 
 
 def test_a_deep_link_opens_a_worker() -> None:
     async def scenario(console: Console) -> None:
-        await console.reach(WorkersScreen)
+        await console.reach("workers")
         await console.until(lambda: console.table("#workers").highlighted == "gw-app-3-977-760e1f")
 
     run(scenario, screen="overview", open="worker/gw-app-3-977-760e1f")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import pytest
 from console_fixture import Console, run
-from textual.screen import Screen
 from textual.widgets import Button, Input, TextArea
 
 from gw_core import JobState
@@ -23,27 +22,15 @@ from gw_tui.dialogs.narrow import NarrowDialog
 from gw_tui.dialogs.reschedule import RescheduleDialog
 from gw_tui.dialogs.result import ProgressDialog, ResultDialog
 from gw_tui.rules.connection_state import ConnectionPhase
-from gw_tui.screens.jobs import JobsScreen
-
-S = TypeVar("S", bound=Screen)
 
 FAILED = "state:failed"
 
 
-async def reach(console: Console, kind: type[S]) -> S:
-    """Wait until a dialog of this kind is open."""
-    await console.until(lambda: isinstance(console.app.screen, kind))
-    await console.pilot.pause()
-    found = console.app.screen
-    assert isinstance(found, kind)
-    return found
-
-
-async def jobs(console: Console) -> JobsScreen:
+async def jobs(console: Console) -> Any:
     """Wait until the list is in front and has rows."""
-    await console.until(lambda: isinstance(console.app.screen, JobsScreen) and console.table("#jobs").keys)
+    await console.until(lambda: console.is_on("jobs") and console.table("#jobs").keys)
     await console.pilot.pause()
-    return console.screen(JobsScreen)
+    return console.screen("jobs")
 
 
 async def acted(console: Console, count: int = 1) -> list[actions.Action]:
@@ -88,7 +75,7 @@ def test_in_production_one_job_is_asked_about_too() -> None:
     async def scenario(console: Console) -> None:
         await jobs(console)
         await console.press("r")
-        dialog = await reach(console, Confirm)
+        dialog = await console.reach(Confirm)
         assert dialog.focused is dialog.query_one("#cancel")
         await console.press("escape")
         await jobs(console)
@@ -101,7 +88,7 @@ def test_several_jobs_are_named_cancel_has_the_focus_and_enter_does_nothing() ->
     async def scenario(console: Console) -> None:
         marked = await mark(console, 3)
         await console.press("r")
-        dialog = await reach(console, Confirm)
+        dialog = await console.reach(Confirm)
         for job_id in marked:
             assert f" {job_id} " in console.text
         assert dialog.focused is dialog.query_one("#cancel")
@@ -118,11 +105,11 @@ def test_marks_are_taken_from_jobs_that_were_changed_and_stay_on_those_left_alon
         marked = await mark(console, 3)
         changed = console.source.queue.jobs[marked[1]]
         await console.press("r")
-        await reach(console, Confirm)
+        await console.reach(Confirm)
         console.source.queue.jobs[marked[1]] = _locked(changed)
         await console.press("right", "enter")
         await acted(console)
-        await reach(console, ResultDialog)
+        await console.reach(ResultDialog)
         assert "2 jobs retried, 1 skipped" in console.text
         assert f"{marked[1]}" in console.text
         await console.press("escape")
@@ -141,7 +128,7 @@ def test_a_job_that_has_not_failed_is_left_alone_and_the_key_that_runs_it_is_nam
     async def scenario(console: Console) -> None:
         await jobs(console)
         await console.press("r")
-        await reach(console, ResultDialog)
+        await console.reach(ResultDialog)
         assert "0 jobs retried, 1 skipped" in console.text
         assert "not failed; t reschedules it" in console.text
 
@@ -157,7 +144,7 @@ def test_a_removed_job_comes_back_with_everything_but_its_id() -> None:
         (target,) = screen.targets()
         before = console.source.queue.jobs[target.job.id]
         await console.press("x")
-        await reach(console, Confirm)
+        await console.reach(Confirm)
         await console.press("right", "enter")
         await acted(console)
         assert before.id not in console.source.queue.jobs
@@ -180,7 +167,7 @@ def test_failing_takes_a_reason() -> None:
     async def scenario(console: Console) -> None:
         await jobs(console)
         await console.press("f")
-        dialog = await reach(console, Confirm)
+        dialog = await console.reach(Confirm)
         dialog.query_one("#typed", Input).value = "customer left"
         dialog.query_one("#ok", Button).press()
         (action,) = await acted(console)
@@ -199,7 +186,7 @@ def test_many_jobs_are_destroyed_only_when_their_number_is_typed() -> None:
         await console.until(lambda: len(console.table("#jobs").marks) > 100)
         number = len(screen.targets())
         await console.press("x")
-        dialog = await reach(console, Confirm)
+        dialog = await console.reach(Confirm)
         await console.type("7")
         await console.press("enter")
         await console.shows(f"Type {number} exactly")
@@ -236,14 +223,14 @@ def test_a_long_act_is_done_in_parts_and_stops_between_them(monkeypatch: pytest.
         await console.until(lambda: len(console.table("#jobs").marks) > 60)
         number = len(console.table("#jobs").marks)
         await console.press("t")
-        await reach(console, RescheduleDialog)
+        await console.reach(RescheduleDialog)
         await console.type("+1h")
         source.delay = 0.5
         await console.press("enter")
-        await reach(console, ProgressDialog)
+        await console.reach(ProgressDialog)
         await console.press("escape")
         source.delay = 0.0
-        await reach(console, ResultDialog)
+        await console.reach(ResultDialog)
         assert "stopped" in console.text
         done = sum(len(ids(each)) for each in source.actions)
         assert done < number
@@ -262,7 +249,7 @@ def test_a_job_is_given_another_time_in_the_words_of_the_command_line() -> None:
     async def scenario(console: Console) -> None:
         await jobs(console)
         await console.press("t")
-        dialog = await reach(console, RescheduleDialog)
+        dialog = await console.reach(RescheduleDialog)
         await console.type("sometime")
         await console.press("enter")
         assert console.source.actions == []
@@ -293,7 +280,7 @@ def test_a_wrong_value_gets_a_sentence_and_the_dialog_stays(field: str, text: st
     async def scenario(console: Console) -> None:
         await jobs(console)
         await console.press("t")
-        dialog = await reach(console, RescheduleDialog)
+        dialog = await console.reach(RescheduleDialog)
         dialog.query_one(f"#{field}", Input).value = text
         await console.press("enter")
         await console.shows(complaint)
@@ -309,7 +296,7 @@ def test_a_job_is_added_with_everything_that_can_be_said_of_it() -> None:
     async def scenario(console: Console) -> None:
         await jobs(console)
         await console.press("a")
-        dialog = await reach(console, AddDialog)
+        dialog = await console.reach(AddDialog)
         given = {
             "task": "mail",
             "queue_name": "q",
@@ -340,7 +327,7 @@ def test_a_run_of_a_recurring_task_can_be_had_now() -> None:
     async def scenario(console: Console) -> None:
         await console.until(lambda: console.table().keys)
         await console.press("t")
-        await reach(console, Confirm)
+        await console.reach(Confirm)
         await console.press("right", "enter")
         (action,) = await acted(console)
         assert isinstance(action, actions.Add)
@@ -364,7 +351,7 @@ def test_a_worker_that_sends_heartbeats_is_unlocked_only_when_its_id_is_typed() 
     async def scenario(console: Console) -> None:
         worker_id = await to_worker(console, is_stale=False)
         await console.press("u")
-        await reach(console, Confirm)
+        await console.reach(Confirm)
         assert "MAY BE ALIVE: last heartbeat 3.0s ago, presumed dead after 5m00s" in console.text
         assert "run twice" in console.text
         await console.press("enter")
@@ -382,7 +369,7 @@ def test_a_dead_worker_is_unlocked_after_a_plain_question() -> None:
     async def scenario(console: Console) -> None:
         worker_id = await to_worker(console, is_stale=True)
         await console.press("u")
-        await reach(console, Confirm)
+        await console.reach(Confirm)
         assert "Last heartbeat 9m04s ago: presumed dead." in console.text
         await console.press("right", "enter")
         (action,) = await acted(console)
@@ -396,7 +383,7 @@ def test_a_sweep_shows_first_what_it_would_do() -> None:
     async def scenario(console: Console) -> None:
         dead = await to_worker(console, is_stale=True)
         await console.press("S")
-        await reach(console, Confirm)
+        await console.reach(Confirm)
         assert console.source.actions == [actions.Sweep(dry_run=True)]
         assert dead[:20] in console.text
         await console.press("right", "enter")
@@ -410,7 +397,7 @@ def test_a_running_job_is_cancelled_after_a_question() -> None:
         await jobs(console)
         (job_id,) = (int(console.table("#jobs").highlighted or 0),)
         await console.press("c")
-        await reach(console, Confirm)
+        await console.reach(Confirm)
         assert "are not" in console.text
         await console.press("right", "enter")
         (action,) = await acted(console)
@@ -425,11 +412,11 @@ def test_cleanup_runs_after_a_question() -> None:
     async def scenario(console: Console) -> None:
         assert any(each.state is JobState.FAILED for each in console.source.queue.states())
         await console.press("C")
-        await reach(console, Choose)
+        await console.reach(Choose)
         await console.press("down", "down", "enter")  # the harmless choices come first
-        await reach(console, NarrowDialog)
+        await console.reach(NarrowDialog)
         await console.press("enter")
-        await reach(console, Confirm)
+        await console.reach(Confirm)
         assert "cannot be undone" in console.text
         await console.press("enter")
         await console.shows("exactly")
@@ -449,7 +436,7 @@ def test_an_open_question_waits_while_the_database_is_away() -> None:
     async def scenario(console: Console) -> None:
         await jobs(console)
         await console.press("x")
-        dialog = await reach(console, Confirm)
+        dialog = await console.reach(Confirm)
         console.source.go_down(DatabaseUnavailableError("the server went away"))
         console.app.refresh_now()
         await console.until(lambda: dialog.query_one("#ok", Button).disabled)
@@ -473,7 +460,7 @@ def test_acts_wait_while_the_database_is_away() -> None:
         await console.until(lambda: console.app.phase is ConnectionPhase.DOWN)
         await console.press("x", "f", "t", "a")
         await console.pilot.pause()
-        assert isinstance(console.app.screen, JobsScreen)
+        assert console.is_on("jobs")
 
     run(scenario, filter=FAILED)
 
@@ -498,7 +485,7 @@ def test_an_action_the_database_rejects_says_why() -> None:
 
         console.source.run = reject
         await console.press("r")
-        await reach(console, ResultDialog)
+        await console.reach(ResultDialog)
         assert "went away" in console.text
         assert "\x1b" not in console.text
         assert any(entry.is_bad and "went away" in entry.words for entry in console.app.journal)
@@ -520,7 +507,7 @@ def test_what_would_do_the_act_is_copied_as_a_command_or_as_sql(keys: list[str],
     async def scenario(console: Console) -> None:
         marked = await mark(console, 2)
         await console.press("Y")
-        await reach(console, Choose)
+        await console.reach(Choose)
         await console.press("enter")
         await console.shows("gw retry")
         await console.press(*keys, "enter")
@@ -551,7 +538,7 @@ def test_hostile_names_reach_no_dialog() -> None:
         evil = type(job)(**{**fields, "task_identifier": "a\x1b]52;c;evil\x07[red]\u202eb"})
         screen._seen = {key: replace(each, job=evil) for key, each in screen._seen.items()}
         await console.press("x")
-        await reach(console, Confirm)
+        await console.reach(Confirm)
         assert "[red]" in console.text
         assert "\x1b" not in console.text
         assert "\u202e" not in console.text
@@ -587,14 +574,14 @@ def test_a_cleanup_is_narrowed_by_task_and_age_and_records_what_it_deletes(tmp_p
 
     async def scenario(console: Console) -> None:
         await console.app.run_action("cleanup_failed_jobs")
-        dialog = await reach(console, NarrowDialog)
+        dialog = await console.reach(NarrowDialog)
         dialog.query_one("#task", Input).value = task
         dialog.query_one("#age", Input).value = "soon"
         await console.press("enter")
         await console.shows("not a duration")
         dialog.query_one("#age", Input).value = "7d"
         await console.press("enter")
-        await reach(console, Confirm)
+        await console.reach(Confirm)
         assert "1 failed job" in console.text
         await console.type("1")
         await console.press("enter")
@@ -616,7 +603,7 @@ def test_failing_many_jobs_needs_their_number_only_in_production(environment: st
         await console.press("ctrl+a")
         await console.until(lambda: len(console.table("#jobs").marks) > 100)
         await console.press("f")
-        await reach(console, Confirm)
+        await console.reach(Confirm)
         await console.press("tab", "enter") if not environment else await console.press("enter")
         if environment:
             await console.shows("exactly")

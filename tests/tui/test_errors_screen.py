@@ -16,7 +16,6 @@ from gw_tui.actions import actions
 from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.dialogs.confirm import Confirm
 from gw_tui.rules.error_groups import error_groups, fingerprint
-from gw_tui.screens.jobs import JobsScreen
 
 
 def failing(source: DemoSource) -> list[FoundJob]:
@@ -74,7 +73,7 @@ def test_enter_lists_the_jobs_of_the_group() -> None:
         await shown(console)
         key = console.table("#errors").keys[1]
         await console.press("down", "enter")
-        screen = await console.reach(JobsScreen)
+        screen = await console.reach("jobs")
         await console.until(lambda: search_of(screen).jobs)
         group = next(each for each in error_groups(failing(source)) if each.key == key)
         assert {each.job.id for each in search_of(screen).jobs} == {each.job.id for each in group.jobs}

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from console_fixture import Console, run
 
 from gw_core.operations import Count, Quality
 from gw_tui.actions import actions
 from gw_tui.data.demo import DemoSource
-from gw_tui.screens.jobs import JobsScreen
 from gw_tui.screens.jump import JumpScreen
 
 
-async def jobs(console: Console) -> JobsScreen:
+async def jobs(console: Console) -> Any:
     """Wait until the list is in front and has rows."""
-    await console.until(lambda: isinstance(console.app.screen, JobsScreen) and console.table("#jobs").keys)
+    await console.until(lambda: console.is_on("jobs") and console.table("#jobs").keys)
     await console.pilot.pause()
-    return console.screen(JobsScreen)
+    return console.screen("jobs")
 
 
 def added(source: DemoSource) -> str:

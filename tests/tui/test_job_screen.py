@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from console_fixture import Console, run
 
 from gw_core import Job, JobState
 from gw_tui.data.demo import DemoSource, FixedClock
-from gw_tui.screens.job import JobScreen
-from gw_tui.screens.jobs import JobsScreen
 from gw_tui.widgets.text_panel import TextPanel
 
 
@@ -16,10 +16,10 @@ def a_job(source: DemoSource, state: JobState, **changes: object) -> Job:
     return source.queue.change(job, **changes)
 
 
-async def opened(console: Console) -> JobScreen:
+async def opened(console: Console) -> Any:
     await console.until(lambda: console.table().keys)
     await console.press("enter")
-    screen = await console.reach(JobScreen)
+    screen = await console.reach("job")
     await console.until(lambda: screen.report is not None)
     await console.pilot.pause()
     return screen
@@ -93,7 +93,7 @@ def test_brackets_go_through_the_list_and_the_cursor_goes_along() -> None:
         await console.press("left_square_bracket", "left_square_bracket")
         await console.shows("End of list")
         await console.press("right_square_bracket", "escape")
-        await console.reach(JobsScreen)
+        await console.reach("jobs")
         assert console.table().highlighted == keys[1]
 
     run(scenario)

@@ -20,7 +20,6 @@ from gw_core.operations import JobPage, PageCursor
 from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.dialogs.choose import Choose
 from gw_tui.screens import jobs
-from gw_tui.screens.jobs import JobsScreen
 from gw_tui.widgets.filter_bar import FilterBar
 
 
@@ -40,17 +39,17 @@ class Piecemeal(DemoSource):
         return replace(super().page(wanted, limit=min(limit, 5), **more), is_full=False)
 
 
-async def ready(console: Console) -> JobsScreen:
+async def ready(console: Console) -> Any:
     await console.until(lambda: console.table().keys)
-    return console.screen(JobsScreen)
+    return console.screen("jobs")
 
 
-async def apply_filter(console: Console, text: str) -> JobsScreen:
+async def apply_filter(console: Console, text: str) -> Any:
     """Type a filter, and wait for what it finds."""
     await console.press("slash")
     await console.type(text)
     await console.press("enter")
-    screen = console.screen(JobsScreen)
+    screen = console.screen("jobs")
     await console.until(lambda: search_of(screen).asks and not search_of(screen).is_searching)
     await console.pilot.pause()
     return screen
@@ -192,7 +191,7 @@ def test_all_that_match_are_marked_beyond_the_page() -> None:
 
 def test_escape_stops_a_search_that_finds_nothing_and_keeps_how_far_it_came() -> None:
     async def scenario(console: Console) -> None:
-        screen = console.screen(JobsScreen)
+        screen = console.screen("jobs")
         await console.shows("esc stops")
         await console.until(lambda: search_of(screen).asks > 3)
         await console.press("escape")
@@ -214,7 +213,7 @@ def test_a_page_that_takes_several_answers_is_made_again_after_a_while(monkeypat
 
     async def scenario(console: Console) -> None:
         await console.until(lambda: set(console.table().keys) == set(map(str, failed)))
-        assert search_of(console.screen(JobsScreen)).asks > 1
+        assert search_of(console.screen("jobs")).asks > 1
         await console.press("G")
         del source.queue.jobs[failed[0]]
         added = source.queue.insert(task_identifier="t", attempts=25)
@@ -228,7 +227,7 @@ def test_a_page_that_takes_several_answers_is_made_again_after_a_while(monkeypat
 
 def test_typing_a_filter_stops_a_search_for_the_while() -> None:
     async def scenario(console: Console) -> None:
-        screen = console.screen(JobsScreen)
+        screen = console.screen("jobs")
         await console.until(lambda: search_of(screen).asks > 1)
         await console.press("slash", *"sta")
         await console.shows("state:")
@@ -346,7 +345,7 @@ def test_the_highlighted_job_never_changes_by_itself() -> None:
     run(scenario, source=source)
 
 
-async def _tick(screen: JobsScreen, source: DemoSource) -> None:
+async def _tick(screen: Any, source: DemoSource) -> None:
     """Do explicitly what a tick does."""
     screen.console.snapshot = source.snapshot()
     screen.show_snapshot(screen.console.snapshot)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
 
 import pytest
 from console_fixture import Console, run
-from textual.screen import Screen
 from textual.widgets import Button, Input, TextArea
 
 from gw_core.operations import CleanupTarget
@@ -23,19 +21,6 @@ from gw_tui.dialogs.reschedule import RescheduleDialog
 from gw_tui.dialogs.result import ResultDialog
 from gw_tui.rules.commands import COMMANDS, JOB, SCREENS
 from gw_tui.screens.job import JobScreen
-from gw_tui.screens.jobs import JobsScreen
-from gw_tui.screens.locks import LocksScreen
-
-S = TypeVar("S", bound=Screen)
-
-
-async def reach(console: Console, kind: type[S]) -> S:
-    """Wait until a dialog of this kind is open."""
-    await console.until(lambda: isinstance(console.app.screen, kind))
-    await console.pilot.pause()
-    found = console.app.screen
-    assert isinstance(found, kind)
-    return found
 
 
 async def acted(console: Console, count: int) -> list[actions.Action]:
@@ -67,7 +52,7 @@ def keyed(source: DemoSource, *, running: bool) -> tuple[int, str]:
 async def ask_for(console: Console, key: str) -> None:
     await rows(console)
     await console.press("K")
-    dialog = await reach(console, KeyDialog)
+    dialog = await console.reach(KeyDialog)
     dialog.query_one("#key", Input).value = key
     await console.press("enter")
 
@@ -78,14 +63,14 @@ def test_a_job_that_waits_is_removed_by_its_key_and_comes_back() -> None:
 
     async def scenario(console: Console) -> None:
         await ask_for(console, key)
-        dialog = await reach(console, Confirm)
+        dialog = await console.reach(Confirm)
         assert f"{job_id}" in console.text
         assert "U restores it" in console.text
         assert dialog.focused is dialog.query_one("#cancel")
         await console.press("right", "enter")
         await console.notified(f"job {job_id} removed · U restores it")
         assert job_id not in source.queue.jobs
-        await reach(console, JobsScreen)
+        await console.reach("jobs")
         await console.press("U")
         await console.until(lambda: any(each.key == key for each in source.queue.jobs.values()))
 
@@ -98,7 +83,7 @@ def test_of_a_running_job_it_is_said_before_and_after_that_it_goes_on() -> None:
 
     async def scenario(console: Console) -> None:
         await ask_for(console, key)
-        await reach(console, Confirm)
+        await console.reach(Confirm)
         assert "is not retried" in console.text
         assert "cannot be undone" in console.text
         await console.press("right", "enter")
@@ -116,10 +101,10 @@ def test_a_job_that_changed_between_the_question_and_the_answer_is_left_alone() 
 
     async def scenario(console: Console) -> None:
         await ask_for(console, key)
-        await reach(console, Confirm)
+        await console.reach(Confirm)
         source.queue.change(source.queue.jobs[job_id], revision=9)
         await console.press("right", "enter")
-        await reach(console, ResultDialog)
+        await console.reach(ResultDialog)
         assert "1 skipped" in console.text
         assert "revision 0→9" in console.text
         assert source.queue.jobs[job_id].key == key
@@ -143,7 +128,7 @@ def test_the_key_of_the_job_under_the_cursor_is_offered() -> None:
     async def scenario(console: Console) -> None:
         await rows(console)
         await console.press("K")
-        dialog = await reach(console, KeyDialog)
+        dialog = await console.reach(KeyDialog)
         assert dialog.query_one("#key", Input).value == key
 
     run(scenario, source=source, filter=f"key:{key}")
@@ -157,7 +142,7 @@ def test_a_recurring_task_is_forgotten_after_a_question() -> None:
         await rows(console)
         console.table().move_to("retired_task")
         await console.press("x")
-        dialog = await reach(console, Confirm)
+        dialog = await console.reach(Confirm)
         assert "Forget retired_task?" in console.text
         assert dialog.focused is dialog.query_one("#cancel")
         await console.press("right", "enter")
@@ -198,7 +183,7 @@ def test_read_only_the_palette_offers_the_doctor_and_no_act() -> None:
 def test_a_sweep_from_the_palette_shows_first_what_it_would_do() -> None:
     async def scenario(console: Console) -> None:
         await console.app.run_action("sweep_now")
-        await reach(console, Confirm)
+        await console.reach(Confirm)
         assert "last heartbeat 9m04s ago" in console.text
         await console.press("right", "enter")
         assert await acted(console, 2) == [actions.Sweep(dry_run=True), actions.Sweep()]
@@ -210,9 +195,9 @@ def test_failed_jobs_are_counted_before_anybody_is_asked() -> None:
     async def scenario(console: Console) -> None:
         count = sum(job.attempts >= job.max_attempts for job in console.source.queue.jobs.values())
         await console.app.run_action("cleanup_failed_jobs")
-        await reach(console, NarrowDialog)
+        await console.reach(NarrowDialog)
         await console.press("enter")
-        await reach(console, Confirm)
+        await console.reach(Confirm)
         assert f"{count} failed jobs." in console.text
         await console.type(str(count))
         await console.press("enter")
@@ -237,7 +222,7 @@ def test_where_nothing_needs_cleanup_no_question_is_asked(name: str) -> None:
 def test_the_doctor_can_be_asked_now() -> None:
     async def scenario(console: Console) -> None:
         await console.app.run_action("run_doctor")
-        await console.until(lambda: isinstance(console.app.screen, LocksScreen))
+        await console.until(lambda: console.is_on("locks"))
         await console.notified("Doctor: 1 error, 1 warning")
 
     run(scenario, screen="overview")
@@ -246,7 +231,7 @@ def test_the_doctor_can_be_asked_now() -> None:
 def test_a_command_of_the_palette_can_have_a_key() -> None:
     async def scenario(console: Console) -> None:
         await console.press("D")
-        await console.until(lambda: isinstance(console.app.screen, LocksScreen))
+        await console.until(lambda: console.is_on("locks"))
 
     run(scenario, screen="overview", keys={"run_doctor": "D"})
 
@@ -282,7 +267,7 @@ def test_what_a_screen_does_is_offered_as_a_command(screen: str, choice: str, co
     async def scenario(console: Console) -> None:
         await rows(console)
         await console.press("Y")
-        (await reach(console, Choose)).dismiss(choice)
+        (await console.reach(Choose)).dismiss(choice)
         assert (await typed(console)).startswith(command)
 
     run(scenario, screen=screen)
@@ -303,7 +288,7 @@ def test_what_is_under_the_cursor_is_paused_and_resumed(screen: str, kind: str) 
         await rows(console)
         name = console.table().highlighted
         await console.press("P")
-        dialog = await reach(console, Confirm)
+        dialog = await console.reach(Confirm)
         dialog.query_one("#typed", Input).value = "provider down"
         dialog.query_one("#ok", Button).press()
         [paused] = await acted(console, 1)
@@ -312,7 +297,7 @@ def test_what_is_under_the_cursor_is_paused_and_resumed(screen: str, kind: str) 
         await console.until(lambda: "provider down" in console.text)
 
         await console.press("P")
-        (await reach(console, Confirm)).query_one("#ok", Button).press()
+        (await console.reach(Confirm)).query_one("#ok", Button).press()
         assert (await acted(console, 2))[1] == actions.Resume(target=f"{kind}:{name}")
         await console.until(lambda: "provider down" not in console.text)
 
@@ -322,9 +307,9 @@ def test_what_is_under_the_cursor_is_paused_and_resumed(screen: str, kind: str) 
 def test_a_question_copies_what_it_would_do_with_what_was_filled_in() -> None:
     async def scenario(console: Console) -> None:
         await rows(console)
-        (target,) = console.screen(JobsScreen).targets()
+        (target,) = console.screen("jobs").targets()
         await console.press("f")
-        dialog = await reach(console, Confirm)
+        dialog = await console.reach(Confirm)
         dialog.query_one("#typed", Input).value = "it's over"
         assert await typed(console, "ctrl+y") == f"gw fail {target.job.id} '--reason=it'\"'\"'s over'"
         assert console.source.actions == []
@@ -335,9 +320,9 @@ def test_a_question_copies_what_it_would_do_with_what_was_filled_in() -> None:
 def test_the_form_of_another_time_copies_its_change() -> None:
     async def scenario(console: Console) -> None:
         await rows(console)
-        (target,) = console.screen(JobsScreen).targets()
+        (target,) = console.screen("jobs").targets()
         await console.press("t")
-        dialog = await reach(console, RescheduleDialog)
+        dialog = await console.reach(RescheduleDialog)
         dialog.query_one("#priority", Input).value = "-5"
         assert await typed(console, "ctrl+y") == f"gw reschedule {target.job.id} --priority=-5"
 
@@ -348,7 +333,7 @@ def test_the_form_of_a_job_copies_the_job_or_says_what_is_wrong_with_it() -> Non
     async def scenario(console: Console) -> None:
         await rows(console)
         await console.press("a")
-        dialog = await reach(console, AddDialog)
+        dialog = await console.reach(AddDialog)
         dialog.query_one("#task", Input).value = "mail"
         dialog.query_one("#payload", TextArea).load_text("{not json")
         await console.press("ctrl+y")
@@ -399,7 +384,7 @@ def test_what_was_removed_can_be_brought_back_from_the_events() -> None:
 
     async def scenario(console: Console) -> None:
         await ask_for(console, key)
-        await reach(console, Confirm)
+        await console.reach(Confirm)
         await console.press("right", "enter")
         await acted(console, 2)
         await console.press("7", "U")

@@ -26,8 +26,6 @@ from gw_core.operations import (
 from gw_core.selection import Selection
 from gw_tui.data.demo import DemoSource
 from gw_tui.data.source import Crontabs, classify_error
-from gw_tui.screens.job import JobScreen
-from gw_tui.screens.jobs import JobsScreen
 from gw_tui.screens.queues import PAGE
 from gw_tui.text.sanitize import UNSAFE
 
@@ -40,7 +38,7 @@ async def ready(console: Console) -> None:
 
 
 async def reaches_jobs(console: Console, filter_text: str) -> None:
-    screen = await console.reach(JobsScreen)
+    screen = await console.reach("jobs")
     assert str(search_of(screen).wanted) == filter_text
     await console.until(lambda: search_of(screen).asks)
 
@@ -116,7 +114,7 @@ def test_the_pane_follows_the_cursor_and_opens_a_job() -> None:
         held = {str(job.id) for job in console.source.queue.jobs.values() if job.locked_by == node}
         await console.until(lambda: set(console.table("#held").keys) == held)
         await console.press("tab", "enter")
-        await console.reach(JobScreen)
+        await console.reach("job")
 
     run(scenario, screen="workers")
 
@@ -334,7 +332,7 @@ def test_hostile_data_steers_nothing_and_is_no_markup() -> None:
         await console.press("2")
         await ready(console)
         await console.press("enter")
-        screen = await console.reach(JobScreen)
+        screen = await console.reach("job")
         await console.until(lambda: screen.report is not None)
         await console.shows("[red]x[/red]")
         assert harmless(console.text)
@@ -353,7 +351,7 @@ def test_names_of_any_kind_lead_to_their_jobs() -> None:
     async def scenario(console: Console) -> None:
         await ready(console)
         await console.press("enter")
-        screen = await console.reach(JobsScreen)
+        screen = await console.reach("jobs")
         assert search_of(screen).wanted == Selection.of(queue=odd)
         await console.until(lambda: console.table().keys)
 

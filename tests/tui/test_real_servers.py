@@ -8,15 +8,14 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 from console_fixture import Console
+from support.databases import install_schema
 from support.postgres_server import Server
 
 from gw_core import Client, JobSpec
-from gw_core.postgres.migrations import migrate
 from gw_tui.app import ConsoleApp
 from gw_tui.data.source import ClientSource, ConnectionOptions
 from gw_tui.rules.connection_state import ConnectionPhase
 from gw_tui.rules.options import Options
-from gw_tui.screens.jobs import JobsScreen
 
 pytestmark = pytest.mark.once
 
@@ -32,7 +31,7 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def queue(server: Server) -> Server:
     """A server with a queue that contains a permanently failed job."""
-    migrate(server.url)
+    install_schema(server.url)
     with Client(server.url) as client:
         client.add(JobSpec(task="send_email", payload={}))
     server.run("update graphile_worker._private_jobs set attempts = max_attempts, last_error = 'refused'")
@@ -77,15 +76,15 @@ def test_a_server_that_was_away_is_live_again_without_a_key_and_acts_wait_for_it
         await console.shows("Retrying in ")
         assert is_dimmed(console)
         assert "send_email" in console.text
-        assert console.screen(JobsScreen).check_action("retry", ()) is None
+        assert console.screen("jobs").check_action("retry", ()) is None
         await console.press("f")
-        assert isinstance(console.app.screen, JobsScreen)
+        assert console.is_on("jobs")
 
         await asyncio.to_thread(queue.start)
         await live(console)
         assert "Retrying in " not in console.text
         assert attempts(queue) == 25
-        await console.until(lambda: console.screen(JobsScreen).check_action("retry", ()))
+        await console.until(lambda: console.screen("jobs").check_action("retry", ()))
         await console.press("r")
         await console.until(lambda: console.app.last_action is not None)
         assert await asyncio.to_thread(attempts, queue) == 0
@@ -113,7 +112,7 @@ def test_it_waits_for_a_server_that_is_not_there_yet_and_then_for_its_schema(ser
         await asyncio.to_thread(server.start)
         await console.shows("gw migrate")
         assert console.app.phase is ConnectionPhase.NO_SCHEMA
-        await asyncio.to_thread(migrate, server.url)
+        await asyncio.to_thread(install_schema, server.url)
         await live(console)
 
     play(server.url, scenario)

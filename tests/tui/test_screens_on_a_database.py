@@ -12,8 +12,6 @@ from console_fixture import Console, console_on, queue_source, search_of
 
 from gw_core import Client, JobSpec, cron_item
 from gw_core.selection import Selection
-from gw_tui.screens.job import JobScreen
-from gw_tui.screens.jobs import JobsScreen
 
 pytestmark = pytest.mark.once
 
@@ -66,7 +64,7 @@ async def apply_filter(console: Console, text: str) -> list[int]:
     await console.press("slash", "ctrl+u")
     await console.type(text)
     await console.press("enter")
-    screen = console.screen(JobsScreen)
+    screen = console.screen("jobs")
     await console.until(lambda: search_of(screen).asks and not search_of(screen).is_searching)
     await console.until(lambda: len(console.table("#jobs").keys) == len(search_of(screen).jobs))
     return [each.job.id for each in search_of(screen).jobs]
@@ -121,11 +119,11 @@ def test_every_screen_shows_what_the_database_says(url: str) -> None:
     async def scenario(console: Console) -> None:
         await console.until(lambda: console.table("#queues").keys == (ODD,))
         await console.press("enter")
-        screen = await console.reach(JobsScreen)
+        screen = await console.reach("jobs")
         assert search_of(screen).wanted == Selection.of(queue=ODD)
         await console.until(lambda: len(console.table("#jobs").keys) == 2)
         await console.press("enter")
-        await console.reach(JobScreen)
+        await console.reach("job")
         await console.shows("batch of 2 items")
         await console.press("escape", "4")
         await console.until(lambda: DEAD in console.table("#workers").keys)

@@ -12,7 +12,6 @@ from textual.app import App, ComposeResult
 from textual.command import CommandPalette
 
 from gw_tui.rules.history import TIME_RANGES, Series, seconds_between
-from gw_tui.screens.jobs import JobsScreen
 from gw_tui.screens.overview import next_due
 from gw_tui.text import formatting
 from gw_tui.widgets.bars import Bars
@@ -120,7 +119,7 @@ def test_a_click_on_a_tile_lists_its_jobs_and_one_on_the_filter_edits_it() -> No
     async def scenario(console: Console) -> None:
         await console.until(lambda: console.app.screen.query(Tile))
         await console.pilot.click("#failed")
-        screen = await console.reach(JobsScreen)
+        screen = await console.reach("jobs")
         await console.shows("state:failed")
         await console.pilot.click(FilterBar)
         await console.until(lambda: screen.query_one(FilterBar).is_editing)

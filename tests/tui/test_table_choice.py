@@ -12,7 +12,6 @@ from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.data.table_choices import TableChoices
 from gw_tui.dialogs.columns import ChooseColumns
 from gw_tui.rules.table_choice import TableChoice, TableSort, sort_value
-from gw_tui.screens.jobs import JobsScreen
 from gw_tui.screens.list_screen import ListScreen
 
 WIDE = (120, 34)
@@ -121,7 +120,7 @@ def test_newest_first_is_remembered_and_other_orders_sort_the_page(tmp_path: Pat
     path.write_text('{"screens": {"jobs": {"sort": "id desc"}}}')
 
     async def scenario(console: Console) -> None:
-        screen = console.screen(JobsScreen)
+        screen = console.screen("jobs")
         newest = sorted(console.source.queue.jobs, reverse=True)
         await console.until(lambda: screen.table.keys == tuple(map(str, newest[:100])))
         assert "newest first" in console.text
@@ -141,7 +140,7 @@ def test_the_chooser_of_jobs_says_what_an_index_sorts() -> None:
         await chooser(console)
         assert "over all pages" in console.text
         await console.press("escape")
-        await console.reach(JobsScreen)
+        await console.reach("jobs")
 
     run(scenario)
 

@@ -6,8 +6,6 @@ from collections import Counter
 
 from console_fixture import Console, run, search_of
 
-from gw_tui.screens.jobs import JobsScreen
-
 
 def cell(console: Console, task: str, column: str) -> str:
     found = console.table("#tasks").shown_rows[task].cells[column]
@@ -47,7 +45,7 @@ def test_enter_lists_the_jobs_of_a_task() -> None:
         await console.until(lambda: console.table("#tasks").keys)
         task = console.table("#tasks").keys[1]
         await console.press("down", "enter")
-        screen = await console.reach(JobsScreen)
+        screen = await console.reach("jobs")
         await console.until(lambda: search_of(screen).jobs)
         assert {each.job.task_identifier for each in search_of(screen).jobs} == {task}
 

@@ -12,7 +12,6 @@ from console_fixture import Console, console_on, queue_source, search_of
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from gw_core import Client, Selection
-from gw_tui.screens.jobs import JobsScreen
 from gw_tui.text import formatting
 
 pytestmark = pytest.mark.once
@@ -154,7 +153,7 @@ def test_a_job_has_run_for_as_long_as_it_really_has(url: str) -> None:
         await console.press("down")
         await console.shows("40m")
         console.app.visit("jobs", "started_at:<-30m")
-        screen = await console.reach(JobsScreen)
+        screen = await console.reach("jobs")
         await console.until(lambda: [each.job.id for each in search_of(screen).jobs] == [job_id])
         await console.press("enter")
         await console.shows("started")
@@ -168,7 +167,7 @@ def test_enter_on_the_first_screen_opens_exactly_what_was_chosen(url: str) -> No
         await console.until(lambda: console.table("#priorities").keys)
         console.table("#priorities").focus()
         await console.press("down", "enter")
-        screen = await console.reach(JobsScreen)
+        screen = await console.reach("jobs")
         await console.until(lambda: search_of(screen).wanted != Selection() and search_of(screen).jobs)
         priorities = {each.job.priority for each in search_of(screen).jobs}
         assert priorities == {int(console.app.snapshot.priorities[1].priority)}
@@ -191,7 +190,7 @@ def test_a_role_that_may_only_read_is_shown_as_read_only(url: str) -> None:
                 await console.shows("may only read")
                 assert "rights:" not in console.text
                 console.app.visit("jobs")
-                await console.reach(JobsScreen)
+                await console.reach("jobs")
                 await console.until(lambda: console.table("#jobs").keys)
                 assert "Retry" not in console.text.splitlines()[-1]
                 assert "Filter" in console.text.splitlines()[-1]
@@ -234,7 +233,7 @@ def test_the_overview_ranks_causes_and_each_opens_its_list(url: str) -> None:
         key = next(each for each in console.table("#alerts").keys if "legacy_import" in each)
         console.table("#alerts").move_to(key)
         await console.press("enter")
-        screen = await console.reach(JobsScreen)
+        screen = await console.reach("jobs")
         await console.until(lambda: search_of(screen).jobs)
         assert {each.job.task_identifier for each in search_of(screen).jobs} == {"legacy_import"}
 

@@ -16,7 +16,6 @@ from gw_tui.rules.command_line import completions, parse_line, parse_link
 from gw_tui.rules.options import Options
 from gw_tui.rules.table_choice import TableChoice, TableSort
 from gw_tui.rules.views import SavedView
-from gw_tui.screens.jobs import JobsScreen
 from gw_tui.screens.tasks import TasksScreen
 
 TRIED = SavedView(
@@ -29,7 +28,7 @@ VIEWS = {"often tried": TRIED, "busy": BUSY}
 
 
 async def shows_tried(console: Console) -> None:
-    screen = await console.reach(JobsScreen)
+    screen = await console.reach("jobs")
     await console.until(lambda: search_of(screen).wanted == parse("state:failed,backoff") and screen.table.keys)
     assert list(screen.table.widths) == ["id", "task", "attempts"]
     tried = [search_of(screen).jobs]
