@@ -138,16 +138,18 @@ class Claims:
         return rows
 
     def _claim_from_the_beginning(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """Run the short statement for jobs without a named queue while there are no others, and the full one else."""
+        """Run the short statement while it claims all there is, and the full one for the rest and for some time."""
         self.scanned_to = None
+        rows: list[tuple[Any, ...]] = []
         if not self.claims_with_queues:
             rows = self._run("claim_unqueued_jobs", values)
             if not _ends_with_a_note(rows):
                 self.saw_queues = False
                 return rows
+            rows.pop()
             self.claims_with_queues = CLAIMS_WITH_QUEUES
         self.claims_with_queues -= 1
-        return self._claim_with_queues(values)
+        return rows + self._claim_with_queues({**values, "limit": values["limit"] - len(rows)})
 
     def _claim_with_queues(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         rows = self._run("claim_jobs", values)
