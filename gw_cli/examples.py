@@ -57,6 +57,8 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "gw stats": ("gw stats --tasks", "gw stats --watch --interval 5s"),
     "gw queues": ("gw queues --locked", "gw queues -n 100 --json"),
     "gw pauses": ("gw pauses", "gw pauses --json"),
+    "gw groups list": ("gw groups list", "gw groups list --columns id,task,open,failed"),
+    "gw groups cancel": ("gw groups cancel 7",),
     "gw limits": ("gw limits", "gw limits --json"),
     "gw tasks": ("gw tasks", "gw tasks --exact --columns task,failed"),
     "gw tui": ("gw tui", "gw tui --filter state:failed --env production", "gw tui --demo"),

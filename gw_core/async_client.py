@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 from gw_core.async_jobs import AsyncJobs
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.events import Events
-from gw_core.domain.group import JobGroup, OnFailure, is_member
+from gw_core.domain.group import JobGroup, OnFailure, WaitingGroup, is_member
 from gw_core.domain.history import JobEnd, JobPendingError
 from gw_core.domain.job import Job, JobOptions, JobSpec, batch_items, job_spec
 from gw_core.domain.plugins import Interceptors, Plugin, Skip
@@ -25,6 +25,8 @@ from gw_core.postgres.add_calls import (
     group_call,
     is_one_statement,
     remove_call,
+    waiting_group,
+    waiting_groups_call,
 )
 from gw_core.postgres.async_connection import (
     AsyncCallersConnection,
@@ -211,6 +213,18 @@ class AsyncClient:
         for spec in specs:
             self._admission.added(spec)
         return JobGroup(row[0], tuple(ids))
+
+    async def waiting_groups(
+        self, job_id: int | None = None, *, job_key: str | None = None, limit: int = 1_000
+    ) -> list[WaitingGroup]:
+        """Return the groups whose last job waits; see `Client.waiting_groups`."""
+        async with self._on(None) as connection:
+            return [waiting_group(row) for row in await connection.fetch(waiting_groups_call(job_id, job_key, limit))]
+
+    async def cancel_groups(self, *ids: int, conn: object | None = None) -> tuple[int, ...]:
+        """Drop the waiting jobs of these groups, and return the ids of the groups that waited."""
+        async with self._on(conn) as connection:
+            return tuple(row[0] for row in await connection.fetch(Call("cancel_groups", {"ids": list(ids)})))
 
     async def add_batch(
         self, task: str, items: Sequence[Any], *, conn: object | None = None, **options: Unpack[JobOptions]

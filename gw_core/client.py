@@ -318,6 +318,10 @@ class Client:
         """Return the groups whose last job waits, oldest first: all, those of a member, or of the last job's key."""
         return self._adder.waiting_groups(job_id, job_key, limit)
 
+    def cancel_groups(self, *ids: int, conn: object | None = None) -> tuple[int, ...]:
+        """Drop the waiting jobs of these groups, and return the ids of those that waited. Members stay as they are."""
+        return self._adder.cancel_groups(ids, conn=conn)
+
     def add_batch(
         self, task: str, items: Sequence[Any], *, conn: object | None = None, **options: Unpack[JobOptions]
     ) -> Job | Skip:

@@ -27,6 +27,7 @@ ENTRIES: Final = (
     CommandInfo("queues", "Inspect", "List named queues"),
     CommandInfo("pauses", "Inspect", "List what is paused"),
     CommandInfo("limits", "Inspect", "List the limits of tasks"),
+    CommandInfo("groups", "Inspect", "List and cancel groups whose last job waits"),
     CommandInfo("tasks", "Inspect", "List the tasks in the database"),
     CommandInfo("tui", "Inspect", "Monitor and manage the queue in the terminal"),
     CommandInfo("workers", "Workers", "List running and stale workers"),

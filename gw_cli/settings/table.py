@@ -53,7 +53,7 @@ CRON_COMMANDS: Final = frozenset({"cron list", "cron run", "cron forget"})
 ITEMS: Final = frozenset({"cron parse", "cron next", "cron list", "cron run"})
 JOBS: Final = frozenset(
     {"add", "list", "count", "show", "complete", "fail", "reschedule", "retry", "remove", "cancel", "unlock"}
-    | {"pause", "resume", "limit"}
+    | {"pause", "resume", "limit", "groups list", "groups cancel"}
 )
 REPORTS: Final = frozenset(
     {"stats", "queues", "pauses", "limits", "tasks", "tui", "doctor", "health", "config show", "history"}

@@ -26,6 +26,8 @@ from gw_core.postgres.add_calls import (
     group_call,
     is_one_statement,
     remove_call,
+    waiting_group,
+    waiting_groups_call,
 )
 from gw_core.postgres.callers_connection import CallersConnection, OwnConnection, Rows, callers_connection
 from gw_core.postgres.connections import ConnectionSource
@@ -179,9 +181,13 @@ class Enqueuer:
 
     def waiting_groups(self, job_id: int | None, job_key: str | None, limit: int) -> list[WaitingGroup]:
         """Return the groups whose last job waits: those of one member, those of a key, or all."""
-        call = Call("list_waiting_groups", {"job_id": job_id, "job_key": job_key, "limit": limit})
-        rows = self._on(None, lambda connection: connection.fetch(call))
-        return [WaitingGroup(number, task, key, OnFailure(policy), *rest) for number, task, key, policy, *rest in rows]
+        call = waiting_groups_call(job_id, job_key, limit)
+        return list(map(waiting_group, self._on(None, lambda connection: connection.fetch(call))))
+
+    def cancel_groups(self, ids: Sequence[int], *, conn: object | None) -> tuple[int, ...]:
+        """Drop the waiting jobs of groups; return the ids of those that waited."""
+        call = Call("cancel_groups", {"ids": list(ids)})
+        return tuple(row[0] for row in self._on(self._callers(conn), lambda connection: connection.fetch(call)))
 
     def remove(self, job_key: str, *, conn: object | None = None) -> RemovedJob | None:
         """Remove the job with this key; one that runs is only kept from running again."""

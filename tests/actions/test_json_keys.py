@@ -30,6 +30,8 @@ LINES: dict[str, tuple[str, ...]] = {
     "gw queues": ("queues",),
     "gw pauses": ("pauses",),
     "gw limits": ("limits",),
+    "gw groups list": ("groups list",),
+    "gw groups cancel": ("groups cancel 7",),
     "gw tasks": ("tasks",),
     "gw tui": ("tui --once",),
     "gw remove": ("remove key",),
@@ -104,6 +106,10 @@ def fill(queue: Queue, folder: Path) -> None:
             "result, worker_id, created_at, started_at, finished_at, expires_at) values (9001, 1, 25, 'mail', "
             "'completed', true, '1', 'pool-1', now(), now(), now(), now() + interval '1 day')"
         )
+    queue.rows(
+        "insert into graphile_worker._private_gw_waiting (id, job, on_failure, members) overriding system value"
+        """ values (7, '{"task": "last"}', 'hold', 2)"""
+    )
     queue.rows(
         "insert into graphile_worker._private_gw_limits (task, most_running, per_period, period_seconds, burst, set_by)"
         " values ('mail', 4, 100, 1, 10, 'ada')"

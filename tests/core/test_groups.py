@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -276,3 +277,41 @@ def test_statistics_count_the_groups_that_wait(site: QueueFixture) -> None:
     site.client.group(members(2), then=LAST)
 
     assert site.client.queries.statistics().waiting_groups == 1
+
+
+# -- cancelling
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_a_group_is_cancelled_and_its_members_run(site: QueueFixture, kind: str) -> None:
+    ran = RunRecord()
+    first = site.client.group(members(2), then=LAST)
+    second = site.client.group(members(1), then=LAST)
+    assert first.id is not None
+
+    async def cancel(number: int) -> tuple[tuple[int, ...], list[int]]:
+        async with AsyncClient(site.url) as client:
+            return await client.cancel_groups(number, 10**9), [each.id for each in await client.waiting_groups()]
+
+    if kind == "sync":
+        found = site.client.cancel_groups(first.id, 10**9), [each.id for each in waiting(site)]
+    else:
+        found = asyncio.run(cancel(first.id))
+
+    assert found == ((first.id,), [second.id])
+    assert site.client.cancel_groups(first.id) == ()
+    assert site.run_once({"work": ran, "last": ran}).completed == 4
+    assert sorted(ran.entries) == [0, 1, 1, 2]
+    assert site.run("select * from _private_gw_edges") == []
+
+
+def test_a_group_whose_last_member_ends_at_the_same_time_is_cancelled_or_ended(site: QueueFixture) -> None:
+    for _ in range(30):
+        group = site.client.group(members(1), then=LAST)
+        assert group.id is not None
+        thread = threading.Thread(target=lambda job_id=group.job_ids[0]: site.client.jobs.complete([job_id]))
+        thread.start()
+        cancelled = site.client.cancel_groups(group.id)
+        thread.join()
+        assert tasks(site) == ([] if cancelled else ["last"])
+        site.run("delete from _private_jobs")

@@ -1,0 +1,93 @@
+"""`gw groups`: list the groups whose last job waits, and cancel them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from gw_cli import output, stderr
+from gw_cli.arguments import positive_number
+from gw_cli.command import Json, command, new_app
+from gw_cli.connect import open_client, open_to_change
+from gw_cli.exit_codes import ExitCode, NothingMatchedError
+from gw_cli.layout import with_layout
+from gw_cli.output import AUTOMATIC, Layout
+from gw_cli.settings import Configuration
+from gw_cli.settings.options import with_settings
+
+if TYPE_CHECKING:
+    from gw_core.operations import WaitingGroup
+
+MAX_ID: Final = 2**63 - 1
+MAX_GROUPS: Final = 100_000
+
+KEYS: Final = ("id", "task", "job_key", "members", "open", "failed", "on_failure", "since")
+COLUMNS: Final = (
+    output.Column("id", "ID", right=True),
+    output.Column("task", "THEN", shrinks=True),
+    output.Column("job_key", "KEY", shrinks=True, rank=1),
+    output.Column("members", "MEMBERS", right=True, rank=4),
+    output.Column("open", "OPEN", right=True),
+    output.Column("failed", "FAILED", right=True),
+    output.Column("on_failure", "ON FAILURE", rank=3),
+    output.Column("since", "SINCE", rank=2),
+)
+CANCELLED_COLUMNS: Final = (output.Column("id", "GROUP", right=True), output.Column("result", "RESULT"))
+
+app = new_app()
+
+
+@app.callback()
+def groups() -> None:
+    """List and cancel groups whose last job waits."""
+
+
+@command(app, "list")
+@with_settings("groups list")
+@with_layout
+def list_groups(configuration: Configuration, layout: Layout = AUTOMATIC) -> None:
+    """List the groups whose last job waits.
+
+    The oldest first, with the members that have not ended, and those of them that failed permanently.
+    """
+    with open_client(configuration) as client:
+        found = client.waiting_groups(limit=MAX_GROUPS)
+    layout.print([group_record(each) for each in found], keys=KEYS, columns=COLUMNS)
+    if not found:
+        stderr.note("No group waits.")
+
+
+@command(app, "cancel")
+@with_settings("groups cancel")
+def cancel(
+    configuration: Configuration,
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Groups, by the ids that gw groups list shows")],
+    as_json: Json = False,
+) -> ExitCode:
+    """Drop the waiting jobs of groups.
+
+    Their members stay in the queue and run as usual; gw complete and gw fail end them.
+    """
+    wanted = [positive_number("ID", each, MAX_ID) for each in dict.fromkeys(ids)]
+    with open_to_change(configuration) as client:
+        cancelled = set(client.cancel_groups(*wanted))
+    if not cancelled:
+        raise NothingMatchedError(f"no group {', '.join(map(str, wanted))} waits; gw groups list shows those that do")
+    rows = [{"id": each, "result": "cancelled" if each in cancelled else "not_found"} for each in wanted]
+    output.records(rows, keys=("id", "result"), columns=CANCELLED_COLUMNS, as_json=as_json)
+    return ExitCode.OK if len(cancelled) == len(wanted) else ExitCode.FAILED
+
+
+def group_record(group: WaitingGroup) -> dict[str, object]:
+    """Return a group under the keys we promise."""
+    return {
+        "id": group.id,
+        "task": group.task,
+        "job_key": group.job_key,
+        "members": group.members,
+        "open": group.open,
+        "failed": group.failed,
+        "on_failure": str(group.on_failure),
+        "since": group.created_at,
+    }

@@ -1,0 +1,32 @@
+"""`gw groups list` and `gw groups cancel` as programs."""
+
+from __future__ import annotations
+
+from support.cli_program import CliProgram
+from support.jobs_in_states import Queue
+
+from gw_core import Client, JobSpec
+
+
+def add_group(queue: Queue, key: str) -> int:
+    with Client(queue.url) as client:
+        group = client.group([JobSpec(task="work")] * 2, then=JobSpec(task="last", job_key=key))
+    assert group.id is not None
+    return group.id
+
+
+def test_waiting_groups_are_listed_and_cancelled(gw: CliProgram, queue: Queue) -> None:
+    first, second = add_group(queue, "a"), add_group(queue, "b")
+
+    listed = gw("groups", "list", "--json").json
+    found = [(each["id"], each["task"], each["job_key"], each["open"], each["on_failure"]) for each in listed]
+    assert found == [(first, "last", "a", 2, "hold"), (second, "last", "b", 2, "hold")]
+
+    done = gw("groups", "cancel", str(first), "999999999", "--json")
+    assert done.code == 1
+    assert done.json == [{"id": first, "result": "cancelled"}, {"id": 999999999, "result": "not_found"}]
+    assert "last" in gw("groups", "list", "--table").out
+    assert gw("groups", "cancel", str(first)).code == 6
+    assert gw("groups", "cancel", "first").code == 2
+    assert gw("groups", "cancel", str(second)).code == 0
+    assert gw("groups", "list", "--json").json == []
