@@ -50,7 +50,7 @@ OUR_INDEXES: Final = (
 
 
 def benchmarks(bench: Bench) -> Sequence[Benchmark]:
-    """No task runs and nobody waits, so all that is counted is the server's."""
+    """No task runs, so all that is counted is the server's."""
     return (
         Benchmark(
             name="job-cost",
