@@ -1,4 +1,4 @@
-"""`python -m bench.render_docs`: write the table of docs/benchmarks.md, and all figures as CSV, from bench/results."""
+"""`python -m bench.render_docs`: write the table of docs/benchmarks.md, its picture, and all figures as CSV."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from statistics import median
 from typing import Final
 
 from bench import progress, report
-from bench.harness import BenchmarkResult
+from bench.chart import Bar, chart
+from bench.harness import OURS, BenchmarkResult
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 RESULTS: Final = ROOT / "bench" / "results"
 PAGE: Final = ROOT / "docs" / "benchmarks.md"
 DATA: Final = ROOT / "docs" / "benchmarks.csv"
+PICTURE: Final = ROOT / "docs" / "benchmarks.svg"
 REGION: Final = re.compile(r"(<!-- generated: results -->\n).*?(<!-- end -->)", re.DOTALL)
-DESCRIBED: Final = ("machine", "PostgreSQL", "server settings", "Python", "Node.js worker", "from PyPI")
+DESCRIBED: Final = ("machine", "PostgreSQL", "server settings", "Python", "Node.js worker")
 NODE: Final = "Node tuned"
 
 
@@ -32,34 +34,29 @@ class Line:
     what: str
     benchmark: str
     figure: str
-    peer: str | None = None
-    side: str = "gw"
-    named: str | None = None
+    peer: str = NODE
+    named: str = "Node.js"
     """How the table calls the peer."""
 
 
 LINES: Final = (
-    Line("Trivial jobs, one process", "drain", "jobs/s", NODE),
-    Line("Trivial jobs, two processes", "drain-two", "jobs/s", NODE),
-    Line("Trivial jobs, two processes", "python-peers", "jobs/s", "pgqueuer"),
-    Line("Trivial jobs, two processes", "python-peers", "jobs/s", "procrastinate"),
-    Line("Enqueue to start, median", "latency", "p50 ms", NODE),
-    Line("Enqueue to start, 99th percentile", "latency", "p99 ms", NODE),
-    Line("One named queue", "queues-1", "jobs/s", "Node unbatched"),
-    Line("1,000 named queues", "queues-1000", "jobs/s", NODE),
-    Line("100,000 named queues", "queues-100000", "jobs/s", NODE),
-    Line("Behind 100,000 jobs of locked queues", "stuck", "jobs/s", "gw, nothing stuck", named="nothing in the way"),
-    Line("Claim from 10 million jobs, 99th percentile", "backlog", "p99 ms, 10,000,000"),
-    Line("Adding jobs in bulk", "bulk-add", "jobs/s", "Node"),
-    Line("`run --once` on an empty queue", "start", "ms", "Node defaults"),
-    Line("Connections at 100 concurrent jobs", "connections-100", "connections", "Node, -m 100"),
-    Line("Memory over a million jobs", "memory", "peak MiB", NODE),
-    Line("Console refresh at 10 million jobs, server time, 95th percentile", "console", "tick p95 ms in the server"),
+    Line("Run trivial jobs, one process", "drain", "jobs/s"),
+    Line("Run trivial jobs, two processes", "drain-two", "jobs/s"),
+    Line("Run trivial jobs, two processes", "python-peers", "jobs/s", "pgqueuer", "pgqueuer"),
+    Line("Run trivial jobs, two processes", "python-peers", "jobs/s", "procrastinate", "procrastinate"),
+    Line("Run jobs of 1,000 named queues", "queues-1000", "jobs/s"),
+    Line("From add to start, median", "latency", "p50 ms"),
+    Line("From add to start, 99th percentile", "latency", "p99 ms"),
+    Line("Add jobs in bulk", "bulk-add", "jobs/s", "Node"),
+    Line("Add jobs of named queues in bulk", "bulk-add-queued", "jobs/s", "Node"),
+    Line("Idle fleet, server CPU of a job", "fleet", "server CPU ms/job"),
+    Line("Start, find no job and end", "start", "ms", "Node defaults"),
+    Line("Memory over a million jobs", "memory", "peak MiB"),
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the page and the data, or print how long each benchmark took."""
+    """Write the page, the picture and the data, or print how long each benchmark took."""
     given = parser().parse_args(arguments)
     runs = read_runs(given.results)
     if given.seconds:
@@ -67,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(json.dumps(took, indent=2))
         return 0
     given.page.write_text(with_results(given.page.read_text("utf-8"), runs), "utf-8")
+    given.picture.write_text(picture(runs.values()), "utf-8")
     with given.data.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows(data_rows(runs))
     return 0
@@ -85,17 +83,31 @@ def with_results(page: str, runs: Mapping[str, Run]) -> str:
     if not REGION.search(page):
         raise SystemExit("the page has no region <!-- generated: results -->")
     where = next(iter(runs.values()))[0]
-    machine = "\n".join(f"- {name}: {where[name]}" for name in DESCRIBED if name in where)
-    return REGION.sub(lambda found: f"{found[1]}\n{table(runs.values())}\n\n{machine}\n\n{found[2]}", page)
+    machine = "; ".join(f"{name} {where[name]}" for name in DESCRIBED if name in where)
+    return REGION.sub(lambda found: f"{found[1]}\n{table(runs.values())}\n\n{machine}.\n\n{found[2]}", page)
 
 
 def table(runs: Iterable[Run]) -> str:
-    """Return the table; of a benchmark in several runs, the one with the most rounds counts."""
+    """Return the table: figures of both sides, and how many times better gw is."""
+    lines = [(line.what, *_cells(line, result), _bar(line, result).text) for line, result in _compared(runs)]
+    header = ("Measurement", "gw", "Compared with", "gw is better")
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, ("---", "--:", "--:", "--:"), *lines))
+
+
+def picture(runs: Iterable[Run]) -> str:
+    """Return the same ratios as bars."""
+    bars = [_bar(line, result) for line, result in _compared(runs)]
+    return chart(bars, "How many times better gw is, median and range of the rounds")
+
+
+def _compared(runs: Iterable[Run]) -> Iterator[tuple[Line, BenchmarkResult]]:
+    """Yield each line that was measured; of a benchmark in several runs, the one with the most rounds counts."""
     measured = sorted((result for _, results in runs for result in results), key=_rounds)
     results = {result.benchmark.name: result for result in measured}
-    lines = [_cells(line, results[line.benchmark]) for line in LINES if line.benchmark in results]
-    header = ("Measurement", "gw", "Compared with", "Its figure", "gw / it")
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, ("---", "--:", "---", "--:", "--:"), *lines))
+    for line in LINES:
+        result = results.get(line.benchmark)
+        if result is not None and all(result.sides[side].median(line.figure) for side in (OURS, line.peer)):
+            yield line, result
 
 
 def data_rows(runs: Mapping[str, Run]) -> Iterator[Sequence[object]]:
@@ -114,13 +126,23 @@ def _rounds(result: BenchmarkResult) -> int:
     return max(len(side.rounds) for side in result.sides.values())
 
 
-def _cells(line: Line, result: BenchmarkResult) -> Sequence[str]:
-    ours = result.sides[line.side].median(line.figure)
-    if line.peer is None:
-        return line.what, _shown(ours, line.figure), "", "", ""
-    theirs = result.sides[line.peer].median(line.figure)
-    ratio = f"{ours / theirs:,.2f}" if ours and theirs and ours < 100 * theirs else "> 100"
-    return line.what, _shown(ours, line.figure), line.named or line.peer, _shown(theirs, line.figure), f"{ratio} x"
+def _cells(line: Line, result: BenchmarkResult) -> tuple[str, str]:
+    ours, theirs = (_shown(result.sides[side].median(line.figure), line.figure) for side in (OURS, line.peer))
+    return ours, f"{line.named}: {theirs}"
+
+
+def _bar(line: Line, result: BenchmarkResult) -> Bar:
+    """Return how many times better gw is: of the medians, and in the worst and the best of the rounds."""
+    ours, theirs = result.sides[OURS], result.sides[line.peer]
+    rounds = [_better(line, *pair) for pair in zip(ours.values(line.figure), theirs.values(line.figure), strict=False)]
+    ratio = _better(line, ours.median(line.figure) or 0.0, theirs.median(line.figure) or 0.0)
+    label = line.what if line.named == "Node.js" else f"{line.what} ({line.named})"
+    return Bar(label, ratio, min(rounds), max(rounds))
+
+
+def _better(line: Line, ours: float, theirs: float) -> float:
+    """Return a ratio above 1 when gw is better: of rates more is better, of all else less."""
+    return ours / theirs if line.figure == "jobs/s" else theirs / ours
 
 
 def _shown(value: float | None, figure: str) -> str:
@@ -134,6 +156,7 @@ def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.render_docs", description=__doc__)
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the files that --json wrote")
     parser.add_argument("--page", type=Path, default=PAGE, help="page whose table is replaced")
+    parser.add_argument("--picture", type=Path, default=PICTURE, help="SVG file to write")
     parser.add_argument("--data", type=Path, default=DATA, help="CSV file to write")
     parser.add_argument("--seconds", action="store_true", help="print the contents of bench/expected_seconds.json")
     return parser

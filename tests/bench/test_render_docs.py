@@ -6,6 +6,7 @@ import argparse
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -91,15 +92,44 @@ def results(tmp_path: Path) -> Path:
     return folder
 
 
+def written(folder: Path) -> list[str]:
+    """Return the options that name the files to write."""
+    files = {"--page": "page.md", "--data": "data.csv", "--picture": "picture.svg"}
+    return [word for option, name in files.items() for word in (option, str(folder / name))]
+
+
+def test_the_picture_shows_rates_and_times_alike() -> None:
+    sides = {
+        "gw": [{"jobs/s": 30, "p50 ms": 1}, {"jobs/s": 24, "p50 ms": 1}],
+        "Node tuned": [{"jobs/s": 10, "p50 ms": 2}, {"jobs/s": 10, "p50 ms": 4}],
+    }
+    document = {
+        "name": "drain",
+        "title": "",
+        "goals": [],
+        "sides": {
+            who: {"rounds": rounds, "seconds": [], "notes": [], "not_measured": None, "wrong": None}
+            for who, rounds in sides.items()
+        },
+    }
+    runs = [from_json({"where": {}, "benchmarks": [document, {**document, "name": "latency"}]})]
+
+    picture = render_docs.picture(runs)
+
+    labels = [element.text for element in ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")]
+    assert "2.70 x (2.40 - 3.00)" in labels
+    assert "3.00 x (2.00 - 4.00)" in labels
+
+
 def test_the_table_and_the_data_replace_the_previous_ones(results: Path, tmp_path: Path) -> None:
     page, data = tmp_path / "page.md", tmp_path / "data.csv"
     page.write_text("# A page\n\n<!-- generated: results -->\nOld.\n<!-- end -->\n\nMore.\n")
 
     for _ in range(2):
-        assert render_docs.main(["--results", str(results), "--page", str(page), "--data", str(data)]) == 0
+        assert render_docs.main(["--results", str(results), *written(tmp_path)]) == 0
 
     assert (
-        "| Trivial jobs, one process | 20 jobs/s | Node tuned | 8 jobs/s | 2.50 x |\n\n- machine: ours"
+        "| Run trivial jobs, one process | 20 jobs/s | Node.js: 8 jobs/s | 2.50 x (2.50 - 2.50) |\n\nmachine ours."
         in page.read_text()
     )
     assert "Old." not in page.read_text()
@@ -119,10 +149,12 @@ def test_the_page_and_the_data_are_current(tmp_path: Path) -> None:
     page, data = tmp_path / "page.md", tmp_path / "data.csv"
     page.write_text(render_docs.PAGE.read_text())
 
-    render_docs.main(["--page", str(page), "--data", str(data)])
+    render_docs.main(written(tmp_path))
 
     assert page.read_text() == render_docs.PAGE.read_text(), "run: python -m bench.render_docs"
     assert data.read_text() == render_docs.DATA.read_text(), "run: python -m bench.render_docs"
+    picture = (tmp_path / "picture.svg").read_text()
+    assert picture == render_docs.PICTURE.read_text(), "run: python -m bench.render_docs"
 
 
 def test_the_time_left_follows_what_the_machine_needs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

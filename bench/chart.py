@@ -1,0 +1,80 @@
+"""A picture of ratios: one bar for each comparison on a logarithmic scale, with the spread of the rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from math import log2
+from typing import Final
+
+LOWEST: Final = 0.5
+HIGHEST: Final = 16.0
+"""A bar that is longer ends at the edge; its label has the figure."""
+TICKS: Final = (0.5, 1, 2, 4, 8, 16)
+LABELS: Final = 370
+BARS: Final = 420
+FIGURES: Final = 200
+ROW: Final = 30
+TOP: Final = 56
+BETTER: Final = "#2a7f62"
+WORSE: Final = "#b5533c"
+INK: Final = "#333333"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One comparison: how many times better gw is, in the middle and at the ends of all rounds."""
+
+    label: str
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def text(self) -> str:
+        """The ratio and its spread."""
+        if self.ratio >= 100:
+            return "more than 100 x"
+        return f"{self.ratio:.2f} x ({self.low:.2f} - {self.high:.2f})"
+
+
+def chart(bars: Sequence[Bar], title: str) -> str:
+    """Return the picture as SVG; it has its own background, so it reads in light and dark pages."""
+    width, height = LABELS + BARS + FIGURES, TOP + ROW * len(bars) + 16
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img"',
+        f'     aria-label="{escape(title)}" font-family="sans-serif" font-size="14" fill="{INK}">',
+        f'  <rect width="{width}" height="{height}" fill="#ffffff"/>',
+        f'  <text x="16" y="24" font-weight="bold">{escape(title)}</text>',
+        *_scale(height),
+        *(line for number, bar in enumerate(bars) for line in _bar(bar, TOP + ROW * number)),
+        "</svg>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _scale(height: int) -> Iterator[str]:
+    for tick in TICKS:
+        x = _x(tick)
+        stroke = INK if tick == 1 else "#dddddd"
+        yield f'  <line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 6}" y2="{height - 12}" stroke="{stroke}"/>'
+        yield f'  <text x="{x:.1f}" y="{TOP - 12}" text-anchor="middle" font-size="12">{tick:g} x</text>'
+
+
+def _bar(bar: Bar, y: int) -> Iterator[str]:
+    left, right = sorted((_x(1), _x(bar.ratio)))
+    color = BETTER if bar.ratio >= 1 else WORSE
+    middle = y + ROW / 2
+    yield f'  <text x="16" y="{middle + 5:g}">{escape(bar.label)}</text>'
+    yield f'  <rect x="{left:.1f}" y="{y + 6}" width="{max(1, right - left):.1f}" height="{ROW - 12}" fill="{color}"/>'
+    yield (
+        f'  <line x1="{_x(bar.low):.1f}" x2="{_x(bar.high):.1f}" y1="{middle:g}" y2="{middle:g}"'
+        f' stroke="{INK}" stroke-width="2"/>'
+    )
+    yield f'  <text x="{LABELS + BARS + 16}" y="{middle + 5:g}">{bar.text}</text>'
+
+
+def _x(ratio: float) -> float:
+    inside = min(HIGHEST, max(LOWEST, ratio))
+    return LABELS + BARS * log2(inside / LOWEST) / log2(HIGHEST / LOWEST)
