@@ -18,7 +18,7 @@ from gw_core import Events, Job, Plugin
 from gw_core.contrib.opentelemetry import OpenTelemetry
 from gw_core.contrib.sentry import Sentry
 from gw_core.domain.plugins import Interceptors
-from gw_core.events import JobSucceeded
+from gw_core.events import JobCompleted, JobSucceeded
 
 RUNS: Final = 5_000
 ROUNDS: Final = 7
@@ -68,18 +68,21 @@ def tracing(rate: float) -> Plugin:
 
 
 def least_microseconds(plugin: Plugin | None, payload: str) -> float:
-    """Return the processor time of one run and its event, in the fastest of some rounds."""
+    """Return the processor time of one run and its events, in the fastest of some rounds."""
     events, interceptors = Events(), Interceptors([plugin] if plugin else [])
     if plugin:
         plugin.attach(events)
     job = Job(1, "work", payload, 1, 25, 0, 0.0, 0.0, 0.0, 1, locked_at_epoch=0.0, locked_by="gw-bench")
     ended = JobSucceeded(worker_id="gw-bench", thread=CONTEXT.thread_name, job=job, seconds=0.001)
+    settled = JobCompleted(worker_id="gw-bench", job=job, error=None)
 
     def seconds() -> float:
         began = time.thread_time()
         for _ in range(RUNS):
             interceptors.run(job, CONTEXT, int)
             events.emit(ended)
+            if events.wants(JobCompleted):
+                events.emit(settled)
         return time.thread_time() - began
 
     return min(seconds() for _ in range(ROUNDS)) / RUNS * 1e6

@@ -9,9 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from opentelemetry import context as otel_context, metrics, trace
+from opentelemetry import baggage, context as otel_context, metrics, trace
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.context import Context
 from opentelemetry.propagators.composite import CompositePropagator
@@ -20,7 +21,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from gw_core import Addition, Events, Job, JobContext, JobSpec, Plugin, RetryAfter, Snooze, __version__
 from gw_core.contrib.payload_trace import TRACE, with_trace
-from gw_core.events import JobErrored, JobSucceeded, PoolStopped
+from gw_core.events import JobCompleted, JobErrored, JobLockLost, JobReturned, JobSucceeded, PoolStopped
 
 __all__ = ["OpenTelemetry"]
 
@@ -34,11 +35,12 @@ _NOTHING: Final = Context()
 
 
 class OpenTelemetry(Plugin):
-    """Makes a span for each add and each run, carries the trace context in the payload's `_trace`, and records metrics.
+    """Makes spans for adds, runs and the recording of outcomes, carries their context in `_trace`, and records metrics.
 
     The span of an add is a child of the current span. With `relation="link"` the span of a run starts a new trace and
     links to the span that added the job; with `"parent"` it continues that trace. A batch job always links to the spans
-    of its items. Jobs that SQL or a crontab added have no such span. Without `tracer_provider` and `meter_provider` the
+    of its items. Jobs that SQL or a crontab added have no such span. The outcome of a run is recorded in the database
+    after the run, in a child span that begins when the run ends. Without `tracer_provider` and `meter_provider` the
     global ones are used.
     """
 
@@ -53,8 +55,10 @@ class OpenTelemetry(Plugin):
             raise ValueError(f'relation must be "link" or "parent", not {relation!r}')
         self._continues_trace = relation == "parent"
         self._tracer = trace.get_tracer(__name__, __version__, tracer_provider)
-        self._running: dict[str, Span] = {}
-        """The span of the run on each thread. A thread writes its own key only, so no lock is needed."""
+        self._running: dict[str, _Run] = {}
+        """The run on each thread. A thread writes its own key only, so no lock is needed."""
+        self._unsettled: dict[tuple[str, int], _Run] = {}
+        """The recorded runs whose outcomes are not settled, by the ids of the worker and of the job."""
         meter = metrics.get_meter(__name__, __version__, meter_provider)
         self._operations = meter.create_histogram(
             "messaging.client.operation.duration",
@@ -72,9 +76,11 @@ class OpenTelemetry(Plugin):
         self._consumed = meter.create_counter("messaging.client.consumed.messages", "{message}", "Runs started.")
 
     def attach(self, events: Events) -> None:
-        """Subscribe to the ends of runs."""
+        """Subscribe to the ends of runs and to what becomes of their outcomes."""
         events.on(JobSucceeded, self._succeeded)
         events.on(JobErrored, self._errored)
+        for settled in (JobCompleted, JobReturned, JobLockLost):
+            events.on(settled, self._settled)
         events.on(PoolStopped, self._stopped)
 
     # -- add -------------------------------------------------------------------------------------------------------
@@ -124,10 +130,10 @@ class OpenTelemetry(Plugin):
             links=links,
         )
         self._consumed.add(1, _attributes("process", job.task_identifier))
-        if span is trace.INVALID_SPAN and parent is _NOTHING:
+        if span is trace.INVALID_SPAN and not baggage.get_all(parent):
             return run()
         self._end(context.thread_name)  # the thread's former run, if it was interrupted
-        self._running[context.thread_name] = span
+        self._running[context.thread_name] = _Run(span, context.worker_id, job.id)
         token = otel_context.attach(trace.set_span_in_context(span, parent))
         try:
             return run()
@@ -146,9 +152,10 @@ class OpenTelemetry(Plugin):
         error = event.error
         measured = {**_attributes("process", event.job.task_identifier), "error.type": _name_of(error)}
         self._durations.record(event.seconds, measured)
-        span = self._running.get(event.thread)
-        if span is None:
+        run = self._running.get(event.thread)
+        if run is None:
             return
+        span = run.span
         if isinstance(error, RetryAfter):
             span.add_event("retry", {"delay_seconds": error.delay.total_seconds(), "reason": str(error)})
         else:
@@ -160,11 +167,46 @@ class OpenTelemetry(Plugin):
     def _stopped(self, event: PoolStopped) -> None:
         for thread in list(self._running):
             self._end(thread)
+        self._unsettled.clear()
 
     def _end(self, thread: str) -> None:
-        span = self._running.pop(thread, None)
-        if span is not None:
-            span.end()
+        run = self._running.pop(thread, None)
+        if run is None:
+            return
+        if run.span.is_recording():
+            run.ended_ns = time.time_ns()
+            self._unsettled[run.worker_id, run.job_id] = run
+        run.span.end()
+
+    def _settled(self, event: JobCompleted | JobReturned | JobLockLost) -> None:
+        if not self._unsettled:
+            return
+        run = self._unsettled.pop((event.worker_id, event.job.id), None)
+        if run is None:
+            return
+        attributes = _attributes("settle", event.job.task_identifier)
+        attributes["messaging.message.id"] = str(event.job.id)
+        attributes["messaging.client.id"] = event.worker_id
+        span = self._tracer.start_span(
+            f"settle {event.job.task_identifier}",
+            context=trace.set_span_in_context(run.span, _NOTHING),
+            kind=SpanKind.CLIENT,
+            attributes=attributes,
+            start_time=run.ended_ns,
+        )
+        if isinstance(event, JobLockLost):
+            span.set_status(Status(StatusCode.ERROR, "the job had lost its lock; the outcome was discarded"))
+        span.end()
+
+
+@dataclass(slots=True)
+class _Run:
+    """A run until its outcome is settled."""
+
+    span: Span
+    worker_id: str
+    job_id: int
+    ended_ns: int = 0
 
 
 # -- attributes ----------------------------------------------------------------------------------------------------
@@ -253,7 +295,7 @@ def _origin(value: Any) -> Context | None:
         return None
     if len(trace_id) != 16 or len(span_id) != 8 or not isinstance(flags, int) or not 0 <= flags <= 255:
         return None
-    state, baggage = value.get("tracestate"), value.get("baggage")
+    state, items = value.get("tracestate"), value.get("baggage")
     span_context = trace.SpanContext(
         int.from_bytes(trace_id, "big"),
         int.from_bytes(span_id, "big"),
@@ -263,7 +305,7 @@ def _origin(value: Any) -> Context | None:
     )
     if not span_context.is_valid:
         return None
-    base = _BAGGAGE.extract({"baggage": baggage}, _NOTHING) if isinstance(baggage, str) else _NOTHING
+    base = _BAGGAGE.extract({"baggage": items}, _NOTHING) if isinstance(items, str) else _NOTHING
     return trace.set_span_in_context(trace.NonRecordingSpan(span_context), base)
 
 

@@ -266,6 +266,39 @@ def test_a_run_can_continue_the_trace(site: QueueFixture) -> None:
     assert process.links == ()
 
 
+def test_the_outcome_of_each_run_is_settled_in_a_child_span(site: QueueFixture, telemetry: Telemetry) -> None:
+    def work(payload: dict[str, str]) -> None:
+        match payload["end"]:
+            case "failure":
+                raise ValueError("no")
+            case "snooze":
+                raise Snooze(3600)
+
+    for end in ("success", "failure", "snooze"):
+        site.add(payload={"end": end})
+    site.let_retries_wait()
+    site.run_once({"work": work}, plugins=[telemetry.plugin])
+
+    runs = {ids(span): span for span in telemetry.spans if span.name == "process work"}
+    settled = [span for span in telemetry.spans if span.name == "settle work"]
+    assert {(span.parent.trace_id, span.parent.span_id) for span in settled if span.parent} == set(runs)
+    for span in settled:
+        assert span.parent is not None
+        run = runs[span.parent.trace_id, span.parent.span_id]
+        same = [(each.attributes or {}).get("messaging.message.id") for each in (run, span)]
+        assert same[0] == same[1]
+        assert (span.kind, (span.attributes or {})["messaging.operation.type"]) == (SpanKind.CLIENT, "settle")
+        assert (run.end_time or 0) <= (span.end_time or 0)
+    assert len(settled) == 3
+
+
+def test_an_outcome_that_is_discarded_is_an_error(site: QueueFixture, telemetry: Telemetry) -> None:
+    site.add()
+    run(site, telemetry, lambda payload: site.run("update _private_jobs set locked_by = 'another'"))
+
+    assert telemetry.span("settle work").status.status_code is StatusCode.ERROR
+
+
 def test_another_relation_is_rejected() -> None:
     with pytest.raises(ValueError, match='must be "link" or "parent"'):
         OpenTelemetry(relation="child")  # type: ignore[arg-type]
@@ -438,9 +471,13 @@ def test_one_trace_goes_from_a_request_to_a_run_in_another_process(
     )
 
     lines = (tmp_path / "spans").read_text().splitlines()
-    runs = {int(span["context"]["trace_id"], 16): int(span["parent_id"], 16) for span in map(json.loads, lines)}
+    spans = [json.loads(line) for line in lines]
+    settled = {span["parent_id"] for span in spans if span["name"] == "settle work"}
+    runs = [span for span in spans if span["name"] == "process work" and span["context"]["span_id"] in settled]
+    chains = {int(run["context"]["trace_id"], 16): int(run["parent_id"], 16) for run in runs}
     send = ids(adding.telemetry.span("send work"))
-    assert runs == {request.get_span_context().trace_id: send[1], carried(RUST_TRACE)[0]: carried(RUST_TRACE)[1]}
+    assert chains == {request.get_span_context().trace_id: send[1], carried(RUST_TRACE)[0]: carried(RUST_TRACE)[1]}
+    assert len(spans) == 4
 
 
 # -- cost ----------------------------------------------------------------------------------------------------------
@@ -457,11 +494,11 @@ def a_job(payload: str = '{"n": 1}') -> Job:
 
 
 def _microseconds(plugin: OpenTelemetry, job: Job, rounds: int = 500) -> float:
-    """Return the CPU time of `around_run` and of the event at its end for one job."""
+    """Return the CPU time of `around_run` and of the events after it for one job."""
     from types import SimpleNamespace
 
     from gw_core import Events
-    from gw_core.events import JobSucceeded
+    from gw_core.events import JobCompleted, JobSucceeded
 
     events = Events()
     plugin.attach(events)
@@ -470,4 +507,5 @@ def _microseconds(plugin: OpenTelemetry, job: Job, rounds: int = 500) -> float:
     for _ in range(rounds):
         plugin.around_run(job, about, lambda: None)
         events.emit(JobSucceeded(worker_id="w", thread="gw-worker-1", job=job, seconds=0.0))
+        events.emit(JobCompleted(worker_id="w", job=job, error=None))
     return (time.process_time() - began) / rounds * 1e6

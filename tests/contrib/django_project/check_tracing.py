@@ -62,10 +62,11 @@ def test_one_trace_goes_from_a_view_to_the_run_of_its_task() -> None:
     )
 
     send, view = exporter.get_finished_spans()
-    (run,) = map(json.loads, done.stdout.splitlines())
+    run, settle = map(json.loads, done.stdout.splitlines())
     assert (view.name, send.name.split()[0], run["name"].split()[0]) == ("GET /buy", "send", "process")
     assert {ids_of(view)[0], ids_of(send)[0], int(run["context"]["trace_id"], 16)} == {ids_of(view)[0]}
     assert int(run["parent_id"], 16) == ids_of(send)[1]
+    assert (settle["name"].split()[0], settle["parent_id"]) == ("settle", run["context"]["span_id"])
 
 
 def ids_of(span: ReadableSpan) -> tuple[int, int]:
