@@ -197,10 +197,10 @@ def checked_flags(flags: ForbiddenFlags) -> ForbiddenFlags:
 
 def items_of(crontab: Iterable[CronItem] | Path | str | None) -> tuple[CronItem, ...]:
     """Return the items of a crontab: a file, its text, or items."""
-    from gw_core.domain.crontab import parse_crontab  # imports the JSON5 parser
-
     if crontab is None:
         return ()
+    from gw_core.domain.crontab import parse_crontab  # imports the JSON5 parser
+
     if isinstance(crontab, Path):
         try:
             text = crontab.read_text("utf-8")

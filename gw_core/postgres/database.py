@@ -92,8 +92,10 @@ class QueueConnection(psycopg.Connection[tuple[Any, ...]]):
         """Wait for the server, at most `response_timeout`."""
         timeout = self.response_timeout
         work = gen if timeout is None else self._within_timeout(gen, timeout.total_seconds())
-        with _system_errors_as_the_drivers():
+        try:  # for each statement, so without a context manager
             return super().wait(work, *arguments, **options)
+        except OSError as error:
+            raise _as_the_drivers(error) from error
 
     def _within_timeout(self, work: Any, seconds: float) -> Generator[Any, Any, Any]:
         checked_at = monotonic()
@@ -125,7 +127,11 @@ def _system_errors_as_the_drivers() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise psycopg.OperationalError(f"the system denies what a connection needs: {error}") from error
+        raise _as_the_drivers(error) from error
+
+
+def _as_the_drivers(error: OSError) -> psycopg.OperationalError:
+    return psycopg.OperationalError(f"the system denies what a connection needs: {error}")
 
 
 @contextmanager

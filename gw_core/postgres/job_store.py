@@ -76,7 +76,8 @@ class JobStore:
         """
         ordered = _by_id(outcomes)
         if not keeps:
-            return self._settle("complete_jobs", ordered, worker_id, releases)
+            name = "complete_jobs" if releases else "complete_jobs_without_queues"
+            return self._settle(name, ordered, worker_id, releases)
         return self._settle(
             "complete_jobs_keeping",
             ordered,

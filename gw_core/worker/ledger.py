@@ -37,7 +37,7 @@ class OutcomeBatch(msgspec.Struct, eq=False):
     def queue_locks(self) -> Counter[QueueLock]:
         """Return how many of these outcomes belong to each queue lock; counted once."""
         if self._queue_locks is None:
-            self._queue_locks = _lock_counts(each.job for each in self.outcomes)
+            self._queue_locks = Counter(_queue_locks(each.job for each in self.outcomes))
         return self._queue_locks
 
 
@@ -72,10 +72,10 @@ class Ledger:
         with self._lock:
             conflicting = [job for job in jobs if job.id in self._open or job.queue_id in self._open_queues]
             start = jobs if not conflicting else [job for job in jobs if job not in conflicting]
-            _add(self._unwritten, _lock_counts(jobs))
+            _add(self._unwritten, _queue_locks(jobs))
             for job in start:
                 self._open[job.id] = job
-            _add(self._open_queues, Counter(_queue_ids(start)))
+            _add(self._open_queues, _queue_ids(start))
             self._contested += conflicting
         return start, conflicting
 
@@ -105,7 +105,7 @@ class Ledger:
                 closed = [job for each in batch.outcomes if self._open.get((job := each.job).id) is job]
                 for job in closed:
                     del self._open[job.id]
-                _subtract(self._open_queues, Counter(_queue_ids(closed)))
+                _subtract(self._open_queues, _queue_ids(closed))
 
     def split(self, batch: OutcomeBatch, belongs: Callable[[Outcome], bool]) -> OutcomeBatch:
         """Move the outcomes that belong into a batch of their own, and return it."""
@@ -126,7 +126,7 @@ class Ledger:
 
     def discard(self, batch: OutcomeBatch) -> None:
         """Remove the claims of these outcomes: they are written, or known to be lost."""
-        locks = batch.queue_locks() if self._unwritten else Counter()
+        locks = batch.queue_locks().elements() if self._unwritten else ()
         with self._lock:
             self._settling.discard(batch)
             _subtract(self._unwritten, locks)
@@ -152,20 +152,19 @@ def _queue_ids(jobs: Iterable[Job]) -> list[int]:
     return [job.queue_id for job in jobs if job.queue_id is not None]
 
 
-def _lock_counts(jobs: Iterable[Job]) -> Counter[QueueLock]:
-    """Count the jobs of each queue lock."""
-    return Counter([(job.queue_id, job.locked_at_epoch or 0.0) for job in jobs if job.queue_id is not None])
+def _queue_locks(jobs: Iterable[Job]) -> list[QueueLock]:
+    return [(job.queue_id, job.locked_at_epoch or 0.0) for job in jobs if job.queue_id is not None]
 
 
-def _add(counts: dict[Key, int], other: Mapping[Key, int]) -> None:
-    for key, count in other.items():
-        counts[key] = counts.get(key, 0) + count
+def _add(counts: dict[Key, int], keys: Iterable[Key]) -> None:
+    for key in keys:
+        counts[key] = counts.get(key, 0) + 1
 
 
-def _subtract(counts: dict[Key, int], other: Mapping[Key, int]) -> None:
-    """Subtract counts and remove the keys that reach zero."""
-    for key, count in other.items():
-        if counts[key] == count:
+def _subtract(counts: dict[Key, int], keys: Iterable[Key]) -> None:
+    """Count each key once less, and remove those that reach zero."""
+    for key in keys:
+        if counts[key] == 1:
             del counts[key]
         else:
-            counts[key] -= count
+            counts[key] -= 1

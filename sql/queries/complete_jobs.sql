@@ -3,6 +3,7 @@
 with
 \set RETURNED jobs.id
 \ir parts/completed.sql
+,
 \set SETTLED completed
 \ir parts/released_queues.sql
 \ir parts/settled_ids.sql

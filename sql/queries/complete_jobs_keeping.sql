@@ -5,6 +5,7 @@ with
 \ir parts/kept.sql
 \set RETURNED 'jobs.id, jobs.attempts, jobs.max_attempts, jobs.key, jobs.created_at, jobs.payload'
 \ir parts/completed.sql
+,
 \set SETTLED completed
 results as (
   select *

@@ -16,8 +16,17 @@ import atexit, gc, sys
 collections = []
 gc.callbacks.append(lambda phase, info: collections.append(phase))
 
+def dataclasses():
+    ours = [module for name, module in sys.modules.items() if name.startswith("gw_")]
+    return {
+        found
+        for module in ours
+        for found in vars(module).values()
+        if "__dataclass_fields__" in getattr(found, "__dict__", ()) and found.__module__ == module.__name__
+    }
+
 def report():
-    print(len(collections), gc.get_freeze_count(), *sys.modules, file=sys.stderr, end="")
+    print(len(collections), gc.get_freeze_count(), len(dataclasses()), *sys.modules, file=sys.stderr, end="")
 
 from gw_cli.main import main
 atexit.register(report)
@@ -39,6 +48,7 @@ class Ended:
     out: str
     collections: int
     frozen: int
+    dataclasses: int
     modules: frozenset[str]
 
 
@@ -46,8 +56,8 @@ def run(folder: Path, url: str, *arguments: str) -> Ended:
     environment = os.environ | {"DATABASE_URL": url}
     argv = [sys.executable, "-c", PROGRAM, *arguments]
     done = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, check=True)
-    collections, frozen, *modules = done.stderr.splitlines()[-1].split(" ")
-    return Ended(done.stdout, int(collections), int(frozen), frozenset(modules))
+    collections, frozen, dataclasses, *modules = done.stderr.splitlines()[-1].split(" ")
+    return Ended(done.stdout, int(collections), int(frozen), int(dataclasses), frozenset(modules))
 
 
 @pytest.mark.parametrize("arguments", [("list",), ("queues",), ("add", "mail"), ("pauses",)], ids=" ".join)
@@ -69,3 +79,38 @@ def test_a_worker_collects_garbage_as_usual_once_it_has_started(tmp_path: Path, 
     ended = run(tmp_path, database_url, "run", "--once")
 
     assert f"threshold {usual.stdout.strip()} frozen True" in ended.out
+
+
+READERS = (
+    "gw_core.domain.query_results",
+    "gw_core.postgres.bulk_actions",
+    "gw_core.postgres.doctor",
+    "gw_core.postgres.history",
+    "gw_core.postgres.job_queries",
+    "gw_core.selection",
+)
+WORKERS = ("gw_core.domain.crontab", "gw_core.execution", "gw_core.postgres.migrations", "gw_core.worker", "json5")
+FRONT_ENDS = ("gw_tui", "pydantic", "rich", "textual")
+MAX_DATACLASSES = 20
+"""A frozen dataclass takes forty times as long to define as a struct, see ADR 5."""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "needless"),
+    [
+        (("add", "mail"), (*READERS, *WORKERS, *FRONT_ENDS)),
+        (("list",), (*WORKERS, *FRONT_ENDS)),
+        (("run", "--once"), (*READERS, *FRONT_ENDS, "gw_core.domain.crontab", "json5", "uvloop")),
+    ],
+    ids=lambda value: " ".join(value)[:10],
+)
+def test_a_command_loads_nothing_that_it_does_not_need(
+    tmp_path: Path, database_url: str, arguments: tuple[str, ...], needless: tuple[str, ...]
+) -> None:
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "mail.py").write_text("def mail(payload): ...\n")
+
+    ended = run(tmp_path, database_url, *arguments)
+
+    assert [each for each in needless if each in ended.modules] == []
+    assert ended.dataclasses <= MAX_DATACLASSES

@@ -18,6 +18,7 @@ JOBS = 300
 
 COLUMNS: dict[str, dict[str, Any]] = {
     "complete_jobs": {},
+    "complete_jobs_without_queues": {},
     "fail_jobs": {"messages": "x", "delays": None, "finals": False, "payloads": None},
     "return_jobs": {"attempts": 1, "keys": None, "delays": 0.0},
 }

@@ -6,4 +6,4 @@ completed as (
      \set CLAIMS '%(claims)s::timestamptz[]'
      \ir is_of_claim.sql
   returning :RETURNED
-),
+)
