@@ -45,7 +45,7 @@ class ProcessStates:
     """Exit codes of temporary failures: the database is unavailable."""
     is_proven: bool
     """Whether any process was ever ready, so that they can run here."""
-    vain_starts: int
+    failed_starts: int
     """How many ended in a row before they were ready, this one counted."""
     others_work: bool
 
@@ -79,9 +79,9 @@ def what_next(end: ProcessExit, fleet: ProcessStates) -> Restart | Abandon | Sto
         return Abandon()
     if end.code in fleet.passing and fleet.is_proven:
         return Restart(min(MAX_TRANSIENT_PAUSE, pause_after(end.quick_ends)))
-    if not end.was_ready and not fleet.others_work and fleet.vain_starts >= MAX_FAILED_STARTS:
+    if not end.was_ready and not fleet.others_work and fleet.failed_starts >= MAX_FAILED_STARTS:
         return StopAll(
-            f"{fleet.vain_starts} starts in a row failed; the last one {exit_description(end.code)}", code or 1
+            f"{fleet.failed_starts} starts in a row failed; the last one {exit_description(end.code)}", code or 1
         )
     if end.code == 0 and end.was_ready:
         return Restart(timedelta(0))

@@ -125,7 +125,7 @@ class Supervisor:
         self._pass_on_lines = pass_on
         self._is_independent = independent
         self._is_proven = independent
-        self._vain_starts = 0
+        self._failed_starts = 0
         self._codes: list[int] = []
         self._stop: StopRequest | None = None
         self.checked_at = time.monotonic()
@@ -222,7 +222,7 @@ class Supervisor:
         if place.process is not process:  # it has ended in the meantime
             return
         process.is_ready = place.was_ready = True
-        self._vain_starts = 0
+        self._failed_starts = 0
         self.events.emit(ProcessReady(number=place.number, pid=process.pid))
         if not self._is_proven and self._stop is None:
             self._is_proven = True
@@ -245,7 +245,7 @@ class Supervisor:
                 self._codes.append(code)
             self._report_end(process, graceful=graceful, restart_in=None)
             return
-        self._vain_starts += not process.is_ready
+        self._failed_starts += not process.is_ready
         next_step = what_next(self._end_of(place, process), self._fleet(place))
         if isinstance(next_step, Restart):
             place.quick_ends = 0 if process.lived > SETTLED_AFTER else place.quick_ends + (code != 0)
@@ -278,7 +278,7 @@ class Supervisor:
             hopeless=() if self._is_independent and place.was_ready else self._hopeless,
             passing=self._passing,
             is_proven=self._is_proven,
-            vain_starts=self._vain_starts,
+            failed_starts=self._failed_starts,
             others_work=any(place.process is not None and place.process.is_ready for place in self._places),
         )
 

@@ -218,7 +218,8 @@ class OverviewScreen(ConsoleScreen):
             values = series.values(reach, second)
             if name == "done" and runs is not None and reach is long_range:
                 values = [
-                    seen if told is None else told for seen, told in zip(values, run_charts.done(runs), strict=True)
+                    seen if counted is None else counted
+                    for seen, counted in zip(values, run_charts.done(runs), strict=True)
                 ]
             self._chart(name, values, reach)
         if runs is not None:

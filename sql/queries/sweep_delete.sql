@@ -6,9 +6,9 @@ with locked as materialized (
    \ir parts/from_locked_jobs.sql
 )
 delete from :GRAPHILE_WORKER_SCHEMA.:WORKERS as workers
- using unnest(%(workers)s::text[], %(inactive_seconds)s::double precision[]) as silent (id, seconds)
- where workers.id = silent.id
-   and workers.last_heartbeat_at <= now() - make_interval(secs => silent.seconds)
+ using unnest(%(workers)s::text[], %(inactive_seconds)s::double precision[]) as stale (id, seconds)
+ where workers.id = stale.id
+   and workers.last_heartbeat_at <= now() - make_interval(secs => stale.seconds)
    and not exists (
          select from locked where locked.locked_by = workers.id
        )

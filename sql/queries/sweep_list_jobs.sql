@@ -10,10 +10,10 @@ select
   \set JOB jobs
   \ir parts/job_columns.sql
   jobs.locked_by
-from unnest(%(workers)s::text[], %(inactive_seconds)s::double precision[]) as silent (id, seconds)
+from unnest(%(workers)s::text[], %(inactive_seconds)s::double precision[]) as stale (id, seconds)
 join :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-  on jobs.locked_by = silent.id
- and jobs.locked_at <= now() - make_interval(secs => silent.seconds)
+  on jobs.locked_by = stale.id
+ and jobs.locked_at <= now() - make_interval(secs => stale.seconds)
  and jobs.id = any(array(select locked.id from locked where locked.locked_by = any(%(workers)s::text[])))
 join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.id = jobs.task_id
 left join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = jobs.job_queue_id

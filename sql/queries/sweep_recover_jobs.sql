@@ -7,9 +7,9 @@ with locked as materialized (
   select jobs.id, jobs.locked_by
    \ir parts/from_locked_jobs.sql
 ),
-silent as (
+stale as (
   select *
-    from unnest(%(workers)s::text[], %(inactive_seconds)s::double precision[]) as silent (id, seconds)
+    from unnest(%(workers)s::text[], %(inactive_seconds)s::double precision[]) as stale (id, seconds)
 ),
 decision as (
   select *
@@ -24,9 +24,9 @@ decision as (
 held as (
   select jobs.*
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-    join silent
-      on jobs.locked_by = silent.id
-     and jobs.locked_at <= now() - make_interval(secs => silent.seconds)
+    join stale
+      on jobs.locked_by = stale.id
+     and jobs.locked_at <= now() - make_interval(secs => stale.seconds)
    where jobs.id = any(array(select locked.id from locked where locked.locked_by = any(%(workers)s::text[])))
      and jobs.id <> all(%(skipped)s::bigint[])
    order by jobs.id

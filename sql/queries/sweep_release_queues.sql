@@ -4,16 +4,16 @@ with locked as materialized (
   select jobs.job_queue_id, jobs.locked_by
    \ir parts/from_locked_jobs.sql
 ),
-silent as (
+stale as (
   select *
-    from unnest(%(workers)s::text[], %(inactive_seconds)s::double precision[]) as silent (id, seconds)
+    from unnest(%(workers)s::text[], %(inactive_seconds)s::double precision[]) as stale (id, seconds)
 ),
 swept as (
   select queues.id
     from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
-    join silent
-      on queues.locked_by = silent.id
-     and queues.locked_at <= now() - make_interval(secs => silent.seconds)
+    join stale
+      on queues.locked_by = stale.id
+     and queues.locked_at <= now() - make_interval(secs => stale.seconds)
    where not exists (
            select from locked
             where locked.job_queue_id = queues.id

@@ -114,16 +114,16 @@ def test_a_queue_without_jobs_goes_and_a_held_or_used_one_stays(gw: CliProgram, 
 
 
 def test_a_task_goes_unless_a_job_has_it_or_a_worker_knows_it(gw: CliProgram, queue: Queue, tmp_path: Path) -> None:
-    for task in ("gone", "loaded", "kept", "beating", "silent"):
+    for task in ("gone", "loaded", "kept", "live", "stale"):
         unused(queue, task)
     queue.failed("used")
-    queue.heartbeat("alive", ago="60 seconds", tasks=("beating",))
-    queue.heartbeat("dead", ago="86400 seconds", tasks=("silent",))
+    queue.heartbeat("alive", ago="60 seconds", tasks=("live",))
+    queue.heartbeat("dead", ago="86400 seconds", tasks=("stale",))
     (tmp_path / "tasks").mkdir()
     (tmp_path / "tasks" / "loaded.py").write_text("def loaded(payload):\n    pass\n")
 
     assert gw("cleanup", "unused-tasks", "--keep", "kept").code == 0
-    assert tasks(queue) == {"used", "loaded", "kept", "beating"}
+    assert tasks(queue) == {"used", "loaded", "kept", "live"}
 
 
 def test_a_deleted_failed_job_frees_its_queue_and_task_in_one_go(gw: CliProgram, queue: Queue) -> None:

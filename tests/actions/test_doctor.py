@@ -88,12 +88,12 @@ def test_a_role_that_sees_no_rows_is_reported(gw: CliProgram, queue: Queue) -> N
 
 
 def test_a_worker_that_stopped_sending_heartbeats_with_a_job_is_named(gw: CliProgram, queue: Queue) -> None:
-    queue.running(by="silent\x1b")
-    queue.heartbeat("silent\x1b", ago="3600 seconds")
+    queue.running(by="stale\x1b")
+    queue.heartbeat("stale\x1b", ago="3600 seconds")
 
     ended = gw("doctor")
 
-    assert (ended.code, r"silent\x1b has locked 1 jobs" in ended.out, "\x1b" in ended.out) == (7, True, False)
+    assert (ended.code, r"stale\x1b has locked 1 jobs" in ended.out, "\x1b" in ended.out) == (7, True, False)
 
 
 def test_a_database_without_a_queue_reports_what_to_run(gw: CliProgram, empty_database_url: str) -> None:

@@ -29,7 +29,7 @@ from gw_core.runner import MAINTENANCE_RESPONSE_TIMEOUT
 from .cleanup_guard import Guard
 from .faults import Cuttable, Operator
 from .fleet import NO_DATABASE, TASKS_OF_ONE, ProcessStates, Slot, Worker
-from .invariants import SILENCING_FAULTS, Ended, Evidence, Findings, Row, judge
+from .invariants import CUTTING_FAULTS, Ended, Evidence, Findings, Row, judge
 from .ledger import read_ledger, read_ticks
 from .network_faults import OUTSIDE, Namespace, NetworkPath, can_make_namespaces
 from .node import free_what_node_held, node_command
@@ -443,8 +443,8 @@ class _Scene:
             if "was presumed dead" in worker.words():
                 self._findings.figures["live workers presumed dead"] += 1
                 pids = worker.pids()
-                silenced = any(fault.pid in pids and fault.what in SILENCING_FAULTS for fault in self._operator.faults)
-                if not silenced and not self._stood_still_for_long():
+                cut_off = any(fault.pid in pids and fault.what in CUTTING_FAULTS for fault in self._operator.faults)
+                if not cut_off and not self._stood_still_for_long():
                     yield f"{worker.slot.name} ({worker.pid}) was presumed dead, though no fault had stopped it"
 
     def _stood_still_for_long(self) -> bool:
@@ -550,7 +550,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=100_000, help="how many jobs are added (%(default)s)")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long things go wrong (%(default)s)")
     parser.add_argument("--workers", type=int, default=4, help="how many worker processes (%(default)s)")
-    parser.add_argument("--threshold", type=float, default=4.0, help="seconds of silence until dead (%(default)s)")
+    parser.add_argument(
+        "--threshold", type=float, default=4.0, help="seconds without heartbeats until dead (%(default)s)"
+    )
     parser.add_argument("--no-standby", action="store_true", help="one server alone, so no failover")
     parser.add_argument("--no-namespace", action="store_true", help="cut the network by a proxy only, also as root")
     parser.add_argument("--node", action="store_true", help="npm's graphile-worker beside ours")

@@ -308,14 +308,14 @@ class Operator:
         with self._someone(rng, suits=lambda slot: bool(self._proxies(slot))) as (slot, worker):
             line = rng.choice([*LINES, ALL_SESSIONS])
             # Without its heartbeat it counts as dead, until it gives up waiting for the answer.
-            silences = line in ("gw:heartbeat", ALL_SESSIONS)
-            with self._noting("mute" if silences else "swallow", worker.pid, f"{slot.name}, {line or 'all'}") as fault:
+            cuts_off = line in ("gw:heartbeat", ALL_SESSIONS)
+            with self._noting("mute" if cuts_off else "swallow", worker.pid, f"{slot.name}, {line or 'all'}") as fault:
                 for road in self._proxies(slot):
                     road.swallow(line)
                 self._closing.wait(rng.choice([1.0, self._threshold * 1.3 + 1]))
                 for road in self._proxies(slot):
                     road.heal(line)
-            if silences:
+            if cuts_off:
                 assert fault.ended is not None
                 fault.ended += int(MAINTENANCE_RESPONSE_TIMEOUT.total_seconds() * 1e9)
 

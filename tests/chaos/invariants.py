@@ -25,7 +25,7 @@ AFTER: Final = 3 * SECOND
 """How long after its end a run's result may be under way, on a busy machine and while connections are made again."""
 
 SERVER_FAULTS: Final = frozenset({"crash", "failover", "backend", "restart", "stall"})
-SILENCING_FAULTS: Final = frozenset({"freeze", "doze", "cut", "mute"})
+CUTTING_FAULTS: Final = frozenset({"freeze", "doze", "cut", "mute"})
 HARMLESS_FAULTS: Final = frozenset({"lose", "swallow", "delay", "lock"})
 """What no job may run again for: lost and late answers, and a table that stays locked."""
 
@@ -230,7 +230,7 @@ class _Court:
             if added.removed is None:
                 continue
             self._figures["removed"] += 1
-            late = [run for run in self._runs[added.n] if run.began > added.removed and not self._was_silenced(run)]
+            late = [run for run in self._runs[added.n] if run.began > added.removed and not self._was_cut_off(run)]
             if added.holder is not None:
                 self._figures["removed while running"] += 1
                 # It had been claimed by then; its own process may have begun it just after.
@@ -330,22 +330,22 @@ class _Court:
 
     def _overlap(self, where: str, one: Run, other: Run) -> Iterator[str]:
         """Excuse a run that had lost its queue without knowing, if its result counted for nothing."""
-        silenced = [run for run in (one, other) if self._was_silenced(run)]
-        if not silenced:
+        cut_off = [run for run in (one, other) if self._was_cut_off(run)]
+        if not cut_off:
             yield f"{where} jobs {one.n} and {other.n} ran at the same time{self._story(one.n, other.n)}"
             return
-        void = [run for run in silenced if self._is_void(run)]
-        if not void and id(silenced[0]) not in self._accused:
-            self._accused.add(id(silenced[0]))
+        void = [run for run in cut_off if self._is_void(run)]
+        if not void and id(cut_off[0]) not in self._accused:
+            self._accused.add(id(cut_off[0]))
             yield (
                 f"{where} jobs {one.n} and {other.n} ran at the same time, one in a worker that had been"
-                f" silent, and its result was not refused{self._story(one.n, other.n)}"
+                f" cut off, and its result was not rejected{self._story(one.n, other.n)}"
             )
         self._excused.update(id(run) for run in void)
         self._figures["runs beside others of their queue, void"] = len(self._excused)
 
-    def _was_silenced(self, run: Run) -> bool:
-        return any(f.what in SILENCING_FAULTS and self._concerns(f, run) for f in self._of_pid[run.pid])
+    def _was_cut_off(self, run: Run) -> bool:
+        return any(f.what in CUTTING_FAULTS and self._concerns(f, run) for f in self._of_pid[run.pid])
 
     def _is_void(self, run: Run) -> bool:
         """Whether its process reported the job as lost, or could not report or know it.

@@ -47,7 +47,7 @@ def test_every_promise_is_kept_through_kills_crashes_and_a_failover() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 2), (signal.SIGKILL, -signal.SIGKILL)], ids=["told to end", "killed"]
+    ("number", "code"), [(signal.SIGTERM, 2), (signal.SIGKILL, -signal.SIGKILL)], ids=["terminated", "killed"]
 )
 def test_a_run_that_is_ended_leaves_nothing_behind(number: signal.Signals, code: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -142,7 +142,7 @@ KEPT = {
     "a removed job that had been claimed began": evidence(
         added(1, kind="removed", removed=at(2), holder=ONE), runs=[ran(1, 2.1, 3)]
     ),
-    "a recurring job each minute, once more after a crash": evidence(
+    "a recurring job each minute, again after a crash": evidence(
         runs=[],
         ticks=[Tick("tick", NOON, 1), Tick("tick", AFTER_NOON, 2), Tick("tick", AFTER_NOON, 2)],
         minutes=[NOON, AFTER_NOON],
@@ -211,7 +211,7 @@ BROKEN = {
     ),
     "it ran beside itself in a frozen worker, and both results count": (
         evidence(added(1), runs=[ran(1, 1, 9), ran(1, 7, 8, pid=OTHER)], faults=FROZEN),
-        "its result was not refused",
+        "its result was not rejected",
     ),
     "it ran twice, and answers were lost": (
         evidence(added(1), runs=[ran(1, 1, 2), ran(1, 3, 4)], faults=[fault("lose", 1, 3, pid=ONE)]),
@@ -223,7 +223,7 @@ BROKEN = {
     ),
     "a queue beside a run that was presumed dead and counts": (
         evidence(added(1, **QUEUED), added(2, **QUEUED), runs=LATE, faults=FROZEN),
-        "its result was not refused",
+        "its result was not rejected",
     ),
     "a queue beside itself hidden behind a void run": (
         evidence(
@@ -345,9 +345,9 @@ FOUND = "[core] INFO: Database available again: can claim jobs after 2 failed at
 @pytest.mark.parametrize(
     ("lines", "count"),
     [
-        pytest.param([LOST, FOUND, LOST, FOUND], 0, id="told once each time"),
+        pytest.param([LOST, FOUND, LOST, FOUND], 0, id="reported once each time"),
         pytest.param([LOST, LOST.replace("claim jobs", "record outcomes")], 0, id="two troubles"),
-        pytest.param([LOST, LOST, FOUND], 1, id="told twice"),
+        pytest.param([LOST, LOST, FOUND], 1, id="reported twice"),
     ],
 )
 def test_a_failure_that_is_reported_twice_is_noticed(lines: list[str], count: int) -> None:

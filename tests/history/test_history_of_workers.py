@@ -215,7 +215,7 @@ def test_a_lost_answer_records_nothing_twice_and_loses_nothing(
     @tasks.task("work", keep=WEEK, result=True)
     def work(payload: Any, context: Any) -> int:
         if payload["n"] % 3 == 0 and context.job.attempts == 1:
-            raise RetryAfter(0, "once more")
+            raise RetryAfter(0, "again")
         return int(payload["n"])
 
     with site.running(tasks, url=proxy.url, poll_interval=ms(50)) as running:

@@ -507,9 +507,9 @@ class World:
         claim = self._of_job[id(event.job)]
         claim.reports.append(event.name)
         if len(claim.reports) > 1:
-            self.complain(f"{claim} was told twice: {claim.reports}")
+            self.complain(f"{claim} was reported twice: {claim.reports}")
         if isinstance(event, JobLockLost) and not claim.is_void:
-            self.complain(f"{claim} was told lost, and nobody had taken it: {claim.outcome}")
+            self.complain(f"{claim} was reported lost, and no worker had taken it: {claim.outcome}")
 
     # -- the judge ----------------------------------------------------------------------------------------------------
 
@@ -595,7 +595,7 @@ class World:
     def _check_reports(self) -> None:
         for claim in self.claims:
             if claim.reports and claim.reports != [JobLockLost.name] and not claim.has_ended:
-                self.complain(f"{claim} was told settled ({claim.reports}), and is not: {claim.outcome}")
+                self.complain(f"{claim} was reported settled ({claim.reports}), and is not: {claim.outcome}")
 
     def _check_history(self) -> None:
         """Every attempt that a keeping pool settled has one row, and no other has: a job is in exactly one place."""

@@ -136,7 +136,7 @@ def leaves(payload: Any) -> None:
 def waits_for_the_stop(payload: Any, context: JobContext) -> None:
     context.logger.info(f"waiting {os.getpid()}")
     context.should_stop.wait(600)
-    raise Snooze(0, f"told, {'forced' if context.should_stop.forced else 'politely'}: {context.stop_reason}")
+    raise Snooze(0, f"stopped {'by force' if context.should_stop.forced else 'gracefully'}: {context.stop_reason}")
 
 
 def never_ends(payload: Any, context: JobContext) -> None:

@@ -351,7 +351,7 @@ def test_a_task_is_asked_to_stop_and_ends_as_it_likes(site: QueueFixture) -> Non
         running.stop()
         (returned,) = running.recorded.of(JobReturned)
 
-    assert returned.reason == "told, politely: shutdown"
+    assert returned.reason == "stopped gracefully: shutdown"
     assert site.job(job_id)["attempts"] == 0
 
 

@@ -32,7 +32,7 @@ def an_end(code: int = 1, **options: Any) -> ProcessExit:
 
 
 def a_fleet(**options: Any) -> ProcessStates:
-    known = {"once": False, "hopeless": (2, 8), "passing": (3,), "is_proven": True, "vain_starts": 0}
+    known = {"once": False, "hopeless": (2, 8), "passing": (3,), "is_proven": True, "failed_starts": 0}
     return ProcessStates(**{**known, "others_work": True, **options})
 
 
@@ -46,12 +46,14 @@ ALONE = {"others_work": False}
         pytest.param(an_end(0), a_fleet(), IMMEDIATELY, id="after as many jobs as it was to run"),
         pytest.param(an_end(-9), a_fleet(**ALONE), SOON, id="killed"),
         pytest.param(an_end(-9, quick_ends=2), a_fleet(), Restart(pause_after(2)), id="killed again and again"),
-        pytest.param(an_end(-9, **FAILED_START), a_fleet(vain_starts=99), SOON, id="in vain while others work"),
+        pytest.param(an_end(-9, **FAILED_START), a_fleet(failed_starts=99), SOON, id="failing while others work"),
         pytest.param(an_end(0, **FAILED_START), a_fleet(), SOON, id="ended before it began"),
-        pytest.param(an_end(1, **FAILED_START), a_fleet(vain_starts=4, **ALONE), SOON, id="in vain, but not too often"),
+        pytest.param(
+            an_end(1, **FAILED_START), a_fleet(failed_starts=4, **ALONE), SOON, id="in vain, but not too often"
+        ),
         pytest.param(
             an_end(3, quick_ends=99, **FAILED_START),
-            a_fleet(vain_starts=99, **ALONE),
+            a_fleet(failed_starts=99, **ALONE),
             Restart(MAX_TRANSIENT_PAUSE),
             id="the database went away",
         ),
@@ -69,12 +71,12 @@ def test_what_ended_is_started_again_or_left_out(end: ProcessExit, fleet: Proces
         pytest.param(an_end(8), a_fleet(), 8, id="its tasks do not load"),
         pytest.param(an_end(2), a_fleet(once=True), 2, id="wrong settings in a single run"),
         pytest.param(
-            an_end(-11, **FAILED_START), a_fleet(vain_starts=5, **ALONE), 139, id="it dies whenever it starts"
+            an_end(-11, **FAILED_START), a_fleet(failed_starts=5, **ALONE), 139, id="it dies whenever it starts"
         ),
-        pytest.param(an_end(0, **FAILED_START), a_fleet(vain_starts=5, **ALONE), 1, id="it ends whenever it starts"),
+        pytest.param(an_end(0, **FAILED_START), a_fleet(failed_starts=5, **ALONE), 1, id="it ends whenever it starts"),
         pytest.param(
             an_end(3, **FAILED_START),
-            a_fleet(vain_starts=5, is_proven=False, **ALONE),
+            a_fleet(failed_starts=5, is_proven=False, **ALONE),
             3,
             id="the database was never there",
         ),

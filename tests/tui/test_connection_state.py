@@ -33,7 +33,7 @@ LOST = ANSWERED.lost(101.0, FailureKind.LOST, "the server went away", retry_in=4
             LOST.trying().lost(106.0, FailureKind.LOST, "again", retry_in=1.0),
             106.0,
             ConnectionPhase.DOWN,
-            id="a try in vain",
+            id="a failed try",
         ),
         pytest.param(LOST.trying().answered(107.0), 107.0, ConnectionPhase.LIVE, id="back"),
         pytest.param(

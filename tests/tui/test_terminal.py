@@ -126,7 +126,7 @@ def test_a_signal_ends_it_gracefully(start: Start, number: signal.Signals) -> No
     assert b"Traceback" not in terminal.output
 
 
-@pytest.mark.parametrize("is_notified", [True, False], ids=["told", "not told"])
+@pytest.mark.parametrize("is_notified", [True, False], ids=["notified", "not notified"])
 def test_a_terminal_that_is_closed_ends_it(start: Start, is_notified: bool) -> None:
     terminal = start(console("--demo"), controls=is_notified)
     terminal.until(READY)
@@ -148,7 +148,7 @@ def test_a_signal_ends_a_screen_that_is_stuck(start: Start, number: signal.Signa
     assert terminal.modes != before
 
 
-@pytest.mark.parametrize("is_notified", [True, False], ids=["told", "not told"])
+@pytest.mark.parametrize("is_notified", [True, False], ids=["notified", "not notified"])
 def test_a_terminal_that_is_closed_ends_a_screen_that_is_stuck(start: Start, is_notified: bool) -> None:
     terminal = start([sys.executable, str(HERE / "hostile_console.py"), "stuck"], controls=is_notified)
     terminal.until(READY)
@@ -204,7 +204,7 @@ def test_a_key_shows_within_fifty_milliseconds(start: Start) -> None:
     terminal.until(READY)
     terminal.read(1.0)
 
-    # On a busy machine, a round in which it had the processor counts.
+    # On a busy machine, an attempt in which it had the processor counts.
     rounds = [sorted(_answer_time(terminal, key) for key in "jk" * 20) for _ in range(4)]
 
     assert min(times[int(len(times) * 0.95)] for times in rounds) <= MAX_ANSWER

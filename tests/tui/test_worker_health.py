@@ -32,7 +32,7 @@ def a_worker(
         pytest.param(a_worker(99), WorkerHealth.HEALTHY, id="a heartbeat or two late"),
         pytest.param(a_worker(101), WorkerHealth.LATE, id="several beats late"),
         pytest.param(a_worker(101, lock=3), WorkerHealth.HEALTHY, id="a fresh lock is a sign of life as well"),
-        pytest.param(a_worker(101, resilient=True), WorkerHealth.HEALTHY, id="it may be silent for longer"),
+        pytest.param(a_worker(101, resilient=True), WorkerHealth.HEALTHY, id="its heartbeats may be late for longer"),
         pytest.param(a_worker(301, stale=True), WorkerHealth.STALE, id="the core says it is dead"),
         pytest.param(a_worker(None, lock=60), WorkerHealth.UNKNOWN, id="locks and no heartbeat"),
         pytest.param(a_worker(None, lock=20_000, stale=True), WorkerHealth.STALE, id="old locks and no heartbeat"),
