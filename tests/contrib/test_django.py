@@ -1,6 +1,6 @@
 """The contract of Django's tasks, the command, the migration and the admin page, in a Django project of their own.
 
-Django is set up once for each process, so each file of the project runs in a pytest of its own.
+Django is set up once for each process, so the project runs in a pytest of its own.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ PROJECT = Path(__file__).with_name("django_project")
 
 
 FILES = sorted(path.name for path in PROJECT.glob("check_*.py"))
+# Setting Django up takes longer than most files.
+SHARES = {"running": ["check_running.py"], "the others": [name for name in FILES if name != "check_running.py"]}
 
 # The other files run with the defaults of Django.
 KEEPING_CONNECTIONS = {
@@ -29,26 +31,38 @@ KEEPING_CONNECTIONS = {
 }
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_django(file: str, empty_database_url: str) -> None:
-    run_project(file, empty_database_url)
+@pytest.mark.parametrize("files", SHARES.values(), ids=SHARES)
+def test_django(files: list[str], empty_database_url: str) -> None:
+    run_project(empty_database_url, *files)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("settings", KEEPING_CONNECTIONS.values(), ids=KEEPING_CONNECTIONS)
 def test_connections_of_django_are_kept(settings: dict[str, str], empty_database_url: str) -> None:
-    run_project("check_connections.py", empty_database_url, **settings)
+    run_project(empty_database_url, "check_connections.py", **settings)
 
 
 def test_django_tasks_drain_at_four_fifths_of_the_speed_of_plain_tasks(empty_database_url: str) -> None:
-    run_project("measure_drain.py", empty_database_url)
+    run_project(empty_database_url, "measure_drain.py")
 
 
-def run_project(file: str, database_url: str, **variables: str) -> None:
+def run_project(database_url: str, *files: str, **variables: str) -> None:
     environment = {**os.environ, "DATABASE_URL": database_url, "PYTHONPATH": str(PROJECT), **variables}
     environment.pop("PYTEST_ADDOPTS", None)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:django", "--confcutdir", ".", file],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:django",
+            "--confcutdir",
+            ".",
+            *files,
+        ],
         cwd=PROJECT,
         env=environment,
         text=True,

@@ -16,7 +16,7 @@ from gw_core import Client, JobSpec, TaskRegistry, run_once
 from gw_core.contrib.django.compat import logger
 from gw_core.contrib.django.worker import registry
 
-JOBS = 10_000
+JOBS = 2_000
 ROUNDS = 5
 TRIES = 3
 LEAST = 0.8
