@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from support.queue_fixture import DEADLINE, QueueFixture, RunRecord
+from support.waiting import wait_until
 
 from gw_core import ProbeSettings
 from gw_core.events import JobsSettled
@@ -103,16 +104,18 @@ def test_the_files_are_current(generator: Any) -> None:
 
 
 def test_a_worker_exports_exactly_the_metrics_of_the_table(site: QueueFixture) -> None:
-    probe = ProbeSettings(port=0, metrics=True, sample_interval=timedelta(hours=1))
-    with site.running({"work": RunRecord()}, probe=probe) as running:
-        site.fill(1)
-        running.recorded.wait_for(JobsSettled)
+    def exported() -> dict[str, tuple[str, str]]:
         assert running.runner.probe_address is not None
         connection = HTTPConnection(*running.runner.probe_address, timeout=DEADLINE)
         connection.request("GET", "/metrics")
-        text = connection.getresponse().read().decode()
+        families = prometheus_parser.text_string_to_metric_families(connection.getresponse().read().decode())
         connection.close()
+        return {each.name: (each.type, each.documentation) for each in families if each.name.startswith("gw_")}
 
-    families = prometheus_parser.text_string_to_metric_families(text)
-    found = {family.name: (family.type, family.documentation) for family in families if family.name.startswith("gw_")}
-    assert found == {metric.name: (metric.kind, metric.help) for metric in METRICS.values()}
+    expected = {metric.name: (metric.kind, metric.help) for metric in METRICS.values()}
+    probe = ProbeSettings(port=0, metrics=True, sample_interval=timedelta(seconds=1))
+    with site.running({"work": RunRecord()}, probe=probe) as running:
+        site.fill(1)
+        running.recorded.wait_for(JobsSettled)
+        # Those of the queue are left out while the database does not answer in time.
+        wait_until(lambda: exported() == expected, deadline_seconds=DEADLINE, what="exactly the metrics of the table")
