@@ -8,7 +8,7 @@ from typing import Final, LiteralString
 from psycopg.rows import tuple_row
 
 from gw_core.domain.errors import TransientDatabaseError
-from gw_core.postgres.database import EMBEDDED_PREFIX, Connection, Database, find_conninfo
+from gw_core.postgres.database import EMBEDDED_PREFIX, Connection, Database, find_conninfo, in_one_trip
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.statements import query
 
@@ -70,11 +70,11 @@ def find_names(
 ) -> list[str]:
     """Return the first names of a kind that begin with `prefix`; nothing when that takes long."""
     try:
-        # One trip there and back.
-        with translated(schema), connection.pipeline(), connection.transaction():
-            connection.execute("select set_config('statement_timeout', %s, true)", (SEARCH_TIMEOUT,))
-            with connection.cursor(row_factory=tuple_row) as cursor:
+        with translated(schema):
+            with in_one_trip(connection):
+                connection.execute("select set_config('statement_timeout', %s, true)", (SEARCH_TIMEOUT,))
+                cursor = connection.cursor(row_factory=tuple_row)
                 cursor.execute(_statement(kind, schema), {"prefix": prefix, "limit": limit})
-                return [row[0] for row in cursor.fetchall()]
+            return [row[0] for row in cursor]
     except TransientDatabaseError:
         return []

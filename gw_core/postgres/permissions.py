@@ -7,7 +7,7 @@ from typing import Final
 
 from gw_core.domain.errors import DatabaseError, LockTimeoutError, PermissionDeniedError, ReadOnlyError
 from gw_core.domain.session_limits import milliseconds
-from gw_core.postgres.database import Connection
+from gw_core.postgres.database import Connection, in_one_trip
 from gw_core.postgres.error_mapping import rows_hidden, translated
 from gw_core.postgres.statements import query
 
@@ -30,9 +30,8 @@ def require_rights(connection: Connection, schema: str, *, writes: bool = False)
     Raises `LockTimeoutError` when another session keeps a table locked, and with `writes` also `ReadOnlyError` when
     the server takes no writes now, as a standby does.
     """
-    require_visible_jobs(connection, schema)
     try:
-        with translated(schema), connection.transaction():
+        with translated(schema), in_one_trip(connection):
             connection.execute("select set_config('lock_timeout', %s, true)", (milliseconds(LOCK_TIMEOUT),))
             connection.execute(query("check_permissions", schema))
     except DatabaseError as error:
