@@ -16,7 +16,6 @@ from support.queue_fixture import NEVER, QueueFixture, ms
 from support.waiting import wait_until
 
 from gw_core import JobSpec
-from gw_core.domain.settings import CLAIM_BYTES
 from gw_core.errors import InvalidInputError
 from gw_core.events import MaintenanceFailed
 from gw_core.operations import Database
@@ -107,8 +106,7 @@ def by_field(site: QueueFixture, field: str) -> Iterator[Callable[..., list[Any]
     with Database(site.url).connect("claim", CLAIM_PLAN) as connection:
         claims = ClaimsByField(connection, "graphile_worker", task="work", field=field)
         yield lambda limit=100: [
-            json.loads(job.payload)
-            for job in claims.claim(worker_id="gw-1", tasks={task_id: "work"}, limit=limit, max_bytes=CLAIM_BYTES)
+            json.loads(job.payload) for job in claims.claim(worker_id="gw-1", tasks={task_id: "work"}, limit=limit)
         ]
 
 
