@@ -115,10 +115,17 @@ class DatabaseProxy:
         self._held: set[str] = set()
         self._swallowed: set[str] = set()
         self._delays: dict[str, float] = {}
+        self._recorded: list[tuple[str, str]] | None = None
         self.rejected = 0
         self.lost = 0
         """How many armed answers have been lost."""
         threading.Thread(target=self._accept, name="proxy", daemon=True).start()
+
+    def record(self) -> list[tuple[str, str]]:
+        """Return a list to which each statement is added from now on: the connection's name, and the text."""
+        with self._changed:
+            self._recorded = []
+            return self._recorded
 
     # -- failures -----------------------------------------------------------------------------------------------------
 
@@ -234,7 +241,11 @@ class DatabaseProxy:
     def _requests(self, link: _Link) -> None:
         with contextlib.suppress(OSError):
             while data := link.client.recv(65_536):
-                loss = self._loss_of(link, link.requests.executed(data))
+                statements = link.requests.executed(data)
+                if self._recorded is not None:
+                    texts = [each.partition(b"\0")[0].decode("utf-8", "replace") for each in statements]
+                    self._recorded += [(link.requests.name, " ".join(text.split())) for text in texts]
+                loss = self._loss_of(link, statements)
                 self._wait_while_held(link)
                 if loss is not None and not loss.committed:
                     self._note(loss)

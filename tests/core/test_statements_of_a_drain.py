@@ -1,0 +1,76 @@
+"""What a worker sends while history, pauses, limits and groups are not used: nothing for them for each job."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from support.database_proxy import DatabaseProxy
+from support.queue_fixture import QueueFixture
+
+from gw_core import TaskRegistry
+
+Statements = Counter[tuple[str, str]]
+
+
+@pytest.fixture
+def proxy(site: QueueFixture) -> Iterator[DatabaseProxy]:
+    proxy = DatabaseProxy(site.url)
+    yield proxy
+    proxy.close()
+
+
+def drain(site: QueueFixture, proxy: DatabaseProxy, count: int, **options: object) -> Statements:
+    """Run so many jobs, and return the statements of the connections that claim and settle."""
+    tasks = TaskRegistry()
+    tasks.task("work", **options)(lambda payload: None)  # type: ignore[arg-type]
+    site.fill(count)
+    recorded = proxy.record()
+    assert site.run_once(tasks, url=proxy.url).completed == count
+    # The last channel has a random name.
+    return Counter(
+        (name, text.rpartition("listen")[0] or text) for name, text in recorded if name in ("gw:claim", "gw:settle")
+    )
+
+
+def at_the_start(statements: Statements) -> Statements:
+    """Return the statements that neither claim nor settle."""
+    return Counter({key: count for key, count in statements.items() if not is_of_jobs(key[1])})
+
+
+def is_of_jobs(text: str) -> bool:
+    return "locked_by = $" in text or text.startswith("with completed as")
+
+
+def test_a_drain_sends_statements_for_jobs_and_a_fixed_number_at_its_start(
+    site: QueueFixture, proxy: DatabaseProxy
+) -> None:
+    few, many = drain(site, proxy, 20), drain(site, proxy, 3_000)
+
+    assert set(at_the_start(few)) == set(at_the_start(many))
+    of_jobs = {text.split()[0:2][-1] for _, text in many if is_of_jobs(text)}
+    assert of_jobs <= {"recursive", "completed"}
+    assert sum(at_the_start(many).values()) <= 15
+    assert sum(many.values()) < 600  # the jobs of a claim, and outcomes, share statements
+
+
+def test_nothing_that_is_off_appears_in_the_statements_for_jobs(site: QueueFixture, proxy: DatabaseProxy) -> None:
+    statements = drain(site, proxy, 500)
+
+    own = {(name, table) for name, text in statements for table in text.split('"graphile_worker".')[1:]}
+    tables = Counter((name, table.split()[0].strip(",);")) for name, table in own if table.startswith("_private_gw_"))
+    # The rules are read once, when the connection is new; they say what is paused and limited.
+    assert set(tables) == {
+        ("gw:claim", "_private_gw_claim_rules"),
+        ("gw:claim", "_private_gw_limits"),
+        ("gw:claim", "_private_gw_pauses"),
+    }
+    assert [count for (_, text), count in statements.items() if "_private_gw_claim_rules" in text] == [1]
+
+
+def test_a_feature_that_is_on_appears(site: QueueFixture, proxy: DatabaseProxy) -> None:
+    statements = drain(site, proxy, 50, keep=timedelta(days=1))
+
+    assert any("_private_gw_history" in text for name, text in statements if name == "gw:settle")
