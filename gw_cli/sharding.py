@@ -43,7 +43,7 @@ def for_each_shard(*without: str) -> Callable[[Function], Function]:
             with output.of_shards() as printed:
                 for name, each in shards.items():
                     printed.begin(name)
-                    codes.append(_run(name, functools.partial(function, each, **values)))
+                    codes.append(run_on(name, functools.partial(function, each, **values)))
             return max(codes)
 
         return call
@@ -57,7 +57,8 @@ def _reject(options: Collection[str], values: dict[str, Any]) -> None:
             raise InvalidInputError(f"--{name} needs a single database; name one with --connection instead of shards")
 
 
-def _run(name: str, command: Callable[[], Any]) -> int:
+def run_on(name: str, command: Callable[[], Any]) -> int:
+    """Run a command on one of several databases; its errors are reported with the name."""
     try:
         return command() or ExitCode.OK
     except GraphileWorkerError as error:

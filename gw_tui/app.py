@@ -7,7 +7,7 @@ import importlib
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, ClassVar, Final
@@ -19,6 +19,7 @@ from textual.binding import BindingType
 from textual.filter import LineFilter, NoColor
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
+from textual.widgets import Input, TextArea
 
 from gw_core.operations import CleanupTarget, QueueSnapshot, ThroughputMeter
 from gw_tui import clipboard
@@ -81,8 +82,11 @@ class _Asked:
     query: Query | None = None
 
 
-class ConsoleApp(App[None]):
-    """The operators' console over a source; `run()` shows it until the operator leaves."""
+class ConsoleApp(App[Options]):
+    """The operators' console over a source; `run()` shows it until the operator leaves.
+
+    It returns options when the operator chooses another database: a new console starts there, so that nothing mixes.
+    """
 
     CSS_PATH = "app.tcss"
     TITLE = "gw"
@@ -166,7 +170,7 @@ class ConsoleApp(App[None]):
         self.note(EntryKind.CONSOLE, f"console started on {self.source.info.where}")
         self.visit(self.options.screen if self.options.screen in SCREEN_BY_ID else SCREENS[0].id)
         if self.options.open:
-            self.call_after_refresh(self._follow, parse_link(self.options.open, self.options.views))
+            self.call_after_refresh(self._follow, parse_link(self.options.open, self.options))
         self.poller.start()
         self.set_interval(TICK, self._tick)
 
@@ -471,7 +475,7 @@ class ConsoleApp(App[None]):
             target=self._where(target.where),
             schema=target.schema,
             mode="READ-ONLY" if self.is_read_only else "READ-WRITE",
-            environment=self.options.environment,
+            environment=self.options.badge,
             period=self._pace,
             cost=self.cost,
             clock=formatting.clock(self.now) if self.snapshot is not None else "",
@@ -524,6 +528,8 @@ class ConsoleApp(App[None]):
         command = BY_ID.get(action)
         if command is None or not command.is_everywhere:
             return True
+        if command.is_typed and isinstance(self.focused, Input | TextArea):
+            return False  # within a text its key is a character
         return command.possible(self.command_context(has_row=False, has_changes=False))
 
     def action_go(self, place: str) -> None:
@@ -604,13 +610,15 @@ class ConsoleApp(App[None]):
             title, about = screen.describe()
             self.push_screen(HelpScreen(title, about, screen.active_bindings))
 
-    @work
-    async def action_command_line(self) -> None:
+    def action_command_line(self) -> None:
         """Ask for a command and go where it leads."""
         screen = self.front
-        if screen is None or self.screen is not screen:
-            return
-        if (found := await self.push_screen_wait(CommandLine(self._typed, self.options.views))) is not None:
+        if screen is not None and self.screen is screen:
+            # Pushed without a worker: the keys that follow immediately belong to the line.
+            self.push_screen(CommandLine(self._typed, self.options), self._typed_destination)
+
+    async def _typed_destination(self, found: Destination | None) -> None:
+        if found is not None:
             await self._follow(found)
 
     async def _follow(self, found: Destination) -> None:
@@ -622,6 +630,8 @@ class ConsoleApp(App[None]):
                 await self.run_action(command.action, where)
             else:
                 self.notify(f"{command.label} is not possible here", severity="warning")
+        elif found.context:
+            self._switch_to(found.context)
         elif found.view is not None:
             self._open_view(found.view)
         elif found.job is not None:
@@ -647,6 +657,28 @@ class ConsoleApp(App[None]):
             self.notify("gw.toml has no views, as tables [[tui.views]]")
         elif (name := await self.push_screen_wait(Choose("Open a view", choices))) is not None:
             self._open_view(views[name])
+
+    @work
+    async def action_contexts(self) -> None:
+        """Choose another database."""
+        choices = [Choice(name, name, "shown" * (name == self.options.context)) for name in self.options.contexts]
+        if not choices:
+            self.notify("The console shows a single database; others are named by --shard or tui.contexts")
+        elif (name := await self.push_screen_wait(Choose("Show another database", choices))) is not None:
+            self._switch_to(name)
+
+    def _switch_to(self, context: str) -> None:
+        """End this console; another one begins with the same screen, theme and interval."""
+        if context == self.options.context:
+            return
+        if self.is_busy:
+            self.notify("Wait for the running action, or stop it with esc", severity="warning")
+        elif self.options.is_served:
+            self.notify("A browser shows one database: gw tui --serve --context NAME", severity="warning")
+        else:
+            screen = self.current_mode if self.current_mode in SCREEN_BY_ID else SCREENS[0].id
+            here = replace(self.options, screen=screen, filter="", open="", theme=self.theme, period=self.period)
+            self.exit(replace(here, context=context))
 
     def action_palette(self) -> None:
         """Find a command by its name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable, Mapping
 
 from gw_core.errors import InvalidSettingError
 from gw_tui.app import ConsoleApp, screen_of
@@ -15,20 +16,26 @@ from gw_tui.screens.list_screen import ListScreen
 from gw_tui.watchdog import Watch
 
 
-def run(source: DataSource, options: Options) -> int:
-    """Show the console until the operator leaves, and return the exit code."""
+def run(sources: Mapping[str, Callable[[], DataSource]], options: Options) -> int:
+    """Show the console until the operator leaves, and return the exit code.
+
+    The sources are opened by the names of their contexts, one at a time.
+    """
     check(options)
     # An empty value means colours; the framework takes any value as a request for none.
     if os.environ.get("NO_COLOR") == "":
         del os.environ["NO_COLOR"]
     os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
-    app = ConsoleApp(source, options)
-    if options.theme not in app.theme_names:
-        raise InvalidSettingError(f"unknown theme {options.theme!r}; themes are {', '.join(app.theme_names)}")
-    asyncio.run(_run(app, mouse=options.mouse))
-    if app.failure is not None:
-        raise app.failure
-    return app.return_code or 0
+    while True:
+        app = ConsoleApp(sources[options.context](), options)
+        if options.theme not in app.theme_names:
+            raise InvalidSettingError(f"unknown theme {options.theme!r}; themes are {', '.join(app.theme_names)}")
+        asyncio.run(_run(app, mouse=options.mouse))
+        if app.failure is not None:
+            raise app.failure
+        if app.return_value is None:
+            return app.return_code or 0
+        options = app.return_value
 
 
 def check(options: Options) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from statistics import mean, median
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 from textual.pilot import Pilot
@@ -247,7 +247,7 @@ async def _lag(seen: _Seen) -> None:
         seen.lags.append(1000 * (time.perf_counter() - began - LAG_INTERVAL))
 
 
-async def _tour(app: ConsoleApp, source: InstrumentedSource, pilot: Pilot[None], seconds: float) -> None:
+async def _tour(app: ConsoleApp, source: InstrumentedSource, pilot: Pilot[Any], seconds: float) -> None:
     """Show one screen after the other."""
     while True:
         for name, place, filter_text, key in TOUR:

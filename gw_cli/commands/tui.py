@@ -5,15 +5,16 @@ from __future__ import annotations
 import locale
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gw_cli import garbage_collection, output, project, stderr
+from gw_cli import output, project, stderr
 from gw_cli.arguments import one_of
 from gw_cli.command import command, new_app
 from gw_cli.commands.workers import recovery_settings
@@ -22,8 +23,10 @@ from gw_cli.password import password_source
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration, table
 from gw_cli.settings.options import with_settings
+from gw_cli.settings.resolve import is_database_named
 from gw_cli.settings.used_connections import remember_use
 from gw_cli.settings.views import SCREENS
+from gw_cli.sharding import run_on, shards_of
 from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -58,6 +61,9 @@ def tui(
         str | None,
         typer.Option("--open", metavar="LINK", help="First place: job/4901, jobs/state:failed, queue/mail, view/NAME"),
     ] = None,
+    context: Annotated[
+        str | None, typer.Option("--context", metavar="NAME", help="First database of several", show_default=False)
+    ] = None,
     once: Annotated[bool, typer.Option("--once", help="Print the first screen and exit")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --once: print JSON with stable keys")] = False,
     demo: Annotated[bool, typer.Option("--demo", help="Show a demo queue; needs no database")] = False,
@@ -79,35 +85,35 @@ def tui(
     Where there is no terminal it prints what --once does.
     """
     if serve:
-        _reject_with_serve(once=once, json=as_json, record=record)
+        _reject_together("serve", once=once, json=as_json, record=record)
         configuration = configuration.derive(table.TUI_READ_ONLY, True)
     chosen = _options(configuration, one_of("--screen", screen, SCREENS), filter_)
+    databases = _sources(configuration, demo=demo, replay=replay)
+    chosen = _in_context(chosen, one_of("--context", context, list(databases)), databases)
     chosen = replace(chosen, open=_link(open_, chosen))
-    if demo and replay is not None:
-        raise InvalidInputError("--demo and --replay both say what to show; give one of them")
     if serve and not chosen.is_served:
         return _serve(configuration, chosen)
-    source = _demo(configuration) if demo else _source(configuration) if replay is None else _replay(Path(replay))
-    if record is not None:
-        source = _recording(source, Path(record))
+    recorded = None
+    if record is not None:  # a recording is of one database
+        recorded = _recording(databases[chosen.context](), Path(record))
+        databases, chosen = {chosen.context: lambda: recorded}, replace(chosen, contexts=())
     reason = None if once or as_json or chosen.is_served else _without_screen()
     if reason is not None:
         _explain(f"{reason}: this is what --once prints.")
     if once or as_json or reason is not None:
-        return print_overview(source, as_json=as_json)
+        return print_all(databases if context is None else {context: databases[context]}, as_json=as_json)
     from gw_tui.main import run  # late: it loads Textual, which takes longer than everything else
 
-    garbage_collection.resume()
-    code = run(source, chosen if demo or replay is not None else _writing_down(chosen))
-    if (failure := getattr(source, "failure", None)) is not None:
+    code = run(databases, chosen if demo or replay is not None else _writing_down(chosen))
+    if (failure := getattr(recorded, "failure", None)) is not None:
         stderr.note(f"{record} ends before the console did: {failure}")
     return code
 
 
-def _reject_with_serve(**options: object) -> None:
+def _reject_together(option: str, **options: object) -> None:
     for name, given in options.items():
         if given:
-            raise InvalidInputError(f"--{name} and --serve exclude each other; give one of them")
+            raise InvalidInputError(f"--{name} and --{option} exclude each other; give one of them")
 
 
 def _serve(configuration: Configuration, options: Options) -> int:
@@ -129,6 +135,18 @@ def _explain(words: str) -> None:
         stderr.note(words)
 
 
+def print_all(sources: Mapping[str, Callable[[], DataSource]], *, as_json: bool) -> int:
+    """Print the overview of each database; one that cannot be reached does not stop the others."""
+    if len(sources) == 1:
+        return print_overview(*(opened() for opened in sources.values()), as_json=as_json)
+    codes = []
+    with output.of_shards() as printed:
+        for name, opened in sources.items():
+            printed.begin(name)
+            codes.append(run_on(name, lambda opened=opened: print_overview(opened(), as_json=as_json)))  # type: ignore[misc]
+    return max(codes)
+
+
 def print_overview(source: DataSource, *, as_json: bool) -> int:
     from gw_tui.print_once import lines_of, read_once, record_of
 
@@ -137,8 +155,9 @@ def print_overview(source: DataSource, *, as_json: bool) -> int:
     finally:
         source.close()
     if as_json:
-        output.line(output.to_json(record_of(facts)))
+        output.record(record_of(facts))
     else:
+        output.heading()
         for line in lines_of(facts):
             output.line(_in_reach_of(sys.stdout.encoding, line))
     return ExitCode.OK
@@ -162,7 +181,7 @@ def _link(text: str | None, options: Options) -> str:
     from gw_tui.rules.command_line import parse_link
 
     try:
-        parse_link(text, options.views)
+        parse_link(text, options)
     except ValueError as error:
         raise InvalidInputError(f"--open {text!r}: {error}") from error
     return text
@@ -230,6 +249,46 @@ def _writing_down(options: Options) -> Options:
 def _knows_ascii_alone() -> bool:
     is_utf8 = locale.getpreferredencoding(False).lower().replace("-", "") == "utf8"
     return not is_utf8 or os.environ.get("TERM") == "linux"
+
+
+# -- several databases -----------------------------------------------------------------------------------------------
+
+DEFAULT_CONTEXT: Final = "default"
+"""The name of --connection beside the databases of tui.contexts."""
+
+
+def _sources(configuration: Configuration, *, demo: bool, replay: str | None) -> Mapping[str, Callable[[], DataSource]]:
+    """Return what opens each database, by name; a single one has no name."""
+    if demo and replay is not None:
+        raise InvalidInputError("--demo and --replay both say what to show; give one of them")
+    if demo:
+        return {"": partial(_demo, configuration)}
+    if replay is not None:
+        return {"": partial(_replay, Path(replay))}
+    return {name: partial(_source, each) for name, each in _contexts(configuration).items()}
+
+
+def _contexts(configuration: Configuration) -> Mapping[str, Configuration]:
+    """Return the configuration of each database: the shards, or --connection, and then those of tui.contexts."""
+    shards = shards_of(configuration)
+    more = {
+        name: configuration.derive(table.CONNECTION, url) for name, url in configuration[table.TUI_CONTEXTS].items()
+    }
+    if not more or "flag" in (configuration.origin(each).kind for each in (table.CONNECTION, table.SHARDS)):
+        return shards or {"": configuration}
+    is_named = is_database_named(os.environ) or configuration.origin(table.CONNECTION).kind != "default"
+    first = shards or ({DEFAULT_CONTEXT: configuration} if is_named else {})
+    if twice := first.keys() & more:
+        raise InvalidInputError(
+            f"tui.contexts: the name {quoted(min(twice))} is that of another database; choose another"
+        )
+    return {**first, **more}
+
+
+def _in_context(options: Options, context: str | None, names: Iterable[str]) -> Options:
+    """Return the options for a database; without a choice it is the first one."""
+    known = [each for each in names if each]
+    return replace(options, context=context or next(iter(known), ""), contexts=tuple(known))
 
 
 # -- where from ------------------------------------------------------------------------------------------------------

@@ -251,7 +251,7 @@ def _read_shards(raw: object) -> Mapping[str, str]:
     shards = {name: connection for name, _, connection in pairs}
     is_valid = all(re.fullmatch(r"[A-Za-z0-9_-]+", name) and connection for name, connection in shards.items())
     if not (pairs or raw == []) or len(shards) != len(pairs) or not is_valid:
-        raise ValueError("give each shard once, as NAME=URL")
+        raise ValueError("give each database once, as NAME=URL")
     return shards
 
 

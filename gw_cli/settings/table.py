@@ -61,7 +61,7 @@ REPORTS: Final = frozenset(
 MAINTENANCE: Final = frozenset({"workers", "sweep", "unlock", "migrate", "cleanup", "record-others"})
 QUEUE: Final = DEV | CRON_COMMANDS | JOBS | REPORTS | MAINTENANCE
 DATABASE: Final = QUEUE | {"bench"}
-SHARDED: Final = frozenset({"run", "stats", "list", "doctor"})
+SHARDED: Final = frozenset({"run", "stats", "list", "doctor", "tui"})
 STALE: Final = frozenset({"run", "workers", "sweep"})
 TUI: Final = frozenset({"tui"})
 
@@ -539,6 +539,16 @@ TUI_PORT: Final = Setting[int](
     default=8000,
     commands=TUI,
     section="Console",
+)
+TUI_CONTEXTS: Final = Setting[Mapping[str, str]](
+    name="tui.contexts",
+    kind=SHARD_LIST,
+    help="More databases that the console can show, as NAME=URL",
+    default=MappingProxyType({}),
+    commands=frozenset(),
+    section="Console",
+    secret=True,
+    file_only=True,
 )
 TUI_VIEWS: Final = Setting[Mapping[str, View]](
     name="tui.views",

@@ -41,7 +41,7 @@ class ChooseColumns(ModalScreen[TableChoice | None]):
         width: 72; max-width: 100%; height: auto; max-height: 100%;
         border: round $primary; background: $panel; padding: 0 1;
     }
-    ChooseColumns OptionList { height: auto; max-height: 14; border: none; background: $panel; padding: 0; }
+    ChooseColumns OptionList { height: auto; max-height: 14; padding: 0; }
     ChooseColumns Static { height: auto; color: $quiet; }
     """
 

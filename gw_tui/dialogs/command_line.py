@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
@@ -13,7 +13,7 @@ from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from gw_tui.rules.command_line import Destination, completions, parse_line
-from gw_tui.rules.views import SavedView
+from gw_tui.rules.options import Options
 from gw_tui.text import sanitize
 
 MAX_LENGTH = 1_000
@@ -22,14 +22,14 @@ MAX_LENGTH = 1_000
 class _Completion(Suggester):
     """Suggests the shortest line that continues what was typed."""
 
-    def __init__(self, views: Mapping[str, SavedView]) -> None:
+    def __init__(self, options: Options) -> None:
         super().__init__(use_cache=False)
-        self._views = views
+        self._options = options
 
     async def get_suggestion(self, value: str) -> str | None:
         """Return the line; None if there is none."""
         return next(
-            (each for each in completions(value, self._views) if each.startswith(value) and each != value), None
+            (each for each in completions(value, self._options) if each.startswith(value) and each != value), None
         )
 
 
@@ -54,9 +54,9 @@ class CommandLine(ModalScreen[Destination | None]):
     CommandLine #wrong.-shown { display: block; }
     """
 
-    def __init__(self, history: list[str], views: Mapping[str, SavedView]) -> None:
+    def __init__(self, history: list[str], options: Options) -> None:
         super().__init__()
-        self._views = views
+        self._options = options
         self._history = history
         self._place = len(history)
 
@@ -65,9 +65,15 @@ class CommandLine(ModalScreen[Destination | None]):
         yield Static("", id="wrong", markup=False)
         with Horizontal():
             yield Static(" :", id="prompt", markup=False)
-            entry = Input(max_length=MAX_LENGTH, suggester=_Completion(self._views), select_on_focus=False)
+            entry = Input(max_length=MAX_LENGTH, suggester=_Completion(self._options), select_on_focus=False)
             entry.cursor_blink = False
             yield entry
+
+    def on_key(self, event: events.Key) -> None:
+        """Keep what was typed before the line had the focus; later the line takes it itself."""
+        if event.is_printable and event.character is not None:
+            event.stop()
+            self.query_one(Input).insert_text_at_cursor(event.character)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Answer, or show what is wrong."""
@@ -75,7 +81,7 @@ class CommandLine(ModalScreen[Destination | None]):
             self.dismiss(None)
             return
         try:
-            found = parse_line(event.value, self._views)
+            found = parse_line(event.value, self._options)
         except ValueError as error:
             wrong = self.query_one("#wrong", Static)
             wrong.update(f" {sanitize.line(error, 300)}")
@@ -96,7 +102,7 @@ class CommandLine(ModalScreen[Destination | None]):
     def action_complete(self) -> None:
         """Take the first completion."""
         value = self.query_one(Input).value
-        if (found := next((each for each in completions(value, self._views) if each != value), None)) is not None:
+        if (found := next((each for each in completions(value, self._options) if each != value), None)) is not None:
             self._show(found)
 
     def _show(self, text: str) -> None:

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from gw_core.selection import SelectionError, parse, suggest
 from gw_tui.rules.commands import BY_ID, SCREEN_BY_ID
+from gw_tui.rules.options import Options
 from gw_tui.rules.views import SavedView
 
 ONE_OF: Final = {"queue": "queues", "worker": "workers", "task": "tasks"}
 """Words that take a name; the screen puts the cursor on it."""
 JOB: Final = "job"
 VIEW: Final = "view"
-NO_VIEWS: Final[Mapping[str, SavedView]] = {}
+CONTEXT: Final = "context"
+NO_NAMES: Final = Options()
 QUIT: Final = ("q", "quit")
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """A screen with a filter or a name, one job, a saved view, or a command to run."""
+    """A screen with a filter or a name, one job, a saved view, a database, or a command to run."""
 
     screen: str = ""
     filter: str = ""
     job: int | None = None
     command: str = ""
     view: SavedView | None = None
+    context: str = ""
 
 
-def parse_line(text: str, views: Mapping[str, SavedView] = NO_VIEWS) -> Destination:
+def parse_line(text: str, options: Options = NO_NAMES) -> Destination:
     """Return what a line means; raises `ValueError` with the reason."""
     word, _, rest = text.strip().partition(" ")
     rest = rest.strip()
@@ -38,7 +41,9 @@ def parse_line(text: str, views: Mapping[str, SavedView] = NO_VIEWS) -> Destinat
             raise ValueError(f"give a job id, such as {JOB} 4901")
         return Destination(job=int(rest))
     if word == VIEW:
-        return Destination(view=_view(rest, views))
+        return Destination(view=_view(rest, options.views))
+    if word == CONTEXT:
+        return Destination(context=_context(rest, options.contexts))
     if word in ONE_OF:
         return Destination(screen=ONE_OF[word], filter=rest)
     if word in SCREEN_BY_ID:
@@ -49,10 +54,10 @@ def parse_line(text: str, views: Mapping[str, SavedView] = NO_VIEWS) -> Destinat
     raise ValueError(f"unknown command {word!r}; give a screen such as jobs, or {JOB} and an id")
 
 
-def parse_link(link: str, views: Mapping[str, SavedView] = NO_VIEWS) -> Destination:
+def parse_link(link: str, options: Options = NO_NAMES) -> Destination:
     """Return where a deep link leads: `job/4901`, `jobs/state:failed`, `queue/mail`; raises `ValueError`."""
     place, _, rest = link.partition("/")
-    return parse_line(f"{place} {rest}", views)
+    return parse_line(f"{place} {rest}", options)
 
 
 def _view(name: str, views: Mapping[str, SavedView]) -> SavedView:
@@ -60,6 +65,13 @@ def _view(name: str, views: Mapping[str, SavedView]) -> SavedView:
         return views[name]
     known = f"views are {', '.join(views)}" if views else "gw.toml has none, as tables [[tui.views]]"
     raise ValueError(f"unknown view {name!r}; {known}")
+
+
+def _context(name: str, contexts: Sequence[str]) -> str:
+    if name in contexts:
+        return name
+    known = f"databases are {', '.join(contexts)}" if contexts else "the console shows a single one"
+    raise ValueError(f"unknown database {name!r}; {known}")
 
 
 def _checked(text: str) -> str:
@@ -70,13 +82,14 @@ def _checked(text: str) -> str:
     return text
 
 
-def completions(text: str, views: Iterable[str] = ()) -> Sequence[str]:
+def completions(text: str, options: Options = NO_NAMES) -> Sequence[str]:
     """Return lines that continue a text."""
     word, space, rest = text.partition(" ")
-    if space and word == VIEW:
-        return [f"{VIEW} {name}" for name in sorted(views) if name.startswith(rest)]
+    if space and word in (VIEW, CONTEXT):
+        names = options.views if word == VIEW else options.contexts
+        return [f"{word} {name}" for name in sorted(names) if name.startswith(rest)]
     if space:
         found = suggest(rest, len(rest), {}) if word == "jobs" else ()
         return [f"jobs {each.text}" for each in found]
-    words = (*SCREEN_BY_ID, JOB, VIEW, *ONE_OF, *(name for name in BY_ID if not name.startswith("go_")))
+    words = (*SCREEN_BY_ID, JOB, VIEW, CONTEXT, *ONE_OF, *(name for name in BY_ID if not name.startswith("go_")))
     return sorted({each for each in words if each.startswith(word)}, key=lambda each: (len(each), each)) if word else ()

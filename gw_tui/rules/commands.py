@@ -90,6 +90,8 @@ class ConsoleCommand:
     """Where it is known; everywhere when empty."""
     risk: Risk = Risk.NONE
     needs: Requirement | None = None
+    is_typed: bool = False
+    """It opens a line: what is typed right after its key belongs there, also before the line is shown."""
     is_local: bool = False
     """It writes a file, or returns to the shell."""
     rank: int | None = None
@@ -128,6 +130,7 @@ class ConsoleCommand:
 _LISTS: Final = frozenset(
     {"jobs", "queues", "workers", "cron", "locks", "events", "overview", "tasks", "errors", "history"}
 )
+_FILTERED: Final = frozenset({"jobs", "queues", "events", "history"})
 _TABLES: Final = _LISTS - {"overview"}
 _JOBS: Final = frozenset({"jobs"})
 _JOB: Final = frozenset({JOB})
@@ -149,6 +152,7 @@ def _known(
     needs: Requirement | None = None,
     rank: int | None = None,
     is_local: bool = False,
+    is_typed: bool = False,
 ) -> ConsoleCommand:
     return ConsoleCommand(
         id=name,
@@ -160,6 +164,7 @@ def _known(
         needs=needs,
         rank=rank,
         is_local=is_local,
+        is_typed=is_typed,
     )
 
 
@@ -175,7 +180,7 @@ COMMANDS: Final = (
         on=(_LISTS | _JOB) - {"overview", "cron", "tasks", "errors"},
         rank=1,
     ),
-    _known("filter", "/", "Filter", "Filter the rows.", on={"jobs", "queues", "events", "history"}, rank=8),
+    _known("filter", "/", "Filter", "Filter the rows.", on=_FILTERED, rank=8, is_typed=True),
     _known("next_page", "n", "Next page", "Show the next page.", on={"jobs", "queues", "history"}, rank=20),
     _known("previous_page", "p", "Page back", "Show the previous page.", on={"jobs", "queues", "history"}, rank=21),
     _known("order", "s", "Sort", "Sort by the next column.", on=_TABLES, rank=22),
@@ -384,8 +389,16 @@ COMMANDS: Final = (
     _known("slower", "-", "Slower", "Refresh less often."),
     _known("zoom", "z", "Zoom", "Maximize or restore the focused panel."),
     _known("help", "? f1", "Help", "List the keys of this screen.", rank=110),
-    _known("command_line", ":", "Commands", "Type a command, such as jobs state:failed task:send*.", rank=120),
+    _known(
+        "command_line",
+        ":",
+        "Commands",
+        "Type a command, such as jobs state:failed task:send*.",
+        rank=120,
+        is_typed=True,
+    ),
     _known("views", "V", "Views", "Open a saved view of gw.toml."),
+    _known("contexts", "D", "Databases", "Show another database."),
     _known("palette", "ctrl+p", "Commands", "Find a command by its name."),
     _known("jump", "ctrl+o", "Jump", "Label the panels with letters; type one to focus it."),
     # -- keeping the queue in order: by the palette alone --

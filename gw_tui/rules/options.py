@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -19,7 +19,11 @@ class Options:
 
     period: float = 1.0
     environment: str = ""
-    """The name of the environment, shown as a badge."""
+    """The name of the environment."""
+    context: str = ""
+    """Which of several databases is shown."""
+    contexts: Sequence[str] = ()
+    """The databases to switch between; none if there is only one."""
     read_only: bool = False
     screen: str = "overview"
     filter: str = ""
@@ -46,11 +50,16 @@ class Options:
     """How the action log stores payloads: whole, masked or none."""
 
     @property
+    def badge(self) -> str:
+        """What the header shows of the environment and the database."""
+        return " ".join(each for each in (self.environment, self.context) if each)
+
+    @property
     def is_production(self) -> bool:
         """True when every action shall be asked about, because of what the environment is called."""
-        return is_production(self.environment)
+        return is_production(self.badge)
 
 
 def is_production(environment: str) -> bool:
-    """Return True if an environment's name begins with `prod`."""
-    return environment.lower().startswith("prod")
+    """Return True if the name of an environment or of a database begins with `prod`."""
+    return any(each.startswith("prod") for each in environment.lower().split())

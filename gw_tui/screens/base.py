@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import Screen
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from gw_tui.dialogs.choose import Choice, Choose
 from gw_tui.rules.commands import BY_ID, SCREEN_BY_ID, CommandContext, ConsoleCommand, known_on
@@ -33,7 +33,14 @@ MIN_WIDTH, MIN_HEIGHT = 60, 20
 def bindings_of(commands: Iterable[ConsoleCommand]) -> list[BindingType]:
     """Return the bindings of these commands; their ids let the user choose other keys."""
     return [
-        Binding(",".join(command.keys), command.action, command.label, show=command.rank is not None, id=command.id)
+        Binding(
+            ",".join(command.keys),
+            command.action,
+            command.label,
+            show=command.rank is not None,
+            id=command.id,
+            priority=command.is_typed,
+        )
         for command in commands
         if command.keys
     ]
@@ -144,6 +151,8 @@ class ConsoleScreen(Screen[None]):
         command = BY_ID.get(action)
         if command is None or command.is_everywhere:
             return True
+        if command.is_typed and isinstance(self.focused, Input):
+            return False  # within a text its key is a character
         return command.possible(self.command_context()) if hasattr(self, f"action_{action}") else False
 
     def on_screen_resume(self) -> None:

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 from gw_core.errors import InvalidInputError
@@ -54,11 +53,6 @@ class HistoryScreen(ListScreen):
     COLUMNS = _COLUMNS
     SORT_NOTE = "Sorting affects the page shown; pages begin with the latest end."
     EMPTY = 'No jobs have ended, or history is off: set history = "7d"'
-
-    # Before the list handles it: what is typed right after it belongs to the filter.
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "filter", "Filter", id="filter", show=False, priority=True)
-    ]
 
     CSS = """
     HistoryScreen #which { height: 1; border: none; padding: 0 1; background: $panel; }
@@ -133,12 +127,6 @@ class HistoryScreen(ListScreen):
         entry.display = True
         entry.value = self._which
         self.set_focus(entry)
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether a command is possible; within the filter its key is a character."""
-        if action == "filter" and self.stands and self.query_one("#which").display:
-            return False
-        return super().check_action(action, parameters)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Show what matches."""

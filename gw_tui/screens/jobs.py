@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static
@@ -150,11 +149,6 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
     SCREEN_ID = "jobs"
     TABLE = "jobs"
     SORT_NOTE = "Newest first (id) is in order over all pages, if no state is chosen. Other columns sort each page."
-
-    # Before the list has its say: what is typed right after it belongs to the filter.
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "filter", "Filter", id="filter", show=False, priority=True)
-    ]
 
     def __init__(self) -> None:
         super().__init__()
@@ -357,9 +351,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
     # -- the filter ------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether a command is possible; within a filter the key of the filter is a character."""
-        if action == "filter" and self.stands and self.query_one(FilterBar).is_editing:
-            return False
+        """Return whether a command is possible."""
         if self.gathering is not None and action in BY_ID and BY_ID[action].risk is not Risk.NONE:
             return None  # what the action would change is not known yet
         return super().check_action(action, parameters)

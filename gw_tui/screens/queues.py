@@ -9,7 +9,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 from gw_core.operations import Count, Pause, Quality, QueueReport
@@ -108,11 +107,6 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, ListScreen):
     WIDE_COLUMNS = _WIDE_COLUMNS
     EMPTY = "No named queues"
     SORT_NOTE = "Sorting affects the page shown; pages are in order of the names."
-
-    # Before the list has its say: what is typed right after it belongs to the filter.
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "filter", "Filter", id="filter", show=False, priority=True)
-    ]
 
     CSS = """
     QueuesScreen #text { height: 1; border: none; padding: 0 1; background: $panel; }
@@ -272,12 +266,6 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, ListScreen):
         self.table.replace([])
         self.ask()
         self.draw()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether a command is possible; within a name the key of the filter is a character."""
-        if action == "filter" and self.stands and self.query_one("#text").display:
-            return False
-        return super().check_action(action, parameters)
 
     def action_filter(self) -> None:
         """Let a part of a name be typed."""

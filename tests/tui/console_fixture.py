@@ -22,7 +22,7 @@ DEADLINE = 90.0
 class Console:
     """A running console with what tests want of it."""
 
-    def __init__(self, app: ConsoleApp, pilot: Pilot[None], source: DemoSource) -> None:
+    def __init__(self, app: ConsoleApp, pilot: Pilot[Any], source: DemoSource) -> None:
         self.app = app
         self.pilot = pilot
         self.source = source

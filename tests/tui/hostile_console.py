@@ -69,7 +69,7 @@ if __name__ == "__main__":
         sys.exit(program(["tui", "--demo", *sys.argv[2:]]))
     if sys.argv[1] == "stuck":
         module.OverviewScreen = StuckScreen
-        sys.exit(run(DemoSource(), Options(period=0.2)))
+        sys.exit(run({"": DemoSource}, Options(period=0.2)))
     # Say it past every widget as well: the last filter is there for what forgets to clean.
     from textual.widgets import Static
 
@@ -81,4 +81,4 @@ if __name__ == "__main__":
             yield Static(EVIL, markup=False)
 
     module.OverviewScreen = Leaking
-    sys.exit(run(HostileSource(), Options(screen=sys.argv[1], period=0.2)))
+    sys.exit(run({"": HostileSource}, Options(screen=sys.argv[1], period=0.2)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from console_fixture import Console, run, search_of
+from textual import events
 from textual.widgets import Input
 
 from gw_core import JobState
@@ -109,3 +110,14 @@ def test_a_deep_link_opens_a_worker() -> None:
         await console.until(lambda: console.table("#workers").highlighted == "gw-app-3-977-760e1f")
 
     run(scenario, screen="overview", open="worker/gw-app-3-977-760e1f")
+
+
+def test_keys_that_follow_immediately_belong_to_the_line() -> None:
+    async def scenario(console: Console) -> None:
+        for key in ("colon", "c", "o", "m"):  # without waiting, as a fast typist or a slow terminal sends them
+            console.app.post_message(events.Key(key, ":" if key == "colon" else key))
+        await console.until(lambda: isinstance(console.app.screen, CommandLine))
+        await console.until(lambda: console.app.screen.query_one(Input).value == "com")
+        assert console.source.actions == []
+
+    run(scenario, screen="jobs")

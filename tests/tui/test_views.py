@@ -1,4 +1,4 @@
-"""Saved views of `gw.toml`, opened by a key, the command line or a link; wrong ones are rejected at the start."""
+"""Saved views of `gw.toml`: opened by a key, by a line and by a link; wrong ones are rejected at the start."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from gw_tui.rules.command_line import completions, parse_line, parse_link
 from gw_tui.rules.options import Options
 from gw_tui.rules.table_choice import TableChoice, TableSort
 from gw_tui.rules.views import SavedView
+from gw_tui.screens.jobs import JobsScreen
 from gw_tui.screens.tasks import TasksScreen
 
 TRIED = SavedView(
@@ -25,10 +26,11 @@ TRIED = SavedView(
 )
 BUSY = SavedView(screen="tasks", choice=TableChoice(sort=TableSort("ready", is_descending=True)))
 VIEWS = {"often tried": TRIED, "busy": BUSY}
+OPTIONS = Options(views=VIEWS)
 
 
 async def shows_tried(console: Console) -> None:
-    screen = await console.reach("jobs")
+    screen = await console.reach(JobsScreen)
     await console.until(lambda: search_of(screen).wanted == parse("state:failed,backoff") and screen.table.keys)
     assert list(screen.table.widths) == ["id", "task", "attempts"]
     tried = [search_of(screen).jobs]
@@ -77,11 +79,11 @@ def test_without_views_the_key_says_where_they_are_written() -> None:
 
 def test_an_unknown_view_leads_nowhere() -> None:
     with pytest.raises(ValueError, match="unknown view 'moon'; views are often tried, busy"):
-        parse_line("view moon", VIEWS)
+        parse_line("view moon", OPTIONS)
     with pytest.raises(ValueError, match=r"gw\.toml has none"):
         parse_link("view/moon")
-    assert parse_link("view/busy", VIEWS).view == BUSY
-    assert completions("view b", VIEWS) == ["view busy"]
+    assert parse_link("view/busy", OPTIONS).view == BUSY
+    assert completions("view b", OPTIONS) == ["view busy"]
 
 
 def test_a_column_that_a_screen_lacks_is_rejected_at_the_start() -> None:
