@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Any
@@ -24,6 +24,7 @@ from gw_core.postgres.pauses import (
 )
 
 Connect = Callable[[object | None], AbstractAsyncContextManager[AsyncCallersConnection]]
+Then = Callable[[AsyncCallersConnection], Awaitable[None]]
 
 
 class _Rules:
@@ -37,14 +38,16 @@ class _Rules:
         async with self._connect(None) as connection:
             return await connection.fetch(Call(statement, {}))
 
-    async def _change(self, calls: Sequence[Call], timeout: timedelta) -> PauseResult:
-        """Run the calls in one transaction with a new revision; the first one returns what it changed."""
+    async def _change(self, change: Call, timeout: timedelta, then: Then | None = None) -> PauseResult:
+        """Run `change`, which returns a row for each rule that it changes, in one transaction with what follows it."""
         # Committed before the wait: a pool of SQLAlchemy commits when its connection is returned.
         async with self._connect(None) as connection, connection.atomic():
             [(revision, _)] = await connection.fetch(Call("claim_rules_change", {}))
-            found = [await connection.fetch(call) for call in calls]
+            changed = await connection.fetch(change)
+            if then is not None:
+                await then(connection)
         unconfirmed = await self._unconfirmed(revision, timeout)
-        return PauseResult(changed=len(found[0]), unconfirmed=unconfirmed)
+        return PauseResult(changed=len(changed), unconfirmed=unconfirmed)
 
     async def _unconfirmed(self, revision: int, timeout: timedelta) -> tuple[str, ...]:
         """Wait until all live workers have confirmed a revision; return those that have not after the timeout."""
@@ -79,15 +82,27 @@ class AsyncPauses(_Rules):
         check_pause_text("reason", reason)
         check_pause_text("by", by)
         values: Mapping[str, Any] = {**target_columns(wanted), **end_columns(until), "reason": reason, "by": by}
-        locks = Call("pause_lock_queues", {"prefix": PAUSE_LOCK, "schema": self._schema})
-        return await self._change([Call("pause_set", values), locks], timeout)
+        return await self._change(Call("pause_set", values), timeout, self._lock_queues)
 
     async def resume(self, *targets: str | PauseTarget, timeout: timedelta = CONFIRM_TIMEOUT) -> PauseResult:
         """Resume these targets; workers claim their jobs again immediately. `changed` is 0 if none was paused."""
         wanted = checked_targets(targets)
         names = [each.name for each in wanted if each.kind is PauseKind.QUEUE]
-        release = Call("pause_release_queues", {"names": names, "prefix": PAUSE_LOCK})
-        return await self._change([Call("pause_delete", target_columns(wanted)), release], timeout)
+
+        async def release(connection: AsyncCallersConnection) -> None:
+            await connection.fetch(Call("pause_release_queues", {"names": names, "prefix": PAUSE_LOCK}))
+            [(_, has_rust_workers, _)] = await connection.fetch(Call("sweep_preconditions", {"schema": self._schema}))
+            for name in names if has_rust_workers else ():
+                await connection.fetch(Call("delete_rust_heartbeat", {"worker_id": PAUSE_LOCK + name}))
+
+        return await self._change(Call("pause_delete", target_columns(wanted)), timeout, release)
+
+    async def _lock_queues(self, connection: AsyncCallersConnection) -> None:
+        locked = await connection.fetch(Call("pause_lock_queues", {"prefix": PAUSE_LOCK, "schema": self._schema}))
+        for name, has_rust_workers in locked:
+            if has_rust_workers:
+                values = {"worker_id": PAUSE_LOCK + name, "metadata": "{}"}
+                await connection.fetch(Call("rust_heartbeat", values))
 
 
 class AsyncLimits(_Rules):
@@ -111,8 +126,8 @@ class AsyncLimits(_Rules):
         """Set the limit of a task, in place of the one that it has; see `Client.limits`."""
         limit = TaskLimit(task=task, running=running, per_period=per_period, period=period, burst=burst)
         check_pause_text("by", by)
-        return await self._change([Call("limit_set", {**limit_columns(limit), "by": by})], timeout)
+        return await self._change(Call("limit_set", {**limit_columns(limit), "by": by}), timeout)
 
     async def remove(self, task: str, *, timeout: timedelta = CONFIRM_TIMEOUT) -> PauseResult:
         """Remove the limit of a task; `changed` is 0 if it had none."""
-        return await self._change([Call("limit_delete", {"task": task})], timeout)
+        return await self._change(Call("limit_delete", {"task": task}), timeout)

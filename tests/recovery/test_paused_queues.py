@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 import pytest
 from support.recovery_fixture import RUST_WORKERS, RecoveryFixture
 
+from gw_core import AsyncClient
 from gw_core.errors import InvalidInputError
 
 LOCK = "gw-pause:slow"
@@ -25,6 +27,20 @@ def test_a_paused_queue_has_a_heartbeat_for_graphile_worker_rs(own_ward: Recover
 
     ward.client.pauses.resume("queue:slow")
     assert rust_workers(ward) == []
+
+
+def test_a_client_on_an_event_loop_keeps_the_heartbeat_too(own_ward: RecoveryFixture) -> None:
+    ward = own_ward
+    ward.hands.execute(RUST_WORKERS)
+
+    async def pause_and_resume() -> None:
+        async with AsyncClient(ward.url, schema=ward.schema) as client:
+            await client.pauses.pause("queue:slow", "task:mail")
+            assert rust_workers(ward) == [LOCK]
+            await client.pauses.resume("queue:slow", "task:mail")
+            assert rust_workers(ward) == []
+
+    asyncio.run(pause_and_resume())
 
 
 def test_a_sweep_leaves_a_paused_queue_locked(ward: RecoveryFixture) -> None:
