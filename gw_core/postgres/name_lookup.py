@@ -23,6 +23,8 @@ class NameKind(StrEnum):
     QUEUES = "queues"
     KEYS = "keys"
     WORKERS = "workers"
+    SCHEMAS = "schemas"
+    """Those that have a queue."""
 
 
 COLUMNS: Final = {
@@ -59,8 +61,8 @@ def _of_running_server(embedded: str) -> str | None:
 
 
 def _statement(kind: NameKind, schema: str) -> LiteralString:
-    if kind == NameKind.WORKERS:
-        return query("name_completion_workers", schema)
+    if kind in (NameKind.WORKERS, NameKind.SCHEMAS):
+        return query(f"name_completion_{kind}", schema)
     table, column = COLUMNS[kind]
     return query("name_completion", schema, TABLE=table, NAME=column)
 

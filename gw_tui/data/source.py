@@ -33,7 +33,7 @@ from gw_core.errors import (
     StatementTimeoutError,
     TransientDatabaseError,
 )
-from gw_core.operations import described
+from gw_core.operations import NameKind, described
 from gw_core.selection import Selection
 from gw_tui.actions.actions import Action, Result
 from gw_tui.rules.connection_state import FailureKind
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
         JobPage,
         JobReport,
         LockWaits,
-        NameKind,
         PageCursor,
         QueueReport,
         QueueSnapshot,
@@ -93,6 +92,9 @@ MAX_PAGES: Final = 50
 
 FINDINGS_INTERVAL: Final = 15.0
 """The doctor is asked no more often, in seconds."""
+
+MAX_SCHEMAS: Final = 5
+"""So many schemas with a queue are named where the one asked for has none."""
 
 RUNS_INTERVAL: Final = 10.0
 """Statistics of minutes are asked for no more often, in seconds."""
@@ -260,7 +262,18 @@ class ClientSource:
 
     def snapshot(self) -> QueueSnapshot:
         """Return what every tick shows."""
-        return self.read_client.queries.snapshot(recovery=self._place.recovery, locks_every=None)
+        try:
+            return self.read_client.queries.snapshot(recovery=self._place.recovery, locks_every=None)
+        except SchemaMissingError as error:
+            raise self._with_schemas(error) from error
+
+    def _with_schemas(self, error: SchemaMissingError) -> SchemaMissingError:
+        """Return the error with the names of the schemas that have a queue."""
+        schemas = self.read_client.names(NameKind.SCHEMAS)
+        if not schemas or self._place.schema in schemas:
+            return error
+        named = ", ".join(schemas[:MAX_SCHEMAS]) + ", …" * (len(schemas) > MAX_SCHEMAS)
+        return SchemaMissingError(f"{error}; --schema opens another: {named}")
 
     def count_locks(self) -> timedelta | None:
         """Count the locks of workers for the next snapshots; return how long the server worked, if known."""

@@ -112,7 +112,8 @@ def _server(known: AlertInput) -> Iterator[Alert]:
     if not known.is_listening:
         yield Alert(severity=Severity.WARNING, what="not listening for new jobs: polling only", place="events")
     for part, why in snapshot.errors[:MAX_OF_A_KIND]:
-        yield Alert(severity=Severity.WARNING, what=f"{part} unavailable: {why}", place="events")
+        what = f"{part} unavailable: {why}"
+        yield Alert(severity=Severity.WARNING, what=what, subject=part, place="events")
 
 
 def _workers(known: AlertInput) -> Iterator[Alert]:
@@ -259,7 +260,8 @@ def _crontabs(known: AlertInput) -> Iterator[Alert]:
     for item in known.items or ():
         if item.identifier in last and (missed := _missed(item, last[item.identifier], known.snapshot.at)) is not None:
             what = f"{item.identifier} missed {missed:%H:%M}"
-            yield Alert(severity=Severity.WARNING, what=what, age=known.snapshot.at - missed, place="cron")
+            age = known.snapshot.at - missed
+            yield Alert(severity=Severity.WARNING, what=what, subject=item.identifier, age=age, place="cron")
 
 
 def _missed(item: CronItem, last: datetime, now: datetime) -> datetime | None:
@@ -273,13 +275,13 @@ def _rows(known: AlertInput) -> Iterator[Alert]:
     if counters is None or counters.dead_rows < max(MIN_DEAD_ROWS, DEAD_ROWS * counters.live_rows):
         return
     age = None if counters.last_vacuum_at is None else known.snapshot.at - counters.last_vacuum_at
-    yield Alert(
-        severity=Severity.WARNING, what=f"{formatting.number(counters.dead_rows)} dead rows wait for vacuum", age=age
-    )
+    what = f"{formatting.number(counters.dead_rows)} dead rows wait for vacuum"
+    yield Alert(severity=Severity.WARNING, what=what, subject="dead rows", age=age)
 
 
 def _findings(known: AlertInput) -> Iterator[Alert]:
     judged = JUDGED_HERE if known.snapshot.server.may_change_jobs else JUDGED_HERE | {"rights"}
     for finding in known.findings:
         if finding.status.value == "error" and finding.check not in judged:
-            yield Alert(severity=Severity.CRITICAL, what=f"{finding.check}: {finding.message}")
+            what = f"{finding.check}: {finding.message}"
+            yield Alert(severity=Severity.CRITICAL, what=what, subject=finding.check)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from textual.app import ComposeResult
@@ -24,7 +24,7 @@ from gw_tui.screens.worker_actions import WorkerActionsMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.json_view import JsonView, Role, json_view
 from gw_tui.text.redact import masked
-from gw_tui.widgets.job_rows import RowContext, state_cell, when
+from gw_tui.widgets.job_rows import RowContext, state_cell
 from gw_tui.widgets.text_panel import TextPanel
 
 Neighbour = Callable[[int, int], int | None]
@@ -182,7 +182,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         now = self.console.now
         which.update(self._which(report, now))
         why.update(self._why(report))
-        timeline.update(_timeline(report, now))
+        timeline.update(_timeline(report))
 
     def _which(self, report: JobReport, now: datetime) -> Content:
         job = report.job
@@ -207,7 +207,8 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         if self._gone_at is not None:
             words = f"gone by {formatting.clock(self._gone_at)}: completed or removed; last state below"
             return Content.styled(f"{symbols.WARNING} {words}", "bold $warning")
-        lines = [f"{sanitize.line(each.message)}{' (inferred)' if each.inferred else ''}" for each in report.reasons]
+        messages = ((formatting.padded(sanitize.line(each.message)), each.inferred) for each in report.reasons)
+        lines = [f"{message}{' (inferred)' if inferred else ''}" for message, inferred in messages]
         return Content("\n").join(Content(line) for line in lines)
 
     def _draw_payload(self, report: JobReport) -> None:
@@ -294,9 +295,10 @@ def _coloured(view: JsonView) -> Content:
     return Content("\n").join(lines)
 
 
-def _timeline(report: JobReport, now: datetime) -> Content:
-    """Return where the job came from and where it goes, from the left to the right."""
-    steps = [f"{name} {formatting.day(time, now)} ({when(time, now)})" for name, time in _steps(report)]
+def _timeline(report: JobReport) -> Content:
+    """Return where the job came from and where it goes, from the left to the right, by the clock of its reasons."""
+    now = report.at
+    steps = [f"{name} {formatting.day(time, now)} ({_away(time - now)})" for name, time in _steps(report)]
     return Content.styled(" → ".join(steps), "$quiet")
 
 
@@ -317,6 +319,11 @@ _NOTES: Final = {
     Certainty.DUE: "due",
     Certainty.PROJECTED: "earliest",
 }
+
+
+def _away(away: timedelta) -> str:
+    words = formatting.rounded(abs(away))
+    return f"in {words}" if away > timedelta() else f"-{words}"
 
 
 def _attempts(rows: list[AttemptRow], now: datetime) -> Content:

@@ -36,6 +36,8 @@ _SESSION_COLUMNS: Final = (
     TableColumn("who", "who", least=12, rank=6),
     TableColumn("detail", "waits for / statement", least=16, rank=5),
 )
+OLD_TRANSACTION: Final = timedelta(minutes=1)
+"""From this age on a transaction is listed although nobody waits for it."""
 _VERDICTS: Final = {
     CheckStatus.OK: (symbols.DONE, "ready", 2),
     CheckStatus.WARNING: ("i", "quiet", 1),
@@ -236,13 +238,13 @@ def _finding_row(key: str, finding: Finding) -> TableRow:
         {
             "verdict": Cell(f"{sign} {finding.status}", role),
             "check": Cell(finding.check, "" if quiet else "strong"),
-            "words": Cell(masked(finding.message), quiet),
+            "words": Cell(masked(formatting.padded(finding.message)), quiet),
         },
     )
 
 
 def _about_finding(finding: Finding) -> Content:
-    words = Content(sanitize.line(masked(finding.message), 2_000))
+    words = Content(sanitize.line(masked(formatting.padded(finding.message)), 2_000))
     if finding.fix is None:
         return words
     remedy = (sanitize.line(finding.fix, 2_000), "bold")
@@ -263,7 +265,7 @@ def _standstills(blockages: LockWaits) -> Iterator[BlockedSession]:
         yield _of_session(f"advisory {lock.name}", f"{words} lock", role, lock.session, f"lock of {lock.name}")
     shown = {session.pid for session in blockages.blockers}
     for session in blockages.oldest_transactions:
-        if session.pid not in shown:
+        if session.pid not in shown and (session.transaction_age or timedelta()) >= OLD_TRANSACTION:
             yield _of_session("oldest", f"{symbols.STATE_GLYPHS['scheduled']} old transaction", "", session)
     for name, age in blockages.prepared_transactions:
         lines = (("name", sanitize.line(name)), ("to end it", "commit prepared or rollback prepared, with its name"))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
+
+from gw_core.operations import format_duration
 
 if TYPE_CHECKING:
     from gw_core.operations import Count
@@ -11,6 +14,7 @@ if TYPE_CHECKING:
 NOTHING: Final = "\N{EN DASH}"
 PLAIN_BELOW: Final = 10_000
 _SIZES: Final = ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k"))
+_UNPADDED: Final = re.compile(r"\b(\d+[dhm])(\d[hms])\b")
 _MARKS: Final = {"exact": ("", ""), "at least": ("", "+"), "estimate": ("~", ""), "rough": ("~", "?")}
 
 
@@ -50,6 +54,19 @@ def duration(value: timedelta | None) -> str:
             units, rest = divmod(whole, size)
             return f"{sign}{units}{unit}" + ("" if units > 30 else f"{rest // part:02d}{smaller}")
     return f"{sign}{whole}s"
+
+
+def padded(text: str) -> str:
+    """Return a text with the durations in it written as `duration` writes them: `2m09s` for `2m9s`."""
+    return _UNPADDED.sub(r"\g<1>0\g<2>", text)
+
+
+def rounded(value: timedelta) -> str:
+    """Return a duration as the reasons for a job's state have it: in whole seconds, without empty parts."""
+    whole = timedelta(seconds=round(value.total_seconds()))
+    if whole >= timedelta(hours=1):
+        whole -= whole % (timedelta(hours=1) if whole >= timedelta(days=1) else timedelta(minutes=1))
+    return padded(format_duration(whole))
 
 
 def until(time: datetime | None, now: datetime) -> str:

@@ -175,6 +175,22 @@ def test_what_waits_behind_a_dead_worker_is_counted() -> None:
     assert (first.place, first.filter) == ("workers", dead.id)
 
 
+def keys_of(number: int) -> set[str]:
+    """Return the keys of alerts that all have this number in their words."""
+    snapshot = with_backlog(DemoSource(FixedClock()).snapshot(), timedelta(hours=number))
+    counters = replace(snapshot.counters, live_rows=1_000, dead_rows=10_000 * number)
+    changed = replace(snapshot, counters=counters, errors=(("failed", f"cancelled after {number} ms"),))
+    findings = [Finding("indexes", CheckStatus.ERROR, f"{number} indexes are invalid")]
+    statistics = statistics_of("sync_crm", lately=10 * number, backoff=number, ready=number)
+    return {alert.key for alert in found(changed, findings=findings, statistics=statistics)}
+
+
+def test_an_alert_that_changes_its_numbers_stays_the_same_alert() -> None:
+    """A row with another key would leave a struck-out row behind."""
+    assert keys_of(2) == keys_of(3) == keys_of(400)
+    assert len(keys_of(2)) >= 6
+
+
 @pytest.mark.parametrize(("seconds", "is_alert"), [(60, False), (100, True)])
 def test_a_missed_run_is_named_once_it_is_late(seconds: int, is_alert: bool) -> None:
     at = START.replace(minute=30, second=0) + timedelta(seconds=seconds)

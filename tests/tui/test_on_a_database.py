@@ -29,7 +29,7 @@ Scenario = Callable[[Console], Awaitable[None]]
 
 
 def place(url: str, **more: object) -> ConnectionOptions:
-    return ConnectionOptions(conninfo=url, schema="graphile_worker", **more)
+    return ConnectionOptions(**{"conninfo": url, "schema": "graphile_worker", **more})
 
 
 def play(url: str, scenario: Scenario, **more: object) -> None:
@@ -174,6 +174,14 @@ def test_a_schema_that_is_missing_is_waited_for(empty_database_url: str) -> None
         await live(console)
 
     play(empty_database_url, scenario)
+
+
+def test_a_schema_without_a_queue_names_those_that_have_one(queue: Queue) -> None:
+    async def scenario(console: Console) -> None:
+        await console.shows("NO SCHEMA")
+        await console.shows("--schema opens another: graphile_worker")
+
+    play(queue.url, scenario, schema="elsewhere")
 
 
 def migrate(url: str) -> None:

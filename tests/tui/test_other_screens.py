@@ -214,6 +214,21 @@ def test_a_session_that_waits_says_for_what_and_for_whom() -> None:
     run(scenario, screen="locks", size=(120, 34))
 
 
+@pytest.mark.parametrize(("seconds", "is_listed"), [(0, False), (59, False), (61, True)])
+def test_only_an_old_transaction_is_listed_as_one(seconds: int, is_listed: bool) -> None:
+    class Claiming(DemoSource):
+        def blockages(self) -> LockWaits:
+            (session,) = super().blockages().oldest_transactions
+            age = timedelta(seconds=seconds)
+            return LockWaits(oldest_transactions=(replace(session, transaction_age=age),), is_all=True)
+
+    async def scenario(console: Console) -> None:
+        await ready(console)
+        await console.shows("old transaction" if is_listed else "No lock waits")
+
+    run(scenario, source=Claiming(), screen="locks", size=(120, 34))
+
+
 # -- all of them -----------------------------------------------------------------------------------------------------
 
 

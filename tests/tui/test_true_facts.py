@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
 
@@ -80,10 +81,11 @@ def play(
     scenario: Callable[[Console], Awaitable[None]],
     screen: str = "overview",
     size: tuple[int, int] = (120, 34),
+    **options: str,
 ) -> None:
     async def inside() -> None:
         source = queue_source(url)
-        app = console_on(source, screen=screen)
+        app = console_on(source, screen=screen, **options)
         async with app.run_test(size=size, notifications=True) as pilot:
             await scenario(Console(app, pilot, source))
 
@@ -341,3 +343,32 @@ def test_the_tasks_screen_charts_the_task_under_the_cursor(url: str) -> None:
         assert set(chart(console, "#task-done")[-2]) == set("·_ ")
 
     play(url, scenario, "tasks")
+
+
+def test_a_job_tells_one_time_in_one_format(url: str) -> None:
+    """Each answer has both; a moment later the next has other ones."""
+    ((job,),) = ask(
+        url,
+        "update _private_jobs set run_at = now() + interval '2 minutes 12 seconds', job_queue_id = null, revision = 9"
+        " where id = (select min(id) from _private_jobs where locked_at is null) returning id",
+    )
+    pairs: set[tuple[str, str]] = set()
+
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table().keys)
+        await console.press("enter")
+        await console.until(lambda: "scheduled for later" in console.text)
+        while len(pairs) < 5:
+            lines = {
+                word: line for line in console.text.splitlines() for word in ("later: in", "created") if word in line
+            }
+            reason = re.search(r"later: in (\S+)", lines["later: in"])
+            timeline = re.search(r"\(in (\S+)\)", lines["created"])
+            assert reason
+            assert timeline
+            pairs.add((reason[1], timeline[1]))
+            await console.pilot.pause(0.1)
+
+    play(url, scenario, "jobs", filter=f"id:{job}")
+    assert all(reason == timeline for reason, timeline in pairs), pairs
+    assert all(re.fullmatch(r"2m0\ds|2m1\ds|2m", reason) for reason, _ in pairs), pairs
