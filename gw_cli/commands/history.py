@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from gw_cli import output, stderr
-from gw_cli.arguments import positive_number
+from gw_cli.arguments import duration, positive_number
 from gw_cli.command import command, new_app
 from gw_cli.connect import open_client
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Column, JsonText, Layout
+from gw_cli.paging import DEFAULT_LIMIT, MAX_ROWS, After, Limit, search_timeout
 from gw_cli.settings import Configuration
 from gw_cli.settings.options import with_settings
 from gw_core.errors import InvalidInputError
@@ -20,7 +21,6 @@ from gw_core.errors import InvalidInputError
 if TYPE_CHECKING:
     from gw_core.operations import EndedAttempt, History
 
-MOST: Final = 100_000
 TIMEOUT: Final = "5s"
 KEYS: Final = (
     "id",
@@ -71,21 +71,9 @@ def history(
             show_default=False,
         ),
     ] = None,
-    after: Annotated[
-        str | None, typer.Option("--after", metavar="CURSOR", help="Start after the cursor of a previous list")
-    ] = None,
-    limit: Annotated[
-        str,
-        typer.Option(
-            "--limit", "-n", metavar="N", help=f"Maximum number of rows, up to {MOST} [default: 50]", show_default=False
-        ),
-    ] = "50",
-    timeout_text: Annotated[
-        str,
-        typer.Option(
-            "--timeout", metavar="DURATION", help=f"Time limit of the search [default: {TIMEOUT}]", show_default=False
-        ),
-    ] = TIMEOUT,
+    after: After = None,
+    limit: Limit = DEFAULT_LIMIT,
+    timeout_text: Annotated[str, search_timeout(TIMEOUT)] = TIMEOUT,
     result: Annotated[bool, typer.Option("--result", help="Show results too")] = False,
     payload: Annotated[bool, typer.Option("--payload", help="Show payloads too, where they are kept")] = False,
     count: Annotated[bool, typer.Option("--count", help="Count by state instead of listing")] = False,
@@ -97,13 +85,8 @@ def history(
     attempt was left) or removed. Conditions: state, id, task, key, queue, worker, attempts, finished_at, started_at,
     created_at, error, payload and result.
     """
-    from gw_core.operations import parse_duration
-
-    which, most, timeout = (
-        " ".join(selection or ()),
-        positive_number("--limit", limit, MOST),
-        parse_duration(timeout_text),
-    )
+    which = " ".join(selection or ())
+    most, timeout = positive_number("--limit", limit, MAX_ROWS), duration("--timeout", timeout_text)
     if count and (after or result or payload):
         raise InvalidInputError("--count lists nothing; give it without --after, --result and --payload")
     with open_client(configuration) as client:

@@ -12,6 +12,7 @@ from gw_cli.command import command, new_app
 from gw_cli.connect import open_client
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
+from gw_cli.paging import DEFAULT_LIMIT, MAX_ROWS, After, Limit, search_timeout
 from gw_cli.records import COLUMNS, KEYS, for_table, job_record
 from gw_cli.settings import Configuration
 from gw_cli.settings.options import with_settings
@@ -20,7 +21,6 @@ from gw_cli.sharding import for_each_shard
 if TYPE_CHECKING:
     from gw_core.operations import JobPage
 
-MOST = 100_000
 TIMEOUT = "120ms"
 
 app = new_app()
@@ -40,22 +40,9 @@ def list_jobs(
     worker: bulk_command.Worker = None,
     flag: bulk_command.Flag = None,
     error: bulk_command.Error = None,
-    after: Annotated[
-        str | None,
-        typer.Option("--after", metavar="CURSOR", help="Start after this id, or the cursor of a previous list"),
-    ] = None,
-    limit: Annotated[
-        str,
-        typer.Option(
-            "--limit", "-n", metavar="N", help=f"Maximum number of jobs, up to {MOST} [default: 50]", show_default=False
-        ),
-    ] = "50",
-    timeout_text: Annotated[
-        str,
-        typer.Option(
-            "--timeout", metavar="DURATION", help=f"Time limit of the search [default: {TIMEOUT}]", show_default=False
-        ),
-    ] = TIMEOUT,
+    after: After = None,
+    limit: Limit = DEFAULT_LIMIT,
+    timeout_text: Annotated[str, search_timeout(TIMEOUT)] = TIMEOUT,
     payload: Annotated[bool, typer.Option("--payload", help="Show payloads too")] = False,
     layout: Layout = AUTOMATIC,
 ) -> None:
@@ -67,7 +54,7 @@ def list_jobs(
     wanted = bulk_command.selection(
         selection, key=key, state=state, task=task, queue=queue, worker=worker, flag=flag, error=error
     )
-    most, timeout = positive_number("--limit", limit, MOST), duration("--timeout", timeout_text)
+    most, timeout = positive_number("--limit", limit, MAX_ROWS), duration("--timeout", timeout_text)
     with open_client(configuration) as client:
         wanted = client.jobs.at_server_time(wanted)
         page = client.jobs.list(wanted, after=after, limit=most, with_payload=payload, timeout=timeout)

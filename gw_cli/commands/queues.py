@@ -12,6 +12,7 @@ from gw_cli.command import command, new_app
 from gw_cli.connect import open_client
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
+from gw_cli.paging import DEFAULT_LIMIT, row_limit
 from gw_cli.records import count_text
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
@@ -56,16 +57,7 @@ def queues(
     configuration: Configuration,
     locked: Annotated[bool, typer.Option("--locked", help="Only locked queues")] = False,
     after: Annotated[str, typer.Option("--after", metavar="NAME", help="Start after this queue")] = "",
-    limit: Annotated[
-        str,
-        typer.Option(
-            "--limit",
-            "-n",
-            metavar="N",
-            help=f"Maximum number of queues, up to {MOST} [default: 50]",
-            show_default=False,
-        ),
-    ] = "50",
+    limit: Annotated[str, row_limit(MOST)] = DEFAULT_LIMIT,
     layout: Layout = AUTOMATIC,
 ) -> None:
     """List named queues.
