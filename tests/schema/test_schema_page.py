@@ -58,6 +58,10 @@ def test_the_page_has_every_table_with_its_columns_and_nothing_else(schema: Sche
         assert described[name] == columns, f"the rows of {name}"
 
 
+def test_the_page_says_what_every_column_means() -> None:
+    assert re.findall(r"^\| `(\w+)` \| \S+ \| *\|$", PAGE, re.MULTILINE) == []
+
+
 def test_the_page_has_every_public_function_with_its_arguments(schema: SchemaFixture) -> None:
     installed = {row["proname"]: row["proargnames"] for row in schema.run(FUNCTIONS)}
     section = PAGE[PAGE.index("## Functions") : PAGE.index("## Notifications")]
