@@ -81,6 +81,19 @@ class Claims:
         self.saw_queues = True
         """Whether jobs of named queues may have waited during the last claim."""
         self.skip_ahead = SkipAhead()
+        self._asks_first = True
+
+    def is_nothing_waiting(self) -> bool:
+        """Return whether no job waits at all, at half the cost of a claim; false also while asking would not pay.
+
+        It pays as long as the answer is yes and comes quickly. Once a claim has found jobs, it may pay again.
+        """
+        began = time.monotonic()
+        if not self._asks_first or self.skip_ahead.may_skip(began):
+            return False
+        is_any_available = bool(self._run("is_any_available", {})[0][0])
+        self._asks_first = not is_any_available and time.monotonic() - began < SLOW_SECONDS
+        return not is_any_available
 
     def claim(
         self,
@@ -134,6 +147,7 @@ class Claims:
             rows = self._claim_from_the_beginning({**values, **_FROM_THE_BEGINNING})
             skip.record_full_scan(found=len(rows), seconds=time.monotonic() - began, now=time.monotonic())
         if rows:
+            self._asks_first = True
             skip.record_found((row[5], row[6], row[12] is not None) for row in rows)
         return rows
 

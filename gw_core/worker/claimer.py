@@ -259,8 +259,9 @@ class Claimer(Service):
         if self._claim_requested or now >= self._next_poll:
             if self._claim_requested and self._retry_after is None:
                 self._retry_after = QUEUE_RETRY_INTERVAL
-            self._claim_requested = False
-            self._may_find = True
+            # Reset before the server is asked: a request that arrives during that stays.
+            is_requested, self._claim_requested = self._claim_requested, False
+            self._may_find = is_requested or not self._is_idle(store)
             # Also when no thread is idle: the request stays, and the rest is a rest.
             self._next_poll = now + self._poll_every
         self._return_overdue(now)
@@ -301,6 +302,13 @@ class Claimer(Service):
         if not jobs and self._on_drained is not None and not self._may_find and self._is_drained(store):
             self._on_drained()
         return NO_DELAY if self._may_find or self._claim_requested else self._until_poll(now)
+
+    def _is_idle(self, store: JobStore) -> bool:
+        """Return whether a poll finds that no job waits; a worker that ends with the last job looks more closely."""
+        if not self._is_empty or self._on_drained is not None or not store.claims.is_nothing_waiting():
+            return False
+        self.polled_at = time.monotonic()
+        return True
 
     def _fills_memory(self, jobs: Sequence[Job]) -> bool:
         """Return whether the size of these payloads may have ended a claim."""

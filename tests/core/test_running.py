@@ -101,6 +101,23 @@ def test_without_listening_jobs_are_found_by_polling(site: QueueFixture) -> None
         assert running.recorded.of(PoolListening) == []
 
 
+def test_a_worker_without_any_job_does_not_claim_at_each_poll(site: QueueFixture) -> None:
+    before = claims_of(site)
+    with site.running({"work": RunRecord()}, poll_interval=ms(20)):
+        time.sleep(0.6)
+
+    wait_until(lambda: claims_of(site) > before)
+    assert claims_of(site) - before <= 4
+
+
+def test_an_idle_worker_finds_a_job_that_was_not_announced(site: QueueFixture) -> None:
+    with site.running({"work": RunRecord()}, poll_interval=ms(20)) as running:
+        for count in (1, 2):
+            time.sleep(0.1)
+            site.run("insert into _private_jobs (task_id) select id from _private_tasks where identifier = 'work'")
+            running.recorded.wait_for(JobCompleted, count=count)
+
+
 def test_a_scheduled_job_and_a_retry_are_found_by_the_poll(site: QueueFixture) -> None:
     with site.running({"work": RunRecord()}, poll_interval=ms(50)) as running:
         site.add(payload={"n": 1}, run_at=ms(150))
