@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from gw_tui.data.messages import ActionFinished
 
 PAGE: Final = 100
+STUCK: Final = "stuck:"
+ONLY: Final = ("locked:", STUCK)
+"""What narrows the list to queues that a worker locked, or that a dead one did."""
 TIMEOUT: Final = 0.25
 """Seconds that one answer may search for names."""
 
@@ -82,6 +85,8 @@ class QueuesQuery(Query):
     after: str = ""
     text: str = ""
     only_held: bool = False
+    holders: frozenset[str] | None = None
+    """Only queues that one of these workers locked."""
 
     def ask(self, source: DataSource) -> QueuePage:
         """Return those that match, searching for at most a fraction of a second."""
@@ -90,12 +95,15 @@ class QueuesQuery(Query):
         while True:
             page = source.queues(after=after, limit=PAGE, only_held=self.only_held)
             scanned += len(page)
-            found += [each for each in page if self.text.lower() in each.name.lower()]
+            found += [each for each in page if self._matches(each)]
             if len(page) < PAGE:
                 return QueuePage(tuple(found), None, scanned)
             after = page[-1].name
             if len(found) >= PAGE or monotonic() >= until:
                 return QueuePage(tuple(found), after, scanned)
+
+    def _matches(self, queue: QueueReport) -> bool:
+        return self.text.lower() in queue.name.lower() and (self.holders is None or queue.held_by in self.holders)
 
 
 class QueuesScreen(PauseMixin, WorkerActionsMixin, ListScreen):
@@ -116,13 +124,13 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, ListScreen):
         super().__init__()
         self._begins: tuple[str, ...] = ("",)
         self._text = ""
-        self._only_held = False
+        self._only = ""
         self._found: QueuePage | None = None
         self._counted: ExactCount | None = None
 
     def body(self) -> ComposeResult:
         """Lay out the line about the page, and the queues."""
-        entry = Input(id="text", placeholder="part of a name; locked: shows locked queues only")
+        entry = Input(id="text", placeholder="part of a name; locked: or stuck: shows only those")
         entry.cursor_blink = False
         entry.display = False
         yield entry
@@ -132,7 +140,8 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, ListScreen):
 
     def current_query(self) -> QueuesQuery:
         """Return the page to ask for."""
-        return QueuesQuery(after=self._begins[-1], text=self._text, only_held=self._only_held)
+        holders = self._dead() if self._only == STUCK else None
+        return QueuesQuery(after=self._begins[-1], text=self._text, only_held=bool(self._only), holders=holders)
 
     def show_answer(self, query: Query, answer: object) -> None:
         """Show the page."""
@@ -159,7 +168,7 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, ListScreen):
 
     @property
     def _is_narrowed(self) -> bool:
-        return bool(self._text) or self._only_held
+        return bool(self._text or self._only)
 
     def _dead(self) -> frozenset[str]:
         snapshot = self.console.snapshot
@@ -172,13 +181,16 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, ListScreen):
             yield "loading…"
             return
         if self._is_narrowed:
-            narrowed = f"{'locked, ' * self._only_held}{f'with {self._text!r}' if self._text else ''}".rstrip(", ")
+            narrowed = f"{self._only.replace(':', ', ')}{f'with {self._text!r}' if self._text else ''}".rstrip(", ")
             yield sanitize.line(narrowed)
         yield f"page {len(self._begins)}"
         yield formatting.counted(len(found.queues), "queue")
         if snapshot is not None:
             more = "" if snapshot.held_queues_are_all else "+"
             yield f"{len(snapshot.held_queues)}{more} locked in all"
+            dead = self._dead()
+            if stuck := sum(queue.held_by in dead for queue in snapshot.held_queues):
+                yield f"{stuck}{more} stuck"
         yield "by name"
         if (queue := self.highlighted) is not None and queue.pause is not None:
             yield sanitize.line(queue.pause.description, 120)
@@ -200,7 +212,7 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, ListScreen):
 
     def take_filter(self, text: str) -> None:
         """Show the queues whose names contain a text."""
-        self._text, self._only_held = text, False
+        self._text, self._only = text, ""
         self._turn_to(("",))
 
     @property
@@ -271,15 +283,15 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, ListScreen):
         """Let a part of a name be typed."""
         entry = self.query_one("#text", Input)
         entry.display = True
-        entry.value = f"{'locked:' * self._only_held}{self._text}"
+        entry.value = f"{self._only}{self._text}"
         self.set_focus(entry)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Show the queues that match."""
         event.stop()
         text = sanitize.UNSAFE.sub(" ", event.value).strip()
-        self._only_held = text.startswith("locked:")
-        self._text = text.removeprefix("locked:").strip()
+        self._only = next((each for each in ONLY if text.startswith(each)), "")
+        self._text = text.removeprefix(self._only).strip()
         self._close_entry()
         self._turn_to(("",))
 
@@ -298,7 +310,7 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, ListScreen):
         if self.query_one("#text").display:
             self._close_entry()
         elif self._is_narrowed or len(self._begins) > 1:
-            self._text, self._only_held = "", False
+            self._text, self._only = "", ""
             self._turn_to(("",))
 
 

@@ -131,6 +131,82 @@ def test_queues_say_what_the_database_says(url: str) -> None:
     play(url, scenario, "queues")
 
 
+def test_stuck_queues_are_counted_and_listed_alone(url: str) -> None:
+    stuck = {str(row[0]) for row in ask(url, f"select queue_name from _private_job_queues where locked_by = '{DEAD}'")}
+
+    async def scenario(console: Console) -> None:
+        await console.shows(f"{len(stuck)} stuck")
+        await console.press("/")
+        await console.type("stuck:")
+        await console.press("enter")
+        await console.until(lambda: set(console.table("#queues").keys) == stuck)
+        states = {row["state"] for row in shown_rows(console, "#queues").values()}
+        assert states == {"! stuck"}
+
+    play(url, scenario, "queues")
+
+
+FAILURES = """
+insert into _private_jobs (task_id, attempts, max_attempts, last_error, updated_at, run_at, payload)
+select 4, 25, 25, case when n % 3 = 0 then 'Refused: host ' || n else 'TimeoutError: after ' || n || ' s' end,
+       now() - n * interval '1 minute', now() - n * interval '1 minute', '{}'
+  from generate_series(1, 300) n;
+insert into _private_jobs (task_id, attempts, max_attempts, last_error, run_at, payload)
+select 1, 3, 25, 'TimeoutError: after 5 s', now() + interval '1 hour', '{}' from generate_series(1, 40) n;
+"""
+
+
+def test_errors_say_what_the_database_says(url: str) -> None:
+    with psycopg.connect(url, options="-c search_path=graphile_worker") as connection:
+        connection.execute(FAILURES.encode())
+    expected = ask(
+        url,
+        "select identifier, split_part(last_error, ':', 1), count(*), count(*) filter (where attempts >= max_attempts)"
+        " from _private_jobs as jobs join _private_tasks as tasks on tasks.id = task_id"
+        " where last_error is not null and locked_at is null group by 1, 2",
+    )
+
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: len(console.table("#errors").keys) == len(expected))
+        shown = {
+            (row["task"], row["error"].split(":")[0], row["jobs"].replace(",", ""), row["failed"] or "0")
+            for row in shown_rows(console, "#errors").values()
+        }
+        assert shown == {(task, error, str(jobs), str(failed)) for task, error, jobs, failed in expected}
+
+    play(url, scenario, "errors")
+
+
+HISTORY = """
+insert into _private_gw_history
+select n, 1 + n % 3, 3, case when n % 2 = 0 then 'a' else 'b' end, null, null,
+       case when n % 7 = 0 then 'failed' when n % 5 = 0 then 'retried' else 'completed' end, n % 5 <> 0, null,
+       case when n % 7 = 0 then 'ValueError: ' || n end, null, null, 'w', null, now() - interval '2 hours',
+       now() - n * interval '3 seconds', now() - n * interval '1 second', now() + interval '1 day'
+  from generate_series(1, 400) n;
+"""
+
+
+def test_history_says_what_the_database_says(url: str) -> None:
+    with psycopg.connect(url, options="-c search_path=graphile_worker") as connection:
+        connection.execute(HISTORY.encode())
+    newest = "select job_id, attempt, task, state from _private_gw_history {} order by finished_at desc limit 100"
+    everything, failed = ask(url, newest.format("")), ask(url, newest.format("where state = 'failed' and task = 'a'"))
+
+    def shown(console: Console) -> list[tuple[object, ...]]:
+        rows = shown_rows(console, "#history").values()
+        return [(int(row["id"]), int(row["tries"].split("/")[0]), row["task"], row["state"]) for row in rows]
+
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: shown(console) == everything)
+        await console.press("/")
+        await console.type("state:failed task:a")
+        await console.press("enter")
+        await console.until(lambda: shown(console) == failed)
+
+    play(url, scenario, "history")
+
+
 def test_a_number_of_a_queue_does_not_alternate_between_exact_and_cut(url: str) -> None:
     source = queue_source(url)
     try:
