@@ -85,7 +85,7 @@ due as materialized (
   select first.*, found.value, least(found.free, floor(found.tokens)::integer) as room
     from found
    cross join lateral (
-           select jobs.id, jobs.job_queue_id, jobs.priority, jobs.run_at
+           select jobs.id, jobs.ctid as row, jobs.job_queue_id, jobs.priority, jobs.run_at
              from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
             where
               \ir parts/of_field.sql
@@ -131,6 +131,7 @@ held_queues as materialized (
      and queues.is_available = true
      for update skip locked
 ),
+-- By address, and with conditions that fit no partial index: without statistics, the planner would read a whole index.
 locked as materialized (
   select
     jobs.id,
@@ -141,9 +142,8 @@ locked as materialized (
     \ir parts/payload_bytes.sql
     as bytes
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-   where jobs.id = any(array(select picks.id from picks))
-     and
-     \ir parts/of_field.sql
+   where jobs.ctid = any(array(select picks.row from picks))
+     and jobs.is_available is not false
      and
      \ir parts/field_value.sql
      = (select picks.value from picks where picks.id = jobs.id)

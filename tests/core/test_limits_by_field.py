@@ -122,6 +122,24 @@ def test_a_claim_takes_the_most_urgent_jobs_of_all_values(site: QueueFixture) ->
         assert claim() == []
 
 
+READ = "select idx_tup_fetch + seq_tup_read from pg_stat_xact_user_tables where relname = '_private_jobs'"
+
+
+def test_a_claim_reads_little_of_a_backlog_without_statistics(site: QueueFixture) -> None:
+    site.client.limits.set("work", running=7, field="tenant")
+    task_id = site.value("select id from _private_tasks where identifier = 'work'")
+    add_for(site, "large", 5_000)
+    add_for(site, "small", 3)
+
+    with Database(site.url).connect("claim", CLAIM_PLAN) as connection, connection.transaction(force_rollback=True):
+        claims = ClaimsByField(connection, "graphile_worker", task="work", field="tenant")
+        found = [len(claims.claim(worker_id="gw-1", tasks={task_id: "work"}, limit=20)) for _ in range(3)]
+        [(read,)] = connection.execute(READ).fetchall()
+
+    assert found == [10, 0, 0]
+    assert read < 300
+
+
 def test_more_values_than_a_claim_reads_all_get_their_turn(site: QueueFixture) -> None:
     work = Running(0)
     site.client.limits.set("work", running=1, field="tenant")
