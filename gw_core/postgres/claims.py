@@ -80,6 +80,8 @@ class Claims:
         self.claims_with_queues = 0
         self.saw_queues = True
         """Whether jobs of named queues may have waited during the last claim."""
+        self.left_rest = False
+        """Whether the last claim left jobs to the complete statement, which the next claim runs."""
         self.skip_ahead = SkipAhead()
         self._asks_first = True
 
@@ -152,22 +154,28 @@ class Claims:
         return rows
 
     def _claim_from_the_beginning(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """Run the short statement while it claims all there is, and the full one for the rest and for some time."""
+        """Run the short statement while it claims all there is, and the full one else and for some time.
+
+        One claim never returns the jobs of two statements: should the second fail, those of the first would be lost.
+        """
         self.scanned_to = None
-        rows: list[tuple[Any, ...]] = []
+        self.left_rest = False
         if not self.claims_with_queues:
             rows = self._run("claim_unqueued_jobs", values)
             if not _ends_with_a_note(rows):
                 self.saw_queues = False
                 return rows
-            rows.pop()
             self.claims_with_queues = CLAIMS_WITH_QUEUES
+            rows.pop()
+            if rows:
+                self.left_rest = True
+                return rows
         self.claims_with_queues -= 1
-        return rows + self._claim_with_queues({**values, "limit": values["limit"] - len(rows)})
+        return self._claim_with_queues(values)
 
     def _claim_with_queues(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         rows = self._run("claim_jobs", values)
-        self.saw_queues = True
+        self.saw_queues, self.left_rest = True, False
         self.scanned_to = rows.pop()[12] if _ends_with_a_note(rows) else None
         return rows
 

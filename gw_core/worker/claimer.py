@@ -282,12 +282,14 @@ class Claimer(Service):
         # A queue gives only so many jobs to a claim, and holding it may have hidden others behind it.
         # When very many queues are locked, the next claim continues where this one stopped.
         has_queued = any(job.queue_id is not None for job in jobs)
-        self._may_find = len(jobs) >= limit or store.claims.scanned_to is not None or has_queued or self._is_cut
+        claims = store.claims
+        is_unread = claims.scanned_to is not None or claims.left_rest
+        self._may_find = len(jobs) >= limit or is_unread or has_queued or self._is_cut
         if has_queued:
             self._retry_after = QUEUE_RETRY_INTERVAL
-        elif not self._may_find and store.claims.saw_queues:
+        elif not self._may_find and claims.saw_queues:
             self._retry_soon(now)
-        if not self._may_find and (everywhere_at := store.claims.skips_until(now)) is not None:
+        if not self._may_find and (everywhere_at := claims.skips_until(now)) is not None:
             self._next_poll = min(self._next_poll, everywhere_at)
         self._next_poll = min(self._next_poll, self._gates.next_at)
         if jobs:
@@ -363,7 +365,7 @@ class Claimer(Service):
     def _claim_unlimited(self, store: JobStore, tasks: Mapping[int, str], limit: int) -> Sequence[Job]:
         if tasks:
             return self._claimed(store, limit, lambda: self._take(store.claims, tasks, limit))
-        store.claims.scanned_to, self._is_cut = None, False
+        store.claims.scanned_to, store.claims.left_rest, self._is_cut = None, False, False
         self.polled_at = time.monotonic()
         return ()
 

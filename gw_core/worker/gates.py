@@ -91,7 +91,7 @@ class Gate:
             self._store.connection, self._store.schema, task=self._task, task_id=self._task_id, claim=within
         )
         if room.jobs != 0 or len(jobs) < wanted:
-            return _Claimed(jobs)
+            return _Claimed(jobs, retry_after=0.0 if self._claims.left_rest else None)
         return _Claimed(jobs, room.free is not None and room.free <= 0, room.seconds_until_tokens)
 
     def _claim_by_field(self, field: str, most: int, take: Take) -> _Claimed:
