@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final
 
 from gw_core.domain.cancellation import CancelRequest
@@ -33,7 +34,7 @@ from gw_core.postgres.notifications import Subscription
 from gw_core.service import Service
 from gw_core.worker.claim_demand import claim_demand, jobs_in_window, prefetch_limit
 from gw_core.worker.free_memory import return_free_memory
-from gw_core.worker.gates import Gates, Take
+from gw_core.worker.gates import Gates
 from gw_core.worker.handoff import Handoff, Item, QueueBatch
 from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.ledger import Ledger
@@ -294,7 +295,6 @@ class Claimer(Service):
         self._next_poll = min(self._next_poll, self._gates.next_at)
         if jobs:
             self._is_empty = False
-            self._hand_over(jobs)
         elif not self._may_find and not self._is_empty:
             self._is_empty = True
             self._events.emit(ClaimEmpty(worker_id=self._worker_id))
@@ -332,6 +332,7 @@ class Claimer(Service):
     def _claim_allowed(self, store: JobStore, limit: int) -> Sequence[Job]:
         """Claim jobs of the tasks that are not paused; without any, a claim would only read what it cannot take."""
         tasks, self._flags = self._pauses.rules.allowed(self._tasks), self._flags_now()
+        self._is_cut = False
         if not self._pauses.limited.isdisjoint(tasks.values()):
             return self._claim_with_limits(store, tasks, limit)
         return self._claim_unlimited(store, tasks, limit)
@@ -350,10 +351,13 @@ class Claimer(Service):
         return jobs
 
     def _claim_limited(self, store: JobStore, tasks: Mapping[int, str], limit: int) -> Sequence[Job]:
-        def take(number: int, name: str) -> Take:
-            return lambda claims, most: self._take(claims, {number: name}, most)
-
-        return self._claimed(store, limit, lambda: self._gates.claim(store, tasks.items(), limit, take))
+        jobs: list[Job] = []
+        for number, gate in self._gates.in_turn(store, tasks):
+            if (left := limit - len(jobs)) < 1:
+                break
+            task = {number: tasks[number]}
+            jobs += self._claimed(store, left, partial(gate.claim, left, partial(self._take, task)))
+        return jobs
 
     def _report_missing_index(self, task: str, field: str) -> None:
         error = DatabaseError(
@@ -364,12 +368,12 @@ class Claimer(Service):
 
     def _claim_unlimited(self, store: JobStore, tasks: Mapping[int, str], limit: int) -> Sequence[Job]:
         if tasks:
-            return self._claimed(store, limit, lambda: self._take(store.claims, tasks, limit))
-        store.claims.scanned_to, store.claims.left_rest, self._is_cut = None, False, False
+            return self._claimed(store, limit, partial(self._take, tasks, store.claims, limit))
+        store.claims.scanned_to, store.claims.left_rest = None, False
         self.polled_at = time.monotonic()
         return ()
 
-    def _take(self, claims: Claims, tasks: Mapping[int, str], limit: int) -> Sequence[Job]:
+    def _take(self, tasks: Mapping[int, str], claims: Claims, limit: int) -> Sequence[Job]:
         mean = self._settler.mean_seconds
         return claims.claim(
             worker_id=self._worker_id,
@@ -383,20 +387,26 @@ class Claimer(Service):
         )
 
     def _claimed(self, store: JobStore, limit: int, claim: Callable[[], Sequence[Job]]) -> Sequence[Job]:
-        """Claim, record the claims, and return the jobs that may start."""
+        """Claim, record the claims, and hand over and return the jobs that may start.
+
+        They are handed over before the next claim, because it can fail: the ledger knows these jobs already.
+        """
         self._claim_in_doubt, self._claim_session = True, store.session
         jobs = claim()
         start, conflicting = self._ledger.add(jobs)
         self._claim_in_doubt = False
-        self._is_cut = len(jobs) < limit and self._fills_memory(jobs)
-        self._filled_memory = self._filled_memory or self._is_cut
-        self._max_jobs = min(self._settings.claim_limit, 2 * (len(jobs) if self._is_cut else self._max_jobs))
+        is_cut = len(jobs) < limit and self._fills_memory(jobs)
+        self._is_cut = self._is_cut or is_cut
+        self._filled_memory = self._filled_memory or is_cut
+        self._max_jobs = min(self._settings.claim_limit, 2 * (len(jobs) if is_cut else self._max_jobs))
         self.polled_at = time.monotonic()
         if jobs and self._events.wants(PoolClaimed):
             self._events.emit(PoolClaimed(worker_id=self._worker_id, jobs=jobs))
         for job in conflicting:
             reason = "an earlier attempt of the job, or a job of its queue, still runs in this worker"
             self._settler.report(Returned(job, reason, delay=CONFLICT_DELAY, started=False))
+        if start:
+            self._hand_over(start)
         return start
 
     def _hand_over(self, jobs: Sequence[Job]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -138,6 +139,7 @@ class Gates:
         self._on_missing_index = on_missing_index
         self._gates: dict[int, Gate] = {}
         self._is_first = False
+        self._turn = 0
 
     @property
     def is_full(self) -> bool:
@@ -158,15 +160,12 @@ class Gates:
         self._is_first = not self._is_first
         return self._is_first
 
-    def claim(
-        self, store: JobStore, tasks: Iterable[tuple[int, str]], most: int, take: Callable[[int, str], Take]
-    ) -> list[Job]:
-        """Claim up to `most` jobs of these tasks; the task that comes first changes each time."""
-        jobs: list[Job] = []
-        for task_id, task in tasks:
-            if len(jobs) >= most:
-                break
+    def in_turn(self, store: JobStore, tasks: Mapping[int, str]) -> Iterator[tuple[int, Gate]]:
+        """Yield the id and the gate of each of these tasks; the task that comes first changes each time."""
+        self._turn += 1
+        in_turn = deque(tasks.items())
+        in_turn.rotate(self._turn)
+        for task_id, task in in_turn:
             if task_id not in self._gates:
                 self._gates[task_id] = Gate(store, task_id, task, self._on_missing_index)
-            jobs += self._gates[task_id].claim(most - len(jobs), take(task_id, task))
-        return jobs
+            yield task_id, self._gates[task_id]
