@@ -185,9 +185,9 @@ def failing_claims(site: QueueFixture) -> Iterator[QueueFixture]:
     """A queue in which claims fail of the tasks whose ids are in the table `faults`."""
     site.run("create table faults (task_id int)")
     site.run(
-        "create function fail_claim() returns trigger language plpgsql "
-        "set search_path = graphile_worker as $$ begin if new.locked_at is not null and exists (select from faults where task_id = new.task_id) "
-        "then raise exception 'no claim' using errcode = 'lock_not_available'; end if; return new; end $$"
+        "create function fail_claim() returns trigger language plpgsql set search_path = graphile_worker as $$ begin "
+        "if new.locked_at is not null and exists (select from faults where task_id = new.task_id) then "
+        "raise exception 'no claim' using errcode = 'lock_not_available'; end if; return new; end $$"
     )
     site.run("create trigger fail before update on _private_jobs for each row execute function fail_claim()")
     yield site
