@@ -32,6 +32,7 @@ MAX_COUNT: Final = 10_000_000
 LATENCY_JOBS: Final = 200
 WARM_UP: Final = 20
 TIMEOUT_SECONDS: Final = 30.0
+QUEUES: Final = 1_000
 TASK: Final = "nothing"
 
 app = new_app()
@@ -43,7 +44,9 @@ class _Figures:
     concurrency: int
     times: ServerTiming
     added_per_second: float
+    added_queued_per_second: float
     drained_per_second: float
+    drained_queued_per_second: float
     latency_p50: float
     latency_p99: float
 
@@ -103,27 +106,35 @@ def _measure(configuration: Configuration, count: int) -> _Figures:
             pg_bin=pg_bin,
         ) as client:
             client.migrate()
+            client.jobs.get(0)  # connects
             added = _add(client, count)
             scratch.settle_down()
             drained = _drain(configuration, scratch.name)
+            added_queued = _add(client, count, queues=QUEUES)
+            scratch.settle_down()
+            drained_queued = _drain(configuration, scratch.name)
             p50, p99 = _latency(configuration, scratch.name, client)
     return _Figures(
         count=count,
         concurrency=configuration[table.CONCURRENCY],
         times=times,
         added_per_second=count / added,
+        added_queued_per_second=count / added_queued,
         drained_per_second=count / drained,
+        drained_queued_per_second=count / drained_queued,
         latency_p50=p50,
         latency_p99=p99,
     )
 
 
-def _add(client: Client, count: int) -> float:
+def _add(client: Client, count: int, *, queues: int = 0) -> float:
     from gw_core import JobSpec
 
-    client.jobs.get(0)  # connects
+    names: list[str | None] = [f"queue-{number}" for number in range(queues)] or [None]
     began = time.perf_counter()
-    client.add_many([JobSpec(task=TASK, payload={"n": number}) for number in range(count)])
+    client.add_many(
+        [JobSpec(task=TASK, payload={"n": number}, queue_name=names[number % len(names)]) for number in range(count)]
+    )
     return time.perf_counter() - began
 
 
@@ -243,7 +254,9 @@ def _record(figures: _Figures) -> dict[str, object]:
         "commit_ms": _milliseconds(times.commit),
         "commit_async_ms": _milliseconds(times.commit_unflushed),
         "added_per_second": round(figures.added_per_second),
+        "added_queued_per_second": round(figures.added_queued_per_second),
         "processed_per_second": round(figures.drained_per_second),
+        "processed_queued_per_second": round(figures.drained_queued_per_second),
         "latency_p50_ms": _milliseconds(figures.latency_p50),
         "latency_p99_ms": _milliseconds(figures.latency_p99),
     }
@@ -260,8 +273,16 @@ def _show(figures: _Figures) -> None:
         ("Server", f"PostgreSQL {record['server_version']}; {settings}"),
         ("Round trip", f"{record['round_trip_ms']} ms"),
         ("Commit", f"{record['commit_ms']} ms; without waiting for the disk {record['commit_async_ms']} ms"),
-        ("Add", f"{record['added_per_second']:,} jobs/s, {figures.count:,} in one call"),
-        ("Run", f"{record['processed_per_second']:,} jobs/s, {figures.concurrency} at a time, tasks that do nothing"),
+        (
+            "Add",
+            f"{record['added_per_second']:,} jobs/s, {figures.count:,} in one call; "
+            f"in {QUEUES:,} named queues {record['added_queued_per_second']:,}",
+        ),
+        (
+            "Run",
+            f"{record['processed_per_second']:,} jobs/s, {figures.concurrency} at a time, tasks that do nothing; "
+            f"in {QUEUES:,} named queues {record['processed_queued_per_second']:,}",
+        ),
         ("Start", f"{record['latency_p50_ms']} ms after its add, one in a hundred {record['latency_p99_ms']} ms"),
     )
     for name, text in rows:
