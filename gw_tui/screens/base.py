@@ -18,6 +18,7 @@ from gw_tui.rules.connection_state import FailureKind
 from gw_tui.widgets.connection_line import Banner, ConnectionLine, ConnectionStatus, TabBar
 from gw_tui.widgets.key_bar import KeyBar
 from gw_tui.widgets.keyed_table import KeyedTable
+from gw_tui.widgets.text_panel import TextPanel
 
 if TYPE_CHECKING:
     from gw_core.operations import QueueSnapshot
@@ -182,6 +183,10 @@ class ConsoleScreen(Screen[None]):
     def on_descendant_focus(self) -> None:
         """Another list may have a row."""
         self.refresh_bindings()
+
+    def on_text_panel_copied(self, event: TextPanel.Copied) -> None:
+        """Copy the text of the panel that has the focus."""
+        self.console.copy(event.panel.text, f"Copied {str(event.panel.border_title).lower()}")
 
     def action_show_changes(self) -> None:
         """Apply the changes that waited while the rows were frozen."""

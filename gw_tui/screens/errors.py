@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import ClassVar, Final
 
+from textual.content import Content
+
 from gw_core import JobState
 from gw_core.operations import FoundJob, JobPage, JobReport, JobVersion
 from gw_core.selection import Selection
@@ -16,7 +18,7 @@ from gw_tui.data.source import DataSource, Query
 from gw_tui.rules.error_groups import ErrorGroup, error_groups
 from gw_tui.screens.job_actions import JobActionsMixin
 from gw_tui.screens.list_screen import ListScreen
-from gw_tui.text import formatting
+from gw_tui.text import formatting, sanitize
 from gw_tui.text.redact import masked
 from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, duration_cell
 
@@ -31,6 +33,8 @@ _COLUMNS: Final = (
 )
 MAX_JOBS: Final = 1_000
 """Jobs of each state that are read; more are not counted."""
+MAX_NAMED: Final = 10
+"""Jobs of a group that the pane names, the latest failure first."""
 TIMEOUT: Final = timedelta(milliseconds=200)
 
 
@@ -95,6 +99,7 @@ class ErrorsScreen(JobActionsMixin, ListScreen):
     TABLE = "errors"
     COLUMNS = _COLUMNS
     EMPTY = "No errors"
+    PREVIEWS = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -152,6 +157,19 @@ class ErrorsScreen(JobActionsMixin, ListScreen):
         yield formatting.counted(len(self._groups), "kind") + " of errors"
         jobs = sum(len(each.jobs) for each in self._groups.values())
         yield formatting.counted(jobs, "job") if self._sample.is_complete else f"the first {jobs:,} jobs"
+
+    def preview(self) -> Content:
+        """Return the last error of the group in full, and its latest jobs."""
+        if (group := self._group) is None:
+            return Content("")
+        now = self.console.now
+        lines = [f"{formatting.counted(len(group.jobs), 'job')} of {sanitize.line(group.task, 60)}", ""]
+        lines += [
+            f"{each.job.id}  attempt {each.job.attempts} of {each.job.max_attempts}"
+            f"  {formatting.duration(now - each.job.updated_at)} ago"
+            for each in group.jobs[:MAX_NAMED]
+        ]
+        return Content("\n".join([*lines, "", sanitize.block(masked(group.jobs[0].job.last_error or ""))]))
 
     # -- commands --------------------------------------------------------------------------------------------------
 

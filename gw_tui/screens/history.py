@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
+from textual.content import Content
 from textual.widgets import Input
 
 from gw_core.errors import InvalidInputError
@@ -16,6 +17,7 @@ from gw_core.selection import HISTORY_TERMS, parse
 from gw_tui.data.source import DataSource, Query
 from gw_tui.screens.list_screen import ListScreen
 from gw_tui.text import formatting, sanitize
+from gw_tui.text.redact import masked
 from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, duration_cell
 
 _COLUMNS: Final = (
@@ -51,6 +53,7 @@ class HistoryScreen(ListScreen):
     SCREEN_ID = "history"
     TABLE = "history"
     COLUMNS = _COLUMNS
+    PREVIEWS = True
     SORT_NOTE = "Sorting affects the page shown; pages begin with the latest end."
     EMPTY = 'No jobs have ended, or history is off: set history = "7d"'
 
@@ -102,7 +105,22 @@ class HistoryScreen(ListScreen):
         if self._which:
             yield sanitize.line(self._which, 60)
         if (chosen := self._chosen()) is not None and chosen.error is not None:
-            yield sanitize.line(chosen.error, 200)
+            yield sanitize.line(masked(chosen.error), 200)
+
+    def preview(self) -> Content:
+        """Return the attempt under the cursor, with its whole error."""
+        if (chosen := self._chosen()) is None:
+            return Content("")
+        now = self.console.now
+        facts = (
+            ("job", f"{chosen.job_id}  {sanitize.line(chosen.task, 60)}"),
+            ("state", f"{chosen.state}, attempt {chosen.attempt} of {chosen.max_attempts}"),
+            ("started", formatting.day(chosen.started_at, now)),
+            ("ended", formatting.day(chosen.finished_at, now)),
+            ("worker", sanitize.line(chosen.worker_id or formatting.NOTHING, 60)),
+        )
+        lines = [f"{name:<8} {value}" for name, value in facts]
+        return Content("\n".join([*lines, "", sanitize.block(masked(chosen.error or ""))]))
 
     def _chosen(self) -> EndedAttempt | None:
         """Return the attempt under the cursor."""
@@ -193,6 +211,6 @@ def _row(attempt: EndedAttempt, now: datetime) -> TableRow:
             "tries": Cell(f"{attempt.attempt}/{attempt.max_attempts}", "", attempt.attempt),
             "took": "" if started is None else duration_cell(max(timedelta(), attempt.finished_at - started)),
             "worker": Cell(attempt.worker_id or "", "quiet"),
-            "error": "" if attempt.error is None else sanitize.line(attempt.error, 200),
+            "error": "" if attempt.error is None else sanitize.line(masked(attempt.error), 200),
         },
     )

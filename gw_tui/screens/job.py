@@ -93,7 +93,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         yield Static("", id="timeline", markup=False)
         with Container(id="panels"):
             with Vertical(id="data"):
-                yield TextPanel("Payload", id="payload")
+                yield TextPanel("Payload", id="payload", copies=False)
                 yield TextPanel("Last error", id="error")
             yield TextPanel("Attempts", id="attempts", wraps=False)
 
@@ -266,10 +266,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         self._draw_lines()
 
     def action_copy(self) -> None:
-        """Copy the text of the focused panel; the payload whole, as JSON."""
-        if isinstance(self.focused, TextPanel) and self.focused.id != "payload":
-            self.console.copy(self.focused.text, f"Copied {str(self.focused.border_title).lower()}")
-            return
+        """Copy the whole payload as JSON."""
         if self.report is None or not self.console.options.show_payload:
             return
         payload = self.report.job.payload

@@ -27,6 +27,7 @@ from gw_tui.dialogs.choose import Choice
 from gw_tui.dialogs.confirm import ASKED_TO_TYPE, Confirm, confirmed, named
 from gw_tui.dialogs.key import KeyDialog
 from gw_tui.dialogs.reschedule import RescheduleDialog
+from gw_tui.rules.cancel_effects import cancel_effects
 from gw_tui.screens.base import ConsoleScreen
 from gw_tui.text import formatting, sanitize
 
@@ -122,7 +123,10 @@ class JobActionsMixin(ConsoleScreen):
             self.notify("No running job is selected; f fails a job that is not running", severity="warning")
             return
         action = Cancel(jobs=_versions(jobs))
-        words = f"{named(jobs)}\nRunning tasks are asked to stop; their jobs fail and are not retried."
+        snapshot = self.console.snapshot
+        workers = {} if snapshot is None else {each.id: each for each in snapshot.workers}
+        effects = "\n".join(cancel_effects(jobs, workers))
+        words = f"{named(jobs)}\n{effects}\nJobs that stop fail and are not retried; one that ends first completes."
         if await confirmed(self.console, action, "Cancel?", words, ok="Cancel job", to_type=_to_type(jobs)):
             self._begin(split(action))
 

@@ -16,6 +16,7 @@ from gw_tui.rules.table_choice import TableChoice, TableSort
 from gw_tui.screens.base import ConsoleScreen
 from gw_tui.text import sanitize
 from gw_tui.widgets.keyed_table import KeyedTable, TableColumn, TableRow
+from gw_tui.widgets.text_panel import TextPanel
 
 if TYPE_CHECKING:
     from gw_core.operations import QueueSnapshot
@@ -37,6 +38,9 @@ class ListScreen(ConsoleScreen):
     SORT_NOTE: ClassVar[str] = ""
     """What the operator must know about sorting; a list of pages sorts the page shown only."""
 
+    PREVIEWS: ClassVar[bool] = False
+    """Whether wide terminals show everything about the selected row beside the list; `preview` returns it."""
+
     def __init__(self) -> None:
         super().__init__()
         self.choice = TableChoice()
@@ -48,6 +52,8 @@ class ListScreen(ConsoleScreen):
         """Lay out the status line and the table."""
         yield Static("", id="status", classes="status", markup=False)
         yield KeyedTable(self.COLUMNS, empty=self.EMPTY, id=self.TABLE)
+        if self.PREVIEWS:
+            yield TextPanel("Details", id="preview")
 
     # -- for subclasses --------------------------------------------------------------------------------------------
 
@@ -58,6 +64,10 @@ class ListScreen(ConsoleScreen):
     def status(self) -> Iterable[str]:
         """Yield the parts of the status line."""
         return ("loading…",)
+
+    def preview(self) -> Content:
+        """Return everything about the selected row."""
+        return Content("")
 
     @property
     def has_warning(self) -> bool:
@@ -156,6 +166,16 @@ class ListScreen(ConsoleScreen):
         if rows is not None:
             self.table.apply(rows)
         self.draw_status()
+        self._draw_preview()
+
+    def _draw_preview(self) -> None:
+        if self.PREVIEWS and self.stands:
+            self.query_one("#preview", TextPanel).show(self.preview())
+
+    def on_keyed_table_highlighted(self) -> None:
+        """Show everything about the row under the cursor."""
+        super().on_keyed_table_highlighted()
+        self._draw_preview()
 
     def draw_status(self) -> None:
         """Draw the status line: the failure, or else the status."""

@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.message import Message
 from textual.widgets import Static
 
 
@@ -20,14 +21,23 @@ class TextPanel(VerticalScroll, can_focus=True):
         Binding("j", "scroll_down", show=False),
         Binding("g", "scroll_home", show=False),
         Binding("G", "scroll_end", show=False),
+        Binding("y", "copy_text", id="copy", show=False),
     ]
     DEFAULT_CSS = """
     TextPanel { scrollbar-size-vertical: 1; padding: 0 1; }
     TextPanel > Static { height: auto; width: 1fr; }
     """
 
-    def __init__(self, title: str, *, id: str | None = None, wraps: bool = True) -> None:
+    class Copied(Message):
+        """The operator copies the text."""
+
+        def __init__(self, panel: TextPanel) -> None:
+            super().__init__()
+            self.panel = panel
+
+    def __init__(self, title: str, *, id: str | None = None, wraps: bool = True, copies: bool = True) -> None:
         super().__init__(id=id, classes="panel")
+        self._copies = copies
         self.border_title = Content(title)
         self._text = Static("", markup=False)
         if not wraps:
@@ -43,6 +53,14 @@ class TextPanel(VerticalScroll, can_focus=True):
     def text(self) -> str:
         """The text shown."""
         return "" if self._shown is None else self._shown.plain
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave copying to the screen where that copies something else."""
+        return self._copies if action == "copy_text" else super().check_action(action, parameters)
+
+    def action_copy_text(self) -> None:
+        """Copy the text."""
+        self.post_message(self.Copied(self))
 
     # Without an animation: a key that is pressed in a hurry acts when it is pressed.
     def action_scroll_home(self) -> None:
