@@ -114,15 +114,20 @@ class TaskRun:
 
     def __call__(self, payload: Any, context: JobContext) -> Any:
         """Run the task once, with Django's signals, as a request would use the database; return its result."""
-        refresh_connections(clear_queries=True)
+        if _opened.connections:
+            refresh_connections(clear_queries=True)
         try:
             return self._run(payload, context)
         finally:
-            refresh_connections()
+            if _opened.connections:
+                refresh_connections()
 
     def _run(self, payload: Any, context: JobContext) -> Any:
+        try:
+            args, kwargs = payload["args"], payload["kwargs"]
+        except (KeyError, TypeError):
+            args, kwargs = _arguments(payload)
         # A result takes as long to build as a short task to run, so it is built only when something receives it.
-        args, kwargs = _arguments(payload)
         started, result = time(), None
         if self._takes_context or is_received(task_started, task_finished):
             result = self._started(args, kwargs, context, started)
