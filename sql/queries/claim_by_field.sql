@@ -1,11 +1,11 @@
 -- Claim jobs of the task `:TASK` within a limit that counts each value of the field `:FIELD` of the payload separately.
 --
 -- The transaction has the lock of the limit, and this snapshot has the claims of all who had it before.
--- `steps` leaps from value to value, and from priority to priority, in the index of the task, and asks each for as many jobs
--- as it has room for. So a claim costs the same whatever backlog a full value has. It takes `scan_limit` steps at most, and
--- the next one goes on there.
--- A last row without an id reports on the scan: whether a value is full, the place where the scan ended early, and the seconds
--- until a bucket has a token.
+-- `steps` leaps from value to value, and from priority to priority, in the index of the task, and asks each for as many
+-- jobs as it has room for. So a claim costs the same whatever backlog a full value has. It takes `scan_limit` steps at
+-- most, and the next one goes on there.
+-- A last row without an id reports on the scan: how many values are full now, the place where the scan ended early, and
+-- the seconds until a bucket has a token.
 \set TASK 0
 \set FIELD field
 with recursive
@@ -124,6 +124,14 @@ picks as materialized (
    order by open.priority, open.run_at, open.id
    limit %(limit)s
 ),
+-- What this claim leaves of each value.
+left_over as materialized (
+  select found.free - taken.jobs as free, found.tokens - taken.jobs::float8 as tokens
+    from found
+   cross join lateral (
+           select count(*)::integer as jobs from picks where picks.value = found.value
+         ) as taken
+),
 held_queues as materialized (
   select queues.id
     from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
@@ -176,15 +184,15 @@ spent as (
 \ir parts/claimed.sql
 union all
 select null, null, null,
-       (select count(*)::integer from found where found.free <= 0), null,
+       (select count(*)::integer from left_over where left_over.free <= 0), null,
        last.priority, null, null, null, null, null, null, null,
        last.value, null,
        (
-         select min((1::float8 - found.tokens) / limits.tokens_per_second)
-           from found
+         select min((1::float8 - left_over.tokens) / limits.tokens_per_second)
+           from left_over
           cross join limits
-          where found.tokens < 1::float8
-            and found.free is distinct from 0
+          where left_over.tokens < 1::float8
+            and (left_over.free <= 0) is not true
        )
   from (select) as one
   left join (

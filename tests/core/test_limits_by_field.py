@@ -72,6 +72,18 @@ def test_each_value_has_the_limit_for_itself_over_all_workers(site: QueueFixture
     assert len(work.order) == 120
 
 
+@pytest.mark.parametrize("limit", [{"running": 2}, {"per_period": 500, "period": timedelta(seconds=1)}], ids=str)
+def test_a_full_value_goes_on_without_a_poll(site: QueueFixture, limit: dict[str, Any]) -> None:
+    work = Running(0)
+    site.client.limits.set("work", field="tenant", **limit)
+    add_for(site, "a", 150)
+
+    with site.running({"work": work}, concurrency=4, poll_interval=NEVER):
+        until_empty(site)
+
+    assert len(work.order) == 150
+
+
 def test_others_do_not_wait_behind_a_full_value(site: QueueFixture) -> None:
     gate = site.gate()
     site.client.limits.set("work", running=1, field="tenant")
