@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Self
+
+import msgspec
 
 MEMORY: Final = 500
 """How many announced jobs the share is taken of; older ones count less."""
@@ -15,8 +16,7 @@ MAX_GAP: Final = 0.05
 """Seconds. A worker whose tasks are rare among what is announced also waits this long at most."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnnouncedShare:
+class AnnouncedShare(msgspec.Struct, frozen=True, kw_only=True):
     """How many of the jobs that notifications announced lately this worker has claimed."""
 
     announced: float = 0

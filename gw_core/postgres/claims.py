@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from operator import itemgetter
 from typing import Any, Final
 
@@ -131,6 +132,11 @@ class Claims:
             rows.sort(key=_ORDER)
         return [Job(row[0], tasks[row[1]], *row[2:]) for row in rows]
 
+    @cached_property
+    def _cursor(self) -> psycopg.RawCursor[tuple[Any, ...]]:
+        """The cursor of all claims: it remembers how to write the values and read the columns, half of their time."""
+        return psycopg.RawCursor(self.connection)
+
     def restart_scan(self) -> None:
         """Let the next claim start from the beginning."""
         self.skip_ahead.restart_scan()
@@ -182,15 +188,18 @@ class Claims:
     def _run(self, name: str, values: Mapping[str, Any], **variables: str) -> list[tuple[Any, ...]]:
         statement, names = numbered_query(name, self.schema, **variables)
         try:
-            cursor = psycopg.RawCursor(self.connection)
             with in_its_settings(self.connection):
-                cursor.execute(  # prepared at the first use: the plan is forced to be the generic one, see CLAIM_PLAN
+                # Prepared at the first use: the plan is forced to be the generic one, see CLAIM_PLAN.
+                self._cursor.execute(
                     statement,
                     [values[each] for each in names],
                     prepare=self.connection.prepare_threshold is not None,
                     binary=True,
                 )
-            return cursor.fetchall()
+            rows = self._cursor.fetchall()
+            if (result := self._cursor.pgresult) is not None:
+                result.clear()  # or the cursor would keep the payloads in memory
+            return rows
         except psycopg.Error as error:
             raise translate(error, schema=self.schema) from error
         except MemoryError as error:
