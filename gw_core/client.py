@@ -277,9 +277,9 @@ class Client:
         against the function's annotation. `options` are the other fields of `JobSpec`.
 
         `conn` is your own connection: a psycopg connection or cursor of any class, a SQLAlchemy `Session` or
-        `Connection`, Django's `connections[alias]`, or a psycopg2 connection. The job belongs to its transaction and
-        exists once that commits; in autocommit mode, immediately. Raises `InvalidJobError` and `InvalidInputError`
-        before anything is sent, and `JobRejectedError` if a plugin rejects the job.
+        `Connection`, one of Django's connections or its alias, or a psycopg2 connection. The job belongs to its
+        transaction and exists once that commits; in autocommit mode, immediately. Raises `InvalidJobError` and
+        `InvalidInputError` before anything is sent, and `JobRejectedError` if a plugin rejects the job.
         """
         return self._adder.add(job_spec(task, payload, **options), conn=conn)
 

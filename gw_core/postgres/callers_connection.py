@@ -24,7 +24,7 @@ Rows = list[tuple[Any, ...]]
 
 ACCEPTED: Final = (
     "an open psycopg connection or cursor, a SQLAlchemy Session or Connection, "
-    "Django's connections[alias], or a psycopg2 connection"
+    "one of Django's connections or its alias, or a psycopg2 connection"
 )
 
 
@@ -57,6 +57,8 @@ def callers_connection(conn: object, schema: str) -> CallersConnection:
         return callers_connection(conn.driver_connection, schema)
     if is_django(conn):
         return DjangoConnection(conn, schema)
+    if isinstance(conn, str) and (wrapper := _django_connection(conn)) is not None:
+        return DjangoConnection(wrapper, schema)
     if is_instance(conn, "psycopg2.extensions", "connection"):
         return Psycopg2Connection(conn, schema)
     if is_instance(conn, "psycopg2.extensions", "cursor"):
@@ -74,6 +76,14 @@ def is_instance(value: object, module: str, *classes: str) -> TypeGuard[Any]:
 def is_django(conn: object) -> bool:
     """Return whether `conn` is one of Django's connections, or the proxy `django.db.connection`."""
     return "django.db" in sys.modules and hasattr(conn, "settings_dict") and hasattr(conn, "vendor")
+
+
+def _django_connection(alias: str) -> Any:
+    """Return Django's connection with this alias; None if there is none."""
+    conf, db = sys.modules.get("django.conf"), sys.modules.get("django.db")
+    if conf is None or db is None or not conf.settings.configured or alias not in db.connections.settings:
+        return None
+    return db.connections[alias]
 
 
 def type_name(value: object) -> str:

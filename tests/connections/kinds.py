@@ -228,8 +228,9 @@ def engine_connection(url: str, driver: str, **options: Any) -> Iterator[Callers
 class Django(Threaded):
     """Django's connection in a transaction, as `ATOMIC_REQUESTS` makes one around a view."""
 
-    def __init__(self, client: Client, wrapper: Any) -> None:
-        super().__init__(client, wrapper)
+    def __init__(self, client: Client, wrapper: Any, conn: Any = None) -> None:
+        super().__init__(client, wrapper if conn is None else conn)
+        self._wrapper = wrapper
         self._begin()
 
     def _begin(self) -> None:
@@ -239,7 +240,7 @@ class Django(Threaded):
         self._atomic.__enter__()
 
     def execute(self, statement: str) -> None:
-        with self.conn.cursor() as each:
+        with self._wrapper.cursor() as each:
             each.execute(statement)
 
     def commit(self) -> None:
@@ -260,14 +261,14 @@ class Django(Threaded):
 
     def close(self) -> None:
         self._undo(self._atomic)
-        self.conn.close()
+        self._wrapper.close()
 
     def _undo(self, atomic: Any) -> None:
         atomic.__exit__(RuntimeError, RuntimeError("rolled back by the test"), None)
 
 
 @contextmanager
-def in_django(url: str, **options: Any) -> Iterator[CallersTransaction]:
+def in_django(url: str, conn: str | None = None, **options: Any) -> Iterator[CallersTransaction]:
     import django
     from django.conf import settings
     from django.db import connections
@@ -286,7 +287,7 @@ def in_django(url: str, **options: Any) -> Iterator[CallersTransaction]:
         django.setup()
     connections.databases["queue"] = connections.configure_settings({"default": {}, "queue": database})["queue"]
     with Client(url) as client:
-        callers = Django(client, connections["queue"])
+        callers = Django(client, connections["queue"], conn)
         yield callers
         callers.close()
     if "pool" in options:
@@ -466,6 +467,7 @@ KINDS = [
     Kind("SQLAlchemy Connection, psycopg", lambda url: engine_connection(url, "psycopg"), ("sqlalchemy",)),
     Kind("SQLAlchemy Connection, psycopg2", lambda url: engine_connection(url, "psycopg2"), ("sqlalchemy", "psycopg2")),
     Kind("Django", in_django, ("django",)),
+    Kind("Django, alias", lambda url: in_django(url, "queue"), ("django",)),
     Kind("Django, server-side binding", lambda url: in_django(url, server_side_binding=True), ("django",)),
     Kind("Django, connection pool", lambda url: in_django(url, pool={"min_size": 1, "max_size": 2}), ("django",)),
     Kind("psycopg, async", async_psycopg),
