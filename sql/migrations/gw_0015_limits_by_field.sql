@@ -1,5 +1,6 @@
 -- Limits for each value of a field of the payload, for example of a tenant. Their buckets are kept by value.
--- `gw limit` adds an index of the jobs of such a task, so that claims find the jobs of one value behind those of another.
+-- `gw limit` adds an index of the jobs of such a task, in which claims find the jobs of one value behind those of
+-- another.
 
 alter table :GRAPHILE_WORKER_SCHEMA._private_gw_limits add column if not exists field text;
 
@@ -8,7 +9,8 @@ alter table :GRAPHILE_WORKER_SCHEMA._private_gw_buckets
   drop constraint if exists gw_buckets_pkey,
   add constraint gw_buckets_pkey primary key (task, value);
 
--- The value of a field in a payload, at a dotted path; without one it is the empty text. The index holds 200 characters.
+-- The value of a field in a payload, at a dotted path; without one it is the empty text. The index holds 200
+-- characters.
 -- Escapes such as \u0000 may be no valid text. Only payloads with escapes pay for the handler.
 create or replace function :GRAPHILE_WORKER_SCHEMA._private_gw_field_value(payload json, field text)
 returns text

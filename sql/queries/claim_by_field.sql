@@ -48,14 +48,16 @@ steps (value, priority, step) as (
 ),
 found as materialized (
   select steps.*,
-         limits.most_running - coalesce((select running.jobs from running where running.value = steps.value), 0) as free,
+         limits.most_running
+         - coalesce((select running.jobs from running where running.value = steps.value), 0) as free,
          case
            when limits.per_period is not null
            then least(
                   limits.burst,
                   coalesce(
                     (
-                      select buckets.tokens + date_part('epoch', limits.now - buckets.filled_at) * limits.tokens_per_second
+                      select buckets.tokens
+                             + date_part('epoch', limits.now - buckets.filled_at) * limits.tokens_per_second
                         from :GRAPHILE_WORKER_SCHEMA._private_gw_buckets as buckets
                        where buckets.task = limits.task
                          and buckets.value = steps.value
@@ -104,7 +106,9 @@ open as materialized (
          row_number() over (partition by due.value order by due.priority, due.run_at, due.id) as place
     from (
            select due.*,
-                  row_number() over (partition by due.job_queue_id order by due.priority, due.run_at, due.id) as queue_place
+                  row_number() over (
+                    partition by due.job_queue_id order by due.priority, due.run_at, due.id
+                  ) as queue_place
              from due
             where due.job_queue_id is null
                or exists (
