@@ -230,10 +230,10 @@ def test_the_doctor_can_be_asked_now() -> None:
 
 def test_a_command_of_the_palette_can_have_a_key() -> None:
     async def scenario(console: Console) -> None:
-        await console.press("D")
+        await console.press("X")
         await console.until(lambda: console.is_on("locks"))
 
-    run(scenario, screen="overview", keys={"run_doctor": "D"})
+    run(scenario, screen="overview", keys={"run_doctor": "X"})
 
 
 # -- equivalent commands -----------------------------------------------------------------------------------------------
