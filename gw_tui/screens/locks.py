@@ -36,6 +36,8 @@ _SESSION_COLUMNS: Final = (
     TableColumn("who", "who", least=12, rank=6),
     TableColumn("detail", "waits for / statement", least=16, rank=5),
 )
+MEMBERS: Final = "flag:gw:group"
+"""The filter for the members of groups."""
 OLD_TRANSACTION: Final = timedelta(minutes=1)
 """From this age on a transaction is listed although nobody waits for it."""
 _VERDICTS: Final = {
@@ -202,8 +204,13 @@ class LocksScreen(SweepMixin, CleanupMixin, ListScreen):
         self.table.focus()
 
     def action_open(self) -> None:
-        """Go to the pane, to read all of it."""
-        self.query_one("#about", TextPanel).focus()
+        """List the members of waiting groups; otherwise go to the pane, to read all of it."""
+        match self.highlighted:
+            case Finding(check="groups", status=status):
+                # Only a member that failed permanently makes this a warning.
+                self.console.visit("jobs", MEMBERS if status is CheckStatus.OK else f"{MEMBERS} state:failed")
+            case _:
+                self.query_one("#about", TextPanel).focus()
 
     def available_actions(self) -> Sequence[tuple[Choice, Action]]:
         """Return what keeps the queue in order."""

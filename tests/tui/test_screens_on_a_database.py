@@ -136,3 +136,20 @@ def test_every_screen_shows_what_the_database_says(url: str) -> None:
         assert "takes no writes" not in console.text
 
     play(url, scenario, screen="queues")
+
+
+@pytest.mark.parametrize("has_failed", [False, True])
+def test_enter_on_the_finding_of_groups_lists_their_members(url: str, has_failed: bool) -> None:
+    with Client(url) as client:
+        group = client.group([JobSpec(task="task_1")] * 3, then=JobSpec(task="last"))
+        if has_failed:
+            client.jobs.fail([group.job_ids[0]], "broken")
+
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: "groups/1" in console.table("#findings").keys)
+        await console.press(*["down"] * console.table("#findings").keys.index("groups/1"), "enter")
+        screen = await console.reach("jobs")
+        expected = set(group.job_ids[:1] if has_failed else group.job_ids)
+        await console.until(lambda: {each.job.id for each in search_of(screen).jobs} == expected)
+
+    play(url, scenario, screen="locks")
