@@ -15,6 +15,7 @@ from gw_core.postgres.bulk_actions import BATCH
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.database import Connection
 from gw_core.postgres.error_mapping import translated
+from gw_core.postgres.limits import list_limits
 from gw_core.postgres.row_mapping import rows
 from gw_core.postgres.schema_state import READ_INDEXES_STEP, check
 from gw_core.postgres.statements import query
@@ -132,7 +133,9 @@ class Cleaner:
 
     def _kept(self, connection: Connection, keep: Collection[str]) -> set[str]:
         live = [each for each in list_heartbeats(connection, self.schema) if each.inactive_for < LIVE]
-        return {*keep, *(task for worker in live for task in worker.tasks or ())}
+        # The index of a limit by field belongs to the id of its task.
+        limited = (each.task for each in list_limits(connection, self.schema) if each.field is not None)
+        return {*keep, *limited, *(task for worker in live for task in worker.tasks or ())}
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:

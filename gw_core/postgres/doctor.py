@@ -34,9 +34,9 @@ from gw_core.postgres.lock_waits import find_lock_waits
 from gw_core.postgres.pauses import pause_of
 from gw_core.postgres.row_mapping import rows
 from gw_core.postgres.schema_state import (
+    FIELD_LIMITS_STEP,
     GROUPS_STEP,
     HISTORY_STEP,
-    LIMITS_STEP,
     PAUSES_STEP,
     WORKERS_STEP,
     SchemaState,
@@ -155,7 +155,7 @@ class Doctor:
             has_groups=GROUPS_STEP in state.own_present,
             has_pauses=PAUSES_STEP in state.own_present,
             has_history=HISTORY_STEP in state.own_present,
-            has_limits=LIMITS_STEP in state.own_present,
+            has_limits=FIELD_LIMITS_STEP in state.own_present,
         )
 
     def _rights(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:

@@ -18,7 +18,7 @@ from gw_core.postgres.database import Connection
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.pauses import CONFIRM_TIMEOUT, change_claim_rules, wait_until_confirmed
 from gw_core.postgres.row_mapping import rows, timestamp
-from gw_core.postgres.schema_state import LIMITS_STEP, check
+from gw_core.postgres.schema_state import FIELD_LIMITS_STEP, check
 from gw_core.postgres.statements import query
 
 
@@ -92,7 +92,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 def list_limits(connection: Connection, schema: str) -> Sequence[TaskLimit]:
     """Return the limits by task; none in a schema without gw's tables."""
-    if LIMITS_STEP not in check(connection, schema).own_present:
+    if FIELD_LIMITS_STEP not in check(connection, schema).own_present:
         return []
     return [limit_of(*row) for row in rows(connection, query("limit_list", schema), {})]
 

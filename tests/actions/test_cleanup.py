@@ -126,6 +126,17 @@ def test_a_task_goes_unless_a_job_has_it_or_a_worker_knows_it(gw: CliProgram, qu
     assert tasks(queue) == {"used", "loaded", "kept", "live"}
 
 
+def test_a_task_with_a_limit_by_field_stays(gw: CliProgram, queue: Queue) -> None:
+    unused(queue, "gone")
+    assert gw("limit", "mail", "--running", "2", "--field", "tenant_id").code == 0
+
+    assert gw("cleanup", "unused-tasks").code == 0
+    assert tasks(queue) == {"mail"}
+    assert gw("limit", "mail", "--off").code == 0
+    assert gw("cleanup", "unused-tasks").code == 0
+    assert tasks(queue) == set()
+
+
 def test_a_deleted_failed_job_frees_its_queue_and_task_in_one_go(gw: CliProgram, queue: Queue) -> None:
     queue.failed("t", queue_name="q")
 
