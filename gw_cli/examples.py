@@ -33,7 +33,12 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "gw pause all",
     ),
     "gw resume": ("gw resume task:send_mail", "gw resume queue:billing all"),
-    "gw limit": ("gw limit send_mail --running 4", "gw limit call_api --rate 100/s", "gw limit send_mail --off"),
+    "gw limit": (
+        "gw limit send_mail --running 4",
+        "gw limit call_api --rate 100/s",
+        "gw limit send_mail --running 2 --field tenant_id",
+        "gw limit send_mail --off",
+    ),
     "gw cron parse": ("gw cron parse", "gw cron parse other.crontab --json"),
     "gw cron validate": ("gw cron validate", "gw cron validate --tasks tasks crontab"),
     "gw cron next": ("gw cron next -n 20", "gw cron next --item weekly-email --after 2026-12-24T00:00:00Z"),
