@@ -39,7 +39,7 @@ _SESSION_COLUMNS: Final = (
 MEMBERS: Final = "flag:gw:group"
 """The filter for the members of groups."""
 OLD_TRANSACTION: Final = timedelta(minutes=1)
-"""From this age on a transaction is listed although nobody waits for it."""
+"""From this age on a transaction is listed although no session waits for it."""
 _VERDICTS: Final = {
     CheckStatus.OK: (symbols.DONE, "ready", 2),
     CheckStatus.WARNING: ("i", "quiet", 1),

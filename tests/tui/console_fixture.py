@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from gw_tui.app import ConsoleApp
-from gw_tui.data.demo import DemoSource
+from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.data.source import ClientSource, ConnectionOptions, DataSource
 from gw_tui.rules.options import Options
 from gw_tui.widgets.keyed_table import KeyedTable
@@ -110,6 +110,11 @@ class Console:
 def search_of(screen: Any) -> Any:
     """Return the search that fills a list."""
     return screen.search
+
+
+def demo_queue(*, stands_still: bool = False, **options: Any) -> DemoSource:
+    """Return the demo's queue; its time can stand still until the test moves it."""
+    return DemoSource(FixedClock(), **options) if stands_still else DemoSource(**options)
 
 
 def queue_source(url: str, **more: Any) -> ClientSource:

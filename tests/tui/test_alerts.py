@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from console_fixture import demo_queue
 
 from gw_core import JobState, cron_item
 from gw_core.operations import (
@@ -18,11 +19,11 @@ from gw_core.operations import (
     QueueStatistics,
     TaskActivity,
 )
-from gw_tui.data.demo import START, DemoSource, FixedClock
+from gw_tui.data.demo import START
 from gw_tui.data.source import Crontabs
 from gw_tui.rules.alerts import GROWING_FOR, Alert, AlertInput, Severity, alerts, drain_time
 
-CALM = DemoSource(FixedClock(), jobs=60)
+CALM = demo_queue(stands_still=True, jobs=60)
 
 
 def quiet_snapshot() -> QueueSnapshot:
@@ -48,7 +49,7 @@ def test_a_quiet_queue_raises_no_alert() -> None:
 
 
 def test_stale_workers_come_first_with_the_jobs_they_hold() -> None:
-    snapshot = DemoSource(FixedClock()).snapshot()
+    snapshot = demo_queue(stands_still=True).snapshot()
 
     worst = found(snapshot)[0]
 
@@ -161,7 +162,7 @@ def test_a_worker_that_does_not_report_its_tasks_may_know_every_task() -> None:
 
 
 def test_what_waits_behind_a_dead_worker_is_counted() -> None:
-    source = DemoSource(FixedClock())
+    source = demo_queue(stands_still=True)
     snapshot = source.snapshot()
     dead = next(worker for worker in snapshot.workers if worker.is_stale)
     names = [f"q{number}" for number in range(8)]
@@ -177,7 +178,7 @@ def test_what_waits_behind_a_dead_worker_is_counted() -> None:
 
 def keys_of(number: int) -> set[str]:
     """Return the keys of alerts that all have this number in their words."""
-    snapshot = with_backlog(DemoSource(FixedClock()).snapshot(), timedelta(hours=number))
+    snapshot = with_backlog(demo_queue(stands_still=True).snapshot(), timedelta(hours=number))
     counters = replace(snapshot.counters, live_rows=1_000, dead_rows=10_000 * number)
     changed = replace(snapshot, counters=counters, errors=(("failed", f"cancelled after {number} ms"),))
     findings = [Finding("indexes", CheckStatus.ERROR, f"{number} indexes are invalid")]

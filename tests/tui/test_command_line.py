@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from console_fixture import Console, run, search_of
+from console_fixture import Console, demo_queue, run, search_of
 from textual import events
 from textual.widgets import Input
 
 from gw_core import JobState
 from gw_core.selection import parse
-from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.dialogs.command_line import CommandLine
 from gw_tui.rules.command_line import Destination, completions, parse_line, parse_link
 
@@ -91,7 +90,7 @@ def test_tab_completes_and_a_command_runs() -> None:
 
 
 def test_a_deep_link_opens_one_job() -> None:
-    source = DemoSource(FixedClock())
+    source = demo_queue(stands_still=True)
     job = next(each.job for each in source.queue.states() if each.state is JobState.FAILED)
 
     async def scenario(console: Console) -> None:

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from console_fixture import Console, run
+from console_fixture import Console, demo_queue, run
 from textual.widgets import Button, Input, TextArea
 
 from gw_core import JobState
 from gw_core.errors import DatabaseUnavailableError
 from gw_tui.actions import actions
-from gw_tui.data.demo import DemoSource
 from gw_tui.dialogs.add import AddDialog
 from gw_tui.dialogs.choose import Choose
 from gw_tui.dialogs.confirm import Confirm
@@ -178,7 +177,7 @@ def test_failing_takes_a_reason() -> None:
 
 
 def test_many_jobs_are_destroyed_only_when_their_number_is_typed() -> None:
-    source = DemoSource(jobs=600)
+    source = demo_queue(jobs=600)
 
     async def scenario(console: Console) -> None:
         screen = await jobs(console)
@@ -215,7 +214,7 @@ def test_a_running_job_is_left_to_its_worker() -> None:
 
 def test_a_long_act_is_done_in_parts_and_stops_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gw_tui.actions.batch.PART", 20)
-    source = DemoSource()
+    source = demo_queue()
 
     async def scenario(console: Console) -> None:
         await jobs(console)
@@ -473,7 +472,7 @@ def test_read_only_offers_no_act(screen: str) -> None:
         assert console.source.actions == []
         assert type(console.app.screen).__module__.startswith("gw_tui.screens")
 
-    run(scenario, source=DemoSource(read_only=True), screen=screen)
+    run(scenario, source=demo_queue(read_only=True), screen=screen)
 
 
 def test_an_action_the_database_rejects_says_why() -> None:
@@ -567,7 +566,7 @@ def test_no_more_jobs_are_marked_together_than_was_said() -> None:
 
 
 def test_a_cleanup_is_narrowed_by_task_and_age_and_records_what_it_deletes(tmp_path: Path) -> None:
-    source = DemoSource(jobs=600)
+    source = demo_queue(jobs=600)
     failed = [each.job for each in source.queue.states() if each.state is JobState.FAILED]
     task = failed[0].task_identifier
     old = source.queue.change(failed[0], created_at_epoch=source.queue.now.timestamp() - 8 * 86_400)
@@ -610,4 +609,4 @@ def test_failing_many_jobs_needs_their_number_only_in_production(environment: st
         else:
             await acted(console, 1)
 
-    run(scenario, source=DemoSource(jobs=600), filter="state:scheduled", environment=environment)
+    run(scenario, source=demo_queue(jobs=600), filter="state:scheduled", environment=environment)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from console_fixture import Console, run, search_of
+from console_fixture import Console, demo_queue, run, search_of
 from textual.widgets import Button
 
 from gw_core import JobState
 from gw_core.operations import FoundJob
 from gw_core.selection import parse
 from gw_tui.actions import actions
-from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.dialogs.confirm import Confirm
 from gw_tui.rules.error_groups import error_groups, fingerprint
 
 
-def failing(source: DemoSource) -> list[FoundJob]:
+def failing(source: Any) -> list[FoundJob]:
     return [each for each in source.queue.states() if each.state in (JobState.FAILED, JobState.BACKOFF)]
 
 
@@ -41,7 +41,7 @@ def test_different_errors_stay_apart() -> None:
 
 
 def test_a_group_counts_its_jobs_and_lists_exactly_them() -> None:
-    source = DemoSource(FixedClock())
+    source = demo_queue(stands_still=True)
     found = failing(source)
     groups = error_groups(found)
 
@@ -53,7 +53,7 @@ def test_a_group_counts_its_jobs_and_lists_exactly_them() -> None:
 
 
 def test_a_group_grows_while_jobs_failed_within_a_minute() -> None:
-    source = DemoSource(FixedClock())
+    source = demo_queue(stands_still=True)
     (group, *_) = error_groups(failing(source))
     newest = group.jobs[0]
     at = group.last
@@ -67,7 +67,7 @@ async def shown(console: Console) -> None:
 
 
 def test_enter_lists_the_jobs_of_the_group() -> None:
-    source = DemoSource(FixedClock())
+    source = demo_queue(stands_still=True)
 
     async def scenario(console: Console) -> None:
         await shown(console)
@@ -82,7 +82,7 @@ def test_enter_lists_the_jobs_of_the_group() -> None:
 
 
 def test_one_job_is_retried_as_a_probe_and_then_the_rest() -> None:
-    source = DemoSource(FixedClock())
+    source = demo_queue(stands_still=True)
 
     async def scenario(console: Console) -> None:
         await shown(console)
@@ -107,7 +107,7 @@ def test_one_job_is_retried_as_a_probe_and_then_the_rest() -> None:
 
 
 def test_a_probe_that_fails_again_says_so() -> None:
-    source = DemoSource(FixedClock())
+    source = demo_queue(stands_still=True)
 
     async def scenario(console: Console) -> None:
         await shown(console)

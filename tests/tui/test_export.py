@@ -9,17 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from console_fixture import Console, run
+from console_fixture import Console, demo_queue, run
 
 from gw_core import JobState, Selection
 from gw_core.operations import FoundJob
-from gw_tui.data.demo import DemoSource
 from gw_tui.dialogs import export
 from gw_tui.dialogs.choose import Choose
 
 
 def found(**changes: object) -> FoundJob:
-    (each,) = DemoSource().page(Selection.of(state=JobState.FAILED), limit=1).jobs
+    (each,) = demo_queue().page(Selection.of(state=JobState.FAILED), limit=1).jobs
     fields = {name: getattr(each.job, name) for name in each.job.__struct_fields__}
     return replace(each, job=type(each.job)(**{**fields, **changes}))
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
-from console_fixture import Console, run
+from console_fixture import Console, demo_queue, run
 from textual.widgets import Button, Input, TextArea
 
 from gw_core.operations import CleanupTarget
 from gw_tui.actions import actions
 from gw_tui.app import ConsoleApp, screen_of
-from gw_tui.data.demo import DemoSource
 from gw_tui.dialogs.add import AddDialog
 from gw_tui.dialogs.choose import Choose
 from gw_tui.dialogs.confirm import Confirm
@@ -36,7 +36,7 @@ async def rows(console: Console) -> None:
     await console.pilot.pause()
 
 
-def keyed(source: DemoSource, *, running: bool) -> tuple[int, str]:
+def keyed(source: Any, *, running: bool) -> tuple[int, str]:
     """Return a job with a key, in the requested state."""
     job = next(each for each in source.queue.jobs.values() if each.key and each.locked_by is None)
     if running:
@@ -58,7 +58,7 @@ async def ask_for(console: Console, key: str) -> None:
 
 
 def test_a_job_that_waits_is_removed_by_its_key_and_comes_back() -> None:
-    source = DemoSource()
+    source = demo_queue()
     job_id, key = keyed(source, running=False)
 
     async def scenario(console: Console) -> None:
@@ -78,7 +78,7 @@ def test_a_job_that_waits_is_removed_by_its_key_and_comes_back() -> None:
 
 
 def test_of_a_running_job_it_is_said_before_and_after_that_it_goes_on() -> None:
-    source = DemoSource()
+    source = demo_queue()
     job_id, key = keyed(source, running=True)
 
     async def scenario(console: Console) -> None:
@@ -96,7 +96,7 @@ def test_of_a_running_job_it_is_said_before_and_after_that_it_goes_on() -> None:
 
 
 def test_a_job_that_changed_between_the_question_and_the_answer_is_left_alone() -> None:
-    source = DemoSource()
+    source = demo_queue()
     job_id, key = keyed(source, running=False)
 
     async def scenario(console: Console) -> None:
@@ -122,7 +122,7 @@ def test_a_key_that_no_job_has_is_said_to_be_unknown() -> None:
 
 
 def test_the_key_of_the_job_under_the_cursor_is_offered() -> None:
-    source = DemoSource()
+    source = demo_queue()
     _, key = keyed(source, running=False)
 
     async def scenario(console: Console) -> None:
@@ -177,7 +177,7 @@ def test_read_only_the_palette_offers_the_doctor_and_no_act() -> None:
         assert console.app.check_action("sweep_now", ()) is False
         assert console.app.check_action("run_doctor", ()) is True
 
-    run(scenario, source=DemoSource(read_only=True), screen="overview")
+    run(scenario, source=demo_queue(read_only=True), screen="overview")
 
 
 def test_a_sweep_from_the_palette_shows_first_what_it_would_do() -> None:
@@ -379,7 +379,7 @@ def test_what_an_entry_or_an_alert_says_is_copied() -> None:
 
 
 def test_what_was_removed_can_be_brought_back_from_the_events() -> None:
-    source = DemoSource()
+    source = demo_queue()
     _, key = keyed(source, running=False)
 
     async def scenario(console: Console) -> None:

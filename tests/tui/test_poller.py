@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
+from console_fixture import demo_queue
 from support.waiting import wait_until
 from textual.message import Message
 
@@ -23,7 +24,6 @@ from gw_core.errors import (
 )
 from gw_core.operations import JobVersion, QueueSnapshot
 from gw_tui.actions.actions import Fail, Retry
-from gw_tui.data.demo import DemoSource
 from gw_tui.data.messages import (
     ActionFinished,
     Connecting,
@@ -76,7 +76,7 @@ class Room:
     def __init__(self, *, period: float = 1.0) -> None:
         self.now = 1_000.0
         self.takes = 0.002
-        self.source = DemoSource()
+        self.source = demo_queue()
         self.posted: list[Message] = []
         self.reader = QueryThread(
             self.source, self.posted.append, period=period, clock=lambda: self.now, chance=lambda: 0.5
@@ -300,7 +300,7 @@ def test_the_way_to_the_database_does_not_count_as_work_for_the_server(room: Roo
 def test_connecting_does_not_count_as_work_for_the_server(room: Room) -> None:
     def connecting() -> QueueSnapshot:
         room.now += 3.0
-        return DemoSource().snapshot()
+        return demo_queue().snapshot()
 
     room.source.snapshot = connecting
     room.turn()
@@ -444,12 +444,12 @@ def post() -> Post:
 
 
 @pytest.fixture
-def source() -> DemoSource:
-    return DemoSource()
+def source() -> Any:
+    return demo_queue()
 
 
 @pytest.fixture
-def poller(source: DemoSource, post: Post) -> Iterator[Poller]:
+def poller(source: Any, post: Post) -> Iterator[Poller]:
     poller = Poller(source, post, period=0.05)
     poller.start()
     yield poller
@@ -460,7 +460,7 @@ def names() -> set[str]:
     return {thread.name for thread in threading.enumerate() if thread.name.startswith("gw-tui")}
 
 
-def test_a_question_given_up_is_cancelled_and_its_answer_dropped(source: DemoSource, post: Post) -> None:
+def test_a_question_given_up_is_cancelled_and_its_answer_dropped(source: Any, post: Post) -> None:
     reader = QueryThread(source, post, period=30.0)
     reader.start()
     wait_until(lambda: post.find(SnapshotReceived))
@@ -477,7 +477,7 @@ def test_a_question_given_up_is_cancelled_and_its_answer_dropped(source: DemoSou
     assert reader.stop()
 
 
-def test_announcements_are_gathered_into_one_refresh(source: DemoSource, post: Post, poller: Poller) -> None:
+def test_announcements_are_gathered_into_one_refresh(source: Any, post: Post, poller: Poller) -> None:
     wait_until(lambda: post.find(SnapshotReceived))
     poller.listener.reached()
     wait_until(lambda: post.find(ListenStateChanged))
@@ -489,9 +489,7 @@ def test_announcements_are_gathered_into_one_refresh(source: DemoSource, post: P
     assert sum(each.jobs for each in post.find(JobsAnnounced)) == 7
 
 
-def test_a_listener_that_misses_notifications_listens_again_when_the_database_is_back(
-    source: DemoSource, post: Post
-) -> None:
+def test_a_listener_that_misses_notifications_listens_again_when_the_database_is_back(source: Any, post: Post) -> None:
     listener = ListenThread(source, post, lambda: None)
     listener.start()
     listener.reached()
@@ -506,7 +504,7 @@ def test_a_listener_that_misses_notifications_listens_again_when_the_database_is
     assert listener.stop()
 
 
-def test_acts_are_answered_one_after_the_other(source: DemoSource, post: Post) -> None:
+def test_acts_are_answered_one_after_the_other(source: Any, post: Post) -> None:
     actor = ActionThread(source, post)
     job = next(each for each in source.queue.states() if each.state == "failed").job
     missing = Fail(
@@ -524,7 +522,7 @@ def test_acts_are_answered_one_after_the_other(source: DemoSource, post: Post) -
     assert failed.failure is FailureKind.LOST
 
 
-def test_leaving_does_not_wait(source: DemoSource, post: Post) -> None:
+def test_leaving_does_not_wait(source: Any, post: Post) -> None:
     poller = Poller(source, post, period=0.05)
     poller.start()
     wait_until(lambda: post.find(SnapshotReceived))
@@ -540,7 +538,7 @@ def test_leaving_does_not_wait(source: DemoSource, post: Post) -> None:
     wait_until(lambda: not names())
 
 
-def test_a_try_is_reported_before_it_is_made(source: DemoSource, post: Post) -> None:
+def test_a_try_is_reported_before_it_is_made(source: Any, post: Post) -> None:
     source.go_down(GONE)
     reader = QueryThread(source, post, chance=lambda: 0.0)
     reader.start()

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from console_fixture import demo_queue
 from hostile_console import EVIL, HostileSource
 
 from gw_core import Client, JobSpec
-from gw_tui.data.demo import DemoSource
 from gw_tui.data.source import ClientSource, ConnectionOptions
 from gw_tui.print_once import KEYS, lines_of, read_once, record_of
 
@@ -50,14 +50,14 @@ def ran(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 
 
 def test_every_key_is_documented_and_nothing_else() -> None:
-    record = record_of(read_once(DemoSource()))
+    record = record_of(read_once(demo_queue()))
 
     assert tuple(record) == KEYS
     assert set(keys_in(record)) - {"count", "quality"} == documented() - {"ready"}
 
 
 def test_the_lines_show_the_alerts() -> None:
-    lines = list(lines_of(read_once(DemoSource())))
+    lines = list(lines_of(read_once(demo_queue())))
 
     assert lines[0] == "demo@in-memory/shop  schema graphile_worker  2026-03-14T14:52:07Z"
     assert "  ✖ 4 due jobs in 1 queue wait: worker gw-app-3-977-760e1f is gone  9m04s" in lines

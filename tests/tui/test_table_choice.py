@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from console_fixture import Console, run, search_of
+from console_fixture import Console, demo_queue, run, search_of
 
-from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.data.table_choices import TableChoices
 from gw_tui.dialogs.columns import ChooseColumns
 from gw_tui.rules.table_choice import TableChoice, TableSort, sort_value
@@ -193,7 +192,7 @@ def test_a_damaged_file_is_ignored_and_replaced(tmp_path: Path, text: str) -> No
         await console.press("s")
         await console.until(lambda: "task asc" in path.read_text())
 
-    run(scenario, source=DemoSource(FixedClock()), screen="tasks", size=WIDE, choices=path)
+    run(scenario, source=demo_queue(stands_still=True), screen="tasks", size=WIDE, choices=path)
 
 
 def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:

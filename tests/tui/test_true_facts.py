@@ -421,8 +421,8 @@ def test_the_tasks_screen_charts_the_task_under_the_cursor(url: str) -> None:
     play(url, scenario, "tasks")
 
 
-def test_a_job_tells_one_time_in_one_format(url: str) -> None:
-    """Each answer has both; a moment later the next has other ones."""
+def test_a_job_shows_each_time_in_one_format(url: str) -> None:
+    """Each answer has both; the next one, a little later, has others."""
     ((job,),) = ask(
         url,
         "update _private_jobs set run_at = now() + interval '2 minutes 12 seconds', job_queue_id = null, revision = 9"
