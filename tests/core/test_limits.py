@@ -182,17 +182,17 @@ def test_reports_say_that_a_limit_is_full(site: QueueFixture) -> None:
 
 @pytest.fixture
 def failing_claims(site: QueueFixture) -> Iterator[QueueFixture]:
-    """A queue in which claims fail of the tasks whose ids are in the table `faults`."""
-    site.run("create table faults (task_id int)")
+    """A queue in which claims fail of the tasks whose ids are in the table `failing_tasks`."""
+    site.run("create table failing_tasks (task_id int)")
     site.run(
         "create function fail_claim() returns trigger language plpgsql set search_path = graphile_worker as $$ begin "
-        "if new.locked_at is not null and exists (select from faults where task_id = new.task_id) then "
+        "if new.locked_at is not null and exists (select from failing_tasks where task_id = new.task_id) then "
         "raise exception 'no claim' using errcode = 'lock_not_available'; end if; return new; end $$"
     )
     site.run("create trigger fail before update on _private_jobs for each row execute function fail_claim()")
     yield site
     site.run("drop function fail_claim cascade")
-    site.run("drop table faults")
+    site.run("drop table failing_tasks")
 
 
 def test_a_job_claimed_before_a_claim_that_fails_runs(failing_claims: QueueFixture) -> None:
@@ -203,11 +203,11 @@ def test_a_job_claimed_before_a_claim_that_fails_runs(failing_claims: QueueFixtu
 
     with site.running({name: lambda payload: ran.append(payload["of"]) for name in ("first", "second", "third")}):
         wait_until(lambda: len(site.run("select id from _private_tasks")) == 3, what="the tasks to be registered")
-        site.run("insert into faults select id from _private_tasks where identifier = 'second'")
+        site.run("insert into failing_tasks select id from _private_tasks where identifier = 'second'")
         for task in ("first", "second", "third"):
             site.add(task, payload={"of": task})
         wait_until(lambda: sorted(ran) == ["first", "third"], what="the jobs of the other tasks to run")
-        site.run("truncate faults")
+        site.run("truncate failing_tasks")
         until_empty(site)
 
     assert sorted(ran) == ["first", "second", "third"]
