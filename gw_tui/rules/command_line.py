@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gw_core.selection import SelectionError, parse, suggest
+from gw_core.selection import HISTORY_TERMS, TERMS, SelectionError, parse, suggest
 from gw_tui.rules.commands import BY_ID, SCREEN_BY_ID
 from gw_tui.rules.options import Options
 from gw_tui.rules.views import SavedView
@@ -17,6 +17,8 @@ JOB: Final = "job"
 VIEW: Final = "view"
 CONTEXT: Final = "context"
 NO_NAMES: Final = Options()
+SELECTED_BY: Final = {"jobs": TERMS, "history": HISTORY_TERMS}
+"""Screens whose filter is a selection."""
 QUIT: Final = ("q", "quit")
 
 
@@ -47,7 +49,7 @@ def parse_line(text: str, options: Options = NO_NAMES) -> Destination:
     if word in ONE_OF:
         return Destination(screen=ONE_OF[word], filter=rest)
     if word in SCREEN_BY_ID:
-        return Destination(screen=word, filter=_checked(rest) if word == "jobs" else rest)
+        return Destination(screen=word, filter=_checked(word, rest))
     command = "quit" if word in QUIT else word
     if command in BY_ID:
         return Destination(command=command)
@@ -74,9 +76,11 @@ def _context(name: str, contexts: Sequence[str]) -> str:
     raise ValueError(f"unknown database {name!r}; {known}")
 
 
-def _checked(text: str) -> str:
+def _checked(screen: str, text: str) -> str:
+    """Return the filter of a screen, after a check where it is a selection."""
     try:
-        parse(text)
+        if screen in SELECTED_BY:
+            parse(text, SELECTED_BY[screen])
     except SelectionError as error:
         raise ValueError(str(error)) from error
     return text

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar, Final
 
-from textual.app import ComposeResult
 from textual.content import Content
-from textual.widgets import Input
 
 from gw_core.errors import InvalidInputError
 from gw_core.operations import EndedAttempt, HistoryPage, HistoryState
 from gw_core.selection import HISTORY_TERMS, parse
 from gw_tui.data.source import DataSource, Query
-from gw_tui.screens.list_screen import ListScreen
+from gw_tui.screens.paged_list import PagedList
 from gw_tui.text import formatting, sanitize
 from gw_tui.text.redact import masked
 from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, duration_cell
@@ -47,7 +45,7 @@ class HistoryQuery(Query):
         return source.history(self.which, after=self.after)
 
 
-class HistoryScreen(ListScreen):
+class HistoryScreen(PagedList):
     """A page of ended attempts; `enter` shows all attempts of one job."""
 
     SCREEN_ID = "history"
@@ -57,29 +55,18 @@ class HistoryScreen(ListScreen):
     SORT_NOTE = "Sorting affects the page shown; pages begin with the latest end."
     EMPTY = 'No jobs have ended, or history is off: set history = "7d"'
 
-    CSS = """
-    HistoryScreen #which { height: 1; border: none; padding: 0 1; background: $panel; }
-    """
+    PLACEHOLDER = "task:mail state:failed finished_at:-1h..now"
 
     def __init__(self) -> None:
         super().__init__()
         self._which = ""
-        self._begins: tuple[str | None, ...] = (None,)
         self._page: HistoryPage | None = None
-
-    def body(self) -> ComposeResult:
-        """Lay out the filter, the status line and the table."""
-        entry = Input(id="which", placeholder="task:mail state:failed finished_at:-1h..now")
-        entry.cursor_blink = False
-        entry.display = False
-        yield entry
-        yield from super().body()
 
     # -- what is asked and answered ----------------------------------------------------------------------------------
 
     def current_query(self) -> HistoryQuery:
         """Ask for the page."""
-        return HistoryQuery(self._which, self._begins[-1])
+        return HistoryQuery(self._which, self.begins[-1])
 
     def show_answer(self, query: Query, answer: object) -> None:
         """Show the page, unless another one was chosen in the meantime."""
@@ -100,8 +87,8 @@ class HistoryScreen(ListScreen):
             yield "loading…"
             return
         yield formatting.counted(len(self._page.attempts), "attempt")
-        if len(self._begins) > 1 or self._page.after is not None:
-            yield f"page {len(self._begins)}{'' if self._page.after is None else ' of more'}"
+        if len(self.begins) > 1 or self._page.after is not None:
+            yield f"page {len(self.begins)}{'' if self._page.after is None else ' of more'}"
         if self._which:
             yield sanitize.line(self._which, 60)
         if (chosen := self._chosen()) is not None and chosen.error is not None:
@@ -137,31 +124,21 @@ class HistoryScreen(ListScreen):
             self.notify(sanitize.line(str(error), 200), severity="warning", markup=False)
             return
         self._which = text
-        self._turn_to((None,))
+        self.turn_to((self.FIRST,))
 
-    def action_filter(self) -> None:
-        """Let a selection be typed."""
-        entry = self.query_one("#which", Input)
-        entry.display = True
-        entry.value = self._which
-        self.set_focus(entry)
+    @property
+    def typed(self) -> str:
+        """The filter as the operator typed it."""
+        return self._which
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Show what matches."""
-        event.stop()
-        self._close_entry()
-        self.take_filter(sanitize.UNSAFE.sub(" ", event.value).strip())
+    @property
+    def following(self) -> str | None:
+        """The cursor of the next page."""
+        return None if self._page is None else self._page.after
 
-    def _close_entry(self) -> None:
-        self.query_one("#which").display = False
-        self.table.focus()
-
-    def action_back(self) -> None:
-        """Close the filter, or clear it."""
-        if self.query_one("#which").display:
-            self._close_entry()
-        else:
-            self.take_filter("")
+    def forget_page(self) -> None:
+        """Drop the page that was shown."""
+        self._page = None
 
     def action_open(self) -> None:
         """Show every attempt of the job under the cursor."""
@@ -172,27 +149,6 @@ class HistoryScreen(ListScreen):
         """Copy the id of the job under the cursor."""
         if (chosen := self._chosen()) is not None:
             self.console.copy(str(chosen.job_id))
-
-    def action_next_page(self) -> None:
-        """Show earlier attempts."""
-        if self._page is None or self._page.after is None:
-            self.notify("Last page")
-        else:
-            self._turn_to((*self._begins, self._page.after))
-
-    def action_previous_page(self) -> None:
-        """Show later attempts."""
-        if len(self._begins) == 1:
-            self.notify("First page")
-        else:
-            self._turn_to(self._begins[:-1])
-
-    def _turn_to(self, begins: tuple[str | None, ...]) -> None:
-        self._begins, self._page = begins, None
-        self.table.say_when_empty("Loading…")
-        self.table.replace([])
-        self.ask()
-        self.draw()
 
 
 def _key(attempt: EndedAttempt) -> str:

@@ -8,15 +8,12 @@ from datetime import datetime, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual.app import ComposeResult
-from textual.widgets import Input
-
 from gw_core.operations import Count, Pause, Quality, QueueReport
 from gw_core.selection import written
 from gw_tui.actions.actions import Action, CountExactly, Unlock
 from gw_tui.data.source import QUEUES_INTERVAL, DataSource, Query
 from gw_tui.dialogs.choose import Choice
-from gw_tui.screens.list_screen import ListScreen
+from gw_tui.screens.paged_list import PagedList
 from gw_tui.screens.pause_actions import PauseMixin
 from gw_tui.screens.worker_actions import WorkerActionsMixin
 from gw_tui.text import formatting, sanitize, symbols
@@ -106,7 +103,7 @@ class QueuesQuery(Query):
         return self.text.lower() in queue.name.lower() and (self.holders is None or queue.held_by in self.holders)
 
 
-class QueuesScreen(PauseMixin, WorkerActionsMixin, ListScreen):
+class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList):
     """A page of named queues."""
 
     SCREEN_ID = "queues"
@@ -116,32 +113,22 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, ListScreen):
     EMPTY = "No named queues"
     SORT_NOTE = "Sorting affects the page shown; pages are in order of the names."
 
-    CSS = """
-    QueuesScreen #text { height: 1; border: none; padding: 0 1; background: $panel; }
-    """
+    PLACEHOLDER = "part of a name; locked: or stuck: shows only those"
+    FIRST = ""
 
     def __init__(self) -> None:
         super().__init__()
-        self._begins: tuple[str, ...] = ("",)
         self._text = ""
         self._only = ""
         self._found: QueuePage | None = None
         self._counted: ExactCount | None = None
-
-    def body(self) -> ComposeResult:
-        """Lay out the line about the page, and the queues."""
-        entry = Input(id="text", placeholder="part of a name; locked: or stuck: shows only those")
-        entry.cursor_blink = False
-        entry.display = False
-        yield entry
-        yield from super().body()
 
     # -- what is asked and answered ----------------------------------------------------------------------------------
 
     def current_query(self) -> QueuesQuery:
         """Return the page to ask for."""
         holders = self._dead() if self._only == STUCK else None
-        return QueuesQuery(after=self._begins[-1], text=self._text, only_held=bool(self._only), holders=holders)
+        return QueuesQuery(after=self.begins[-1], text=self._text, only_held=bool(self._only), holders=holders)
 
     def show_answer(self, query: Query, answer: object) -> None:
         """Show the page."""
@@ -155,7 +142,7 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, ListScreen):
         """Return the page, once it is there."""
         if self._found is None:
             return None
-        self.table.say_when_empty("No matches" if self._is_narrowed else self.EMPTY)
+        self.table.say_when_empty("No matches" if self.typed else self.EMPTY)
         now, dead = self.console.now, self._dead()
         return (_row(self._best(each), now, dead) for each in self._found.queues)
 
@@ -165,10 +152,6 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, ListScreen):
         if counted is None or counted.name != queue.name or self.console.now - counted.at > FRESH:
             return queue
         return replace(queue, waiting=counted.waiting, due=counted.due)
-
-    @property
-    def _is_narrowed(self) -> bool:
-        return bool(self._text or self._only)
 
     def _dead(self) -> frozenset[str]:
         snapshot = self.console.snapshot
@@ -180,10 +163,10 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, ListScreen):
         if found is None:
             yield "loading…"
             return
-        if self._is_narrowed:
+        if self.typed:
             narrowed = f"{self._only.replace(':', ', ')}{f'with {self._text!r}' if self._text else ''}".rstrip(", ")
             yield sanitize.line(narrowed)
-        yield f"page {len(self._begins)}"
+        yield f"page {len(self.begins)}"
         yield formatting.counted(len(found.queues), "queue")
         if snapshot is not None:
             more = "" if snapshot.held_queues_are_all else "+"
@@ -212,8 +195,23 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, ListScreen):
 
     def take_filter(self, text: str) -> None:
         """Show the queues whose names contain a text."""
-        self._text, self._only = text, ""
-        self._turn_to(("",))
+        self._only = next((each for each in ONLY if text.startswith(each)), "")
+        self._text = text.removeprefix(self._only).strip()
+        self.turn_to((self.FIRST,))
+
+    @property
+    def typed(self) -> str:
+        """The filter as the operator typed it."""
+        return f"{self._only}{self._text}"
+
+    @property
+    def following(self) -> str | None:
+        """The name after which the next page begins."""
+        return None if self._found is None else self._found.after
+
+    def forget_page(self) -> None:
+        """Drop the page that was shown."""
+        self._found = None
 
     @property
     def highlighted(self) -> QueueReport | None:
@@ -256,62 +254,6 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, ListScreen):
         """Go to the jobs of the queue under the cursor."""
         if (name := self.table.highlighted) is not None:
             self.console.visit("jobs", f"queue:{written(name)}")
-
-    def action_next_page(self) -> None:
-        """Show the next page."""
-        if self._found is None or self._found.after is None:
-            self.notify("Last page")
-        else:
-            self._turn_to((*self._begins, self._found.after))
-
-    def action_previous_page(self) -> None:
-        """Show the page before."""
-        if len(self._begins) == 1:
-            self.notify("First page")
-        else:
-            self._turn_to(self._begins[:-1])
-
-    def _turn_to(self, begins: tuple[str, ...]) -> None:
-        self._begins = begins
-        self._found = None
-        self.table.say_when_empty("Loading…")
-        self.table.replace([])
-        self.ask()
-        self.draw()
-
-    def action_filter(self) -> None:
-        """Let a part of a name be typed."""
-        entry = self.query_one("#text", Input)
-        entry.display = True
-        entry.value = f"{self._only}{self._text}"
-        self.set_focus(entry)
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Show the queues that match."""
-        event.stop()
-        text = sanitize.UNSAFE.sub(" ", event.value).strip()
-        self._only = next((each for each in ONLY if text.startswith(each)), "")
-        self._text = text.removeprefix(self._only).strip()
-        self._close_entry()
-        self._turn_to(("",))
-
-    def on_descendant_blur(self) -> None:
-        """Typing ends when something else is focused."""
-        entry = self.query_one("#text")
-        if self.app.app_focus and self.focused is not entry:
-            entry.display = False
-
-    def _close_entry(self) -> None:
-        self.query_one("#text").display = False
-        self.table.focus()
-
-    def action_back(self) -> None:
-        """Close the line for typing, or show all queues again."""
-        if self.query_one("#text").display:
-            self._close_entry()
-        elif self._is_narrowed or len(self._begins) > 1:
-            self._text, self._only = "", ""
-            self._turn_to(("",))
 
 
 def _row(queue: QueueReport, now: datetime, dead: frozenset[str]) -> TableRow:

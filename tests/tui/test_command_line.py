@@ -30,7 +30,12 @@ def test_a_line_leads_somewhere(text: str, expected: Destination) -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("moon", "unknown command 'moon'"), ("job mail", "give a job id"), ("jobs state:moon", "state")],
+    [
+        ("moon", "unknown command 'moon'"),
+        ("job mail", "give a job id"),
+        ("jobs state:moon", "state"),
+        ("history priority:3", "priority"),
+    ],
 )
 def test_a_line_that_leads_nowhere_says_why(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):

@@ -4,6 +4,19 @@ from __future__ import annotations
 
 from console_fixture import Console, run
 
+from gw_core.operations import HistoryPage
+from gw_tui.data.demo import DemoSource
+from gw_tui.screens.history import HistoryScreen
+
+
+class Paged(DemoSource):
+    """A queue whose history comes in pages of three."""
+
+    def history(self, which: str = "", *, after: str | None = None) -> HistoryPage:
+        page, begin = super().history(which), int(after or 0)
+        more = str(begin + 3) if len(page.attempts) > begin + 3 else None
+        return HistoryPage(attempts=page.attempts[begin : begin + 3], after=more)
+
 
 def states(console: Console) -> set[str]:
     table = console.table("#history")
@@ -47,3 +60,22 @@ def test_enter_shows_the_attempts_of_one_job() -> None:
         await console.until(lambda: list(console.table("#history").keys) == [first])
 
     run(scenario, screen="history", size=(120, 34))
+
+
+def test_pages_turn_and_a_filter_begins_at_the_first_one() -> None:
+    async def scenario(console: Console) -> None:
+        screen = console.screen(HistoryScreen)
+        await console.until(lambda: console.table("#history").keys)
+        first = console.table("#history").keys
+        await console.press("n")
+        await console.until(lambda: len(screen.begins) == 2 and console.table("#history").keys)
+        assert not set(console.table("#history").keys) & set(first)
+        await console.press("p")
+        await console.until(lambda: console.table("#history").keys == first)
+        await console.press("p")
+        await console.notified("First page")
+        await console.press("n", "slash", *"state:failed", "enter")
+        await console.until(lambda: states(console) == {"failed"})
+        assert screen.begins == (None,)
+
+    run(scenario, source=Paged(), screen="history", size=(120, 34))
