@@ -42,6 +42,7 @@ def test_connections_of_django_are_kept(settings: dict[str, str], empty_database
     run_project(empty_database_url, "check_connections.py", **settings)
 
 
+@pytest.mark.slow
 def test_django_tasks_drain_at_four_fifths_of_the_speed_of_plain_tasks(empty_database_url: str) -> None:
     run_project(empty_database_url, "measure_drain.py")
 

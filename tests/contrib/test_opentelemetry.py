@@ -484,9 +484,9 @@ def test_one_trace_goes_from_a_request_to_a_run_in_another_process(
 
 
 def test_a_run_without_a_provider_costs_little() -> None:
-    """docs/guide/observability.md has the measured value."""
+    """`python -m bench.plugin_costs` measures it; this bound only notices work that should not be there."""
     plugin = OpenTelemetry(tracer_provider=trace.NoOpTracerProvider())
-    assert min(_microseconds(plugin, a_job()) for _ in range(20)) < 8
+    assert min(_microseconds(plugin, a_job()) for _ in range(20)) < 40
 
 
 def a_job(payload: str = '{"n": 1}') -> Job:
