@@ -10,7 +10,7 @@ import msgspec
 import psycopg
 
 from gw_core.postgres.callers_connection import tuple_cursor
-from gw_core.postgres.database import Connection
+from gw_core.postgres.database import Connection, in_its_settings
 from gw_core.postgres.error_mapping import translate
 from gw_core.postgres.statements import query
 
@@ -31,7 +31,8 @@ class StatisticsStore:
         }
         try:
             with tuple_cursor(self._connection) as cursor:
-                cursor.execute(query("record_statistics", self._schema), values)
+                with in_its_settings(self._connection):
+                    cursor.execute(query("record_statistics", self._schema), values)
                 row = cursor.fetchone()
         except psycopg.Error as error:
             raise translate(error, schema=self._schema) from error

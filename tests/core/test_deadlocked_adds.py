@@ -14,6 +14,7 @@ from gw_core.errors import DeadlockError
 KEYS = [f"key-{number}" for number in range(60)]
 
 
+@pytest.mark.direct("its clients prepare statements")
 def test_bulks_that_add_the_same_keys_in_opposite_orders_all_succeed(database_url: str) -> None:
     impatient(database_url)
     together = Barrier(2)

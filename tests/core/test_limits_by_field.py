@@ -122,6 +122,7 @@ def by_field(site: QueueFixture, field: str) -> Iterator[Callable[..., list[Any]
         ]
 
 
+@pytest.mark.direct("its session prepares statements")
 def test_a_claim_takes_the_most_urgent_jobs_of_all_values(site: QueueFixture) -> None:
     site.client.limits.set("work", running=2, field="tenant")
     add_for(site, "a", 3, priority=5)
@@ -137,6 +138,7 @@ def test_a_claim_takes_the_most_urgent_jobs_of_all_values(site: QueueFixture) ->
 READ = "select idx_tup_fetch + seq_tup_read from pg_stat_xact_user_tables where relname = '_private_jobs'"
 
 
+@pytest.mark.direct("its session prepares statements")
 def test_a_claim_reads_little_of_a_backlog_without_statistics(site: QueueFixture) -> None:
     site.client.limits.set("work", running=7, field="tenant")
     task_id = site.value("select id from _private_tasks where identifier = 'work'")

@@ -101,6 +101,7 @@ def test_without_listening_jobs_are_found_by_polling(site: QueueFixture) -> None
         assert running.recorded.of(PoolListening) == []
 
 
+@pytest.mark.direct("sessions report their scans when they end, and the pooler keeps them")
 def test_a_worker_without_any_job_does_not_claim_at_each_poll(site: QueueFixture) -> None:
     before = claims_of(site)
     with site.running({"work": RunRecord()}, poll_interval=ms(20)):

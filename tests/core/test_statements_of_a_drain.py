@@ -44,6 +44,7 @@ def is_of_jobs(text: str) -> bool:
     return "locked_by = $" in text or text.startswith("with completed as")
 
 
+@pytest.mark.direct("behind a pooler each transaction sends its settings")
 def test_a_drain_sends_statements_for_jobs_and_a_fixed_number_at_its_start(
     site: QueueFixture, proxy: DatabaseProxy
 ) -> None:
