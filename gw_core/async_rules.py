@@ -106,7 +106,11 @@ class AsyncPauses(_Rules):
 
 
 class AsyncLimits(_Rules):
-    """The limits of tasks across all gw workers; `AsyncClient.limits` is one. See `Client.limits`."""
+    """The limits of tasks across all gw workers; `AsyncClient.limits` is one. See `Client.limits`.
+
+    A limit by field has an index, which is built and dropped outside of a transaction: set and remove such a limit with
+    `Client.limits` or `gw limit`. Removed here, it leaves the index, until the next limit of the task is set there.
+    """
 
     async def list(self) -> Sequence[TaskLimit]:
         """Return the limits by task, with how many jobs of each are locked."""
