@@ -19,6 +19,7 @@ WEEK = {"mail": Keep(timedelta(days=7), result=True)}
 @pytest.fixture(autouse=True)
 def _empty_history(queue: Queue) -> None:
     queue.run("truncate _private_gw_history")
+    queue.drop_history_partitions()
 
 
 def complete(queue: Queue, *jobs: Job, keeps: Any = WEEK, result: str | None = "null", **options: Any) -> set[int]:

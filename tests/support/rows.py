@@ -74,6 +74,15 @@ class Rows:
 
     # -- jobs
 
+    def drop_history_partitions(self) -> None:
+        """Drop the partitions of history that tests before have left, apart from the default one."""
+        partitions = self.rows(
+            "select inhrelid::regclass::text from pg_inherits where inhparent = '_private_gw_history'::regclass"
+            " and inhrelid <> '_private_gw_history_default'::regclass"
+        )
+        for (name,) in partitions:
+            self.run(f"drop table {name}")
+
     def add(self, task: str = "work", payload: object = None, **options: Any) -> int:
         job = self.client.add(task, payload, **options)
         assert job is not None
