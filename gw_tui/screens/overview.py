@@ -104,7 +104,7 @@ class OverviewScreen(ConsoleScreen):
             yield Tile("✖ FAILED", "state-failed", id="failed")
         with Horizontal(id="charts"):
             yield Bars("done", formatting.rate, id="done")
-            yield Bars("failed", formatting.rate, id="failures")
+            yield Bars("failed", formatting.rate, id="failures", classes="-failures")
             yield Bars("run p95", run_charts.run_time, id="runs")
             yield Bars("added", formatting.rate, id="added")
             yield Bars("backlog age", _seconds, id="age")

@@ -79,7 +79,7 @@ class TasksScreen(PauseMixin, ListScreen):
             yield Static("", id="task-summary", markup=False)
             with Horizontal(classes="charts"):
                 yield Bars("done", formatting.rate, id="task-done")
-                yield Bars("failed", formatting.rate, id="task-failures")
+                yield Bars("failed", formatting.rate, id="task-failures", classes="-failures")
                 yield Bars("run p95", run_charts.run_time, id="task-slow")
 
     # -- what is asked and answered ----------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ from gw_core.operations import UNSAFE_NAME, UNSAFE_TEXT
 MAX_LINE: Final = 500
 MAX_BLOCK: Final = 65_536
 UNSHOWABLE: Final = "\N{REPLACEMENT CHARACTER}"
+LINE_BREAK: Final = "\N{DOWNWARDS ARROW WITH CORNER LEFTWARDS}"
+"""Errors are full of them, and few fonts have the picture of the control character."""
 TAB: Final = "    "
 
 UNSAFE: Final = UNSAFE_TEXT
@@ -41,6 +43,8 @@ def block(text: object, longest: int = MAX_BLOCK) -> str:
 
 def _picture(match: re.Match[str]) -> str:
     code = ord(match[0])
+    if match[0] == "\n":
+        return LINE_BREAK
     if code < 0x20:
         return chr(0x2400 + code)
     return "\N{SYMBOL FOR DELETE}" if code == _DELETED else UNSHOWABLE

@@ -31,8 +31,10 @@ class Bars(Widget):
     Bars { height: 1fr; width: 1fr; }
     """
 
-    def __init__(self, title: str, write: Callable[[float], str], *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(
+        self, title: str, write: Callable[[float], str], *, id: str | None = None, classes: str | None = None
+    ) -> None:
+        super().__init__(id=id, classes=classes)
         self._title = title
         self._write = write
         self._values: Sequence[float | None] = ()

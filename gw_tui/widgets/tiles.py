@@ -51,7 +51,9 @@ class Tile(Static):
 
     def _draw(self) -> None:
         number, about = self._shown
-        head = self._head if len(self._head) <= self.content_size.width else self._short
+        width = self.content_size.width
+        head = self._head if len(self._head) <= width else self._short
+        about = about if len(about) <= width else about.partition(", ")[0]
         self.update(
             Content.assemble(
                 (head, f"${self._role}"),

@@ -29,7 +29,7 @@ def test_what_is_clean_stays_as_it_is(text: str) -> None:
     ("text", "shown"),
     [
         pytest.param("\x1b]52;c;aGk=\x07", "␛]52;c;aGk=␇", id="a clipboard write"),
-        pytest.param("a\tb\nc\r\0", "a␉b␊c␍␀", id="white space"),
+        pytest.param("a\tb\nc\r\0", "a␉b↵c␍␀", id="white space"),
         pytest.param("\x7f\x9b31m", "␡\ufffd31m", id="DEL and C1"),
         pytest.param("abc\u202etxt.exe", "abc\ufffdtxt.exe", id="turned around"),
         pytest.param("ﷺ 日本 é", "ﷺ 日本 é", id="scripts stay"),
