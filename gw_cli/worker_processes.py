@@ -68,7 +68,7 @@ def supervise(configuration: Configuration, *, once: bool, shards: Sequence[str]
     with open_client(configuration) as client:
         _migrate(client, logger, waits=not once)
         if client.is_embedded:
-            # Held open, or the first process to end might stop the server under the next.
+            # Held open: otherwise the first process to end could stop the server that the others use.
             return supervisor.run()
     return supervisor.run()
 
@@ -107,12 +107,12 @@ def worker_command(number: int, *, announces: bool, times: bool = False) -> Sequ
 
 
 def _interpreter_options() -> Sequence[str]:
-    """Keep the current folder off the import path where it is off ours: a queue.py there must not hide anything."""
+    """Keep the current folder off the import path if it is off ours: a queue.py there must not hide a module."""
     return [] if sys.path[:1] in ([""], [str(Path.cwd())]) else ["-P"]
 
 
 def as_worker() -> ControlChannel:
-    """Take the place of a worker process: print line by line, for another program passes it on."""
+    """Prepare to be a worker process: print line by line, because the supervisor forwards the output."""
     from gw_core.operations import ControlChannel
 
     stdout: Any = sys.stdout

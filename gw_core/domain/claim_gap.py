@@ -1,4 +1,4 @@
-"""How long claims that follow notifications are apart, in a fleet whose workers all receive each notification."""
+"""The time between claims that follow notifications, in a fleet whose workers all receive each notification."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Count what became of jobs, by task: cheap enough for tens of thousands a second."""
+"""Count the outcomes of jobs by task, at a cost that suits tens of thousands of jobs per second."""
 
 from __future__ import annotations
 

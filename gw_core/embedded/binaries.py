@@ -100,7 +100,7 @@ def bundled() -> Iterator[Path]:
 
 
 def versions_in(places: Iterable[Path]) -> Iterator[Binaries]:
-    # Links resolved: the files beside the programs, which are found and copied with them, lie beside the real ones.
+    # Links are resolved, because the files that are copied with the programs are beside the real ones.
     for place in (Path(os.path.realpath(path / "postgres")).parent for path in places):
         if all(os.access(place / program, os.X_OK) for program in PROGRAMS):
             match = re.search(r"\(PostgreSQL\) (\d+)", _ask([str(place / "postgres"), "--version"]))

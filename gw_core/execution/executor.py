@@ -1,4 +1,4 @@
-"""Run one job with its task, and say how it ended; nothing a task does gets past here."""
+"""Run one job with its task and return how it ended; no exception of a task escapes from here."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LISTED_ITEMS: Final = 10
 
 
 class TaskResultError(GraphileWorkerError):
-    """The task returned something that shows that it did not do its work."""
+    """The task returned a value which shows that it did not run, such as a generator."""
 
 
 class BatchError(GraphileWorkerError):

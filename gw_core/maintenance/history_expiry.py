@@ -21,7 +21,7 @@ RETRY_INTERVAL: Final = timedelta(seconds=20)
 
 
 class HistoryExpiry(Service):
-    """Thread `gw-history`. A worker that keeps nothing only looks every half hour whether rows have expired."""
+    """Thread `gw-history`. A worker that keeps nothing only checks for expired rows, every half hour."""
 
     def __init__(
         self, *, connection: SharedConnection, events: Events, keeps: Callable[[], Mapping[str, Keep]]

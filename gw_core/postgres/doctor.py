@@ -60,7 +60,7 @@ class Doctor:
     schema: str
 
     def health_check(self) -> timedelta:
-        """Ask the queue's table something cheap, and return how long the answer took.
+        """Run a cheap query on the jobs table and return how long it took.
 
         Raises what the database raises: an error is the diagnosis.
         """
@@ -74,7 +74,7 @@ class Doctor:
         return diagnose(self.examine())
 
     def lock_waits(self) -> LockWaits:
-        """Return who waits for whom in this database, and whose transactions have been open for longest."""
+        """Return which sessions block others in this database, and the longest open transactions."""
         with self._connection() as connection, in_one_trip(connection):
             self._limit_time(connection)
             return find_lock_waits(connection, self.schema)
@@ -134,7 +134,7 @@ class Doctor:
         ]
         after = time.time()
         problem = state.problem()
-        # A pooler invents the process number that its clients see, because it serves them from many processes.
+        # A pooler shows its clients an invented process number, because it serves them from many processes.
         through_pooler = connection.info.backend_pid != pid
         return DoctorFacts(
             schema=self.schema,

@@ -1,1 +1,1 @@
-"""Worker processes beside each other: a supervisor, its processes, and the line between them."""
+"""Several worker processes: a supervisor, its processes, and the channel between them."""

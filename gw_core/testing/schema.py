@@ -1,4 +1,4 @@
-"""Make the schema ready in a test database."""
+"""Install the schema in a test database."""
 
 from __future__ import annotations
 

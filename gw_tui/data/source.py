@@ -1,4 +1,4 @@
-"""Where the console has its facts from: what the screens may ask, and the answers of a real queue."""
+"""The data of the console: what the screens can ask, and the answers of a real queue."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class JobSubscription(Protocol):
 
 
 class DataSource(Protocol):
-    """What the screens may ask, and have done. Every method may take its time, and raise our errors."""
+    """What the screens can ask and run. Every method can take long, and raises errors of gw."""
 
     @property
     def info(self) -> QueueInfo:
@@ -378,7 +378,7 @@ class ClientSource:
 
 
 def _who() -> str:
-    """Return who sits here, for the server's list of sessions."""
+    """Return the user of this console, for the server's list of sessions."""
     try:
         return f"{getpass.getuser()}@{socket.gethostname()}"
     except (OSError, KeyError):  # a container may run as a number without a name

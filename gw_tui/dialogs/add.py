@@ -26,7 +26,7 @@ class AddDialog(Dialog[tuple[JobSpec, str]]):
     AUTO_FOCUS = "#task"
     has_preview = True
     BINDINGS: ClassVar[list[BindingType]] = [
-        # Before a field has its say, which would go to its end.
+        # Handled before the field, which would move its cursor to the end.
         Binding("ctrl+e", "edit", "Editor", show=False, priority=True)
     ]
 

@@ -1,4 +1,4 @@
-"""What all dialogs have in common: they name what they hit, Cancel has the focus, and they wait for the database."""
+"""What all dialogs share: they name the jobs they change, Cancel has the focus, and OK needs the database."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ class Dialog(ModalScreen[T | None], Generic[T]):
                 yield Button(Content(self._ok), id="ok", compact=True)
 
     def on_mount(self) -> None:
-        """Follow how the console stands with its database."""
+        """Follow the state of the connection."""
         self.set_interval(0.25, self._follow)
         self._follow()
 
     # -- for subclasses --------------------------------------------------------------------------------------------
 
     def fields(self) -> ComposeResult:
-        """Lay out what is to be filled in."""
+        """Lay out the fields."""
         yield from ()
 
     def answer(self) -> T:
@@ -96,7 +96,7 @@ class Dialog(ModalScreen[T | None], Generic[T]):
         return None
 
     def action_copy_command(self) -> None:
-        """Copy what would do the same, as a gw command or as SQL."""
+        """Copy the equivalent gw command or SQL."""
         try:
             action = self.pending_action()
         except ValueError as error:

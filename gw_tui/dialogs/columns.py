@@ -102,7 +102,7 @@ class ChooseColumns(ModalScreen[TableChoice | None]):
         self._draw(place)
 
     def action_sort(self) -> None:
-        """Sort by the column, or no longer."""
+        """Sort by the column, or stop sorting by it."""
         key = self._key
         is_sorted = self._sort is not None and self._sort.column == key
         self._sort = None if is_sorted else TableSort(key, self._columns[key].right)

@@ -16,17 +16,17 @@ FULL_SECOND: Final = timedelta(seconds=1)
 
 
 def per_second(count: Callable[[RunStatistics], int], history: RunHistory) -> Sequence[float | None]:
-    """Return how many a second there were in each of the last sixty steps that are over."""
+    """Return the rate per second of each of the last sixty complete steps."""
     return _columns(history, lambda runs: count(runs) / history.step.total_seconds())
 
 
 def done(history: RunHistory) -> Sequence[float | None]:
-    """Return the completed jobs a second."""
+    """Return the completed jobs per second."""
     return per_second(lambda runs: runs.completed, history)
 
 
 def failures(history: RunHistory) -> Sequence[float | None]:
-    """Return the failed attempts a second."""
+    """Return the failed attempts per second."""
     return per_second(lambda runs: runs.failed, history)
 
 

@@ -1,4 +1,4 @@
-"""What is known of each task: its jobs, what they do, and which live workers know it."""
+"""Facts about each task: its jobs, their states, and the live workers that know it."""
 
 from __future__ import annotations
 

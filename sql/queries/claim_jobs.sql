@@ -11,7 +11,7 @@
 --   That finds queues; the jobs are then each queue's first, for one that was held for long has some before all others.
 -- * Jobs of locked queues are read up to the first `scan_limit` queued jobs (`near`). When those are used up, `scan` steps from
 --   queue to queue, in an index that begins with the queue, and asks free ones for their first jobs (`far`). A scan that
---   got tired is answered as a last row without an id, with the queue where the next claim can go on.
+--   reached its limit is answered as a last row without an id, with the queue where the next claim can go on.
 -- * The tie-break by id belongs to queues; jobs without one would be sorted by it at every claim.
 -- A session that claims does not wait for the disk: a claim lost in a crash is made again. That would run two jobs of one
 -- queue at the same time, so a claim that holds a queue (`locked_queues`) is as durable as any other commit.
