@@ -13,7 +13,6 @@ from test_command_line import entered
 from tmux import Pane
 
 from gw_core import Client
-from gw_tui.dialogs.choose import Choose
 from gw_tui.rules.command_line import Destination, completions, parse_line
 from gw_tui.rules.options import Options
 
@@ -75,7 +74,7 @@ def test_a_key_leaves_for_another_database_with_the_screen_and_the_theme() -> No
     async def scenario(console: Console) -> None:
         await console.shows(" EU ")
         await console.press("ctrl+t", "8", "D")
-        await console.until(lambda: isinstance(console.app.screen, Choose))
+        await console.shows("Show another database")
         await console.pilot.pause()
         await console.press("down", "enter")
         await console.until(lambda: console.app.return_value is not None)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from console_fixture import Console, run
+from console_fixture import Console, DemoSource, run
 
 from gw_core.operations import HistoryPage
-from gw_tui.data.demo import DemoSource
-from gw_tui.screens.history import HistoryScreen
 
 
 class Paged(DemoSource):
@@ -64,7 +62,7 @@ def test_enter_shows_the_attempts_of_one_job() -> None:
 
 def test_pages_turn_and_a_filter_begins_at_the_first_one() -> None:
     async def scenario(console: Console) -> None:
-        screen = console.screen(HistoryScreen)
+        screen = console.screen("history")
         await console.until(lambda: console.table("#history").keys)
         first = console.table("#history").keys
         await console.press("n")

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from console_fixture import Console, run
+from console_fixture import Console, demo_queue, run
 
 from gw_core import JobState
 from gw_core.operations import WorkerInfo
-from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.rules.cancel_effects import cancel_effects
-from gw_tui.widgets.text_panel import TextPanel
 
 WIDE = (160, 45)
 
 
-def pane(console: Console, selector: str = "#preview") -> TextPanel:
-    return console.app.screen.query_one(selector, TextPanel)
+def pane(console: Console, selector: str = "#preview") -> Any:
+    return console.app.screen.query_one(selector)
 
 
 @pytest.mark.parametrize("screen", ["errors", "history"])
@@ -78,7 +77,7 @@ def test_y_copies_the_panel_that_has_the_focus_and_z_zooms_it(screen: str, selec
 
 
 def test_the_question_before_a_cancellation_says_what_each_worker_will_do() -> None:
-    source = DemoSource(FixedClock())
+    source = demo_queue(stands_still=True)
     running = [each for each in source.queue.states() if each.state is JobState.RUNNING]
     one, other, third = sorted({str(each.job.locked_by) for each in running})[:3]
     workers = {

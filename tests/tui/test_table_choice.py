@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from console_fixture import Console, demo_queue, run, search_of
@@ -11,24 +12,27 @@ from console_fixture import Console, demo_queue, run, search_of
 from gw_tui.data.table_choices import TableChoices
 from gw_tui.dialogs.columns import ChooseColumns
 from gw_tui.rules.table_choice import TableChoice, TableSort, sort_value
-from gw_tui.screens.list_screen import ListScreen
 
 WIDE = (120, 34)
 LISTS = ["jobs", "queues", "workers", "cron", "locks", "events", "tasks", "errors", "history"]
 
 
+def front(console: Console) -> Any:
+    return console.app.screen
+
+
 def rows(console: Console, column: str) -> list[str]:
     """Return the texts of a column, from the top."""
-    table = console.screen(ListScreen).table
+    table = front(console).table
     return [getattr(cell, "text", cell) for key in table.keys for cell in [table.shown_rows[key].cells[column]]]
 
 
 def titles(console: Console) -> list[str]:
-    return list(console.screen(ListScreen).table.widths)
+    return list(front(console).table.widths)
 
 
-async def filled(console: Console) -> ListScreen:
-    screen = console.screen(ListScreen)
+async def filled(console: Console) -> Any:
+    screen = front(console)
     await console.until(lambda: screen.table.keys)
     await console.pilot.pause()
     return screen

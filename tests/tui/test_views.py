@@ -10,14 +10,11 @@ from test_command_line import entered
 
 from gw_core.errors import InvalidSettingError
 from gw_core.selection import parse
-from gw_tui.dialogs.choose import Choose
 from gw_tui.main import check
 from gw_tui.rules.command_line import completions, parse_line, parse_link
 from gw_tui.rules.options import Options
 from gw_tui.rules.table_choice import TableChoice, TableSort
 from gw_tui.rules.views import SavedView
-from gw_tui.screens.jobs import JobsScreen
-from gw_tui.screens.tasks import TasksScreen
 
 TRIED = SavedView(
     screen="jobs",
@@ -30,7 +27,7 @@ OPTIONS = Options(views=VIEWS)
 
 
 async def shows_tried(console: Console) -> None:
-    screen = await console.reach(JobsScreen)
+    screen = await console.reach("jobs")
     await console.until(lambda: search_of(screen).wanted == parse("state:failed,backoff") and screen.table.keys)
     assert list(screen.table.widths) == ["id", "task", "attempts"]
     tried = [search_of(screen).jobs]
@@ -60,10 +57,9 @@ def test_a_link_opens_a_view() -> None:
 def test_a_key_lists_the_views() -> None:
     async def scenario(console: Console) -> None:
         await console.press("V")
-        await console.until(lambda: isinstance(console.app.screen, Choose))
         await console.shows("often tried  jobs state:failed,backoff by attempts desc")
         await console.press("down", "enter")
-        screen = await console.reach(TasksScreen)
+        screen = await console.reach("tasks")
         await console.until(lambda: screen.table.sort == BUSY.choice.sort)
 
     run(scenario, screen="overview", views=VIEWS)
