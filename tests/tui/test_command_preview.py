@@ -181,3 +181,16 @@ def gw(url: str, command: str) -> None:
 )
 def test_what_only_reads_is_not_offered_to_be_typed(ground: Ground, action: actions.Action) -> None:
     assert preview(action, ground.source.info, ground.source.snapshot()) is None
+
+
+def test_what_is_copied_names_every_job_of_the_action(ground: Ground) -> None:
+    versions = [
+        JobVersion(id=job, revision=0, attempts=1, max_attempts=1, run_at_epoch=0.0, updated_at_epoch=0.0)
+        for job in range(1, 701)
+    ]
+
+    typed = preview(actions.Retry(jobs=versions), ground.source.info)
+
+    assert typed is not None
+    assert [int(word) for word in shlex.split(typed.command or "")[2:]] == list(range(1, 701))
+    assert all(f"{job}" in typed.sql for job in (1, 501, 700))
