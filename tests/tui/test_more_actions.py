@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -391,3 +392,11 @@ def test_what_was_removed_can_be_brought_back_from_the_events() -> None:
         await console.until(lambda: any(each.key == key for each in source.queue.jobs.values()))
 
     run(scenario, source=source)
+
+
+def test_a_screen_that_cannot_be_imported_raises_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    (cron,) = (place for place in SCREENS if place.id == "cron")
+    monkeypatch.setitem(sys.modules, f"gw_tui.screens.{cron.home[0]}", None)
+
+    with pytest.raises(ImportError, match=cron.home[0]):
+        screen_of(cron)

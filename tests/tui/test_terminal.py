@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -283,6 +284,15 @@ def test_what_cannot_be_is_said_before_the_screen_is_drawn(start: Start, argumen
     assert terminal.ended() == 2
     assert words.encode() in terminal.output
     assert ON.encode() not in terminal.output
+
+
+def test_why_there_is_no_screen_stands_where_the_overview_does(start: Start, tmp_path: Path) -> None:
+    command = shlex.join(console("--demo"))
+    terminal = start(["/bin/sh", "-c", f"{command} 2>{tmp_path / 'log'}"])
+
+    assert terminal.ended() == 0
+    assert b"standard error is redirected" in terminal.output
+    assert (tmp_path / "log").read_text() == ""
 
 
 def test_keys_that_clash_are_rejected_naming_the_place(start: Start) -> None:
