@@ -14,7 +14,7 @@ PUBLIC = {
     *CONTRIB,
 }
 MAX_CORE_IMPORTS = 204
-MAX_FRONT_END_IMPORTS = 223
+MAX_FRONT_END_IMPORTS = 215
 MAX_PRIVATE_ACCESSES = 37
 OF_PYTHON = {"_replace", "_asdict", "_fields", "_exit"}
 

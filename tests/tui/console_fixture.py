@@ -13,6 +13,7 @@ from textual.screen import Screen
 from gw_tui.app import ConsoleApp
 from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.data.source import ClientSource, ConnectionOptions, DataSource
+from gw_tui.dialogs.choose import Choose
 from gw_tui.rules.options import Options
 from gw_tui.widgets.keyed_table import KeyedTable
 
@@ -91,6 +92,10 @@ class Console:
         await self.pilot.pause()
         return self.screen(kind)
 
+    async def choices(self) -> Any:
+        """Wait until a list of choices is in front."""
+        return await self.reach(Choose)
+
     def table(self, selector: str = "KeyedTable") -> KeyedTable:
         return self.app.screen.query(selector).first(KeyedTable)
 
@@ -119,7 +124,7 @@ def demo_queue(*, stands_still: bool = False, **options: Any) -> DemoSource:
 
 def queue_source(url: str, **more: Any) -> ClientSource:
     """Return the source that reads the queue of a database."""
-    return ClientSource(ConnectionOptions(conninfo=url, schema="graphile_worker", **more))
+    return ClientSource(ConnectionOptions(**{"conninfo": url, "schema": "graphile_worker", **more}))
 
 
 def console_on(source: DataSource, **options: Any) -> ConsoleApp:

@@ -23,7 +23,6 @@ from gw_core import Client, JobSpec, JobState, Selection
 from gw_core.operations import FoundJob, JobVersion
 from gw_tui.actions import actions
 from gw_tui.actions.log import ActionLog
-from gw_tui.data.source import ClientSource
 from gw_tui.dialogs.choose import Choose
 
 pytestmark = pytest.mark.once
@@ -71,7 +70,7 @@ def url(database_url: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def source(url: str) -> Iterator[ClientSource]:
+def source(url: str) -> Iterator[Any]:
     found = queue_source(url)
     yield found
     found.close()
@@ -132,9 +131,7 @@ KINDS: Sequence[tuple[Callable[[Sequence[JobVersion]], actions.Action], Check]] 
 )
 
 
-def test_twenty_random_acts_did_to_every_row_what_they_say_and_nothing_to_any_other(
-    url: str, source: ClientSource
-) -> None:
+def test_twenty_random_acts_did_to_every_row_what_they_say_and_nothing_to_any_other(url: str, source: Any) -> None:
     dice = random.Random(SEED)
     reasons: set[str] = set()
     for _ in range(ROUNDS):
@@ -166,7 +163,7 @@ def disturb(url: str, dice: random.Random, jobs: Sequence[FoundJob]) -> None:
             hands.execute(statement, (found.job.id,))
 
 
-def test_removed_jobs_come_back_with_everything_that_mattered(url: str, source: ClientSource) -> None:
+def test_removed_jobs_come_back_with_everything_that_mattered(url: str, source: Any) -> None:
     before = table(url)
     page = [each for each in source.page(Selection(), limit=200).jobs if each.job.locked_by is None]
 
@@ -313,7 +310,7 @@ def retried_by_keys(url: str, log: Path) -> int:
     return found[0]
 
 
-def test_the_log_of_a_real_removal_can_be_added_again(url: str, source: ClientSource, tmp_path: Path) -> None:
+def test_the_log_of_a_real_removal_can_be_added_again(url: str, source: Any, tmp_path: Path) -> None:
     log = ActionLog(tmp_path / "actions.jsonl")
     # Failed jobs are not restored this way: they would run again.
     ready = Selection.of(state=JobState.READY)

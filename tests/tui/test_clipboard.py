@@ -17,7 +17,6 @@ from gw_tui import clipboard
 from gw_tui.actions.actions import Complete, Fail, Reschedule, Retry, Unlock
 from gw_tui.actions.preview import preview
 from gw_tui.data.source import Crontabs
-from gw_tui.dialogs.choose import Choose
 from gw_tui.rules.queue_info import QueueInfo
 
 EVIL = "k\x15touch pwned\n\x1b[201~\rtouch pwned\r"
@@ -54,8 +53,7 @@ def test_a_hostile_name_is_offered_as_sql_alone_and_the_choice_says_why() -> Non
     async def scenario(console: Console) -> None:
         await console.until(lambda: console.table().keys)
         await console.press("Y")
-        await console.until(lambda: isinstance(console.app.screen, Choose))
-        console.screen(Choose).dismiss("unlock")
+        (await console.choices()).dismiss("unlock")
         await console.shows("a value has control or invisible characters")
         await console.press("enter")
         await console.until(lambda: console.app.clipboard)

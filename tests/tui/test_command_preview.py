@@ -13,13 +13,13 @@ from typing import Any
 
 import psycopg
 import pytest
+from console_fixture import queue_source
 
 from gw_core import JobSpec, RecoverySettings, Selection, SessionLimits
 from gw_core.operations import CleanupTarget, JobVersion
 from gw_tui.actions import actions
 from gw_tui.actions.preview import preview
 from gw_tui.data import source
-from gw_tui.data.source import ClientSource, ConnectionOptions
 
 pytestmark = pytest.mark.once
 
@@ -68,7 +68,7 @@ class Ground:
         self.hands = psycopg.connect(url, autocommit=True)
         self.hands.execute("set search_path to graphile_worker; set time zone 'UTC'")
         recovery = RecoverySettings(delay=LONG)
-        self.source = ClientSource(ConnectionOptions(conninfo=url, schema="graphile_worker", recovery=recovery))
+        self.source = queue_source(url, recovery=recovery)
 
     def recreate(self) -> State:
         self.hands.execute(FILL)

@@ -15,7 +15,6 @@ from gw_core import JobState
 from gw_core.errors import DatabaseUnavailableError
 from gw_tui.actions import actions
 from gw_tui.dialogs.add import AddDialog
-from gw_tui.dialogs.choose import Choose
 from gw_tui.dialogs.confirm import Confirm
 from gw_tui.dialogs.narrow import NarrowDialog
 from gw_tui.dialogs.reschedule import RescheduleDialog
@@ -411,7 +410,7 @@ def test_cleanup_runs_after_a_question() -> None:
     async def scenario(console: Console) -> None:
         assert any(each.state is JobState.FAILED for each in console.source.queue.states())
         await console.press("C")
-        await console.reach(Choose)
+        await console.choices()
         await console.press("down", "down", "enter")  # the harmless choices come first
         await console.reach(NarrowDialog)
         await console.press("enter")
@@ -506,7 +505,7 @@ def test_what_would_do_the_act_is_copied_as_a_command_or_as_sql(keys: list[str],
     async def scenario(console: Console) -> None:
         marked = await mark(console, 2)
         await console.press("Y")
-        await console.reach(Choose)
+        await console.choices()
         await console.press("enter")
         await console.shows("gw retry")
         await console.press(*keys, "enter")

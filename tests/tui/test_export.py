@@ -14,7 +14,6 @@ from console_fixture import Console, demo_queue, run
 from gw_core import JobState, Selection
 from gw_core.operations import FoundJob
 from gw_tui.dialogs import export
-from gw_tui.dialogs.choose import Choose
 
 
 def found(**changes: object) -> FoundJob:
@@ -73,7 +72,7 @@ def test_a_page_is_written_as_csv_by_its_keys(tmp_path: Path, monkeypatch: pytes
     async def scenario(console: Console) -> None:
         await console.until(lambda: console.table("#jobs").keys)
         await console.press("e")
-        await console.until(lambda: isinstance(console.app.screen, Choose))
+        await console.choices()
         await console.pilot.pause()
         await console.press("down", "enter")
         await console.until(lambda: list(tmp_path.glob("*.csv")))

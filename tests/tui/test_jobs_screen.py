@@ -18,7 +18,6 @@ from gw_core import JobState, Selection
 from gw_core.errors import StatementTimeoutError
 from gw_core.operations import JobPage, PageCursor
 from gw_tui.data.demo import DemoSource, FixedClock
-from gw_tui.dialogs.choose import Choose
 from gw_tui.screens import jobs
 from gw_tui.widgets.filter_bar import FilterBar
 
@@ -363,7 +362,7 @@ def test_jobs_are_exported_with_secrets_masked(tmp_path: Path, monkeypatch: pyte
     async def scenario(console: Console) -> None:
         await ready(console)
         await console.press("m", "e")
-        await console.until(lambda: isinstance(console.app.screen, Choose))
+        await console.choices()
         await console.pilot.pause()
         await console.press("enter")
         await console.until(lambda: list(tmp_path.iterdir()))

@@ -6,10 +6,11 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
+from typing import Any
 
 import psycopg
 import pytest
-from console_fixture import Console
+from console_fixture import Console, queue_source
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from support.database_proxy import DatabaseProxy
 from support.waiting import wait_until
@@ -19,7 +20,6 @@ from gw_core.errors import ReadOnlyError
 from gw_core.operations import JobVersion
 from gw_tui.actions import actions
 from gw_tui.app import ConsoleApp
-from gw_tui.data.source import ClientSource, ConnectionOptions
 from gw_tui.rules.connection_state import ConnectionPhase
 from gw_tui.rules.options import Options
 
@@ -28,15 +28,11 @@ pytestmark = pytest.mark.once
 Scenario = Callable[[Console], Awaitable[None]]
 
 
-def place(url: str, **more: object) -> ConnectionOptions:
-    return ConnectionOptions(**{"conninfo": url, "schema": "graphile_worker", **more})
-
-
 def play(url: str, scenario: Scenario, **more: object) -> None:
     """Play a scenario on a console over a real queue."""
 
     async def inside() -> None:
-        source = ClientSource(place(url, **more))
+        source = queue_source(url, **more)
         app = ConsoleApp(source, Options(period=0.1))
         async with app.run_test(size=(120, 34), notifications=True) as pilot:
             await scenario(Console(app, pilot, source))
@@ -98,14 +94,14 @@ def test_it_shows_the_queue_with_three_guarded_connections_at_most(queue: Queue)
 
 
 def test_the_connection_that_reads_can_write_nothing(queue: Queue) -> None:
-    source = ClientSource(place(queue.url))
+    source = queue_source(queue.url)
     with pytest.raises(ReadOnlyError):
         source.read_client.add("mail")
     source.close()
 
 
 def test_read_only_can_write_nothing_at_all(queue: Queue) -> None:
-    source = ClientSource(place(queue.url, read_only=True))
+    source = queue_source(queue.url, read_only=True)
     with pytest.raises(ReadOnlyError):
         source.run(actions.Add(spec=JobSpec(task="mail")))
     assert source.info.is_read_only
@@ -210,7 +206,7 @@ def test_a_role_without_rights_gets_a_message_and_is_let_in_once_it_has_them(que
 
 
 def test_leaving_waits_for_no_statement(queue: Queue) -> None:
-    source = ClientSource(place(queue.url))
+    source = queue_source(queue.url)
     source.snapshot()
     failed: list[BaseException] = []
 
@@ -236,17 +232,17 @@ def test_leaving_waits_for_no_statement(queue: Queue) -> None:
 
 
 @pytest.fixture
-def source(queue: Queue) -> Iterator[ClientSource]:
-    found = ClientSource(place(queue.url))
+def source(queue: Queue) -> Iterator[Any]:
+    found = queue_source(queue.url)
     yield found
     found.close()
 
 
-def some(source: ClientSource, state: JobState, count: int) -> list[JobVersion]:
+def some(source: Any, state: JobState, count: int) -> list[JobVersion]:
     return [JobVersion.from_job(each.job) for each in source.page(Selection.of(state=state), limit=count).jobs]
 
 
-def test_acts_do_what_they_say_and_leave_alone_what_has_changed(queue: Queue, source: ClientSource) -> None:
+def test_acts_do_what_they_say_and_leave_alone_what_has_changed(queue: Queue, source: Any) -> None:
     first, second, third = some(source, JobState.READY, 3)
     queue.run(f"update _private_jobs set locked_at = now(), locked_by = 'w7' where id = {second.id}")
 
@@ -267,7 +263,7 @@ def test_acts_do_what_they_say_and_leave_alone_what_has_changed(queue: Queue, so
     assert queue.run(f"select payload->>'n' from _private_jobs where id = {restored.done[0]}") == [("2",)]
 
 
-def test_jobs_are_rescheduled_added_and_workers_unlocked(queue: Queue, source: ClientSource) -> None:
+def test_jobs_are_rescheduled_added_and_workers_unlocked(queue: Queue, source: Any) -> None:
     (seen,) = some(source, JobState.READY, 1)
 
     source.run(actions.Reschedule(jobs=[seen], run_at=timedelta(hours=1), priority=7))
@@ -281,7 +277,7 @@ def test_jobs_are_rescheduled_added_and_workers_unlocked(queue: Queue, source: C
     assert queue.run("select count(*) from _private_jobs where locked_by = 'dead'") == [(0,)]
 
 
-def test_a_sweep_says_first_what_it_would_do(queue: Queue, source: ClientSource) -> None:
+def test_a_sweep_says_first_what_it_would_do(queue: Queue, source: Any) -> None:
     queue.run("update _private_jobs set locked_at = now() - interval '5 hours', locked_by = 'node-1' where id < 4")
 
     said = source.run(actions.Sweep(dry_run=True))
@@ -292,11 +288,11 @@ def test_a_sweep_says_first_what_it_would_do(queue: Queue, source: ClientSource)
     assert queue.run("select count(*) from _private_jobs where locked_by is not null") == [(0,)]
 
 
-def test_an_exact_count_is_one(source: ClientSource) -> None:
+def test_an_exact_count_is_one(source: Any) -> None:
     assert source.run(actions.CountExactly()).statistics.total.value == 30
 
 
-def test_a_running_job_is_cancelled_on_its_worker(queue: Queue, source: ClientSource) -> None:
+def test_a_running_job_is_cancelled_on_its_worker(queue: Queue, source: Any) -> None:
     tasks, begun = TaskRegistry(), threading.Event()
 
     def long(payload: object, context: JobContext) -> None:

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from console_fixture import demo_queue
+from console_fixture import demo_queue, queue_source
 from hostile_console import EVIL, HostileSource
 
 from gw_core import Client, JobSpec
-from gw_tui.data.source import ClientSource, ConnectionOptions
 from gw_tui.print_once import KEYS, lines_of, read_once, record_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
@@ -107,7 +106,7 @@ def test_a_missing_database_address_is_reported_immediately() -> None:
 def test_a_real_queue_says_the_same_as_its_statistics(database_url: str) -> None:
     with Client(database_url) as client:
         client.add_many([JobSpec(task="mail", priority=number % 2) for number in range(5)])
-    source = ClientSource(ConnectionOptions(conninfo=database_url, schema="graphile_worker"))
+    source = queue_source(database_url)
 
     record = record_of(read_once(source))
     source.close()

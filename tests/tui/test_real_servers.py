@@ -7,13 +7,12 @@ import signal
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
-from console_fixture import Console
+from console_fixture import Console, queue_source
 from support.databases import install_schema
 from support.postgres_server import Server
 
 from gw_core import Client, JobSpec
 from gw_tui.app import ConsoleApp
-from gw_tui.data.source import ClientSource, ConnectionOptions
 from gw_tui.rules.connection_state import ConnectionPhase
 from gw_tui.rules.options import Options
 
@@ -40,7 +39,7 @@ def queue(server: Server) -> Server:
 
 def play(url: str, scenario: Callable[[Console], Awaitable[None]]) -> None:
     async def inside() -> None:
-        source = ClientSource(ConnectionOptions(conninfo=url, schema="graphile_worker"))
+        source = queue_source(url)
         app = ConsoleApp(source, Options(period=0.2, screen="jobs", filter="state:failed"))
         assert app.phase is ConnectionPhase.CONNECTING
         async with app.run_test(size=(80, 24), notifications=True) as pilot:
