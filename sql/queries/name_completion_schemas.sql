@@ -4,6 +4,6 @@ select nspname::text
   join pg_catalog.pg_namespace as schemas on schemas.oid = relnamespace
  where relname = '_private_jobs'
    and relkind in ('r', 'p')
-   and starts_with(nspname, %(prefix)s::text)
+   and starts_with(nspname::text, %(prefix)s::text)
  order by nspname
  limit %(limit)s
