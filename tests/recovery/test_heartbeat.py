@@ -68,7 +68,7 @@ def test_the_heartbeat_says_who_and_where(ward: RecoveryFixture) -> None:
 
     assert (row["id"], row["host"], row["pid"]) == (running.worker_id, socket.gethostname(), os.getpid())
     assert (row["version"], row["is_older"]) == (gw_core.__version__, True)
-    assert row["metadata"] == {"tasks": ["more", "work"], "concurrency": 3, "recovery": False}
+    assert row["metadata"] == {"tasks": ["more", "work"], "concurrency": 3, "recovery": False, "statistics": True}
     assert (info.id, info.is_stale, info.metadata) == (running.worker_id, False, row["metadata"])
 
 
