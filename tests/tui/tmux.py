@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 DEADLINE = 45.0
+SETTINGS = ("NO_COLOR", "TMUX", "DATABASE_URL", "PGDATABASE", "PGSERVICE")
+"""Variables of whoever runs the tests, which would change what the console shows."""
 
 
 class Pane:
@@ -29,7 +31,7 @@ class Pane:
         self._run("new-session", "-d", "-x", width, "-y", height, *program, environment={"XDG_STATE_HOME": str(state)})
 
     def _run(self, *arguments: str, environment: dict[str, str] | None = None) -> str:
-        kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TMUX")}
+        kept = {name: value for name, value in os.environ.items() if name not in SETTINGS}
         settings = {**kept, "LANG": "C.UTF-8", "TERM": "xterm-256color", **(environment or {})}
         ran = subprocess.run([*self._tmux, *arguments], env=settings, capture_output=True, text=True, check=True)
         return ran.stdout
