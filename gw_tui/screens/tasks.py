@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from gw_core import JobState
-from gw_core.operations import Count, Pause, PauseKind, QueueStatistics, RunHistory
+from gw_core.operations import Count, Pause, PauseKind, QueueStatistics, RunHistory, TaskLimit
 from gw_core.selection import written
 from gw_tui.data.source import DataSource, Query, known_runs
 from gw_tui.rules import run_charts
@@ -133,13 +133,17 @@ class TasksScreen(PauseMixin, ListScreen):
         """Return the tasks in order of their names."""
         if self._statistics is None or self.console.snapshot is None:
             return None
-        paused = self._pauses()
-        return (_row(each, self.console.now, paused.get(each.name)) for each in self._tasks())
+        paused, limited = self._pauses(), self._limits()
+        now = self.console.now
+        return (_row(each, now, paused.get(each.name), limited.get(each.name)) for each in self._tasks())
 
     def _pauses(self) -> dict[str, Pause]:
         """Return the pauses of tasks, by their names."""
         pauses = () if self._statistics is None else self._statistics.pauses
         return {each.target.name: each for each in pauses if each.target.kind is PauseKind.TASK}
+
+    def _limits(self) -> dict[str, TaskLimit]:
+        return {} if self._statistics is None else {each.task: each for each in self._statistics.limits}
 
     def _tasks(self) -> list[TaskInfo]:
         if self._statistics is None or self.console.snapshot is None:
@@ -158,6 +162,8 @@ class TasksScreen(PauseMixin, ListScreen):
             yield f"{unknown} unknown to every live worker"
         if (pause := self._pauses().get(self.table.highlighted or "")) is not None:
             yield sanitize.line(pause.description, 120)
+        if (limit := self._limits().get(self.table.highlighted or "")) is not None:
+            yield sanitize.line(f"limit: {limit.description}", 120)
         yield f"sampled {formatting.duration(max(timedelta(), self.console.now - self._statistics.at))} ago"
 
     # -- commands --------------------------------------------------------------------------------------------------
@@ -180,7 +186,7 @@ def _values(task: TaskInfo) -> Iterator[int]:
     return (count.value for count in task.jobs.values())
 
 
-def _row(task: TaskInfo, now: datetime, pause: Pause | None) -> TableRow:
+def _row(task: TaskInfo, now: datetime, pause: Pause | None, limit: TaskLimit | None) -> TableRow:
     states = (JobState.READY, JobState.RUNNING, JobState.BACKOFF, JobState.FAILED)
     lately = task.activity.failed_lately
     return TableRow(
@@ -191,9 +197,18 @@ def _row(task: TaskInfo, now: datetime, pause: Pause | None) -> TableRow:
             "lately": Cell(f"{lately.value / MINUTES:.1f}" if lately.value else "", "warning", lately.value),
             "wait": _age(task.since(JobState.READY), now),
             "run": _age(task.since(JobState.RUNNING), now),
-            "known_by": _known_by(task) if pause is None else Cell(f"{symbols.WARNING} paused", "warning"),
+            "known_by": _claimed_by(task, pause, limit),
         },
     )
+
+
+def _claimed_by(task: TaskInfo, pause: Pause | None, limit: TaskLimit | None) -> Cell:
+    """Return what keeps all workers from claiming jobs of the task, else who knows it."""
+    if pause is not None:
+        return Cell(f"{symbols.WARNING} paused", "warning")
+    if limit is not None and limit.is_full:
+        return Cell("at its limit", "warning")
+    return _known_by(task)
 
 
 def _role(count: Count, state: JobState) -> str:

@@ -153,3 +153,23 @@ def test_enter_on_the_finding_of_groups_lists_their_members(url: str, has_failed
         await console.until(lambda: {each.job.id for each in search_of(screen).jobs} == expected)
 
     play(url, scenario, screen="locks")
+
+
+def test_the_tasks_screen_says_which_task_is_limited_and_which_limit_is_reached(url: str) -> None:
+    with Client(url) as client:
+        client.limits.set("task_0", running=2)
+        client.limits.set("task_1", running=500)
+    of_task = (
+        "locked_by is not null and task_id = (select id from graphile_worker._private_tasks where identifier = '{}')"
+    )
+    locked = {task: len(ids(url, of_task.format(task))) for task in ("task_0", "task_1")}
+    assert locked["task_0"] >= 2
+
+    async def scenario(console: Console) -> None:
+        await console.shows("at its limit")
+        console.table("#tasks").move_to("task_0")
+        await console.shows(f"limit: {locked['task_0']} of at most 2 jobs are locked")
+        console.table("#tasks").move_to("task_1")
+        await console.shows(f"limit: {locked['task_1']} of at most 500 jobs are locked")
+
+    play(url, scenario, "tasks")
