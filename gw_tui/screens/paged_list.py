@@ -19,10 +19,6 @@ class PagedList(ListScreen):
     FIRST: ClassVar[Any] = None
     """The cursor of the first page."""
 
-    CSS = """
-    PagedList #entry { height: 1; border: none; padding: 0 1; background: $panel; }
-    """
-
     def __init__(self) -> None:
         super().__init__()
         self.begins: tuple[Any, ...] = (self.FIRST,)

@@ -15,7 +15,7 @@ import pytest
 
 DEADLINE = 45.0
 SETTINGS = ("NO_COLOR", "TMUX", "DATABASE_URL", "PGDATABASE", "PGSERVICE")
-"""Variables of whoever runs the tests, which would change what the console shows."""
+"""Variables of the environment that would change what the console shows."""
 
 
 class Pane:
