@@ -21,6 +21,9 @@ FIRST_REST: Final = timedelta(seconds=2)
 """The time before the server's clock is read, so that a short run does not read it."""
 
 RETRY_INTERVAL: Final = timedelta(seconds=20)
+REPORTED_FAILURE: Final = 2
+"""Which failure in a row is reported: a short outage is reported by those who claim and settle."""
+
 MINUTE: Final = 60
 MAX_UNSENT: Final = 60
 """Minutes that wait while the database is away; older ones are dropped."""
@@ -50,7 +53,8 @@ class StatisticsWriter(Service):
         """What to add to `time.monotonic` for the server's time."""
         self._minute: int | None = None
         """The minute that is being counted, in seconds since 1970."""
-        self._has_complained = False
+        self._failures = 0
+        """How many tries failed since the last success."""
         self._stop_counting = events.on(JobsSettled, self._count)
 
     def _count(self, event: JobsSettled) -> None:
@@ -75,11 +79,11 @@ class StatisticsWriter(Service):
         try:
             if self._unsent or self._clock_offset is None:
                 self._send()
-            self._has_complained = False
+            self._failures = 0
         except GraphileWorkerError as error:
-            if not self._has_complained:
+            self._failures += 1
+            if self._failures == REPORTED_FAILURE:
                 self._events.emit(MaintenanceFailed(service=self.name, error=error))
-            self._has_complained = True
             return RETRY_INTERVAL
         return timedelta(seconds=max(0.0, self._seconds_left()))
 

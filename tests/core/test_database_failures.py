@@ -138,6 +138,7 @@ def test_jobs_of_a_claim_whose_answer_was_lost_are_not_held_for_ever(site: Queue
             site.fill(3, queue="case n when 1 then 'q' end")
             swallowed.append(proxy.mute("gw:claim"))
 
+    site.add(run_at=timedelta(hours=1))  # while a job waits, an idle worker claims at each poll
     options: dict[str, Any] = {"listen": False, "poll_interval": ms(20), "forbidden_flags": flags}
     with site.running({"work": RunRecord()}, url=proxy.url, **options) as running:
         running.recorded.wait_for(JobCompleted, count=3)
