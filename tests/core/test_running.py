@@ -6,9 +6,11 @@ import inspect
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from support.database_proxy import DatabaseProxy
 from support.queue_fixture import DEADLINE, NEVER, QueueFixture, RunRecord, ms
 from support.waiting import wait_until
 
@@ -65,35 +67,40 @@ $$
 """Announce jobs that other workers have claimed before we look."""
 
 
-def claims_of(site: QueueFixture) -> int:
-    """Return how many claims there were, of workers that have ended: a session reports its scans when it ends."""
+@pytest.fixture
+def proxy(site: QueueFixture) -> Iterator[DatabaseProxy]:
+    """A way to the database that records the statements."""
     if site.is_pooled:
-        pytest.skip("not behind PgBouncer: it keeps the sessions, so they report no scans")
-    scans = "select idx_scan from pg_stat_user_indexes where indexrelname = 'jobs_no_queue_index'"
-    return int(site.value(scans))
+        pytest.skip("not behind PgBouncer: without LISTEN a worker polls")
+    proxy = DatabaseProxy(site.url)
+    yield proxy
+    proxy.close()
 
 
-def test_a_worker_gathers_notifications_of_jobs_that_others_claim(site: QueueFixture) -> None:
-    before = claims_of(site)
-    with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
+def claims(recorded: Sequence[tuple[str, str]]) -> int:
+    """Return how many of these statements claim."""
+    return sum(name == "gw:claim" and text.startswith("with recursive") for name, text in recorded)
+
+
+def test_a_worker_gathers_notifications_of_jobs_that_others_claim(site: QueueFixture, proxy: DatabaseProxy) -> None:
+    recorded = proxy.record()
+    with site.running({"work": RunRecord()}, url=proxy.url, poll_interval=NEVER) as running:
         running.recorded.wait_for(PoolListening)
         site.run(OTHERS_JOBS)
         site.add(payload={"n": 1})
         running.recorded.wait_for(JobCompleted)
 
-    wait_until(lambda: claims_of(site) > before)
-    assert claims_of(site) - before < 100
+    assert 0 < claims(recorded) < 100
 
 
-def test_without_named_queues_an_empty_claim_is_not_repeated(site: QueueFixture) -> None:
-    before = claims_of(site)
-    with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
+def test_without_named_queues_an_empty_claim_is_not_repeated(site: QueueFixture, proxy: DatabaseProxy) -> None:
+    recorded = proxy.record()
+    with site.running({"work": RunRecord()}, url=proxy.url, poll_interval=NEVER) as running:
         running.recorded.wait_for(PoolListening)
         site.run("select pg_notify('jobs:insert', '{\"count\":1}')")
         time.sleep(0.4)
 
-    wait_until(lambda: claims_of(site) > before)
-    assert claims_of(site) - before <= 4
+    assert 0 < claims(recorded) <= 4
 
 
 def test_without_listening_jobs_are_found_by_polling(site: QueueFixture) -> None:
@@ -103,13 +110,12 @@ def test_without_listening_jobs_are_found_by_polling(site: QueueFixture) -> None
         assert running.recorded.of(PoolListening) == []
 
 
-def test_a_worker_without_any_job_does_not_claim_at_each_poll(site: QueueFixture) -> None:
-    before = claims_of(site)
-    with site.running({"work": RunRecord()}, poll_interval=ms(20)):
+def test_a_worker_without_any_job_does_not_claim_at_each_poll(site: QueueFixture, proxy: DatabaseProxy) -> None:
+    recorded = proxy.record()
+    with site.running({"work": RunRecord()}, url=proxy.url, poll_interval=ms(20)):
         time.sleep(0.6)
 
-    wait_until(lambda: claims_of(site) > before)
-    assert claims_of(site) - before <= 4
+    assert 0 < claims(recorded) <= 4
 
 
 def test_an_idle_worker_finds_a_job_that_was_not_announced(site: QueueFixture) -> None:
