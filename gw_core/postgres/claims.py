@@ -41,6 +41,9 @@ CLAIM_PLAN: Final = {
 }
 """Settings of the session that claims."""
 
+POLLS: Final = 10
+"""Of so many polls without a job, one claims; after a job that could not be claimed, so many claim without asking."""
+
 SCAN_LIMIT: Final = 100
 """How many queued jobs, and then queues, a small claim reads at most before it takes what it found."""
 
@@ -84,19 +87,26 @@ class Claims:
         self.left_rest = False
         """Whether the last claim left jobs to the complete statement, which the next claim runs."""
         self.skip_ahead = SkipAhead()
-        self._asks_first = True
+        self._polls_without_asking = 0
+        self._asked = 0
 
     def is_nothing_waiting(self) -> bool:
-        """Return whether no job waits at all, at half the cost of a claim; false also while asking would not pay.
+        """Return whether no job waits at all, at half the cost of a claim; false also without having asked.
 
-        It pays as long as the answer is yes and comes quickly. Once a claim has found jobs, it may pay again.
+        Some polls do not ask. While a job waits that cannot be claimed, asking only adds to the claim. And only a claim
+        notices that it reads many dead rows, and skips them.
         """
-        began = time.monotonic()
-        if not self._asks_first or self.skip_ahead.may_skip(began):
+        if self._polls_without_asking:
+            self._polls_without_asking -= 1
             return False
-        is_any_available = bool(self._run("is_any_available", {})[0][0])
-        self._asks_first = not is_any_available and time.monotonic() - began < SLOW_SECONDS
-        return not is_any_available
+        if self.skip_ahead.may_skip(time.monotonic()):
+            return False
+        if self._run("is_any_available", {})[0][0]:
+            self._polls_without_asking = POLLS
+            return False
+        self._asked += 1
+        self._polls_without_asking = int(self._asked % POLLS == 0)
+        return True
 
     def claim(
         self,
@@ -155,7 +165,7 @@ class Claims:
             rows = self._claim_from_the_beginning({**values, **_FROM_THE_BEGINNING})
             skip.record_full_scan(found=len(rows), seconds=time.monotonic() - began, now=time.monotonic())
         if rows:
-            self._asks_first = True
+            self._polls_without_asking = 0
             skip.record_found((row[5], row[6], row[12] is not None) for row in rows)
         return rows
 
