@@ -269,7 +269,7 @@ HISTORY: Final = _worker(
     "history", duration(), "How long history keeps jobs that have ended, such as 7d", section="Tasks"
 )
 STATISTICS: Final = _worker(
-    "statistics", duration(), "How long to keep what tasks did each minute; 0: off", section="Tasks"
+    "statistics", duration(), "How long to keep what tasks did each minute; 0s: off", section="Tasks"
 )
 EXECUTABLE_ENV: Final = _worker(
     "executable-env", VARIABLES, "Variables for executable tasks: names, all, minimal", section="Tasks"
