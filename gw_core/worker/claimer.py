@@ -306,7 +306,7 @@ class Claimer(Service):
         return NO_DELAY if self._may_find or self._claim_requested else self._until_poll(now)
 
     def _is_idle(self, store: JobStore) -> bool:
-        """Return whether a poll finds that no job waits; a worker that ends with the last job looks more closely."""
+        """Return whether a poll finds that no job waits; a worker that ends with the last job always claims."""
         if not self._is_empty or self._on_drained is not None or not store.claims.is_nothing_waiting():
             return False
         self.polled_at = time.monotonic()

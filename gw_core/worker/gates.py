@@ -16,8 +16,10 @@ from gw_core.postgres.limits import claim_within_limit, forget_full_buckets, loc
 
 MIN_RETRY: Final = 0.005
 MAX_RETRY: Final = 0.1
-MISSING_INDEX_RETRY: Final = 1.0
 """Seconds until a limit without room is tried again, doubled each time: jobs of other workers end without a notice."""
+
+MISSING_INDEX_RETRY: Final = 1.0
+"""Seconds until a limit by field is tried again whose index is missing."""
 
 TIME_SHARE: Final = 20
 """A claim that finds nothing, because it reads past the jobs of other tasks, takes one part in so many of the time."""

@@ -220,7 +220,7 @@ def test_a_queue_that_another_worker_leaves_without_a_notification_is_found_befo
                 "select 1 from pg_stat_activity, _private_jobs as jobs where datname = current_database()"
                 " and application_name = 'gw:claim' and state = 'idle' and query_start > jobs.created_at"
             ),
-            what="a look in vain",
+            what="a claim that finds nothing",
         )
 
         site.run("update _private_job_queues set locked_at = null, locked_by = null")

@@ -49,7 +49,7 @@ ALONE = {"others_work": False}
         pytest.param(an_end(-9, **FAILED_START), a_fleet(failed_starts=99), SOON, id="failing while others work"),
         pytest.param(an_end(0, **FAILED_START), a_fleet(), SOON, id="ended before it began"),
         pytest.param(
-            an_end(1, **FAILED_START), a_fleet(failed_starts=4, **ALONE), SOON, id="in vain, but not too often"
+            an_end(1, **FAILED_START), a_fleet(failed_starts=4, **ALONE), SOON, id="failed starts, but not too many"
         ),
         pytest.param(
             an_end(3, quick_ends=99, **FAILED_START),
