@@ -11,4 +11,4 @@ create index concurrently :INDEX
     run_at,
     id
   )
-  where is_available = true and task_id = :TASK
+  where is_available is not false and task_id = :TASK

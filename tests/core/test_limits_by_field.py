@@ -139,9 +139,16 @@ READ = "select idx_tup_fetch + seq_tup_read from pg_stat_xact_user_tables where 
 
 
 @pytest.mark.direct("its session prepares statements")
-def test_a_claim_reads_little_of_a_backlog_without_statistics(site: QueueFixture) -> None:
+@pytest.mark.parametrize("statistics", ["none", "of an empty table", "of a moment when all jobs were locked"])
+def test_a_claim_reads_little_of_a_backlog_whatever_the_statistics(site: QueueFixture, statistics: str) -> None:
     site.client.limits.set("work", running=7, field="tenant")
     task_id = site.value("select id from _private_tasks where identifier = 'work'")
+    if statistics != "none":
+        if "locked" in statistics:
+            add_for(site, "large", 3_000)
+            site.run("update _private_jobs set locked_at = now(), locked_by = 'other'")
+        site.run("analyze _private_jobs")
+        site.run("delete from _private_jobs")
     add_for(site, "large", 5_000)
     add_for(site, "small", 3)
 
