@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from datetime import timedelta
 from functools import cached_property
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from gw_core.async_jobs import AsyncJobs
@@ -15,7 +14,7 @@ from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.events import Events
 from gw_core.domain.group import JobGroup, OnFailure, WaitingGroup, is_member
 from gw_core.domain.history import JobEnd, JobPendingError
-from gw_core.domain.job import Job, JobOptions, JobSpec, batch_items, job_spec
+from gw_core.domain.job import AddOptions, Job, JobOptions, JobSpec, batch_items, job_spec
 from gw_core.domain.plugins import Interceptors, Plugin, Skip
 from gw_core.postgres.add_calls import (
     Call,
@@ -96,9 +95,7 @@ class AsyncClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -129,26 +126,15 @@ class AsyncClient:
     # -- add -------------------------------------------------------------------------------------------------------
 
     @overload
-    async def add(
-        self, task: str | JobSpec, payload: Any = None, *, conn: object | None = None, **options: Unpack[JobOptions]
-    ) -> Job | Skip: ...
+    async def add(self, task: str | JobSpec, payload: Any = None, **options: Unpack[AddOptions]) -> Job | Skip: ...
     @overload
     async def add(
-        self,
-        task: Callable[[P, JobContext], object],
-        payload: P,
-        *,
-        conn: object | None = None,
-        **options: Unpack[JobOptions],
+        self, task: Callable[[P, JobContext], object], payload: P, **options: Unpack[AddOptions]
     ) -> Job | Skip: ...
     @overload
-    async def add(
-        self, task: Callable[[P], object], payload: P, *, conn: object | None = None, **options: Unpack[JobOptions]
-    ) -> Job | Skip: ...
+    async def add(self, task: Callable[[P], object], payload: P, **options: Unpack[AddOptions]) -> Job | Skip: ...
     @overload
-    async def add(
-        self, task: Callable[[], object], *, conn: object | None = None, **options: Unpack[JobOptions]
-    ) -> Job | Skip: ...
+    async def add(self, task: Callable[[], object], **options: Unpack[AddOptions]) -> Job | Skip: ...
     async def add(
         self,
         task: str | JobSpec | Callable[..., object],

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from gw_core.domain.events import Events
 from gw_core.domain.group import JobGroup, OnFailure, WaitingGroup
-from gw_core.domain.job import Job, JobOptions, JobSpec, batch_items, job_spec
+from gw_core.domain.job import AddOptions, Job, JobOptions, JobSpec, batch_items, job_spec
 from gw_core.domain.plugins import Interceptors, Plugin, Skip
 from gw_core.domain.session_limits import NO_LIMITS, SessionLimits
 from gw_core.postgres.connections import CallersPool, ConnectionPool, PoolOrConnection, SharedConnection, conninfo_of
@@ -212,9 +211,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -243,26 +240,13 @@ class Client:
     # -- add -------------------------------------------------------------------------------------------------------
 
     @overload
-    def add(
-        self, task: str | JobSpec, payload: Any = None, *, conn: object | None = None, **options: Unpack[JobOptions]
-    ) -> Job | Skip: ...
+    def add(self, task: str | JobSpec, payload: Any = None, **options: Unpack[AddOptions]) -> Job | Skip: ...
     @overload
-    def add(
-        self,
-        task: Callable[[P, JobContext], object],
-        payload: P,
-        *,
-        conn: object | None = None,
-        **options: Unpack[JobOptions],
-    ) -> Job | Skip: ...
+    def add(self, task: Callable[[P, JobContext], object], payload: P, **options: Unpack[AddOptions]) -> Job | Skip: ...
     @overload
-    def add(
-        self, task: Callable[[P], object], payload: P, *, conn: object | None = None, **options: Unpack[JobOptions]
-    ) -> Job | Skip: ...
+    def add(self, task: Callable[[P], object], payload: P, **options: Unpack[AddOptions]) -> Job | Skip: ...
     @overload
-    def add(
-        self, task: Callable[[], object], *, conn: object | None = None, **options: Unpack[JobOptions]
-    ) -> Job | Skip: ...
+    def add(self, task: Callable[[], object], **options: Unpack[AddOptions]) -> Job | Skip: ...
     def add(
         self,
         task: str | JobSpec | Callable[..., object],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar, Unpack
 
 from gw_core.domain.errors import InvalidInputError
@@ -20,9 +19,7 @@ class Queue(Protocol):
     """What `ShardedClient` needs of a client."""
 
     def __enter__(self) -> Any: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
     def add(self, task: JobSpec, /) -> Job | Skip: ...
     def add_many(self, specs: Iterable[JobSpec], /) -> list[int]: ...
 
@@ -46,9 +43,7 @@ class ShardedClient(Generic[Q]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
 from threading import current_thread
-from types import TracebackType
 from typing import Any, Final, Self
 
 import msgspec
@@ -117,9 +116,7 @@ class TaskRunner:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._timeouts.stop()
 
     def run(self, task: Task, job: Job) -> Attempt:
@@ -199,10 +196,8 @@ class ConnectionWorker:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._runner.__exit__(kind, error, traceback)
+    def __exit__(self, *_: object) -> None:
+        self._runner.__exit__()
 
     def work_one(self) -> Attempt | None:
         """Claim, run and settle the next job; None when no job can run now."""

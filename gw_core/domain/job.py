@@ -203,6 +203,12 @@ class JobOptions(TypedDict, total=False):
     limit: str | None
 
 
+class AddOptions(JobOptions, total=False):
+    """The options of `Client.add` by keyword: those of a job, and the caller's connection."""
+
+    conn: object | None
+
+
 def job_spec(
     task: str | JobSpec | Callable[..., object], payload: Any = None, **options: Unpack[JobOptions]
 ) -> JobSpec:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 import msgspec
 
 from gw_core.domain.cancellation import StopReason
-from gw_core.domain.job import Job, JobOptions, JobSpec, job_spec
+from gw_core.domain.job import AddOptions, Job, JobOptions, JobSpec, job_spec
 from gw_core.domain.plugins import Skip
 from gw_core.execution.payloads import CronRun, cron_of, trace_of
 from gw_core.log import JobLogger, get_logger, job_fields
@@ -122,26 +122,15 @@ class JobContext:
         return self._resources.connections.database
 
     @overload
-    def add_job(
-        self, task: str | JobSpec, payload: Any = None, *, conn: object | None = None, **options: Unpack[JobOptions]
-    ) -> Job | Skip: ...
+    def add_job(self, task: str | JobSpec, payload: Any = None, **options: Unpack[AddOptions]) -> Job | Skip: ...
     @overload
     def add_job(
-        self,
-        task: Callable[[P, JobContext], object],
-        payload: P,
-        *,
-        conn: object | None = None,
-        **options: Unpack[JobOptions],
+        self, task: Callable[[P, JobContext], object], payload: P, **options: Unpack[AddOptions]
     ) -> Job | Skip: ...
     @overload
-    def add_job(
-        self, task: Callable[[P], object], payload: P, *, conn: object | None = None, **options: Unpack[JobOptions]
-    ) -> Job | Skip: ...
+    def add_job(self, task: Callable[[P], object], payload: P, **options: Unpack[AddOptions]) -> Job | Skip: ...
     @overload
-    def add_job(
-        self, task: Callable[[], object], *, conn: object | None = None, **options: Unpack[JobOptions]
-    ) -> Job | Skip: ...
+    def add_job(self, task: Callable[[], object], **options: Unpack[AddOptions]) -> Job | Skip: ...
     def add_job(
         self,
         task: str | JobSpec | Callable[..., object],

@@ -7,7 +7,6 @@ import socket
 import threading
 from datetime import timedelta
 from time import monotonic
-from types import TracebackType
 from typing import Final, Self
 
 import psycopg
@@ -44,9 +43,7 @@ class JobListener:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def wait(self, timeout: timedelta) -> int:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from types import TracebackType
 from typing import Any, Final, Self
 
 from psycopg import sql
@@ -59,9 +58,7 @@ class ScratchSchema:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Remove the schema, on a new connection: what was underway on ours may not have ended."""
         self._close()
         try:
