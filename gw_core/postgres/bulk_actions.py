@@ -19,9 +19,8 @@ from gw_core.domain.pause import PAUSE_LOCK
 from gw_core.domain.session_limits import milliseconds
 from gw_core.postgres.add_calls import RemovedJob, get_call, run_at_or_delay
 from gw_core.postgres.callers_connection import callers_connection
-from gw_core.postgres.connections import ConnectionSource
+from gw_core.postgres.connections import QueueOperations
 from gw_core.postgres.database import Connection
-from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.row_mapping import rows
 from gw_core.postgres.selected import resolve
 from gw_core.postgres.statements import query
@@ -163,11 +162,8 @@ def reschedule_values(
 _Act = Callable[[Connection, list[_LockedRow]], tuple[set[int], dict[int, SkipReason]]]
 
 
-class _Actions(msgspec.Struct, frozen=True):
-    """What all actions share: the connections, the schema, and transactions that wait for no lock for long."""
-
-    connections: ConnectionSource
-    schema: str
+class _Actions(QueueOperations, frozen=True):
+    """What all actions share: transactions that wait for no lock for long."""
 
     def _count(self, selection: Selection) -> tuple[Fragment, SelectionCount]:
         """Count the jobs of a selection, and return it as SQL; its times count from now, and not from later batches."""
@@ -192,11 +188,6 @@ class _Actions(msgspec.Struct, frozen=True):
     def _announce(self, connection: Connection, count: int) -> None:
         if count:
             rows(connection, query("notify_jobs", self.schema), {"count": count})
-
-    @contextmanager
-    def _connection(self) -> Iterator[Connection]:
-        with self.connections.connection() as connection, translated(self.schema):
-            yield connection
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import timedelta
 from threading import Event
 from time import monotonic
@@ -19,9 +17,7 @@ from gw_core.domain.cancellation import (
     message_of,
     result_of,
 )
-from gw_core.postgres.connections import ConnectionSource
-from gw_core.postgres.database import Connection
-from gw_core.postgres.error_mapping import translated
+from gw_core.postgres.connections import QueueOperations
 from gw_core.postgres.row_mapping import rows
 from gw_core.postgres.schema_state import check
 from gw_core.postgres.statements import query
@@ -30,12 +26,8 @@ POLL_INTERVAL_SECONDS = 0.1
 """Seconds between two polls of the jobs' status."""
 
 
-@dataclass(frozen=True, slots=True)
-class CancelRequests:
+class CancelRequests(QueueOperations, frozen=True):
     """Requests workers to cancel jobs and waits for the results. Safe from any thread."""
-
-    connections: ConnectionSource
-    schema: str
 
     def cancel(
         self, ids: Sequence[int], *, by: str | None, reason: str | None, retry: bool, timeout: timedelta
@@ -72,11 +64,6 @@ class CancelRequests:
             else each
             for each in requested
         ]
-
-    @contextmanager
-    def _connection(self) -> Iterator[Connection]:
-        with self.connections.connection() as connection, translated(self.schema):
-            yield connection
 
 
 def _result(job_id: int, row: tuple[int, str, str | None, bool] | None) -> CancelledJob:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final
 
 from gw_core.domain.errors import TransientDatabaseError
 from gw_core.postgres.bulk_actions import BATCH
-from gw_core.postgres.connections import ConnectionSource
+from gw_core.postgres.connections import QueueOperations
 from gw_core.postgres.database import Connection
-from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.limits import list_limits
 from gw_core.postgres.row_mapping import rows
 from gw_core.postgres.schema_state import READ_INDEXES_STEP, check
@@ -47,12 +44,9 @@ QUEUES: Final = {
 """The variables of the `cleanup_*` statements for queues; the files have those for tasks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cleaner:
+class Cleaner(QueueOperations, frozen=True):
     """Deletes in batches, each a transaction; `client.cleaner` is one. Safe from any thread."""
 
-    connections: ConnectionSource
-    schema: str
     batch: int = BATCH
 
     def count(self, target: CleanupTarget, keep: Collection[str] = (), *, after: Collection[CleanupTarget] = ()) -> int:
@@ -136,8 +130,3 @@ class Cleaner:
         # The index of a limit by field belongs to the id of its task.
         limited = (each.task for each in list_limits(connection, self.schema) if each.field is not None)
         return {*keep, *limited, *(task for worker in live for task in worker.tasks or ())}
-
-    @contextmanager
-    def _connection(self) -> Iterator[Connection]:
-        with self.connections.connection() as connection, translated(self.schema):
-            yield connection

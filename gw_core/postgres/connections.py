@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+import msgspec
 import psycopg
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import tuple_row
@@ -272,6 +273,19 @@ class ConnectionSource(Protocol):
 
     def connection(self) -> AbstractContextManager[Connection]:
         """Provide a connection for a block."""
+
+
+class QueueOperations(msgspec.Struct, frozen=True):
+    """What operations on one queue share: where its connections come from, and its schema."""
+
+    connections: ConnectionSource
+    schema: str
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        """Provide a connection; the block raises gw's errors for those of the driver."""
+        with self.connections.connection() as connection, translated(self.schema):
+            yield connection
 
 
 def fetch_all(connection: Connection, statement: Any, values: Any = None) -> list[tuple[Any, ...]]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from operator import attrgetter
 from typing import Any, Final
@@ -25,7 +24,7 @@ from gw_core.domain.group import GroupStatus
 from gw_core.domain.lock_waits import LockWaits
 from gw_core.domain.recovery import WorkerInfo
 from gw_core.domain.session_limits import milliseconds
-from gw_core.postgres.connections import ConnectionSource
+from gw_core.postgres.connections import QueueOperations
 from gw_core.postgres.database import Connection, allows_transactions, in_one_trip
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.history import history_status
@@ -52,12 +51,8 @@ QUERY_TIMEOUT: Final = timedelta(seconds=10)
 _Check = Callable[[Connection, DoctorFacts], DoctorFacts]
 
 
-@dataclass(frozen=True, slots=True)
-class Doctor:
+class Doctor(QueueOperations, frozen=True):
     """Checks the whole queue and changes nothing; `client.doctor` is one. Safe from any thread."""
-
-    connections: ConnectionSource
-    schema: str
 
     def health_check(self) -> timedelta:
         """Run a cheap query on the jobs table and return how long it took.
@@ -260,8 +255,3 @@ class Doctor:
 
     def _ask(self, connection: Connection, name: str) -> list[Any]:
         return rows(connection, query(name, self.schema), {"schema": self.schema})
-
-    @contextmanager
-    def _connection(self) -> Iterator[Connection]:
-        with self.connections.connection() as connection, translated(self.schema):
-            yield connection

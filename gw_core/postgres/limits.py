@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gw_core.domain.job import Job
 from gw_core.domain.pause import PauseResult, check_pause_text
 from gw_core.domain.task_limit import LimitRoom, TaskLimit
-from gw_core.postgres.connections import ConnectionSource
+from gw_core.postgres.connections import QueueOperations
 from gw_core.postgres.database import Connection
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.pauses import CONFIRM_TIMEOUT, change_claim_rules, wait_until_confirmed
@@ -22,14 +22,11 @@ from gw_core.postgres.schema_state import FIELD_LIMITS_STEP, check
 from gw_core.postgres.statements import query
 
 
-class Limits(msgspec.Struct, frozen=True):
+class Limits(QueueOperations, frozen=True):
     """The limits of tasks across all gw workers; `client.limits` is one. Safe to use from any thread.
 
     Workers in other languages do not know of them.
     """
-
-    connections: ConnectionSource
-    schema: str
 
     def list(self) -> Sequence[TaskLimit]:
         """Return the limits by task, with how many jobs of each are locked."""
@@ -83,11 +80,6 @@ class Limits(msgspec.Struct, frozen=True):
             changed = len(rows(connection, query(statement, self.schema), values))
         unconfirmed = wait_until_confirmed(connection, self.schema, revision, timeout)
         return PauseResult(changed=changed, unconfirmed=unconfirmed)
-
-    @contextmanager
-    def _connection(self) -> Iterator[Connection]:
-        with self.connections.connection() as connection, translated(self.schema):
-            yield connection
 
 
 def list_limits(connection: Connection, schema: str) -> Sequence[TaskLimit]:

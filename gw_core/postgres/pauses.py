@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from threading import Event
 from time import monotonic
@@ -22,7 +21,7 @@ from gw_core.domain.pause import (
     check_pause_text,
 )
 from gw_core.domain.recovery import RecoverySettings
-from gw_core.postgres.connections import ConnectionSource
+from gw_core.postgres.connections import QueueOperations
 from gw_core.postgres.database import Connection, in_its_settings
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.row_mapping import rows, timestamp
@@ -46,15 +45,12 @@ class ClaimRules(msgspec.Struct, frozen=True, kw_only=True):
     """Tasks that have a limit."""
 
 
-class Pauses(msgspec.Struct, frozen=True):
+class Pauses(QueueOperations, frozen=True):
     """What is paused in a queue; `client.pauses` is one. Safe to use from any thread.
 
     A target is `task:NAME`, `queue:NAME`, `flag:NAME` or `all`. No further job of it starts in any gw worker; running
     jobs finish. A paused named queue stays locked for workers in every language. Other pauses bind gw workers only.
     """
-
-    connections: ConnectionSource
-    schema: str
 
     def list(self) -> Sequence[Pause]:
         """Return what is paused, the oldest pause first; nothing in a schema without gw's tables."""
@@ -102,11 +98,6 @@ class Pauses(msgspec.Struct, frozen=True):
             return PauseResult(
                 changed=len(deleted), unconfirmed=wait_until_confirmed(connection, self.schema, revision, timeout)
             )
-
-    @contextmanager
-    def _connection(self) -> Iterator[Connection]:
-        with self.connections.connection() as connection, translated(self.schema):
-            yield connection
 
 
 def wait_until_confirmed(connection: Connection, schema: str, revision: int, timeout: timedelta) -> tuple[str, ...]:
