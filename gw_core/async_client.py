@@ -289,12 +289,15 @@ class AsyncClient:
         return job
 
     @asynccontextmanager
-    async def _on(self, conn: object | None) -> AsyncIterator[AsyncCallersConnection]:
+    async def _on(
+        self, conn: object | None = None, *, autocommit: bool = False
+    ) -> AsyncIterator[AsyncCallersConnection]:
         with translated(self.schema):
             if conn is not None:
                 yield async_callers_connection(conn, self.schema)
                 return
-            async with self._connections.connection() as lent:
+            source = self._connections
+            async with source.autocommit() if autocommit else source.connection() as lent:
                 yield async_callers_connection(lent, self.schema)
 
     @asynccontextmanager

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
-from typing import Any
 
-from gw_core.domain.pause import PAUSE_LOCK, Pause, PauseKind, PauseResult, PauseTarget, check_pause_text
-from gw_core.domain.recovery import RecoverySettings
+from gw_core.domain.pause import Pause, PauseResult, PauseTarget
 from gw_core.domain.task_limit import TaskLimit
 from gw_core.postgres.add_calls import Call
 from gw_core.postgres.async_connection import AsyncCallersConnection
-from gw_core.postgres.limits import limit_columns, limit_of
+from gw_core.postgres.callers_connection import Rows
+from gw_core.postgres.limits import limit_of, removing, setting
 from gw_core.postgres.pauses import (
     CONFIRM_TIMEOUT,
     POLL_SECONDS,
-    checked_targets,
-    end_columns,
+    RuleChange,
     pause_of,
-    target_columns,
+    pausing,
+    resuming,
+    unconfirmed,
 )
+from gw_core.postgres.steps import Steps, await_steps
 
-Connect = Callable[[object | None], AbstractAsyncContextManager[AsyncCallersConnection]]
-Then = Callable[[AsyncCallersConnection], Awaitable[None]]
+Connect = Callable[..., AbstractAsyncContextManager[AsyncCallersConnection]]
+"""Returns a connection of the client's pool; with `autocommit`, one without a transaction."""
 
 
 class _Rules:
@@ -34,32 +35,27 @@ class _Rules:
         self._connect = connect
         self._schema = schema
 
-    async def _list(self, statement: str) -> Sequence[tuple[Any, ...]]:
-        async with self._connect(None) as connection:
-            return await connection.fetch(Call(statement, {}))
+    async def _fetch(self, call: Call) -> Rows:
+        async with self._connect() as connection:
+            return await connection.fetch(call)
 
-    async def _change(self, change: Call, timeout: timedelta, then: Then | None = None) -> PauseResult:
-        """Run `change`, which returns a row for each rule that it changes, in one transaction with what follows it."""
-        # Committed before the wait: a pool of SQLAlchemy commits when its connection is returned.
-        async with self._connect(None) as connection, connection.atomic():
-            [(revision, _)] = await connection.fetch(Call("claim_rules_change", {}))
-            changed = await connection.fetch(change)
-            if then is not None:
-                await then(connection)
-        unconfirmed = await self._unconfirmed(revision, timeout)
-        return PauseResult(changed=len(changed), unconfirmed=unconfirmed)
-
-    async def _unconfirmed(self, revision: int, timeout: timedelta) -> tuple[str, ...]:
-        """Wait until all live workers have confirmed a revision; return those that have not after the timeout."""
+    async def _change(self, change: RuleChange, timeout: timedelta) -> PauseResult:
         loop = asyncio.get_running_loop()
+        await self._outside_transaction(change.before)
+        # Committed before the wait: a pool of SQLAlchemy commits when its connection is returned.
+        async with self._connect() as connection, connection.atomic():
+            revision, changed = await await_steps(change.in_transaction(), connection.fetch)
         deadline = loop.time() + timeout.total_seconds()
-        values = {"revision": revision, "recent_seconds": RecoverySettings().threshold.total_seconds()}
-        while True:
-            async with self._connect(None) as connection:
-                missing = tuple(row[0] for row in await connection.fetch(Call("claim_rules_unconfirmed", values)))
-            if not missing or loop.time() >= deadline:
-                return missing
+        while (missing := await self._fetch(unconfirmed(revision))) and loop.time() < deadline:
             await asyncio.sleep(POLL_SECONDS)
+        if changed:
+            await self._outside_transaction(change.after)
+        return PauseResult(changed=changed, unconfirmed=tuple(name for (name,) in missing))
+
+    async def _outside_transaction(self, steps: Steps[None] | None) -> None:
+        if steps is not None:
+            async with self._connect(autocommit=True) as connection:
+                await await_steps(steps, connection.fetch)
 
 
 class AsyncPauses(_Rules):
@@ -67,7 +63,7 @@ class AsyncPauses(_Rules):
 
     async def list(self) -> Sequence[Pause]:
         """Return what is paused, the oldest pause first."""
-        return [pause_of(*row) for row in await self._list("pause_list")]
+        return [pause_of(*row) for row in await self._fetch(Call("pause_list"))]
 
     async def pause(
         self,
@@ -78,43 +74,20 @@ class AsyncPauses(_Rules):
         timeout: timedelta = CONFIRM_TIMEOUT,
     ) -> PauseResult:
         """Pause these targets, until a time, for a duration, or until they are resumed; see `Client.pauses`."""
-        wanted = checked_targets(targets)
-        check_pause_text("reason", reason)
-        check_pause_text("by", by)
-        values: Mapping[str, Any] = {**target_columns(wanted), **end_columns(until), "reason": reason, "by": by}
-        return await self._change(Call("pause_set", values), timeout, self._lock_queues)
+        change = pausing(targets, self._schema, until=until, reason=reason, by=by)
+        return await self._change(change, timeout)
 
     async def resume(self, *targets: str | PauseTarget, timeout: timedelta = CONFIRM_TIMEOUT) -> PauseResult:
         """Resume these targets; workers claim their jobs again immediately. `changed` is 0 if none was paused."""
-        wanted = checked_targets(targets)
-        names = [each.name for each in wanted if each.kind is PauseKind.QUEUE]
-
-        async def release(connection: AsyncCallersConnection) -> None:
-            await connection.fetch(Call("pause_release_queues", {"names": names, "prefix": PAUSE_LOCK}))
-            [(_, has_rust_workers, _)] = await connection.fetch(Call("sweep_preconditions", {"schema": self._schema}))
-            for name in names if has_rust_workers else ():
-                await connection.fetch(Call("delete_rust_heartbeat", {"worker_id": PAUSE_LOCK + name}))
-
-        return await self._change(Call("pause_delete", target_columns(wanted)), timeout, release)
-
-    async def _lock_queues(self, connection: AsyncCallersConnection) -> None:
-        locked = await connection.fetch(Call("pause_lock_queues", {"prefix": PAUSE_LOCK, "schema": self._schema}))
-        for name, has_rust_workers in locked:
-            if has_rust_workers:
-                values = {"worker_id": PAUSE_LOCK + name, "metadata": "{}"}
-                await connection.fetch(Call("rust_heartbeat", values))
+        return await self._change(resuming(targets, self._schema), timeout)
 
 
 class AsyncLimits(_Rules):
-    """The limits of tasks across all gw workers; `AsyncClient.limits` is one. See `Client.limits`.
-
-    A limit by field has an index, which is built and dropped outside of a transaction: set and remove such a limit with
-    `Client.limits` or `gw limit`. Removed here, it leaves the index, until the next limit of the task is set there.
-    """
+    """The limits of tasks across all gw workers; `AsyncClient.limits` is one. See `Client.limits`."""
 
     async def list(self) -> Sequence[TaskLimit]:
         """Return the limits by task, with how many jobs of each are locked."""
-        return [limit_of(*row) for row in await self._list("limit_list")]
+        return [limit_of(*row) for row in await self._fetch(Call("limit_list"))]
 
     async def set(
         self,
@@ -124,14 +97,14 @@ class AsyncLimits(_Rules):
         per_period: int | None = None,
         period: timedelta | None = None,
         burst: int | None = None,
+        field: str | None = None,
         by: str | None = None,
         timeout: timedelta = CONFIRM_TIMEOUT,
     ) -> PauseResult:
         """Set the limit of a task, in place of the one that it has; see `Client.limits`."""
-        limit = TaskLimit(task=task, running=running, per_period=per_period, period=period, burst=burst)
-        check_pause_text("by", by)
-        return await self._change(Call("limit_set", {**limit_columns(limit), "by": by}), timeout)
+        limit = TaskLimit(task=task, running=running, per_period=per_period, period=period, burst=burst, field=field)
+        return await self._change(setting(limit, self._schema, by=by), timeout)
 
     async def remove(self, task: str, *, timeout: timedelta = CONFIRM_TIMEOUT) -> PauseResult:
         """Remove the limit of a task; `changed` is 0 if it had none."""
-        return await self._change(Call("limit_delete", {"task": task}), timeout)
+        return await self._change(removing(task, self._schema), timeout)

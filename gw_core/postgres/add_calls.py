@@ -22,15 +22,17 @@ class Call(msgspec.Struct, frozen=True):
     """One statement of sql/queries and its values: texts, numbers, times, lists and None, which every driver adapts."""
 
     statement: str
-    values: Mapping[str, Any]
+    values: Mapping[str, Any] = {}
+    names: Mapping[str, str] = {}
+    """Values of the file's variables."""
 
     def named(self, schema: str) -> tuple[str, Mapping[str, Any]]:
         """Return text and values for drivers that write values as `%(name)s`."""
-        return query(self.statement, schema), self.values
+        return query(self.statement, schema, **self.names), self.values
 
     def numbered(self, schema: str) -> tuple[str, tuple[Any, ...]]:
         """Return text and values for drivers that write values as `$1`."""
-        text, arranged = numbered_text(self.statement, schema)
+        text, arranged = numbered_text(self.statement, schema, **self.names)
         return text, arranged(self.values)
 
 

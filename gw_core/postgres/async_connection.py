@@ -94,7 +94,7 @@ class AsyncPsycopgConnection:
         async with psycopg.AsyncCursor(self._connection, row_factory=tuple_row) as cursor:
             cursor.format = psycopg.pq.Format.BINARY
             await cursor.execute(*call.named(self._schema))
-            return await cursor.fetchall()
+            return await cursor.fetchall() if cursor.description is not None else []
 
     @asynccontextmanager
     async def atomic(self) -> AsyncIterator[None]:
@@ -138,7 +138,8 @@ class AsyncSqlAlchemyConnection:
         connection = await self._connection()
         is_asyncpg = connection.dialect.driver == "asyncpg"
         text, values = call.numbered(self._schema) if is_asyncpg else call.named(self._schema)
-        return [tuple(row) for row in await connection.exec_driver_sql(text, values)]
+        result = await connection.exec_driver_sql(text, values)
+        return [tuple(row) for row in result] if result.returns_rows else []
 
     @asynccontextmanager
     async def atomic(self) -> AsyncIterator[None]:
@@ -168,6 +169,9 @@ class AsyncConnectionSource(Protocol):
     def connection(self) -> AbstractAsyncContextManager[Any]:
         """Provide a connection whose statements are committed when the block ends without an error."""
 
+    def autocommit(self) -> AbstractAsyncContextManager[Any]:
+        """Provide a connection that commits each statement, for those that cannot run in a transaction."""
+
     async def close(self) -> None:
         """Close what was opened for the client; what the caller opened stays open."""
 
@@ -178,15 +182,29 @@ class GivenPool:
     def __init__(self, source: object) -> None:
         if is_instance(source, "psycopg_pool", "AsyncConnectionPool"):
             self.connection = source.connection
+            self.autocommit = lambda: _in_autocommit(source)
         elif is_instance(source, "asyncpg", "Pool"):
-            self.connection = source.acquire
+            self.connection = self.autocommit = source.acquire
         elif is_instance(source, "sqlalchemy.ext.asyncio", "AsyncEngine"):
             self.connection = source.begin
+            self.autocommit = source.execution_options(isolation_level="AUTOCOMMIT").connect
         else:
             raise InvalidInputError(f"an AsyncClient cannot use {type_name(source)}; pass {ACCEPTED_SOURCES}")
 
     async def close(self) -> None:
         """Leave the pool open."""
+
+
+@asynccontextmanager
+async def _in_autocommit(pool: psycopg_pool.AsyncConnectionPool[Any]) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+    async with pool.connection() as connection:
+        before = connection.autocommit
+        await connection.set_autocommit(True)
+        try:
+            yield connection
+        finally:
+            if not connection.closed:
+                await connection.set_autocommit(before)
 
 
 class OwnPool:
@@ -207,6 +225,8 @@ class OwnPool:
             pool = self._pool
         async with pool.connection() as connection:
             yield connection
+
+    autocommit = connection
 
     async def close(self) -> None:
         """Close the connections and leave the embedded server, if one was started."""

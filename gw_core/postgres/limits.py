@@ -13,13 +13,15 @@ from msgspec.structs import replace
 from gw_core.domain.job import Job
 from gw_core.domain.pause import PauseResult, check_pause_text
 from gw_core.domain.task_limit import LimitRoom, TaskLimit
+from gw_core.postgres.add_calls import Call
 from gw_core.postgres.connections import QueueOperations
 from gw_core.postgres.database import Connection
 from gw_core.postgres.error_mapping import translated
-from gw_core.postgres.pauses import CONFIRM_TIMEOUT, change_claim_rules, wait_until_confirmed
+from gw_core.postgres.pauses import CONFIRM_TIMEOUT, RuleChange, change_rules
 from gw_core.postgres.row_mapping import rows, timestamp
 from gw_core.postgres.schema_state import FIELD_LIMITS_STEP, check
 from gw_core.postgres.statements import query
+from gw_core.postgres.steps import Steps
 
 
 class Limits(QueueOperations, frozen=True):
@@ -54,32 +56,31 @@ class Limits(QueueOperations, frozen=True):
         with those that have not. Raises `InvalidInputError` before anything is changed.
         """
         limit = TaskLimit(task=task, running=running, per_period=per_period, period=period, burst=burst, field=field)
-        check_pause_text("by", by)
-        with self._connection() as connection:
-            check(connection, self.schema).raise_unless_usable()
-            if field is not None:
-                FieldIndexes(connection, self.schema, task).build(field)
-            result = self._change(connection, "limit_set", {**limit_columns(limit), "by": by}, timeout)
-            FieldIndexes(connection, self.schema, task).drop_all_but(field)
-            return result
+        return self._change(setting(limit, self.schema, by=by), timeout)
 
     def remove(self, task: str, *, timeout: timedelta = CONFIRM_TIMEOUT) -> PauseResult:
         """Remove the limit of a task; `changed` is 0 if it had none."""
+        return self._change(removing(task, self.schema), timeout)
+
+    def _change(self, change: RuleChange, timeout: timedelta) -> PauseResult:
         with self._connection() as connection:
             check(connection, self.schema).raise_unless_usable()
-            result = self._change(connection, "limit_delete", {"task": task}, timeout)
-            if result.changed:
-                FieldIndexes(connection, self.schema, task).drop_all_but(None)
-            return result
+            return change_rules(connection, self.schema, change, timeout)
 
-    def _change(
-        self, connection: Connection, statement: str, values: dict[str, object], timeout: timedelta
-    ) -> PauseResult:
-        with connection.transaction():
-            revision = change_claim_rules(connection, self.schema)
-            changed = len(rows(connection, query(statement, self.schema), values))
-        unconfirmed = wait_until_confirmed(connection, self.schema, revision, timeout)
-        return PauseResult(changed=changed, unconfirmed=unconfirmed)
+
+def setting(limit: TaskLimit, schema: str, *, by: str | None) -> RuleChange:
+    """Return the change that sets a limit. Raises `InvalidInputError`."""
+    check_pause_text("by", by)
+    return RuleChange(
+        Call("limit_set", {**_limit_columns(limit), "by": by}),
+        before=None if limit.field is None else _build_index(limit.task, limit.field, schema),
+        after=_drop_indexes(limit.task, schema, keep=limit.field),
+    )
+
+
+def removing(task: str, schema: str) -> RuleChange:
+    """Return the change that removes the limit of a task."""
+    return RuleChange(Call("limit_delete", {"task": task}), after=_drop_indexes(task, schema))
 
 
 def list_limits(connection: Connection, schema: str) -> Sequence[TaskLimit]:
@@ -125,42 +126,40 @@ def forget_full_buckets(connection: Connection, schema: str, task: str) -> None:
     connection.execute(query("limit_forget", schema), {"task": task})
 
 
-class FieldIndexes:
-    """The indexes for the limit of a task by a field; they can only be built and dropped outside of a transaction."""
-
-    def __init__(self, connection: Connection, schema: str, task: str) -> None:
-        self._connection = connection
-        self._schema = schema
-        [(self._task_id, _)] = rows(connection, query("register_tasks", schema), {"identifiers": [task]})
-
-    def build(self, field: str) -> None:
-        """Build the index of a field if it is missing. Only the owner of the queue may."""
-        name = self._name(field)
-        if self._known().get(name):
-            return
-        self._drop(name)  # what a build that was interrupted has left
-        names = {"TASK": str(self._task_id), "FIELD": field, "INDEX": name}
-        self._connection.execute(query("limit_index_build", self._schema, **names))
-
-    def drop_all_but(self, field: str | None) -> None:
-        """Drop the indexes of other fields."""
-        for name in self._known():
-            if field is None or name != self._name(field):
-                self._drop(name)
-
-    def _known(self) -> dict[str, bool]:
-        values = {"schema": self._schema, "prefix": f"jobs_gw_field_{self._task_id}_"}
-        return dict(rows(self._connection, query("limit_indexes", self._schema), values))
-
-    def _drop(self, name: str) -> None:
-        self._connection.execute(query("limit_index_drop", self._schema, INDEX=name))
-
-    def _name(self, field: str) -> str:
-        """Return the name that limit_lock.sql expects."""
-        return f"jobs_gw_field_{self._task_id}_{md5(field.encode(), usedforsecurity=False).hexdigest()[:8]}"
+# -- the index for a limit by a field, which can only be built and dropped outside of a transaction -----------------
 
 
-def limit_columns(limit: TaskLimit) -> dict[str, object]:
+def _build_index(task: str, field: str, schema: str) -> Steps[None]:
+    """Build the index of a field if it is missing. Only the owner of the queue may."""
+    task_id, known = yield from _indexes(task, schema)
+    name = _index_name(task_id, field)
+    if known.get(name):
+        return
+    yield Call("limit_index_drop", names={"INDEX": name})  # what a build that was interrupted has left
+    yield Call("limit_index_build", names={"TASK": str(task_id), "FIELD": field, "INDEX": name})
+
+
+def _drop_indexes(task: str, schema: str, *, keep: str | None = None) -> Steps[None]:
+    """Drop the indexes of all fields but one."""
+    task_id, known = yield from _indexes(task, schema)
+    for name in known:
+        if keep is None or name != _index_name(task_id, keep):
+            yield Call("limit_index_drop", names={"INDEX": name})
+
+
+def _indexes(task: str, schema: str) -> Steps[tuple[int, dict[str, bool]]]:
+    """Return the id of a task, and the names of its indexes with whether each may be used."""
+    [(task_id, _)] = yield Call("register_tasks", {"identifiers": [task]})
+    found = yield Call("limit_indexes", {"schema": schema, "prefix": f"jobs_gw_field_{task_id}_"})
+    return task_id, dict(found)
+
+
+def _index_name(task_id: int, field: str) -> str:
+    """Return the name that limit_lock.sql expects."""
+    return f"jobs_gw_field_{task_id}_{md5(field.encode(), usedforsecurity=False).hexdigest()[:8]}"
+
+
+def _limit_columns(limit: TaskLimit) -> dict[str, object]:
     """Return a limit as values of limit_set.sql."""
     is_rate = limit.per_period is not None
     return {

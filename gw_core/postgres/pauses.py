@@ -21,18 +21,25 @@ from gw_core.domain.pause import (
     check_pause_text,
 )
 from gw_core.domain.recovery import RecoverySettings
+from gw_core.postgres.add_calls import Call
+from gw_core.postgres.callers_connection import Rows
 from gw_core.postgres.connections import QueueOperations
 from gw_core.postgres.database import Connection, in_its_settings
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.row_mapping import rows, timestamp
 from gw_core.postgres.schema_state import PAUSES_STEP, check
 from gw_core.postgres.statements import query
+from gw_core.postgres.steps import Steps, fetch_on, run_steps
 
 CONFIRM_TIMEOUT: Final = timedelta(seconds=2)
 """How long workers may take to confirm a change before they are named."""
 
 POLL_SECONDS: Final = 0.01
 """Seconds between two checks which workers have confirmed a change."""
+
+
+NEW_REVISION: Final = Call("claim_rules_change")
+"""Returns the new revision of the rules; the transaction keeps all others from changing them."""
 
 
 class ClaimRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,45 +77,103 @@ class Pauses(QueueOperations, frozen=True):
         Returns when all live gw workers have confirmed it; after `timeout`, with those that have not. A target that is
         paused already gets the new end, reason and author. Raises `InvalidInputError` before anything is changed.
         """
-        wanted = checked_targets(targets)
-        check_pause_text("reason", reason)
-        check_pause_text("by", by)
+        change = pausing(targets, self.schema, until=until, reason=reason, by=by)
         with self._connection() as connection:
             check(connection, self.schema).raise_unless_usable()
-            with connection.transaction():
-                revision = change_claim_rules(connection, self.schema)
-                values = {**target_columns(wanted), **end_columns(until), "reason": reason, "by": by}
-                changed = len(rows(connection, query("pause_set", self.schema), values))
-                lock_paused_queues(connection, self.schema)
-            return PauseResult(
-                changed=changed, unconfirmed=wait_until_confirmed(connection, self.schema, revision, timeout)
-            )
+            return change_rules(connection, self.schema, change, timeout)
 
     def resume(self, *targets: str | PauseTarget, timeout: timedelta = CONFIRM_TIMEOUT) -> PauseResult:
         """Resume these targets; workers claim their jobs again immediately. `changed` is 0 if none was paused."""
-        wanted = checked_targets(targets)
+        change = resuming(targets, self.schema)
         with self._connection() as connection:
             # Without a check of the schema, which is most of the time until the jobs start: without gw's tables, the
             # first statement fails.
-            with connection.transaction():
-                revision = change_claim_rules(connection, self.schema)
-                deleted = rows(connection, query("pause_delete", self.schema), target_columns(wanted))
-                # Also without a row: a queue's lock may be left over from a pause that is gone.
-                _release_queues(connection, self.schema, [(str(each.kind), each.name) for each in wanted])
-            return PauseResult(
-                changed=len(deleted), unconfirmed=wait_until_confirmed(connection, self.schema, revision, timeout)
-            )
+            return change_rules(connection, self.schema, change, timeout)
 
 
-def wait_until_confirmed(connection: Connection, schema: str, revision: int, timeout: timedelta) -> tuple[str, ...]:
-    """Wait until all live workers have confirmed a revision of the rules; return those that have not in time."""
-    deadline, pause = monotonic() + timeout.total_seconds(), Event()
-    values = {"revision": revision, "recent_seconds": RecoverySettings().threshold.total_seconds()}
-    while True:
-        missing = tuple(row[0] for row in rows(connection, query("claim_rules_unconfirmed", schema), values))
-        if not missing or monotonic() >= deadline:
-            return missing
+# -- changes, for threads and event loops ----------------------------------------------------------------------------
+
+
+class RuleChange(msgspec.Struct, frozen=True):
+    """A change of the rules for claims: `statement`, which returns a row for each rule that it changes.
+
+    `then` runs in the same transaction, `before` and `after` outside of one; `after` only if a rule has changed.
+    """
+
+    statement: Call
+    then: Steps[None] | None = None
+    before: Steps[None] | None = None
+    after: Steps[None] | None = None
+
+    def in_transaction(self) -> Steps[tuple[int, int]]:
+        """Return the new revision, and how many rules changed."""
+        [(revision, *_)] = yield NEW_REVISION
+        changed = yield self.statement
+        if self.then is not None:
+            yield from self.then
+        return revision, len(changed)
+
+
+def change_rules(connection: Connection, schema: str, change: RuleChange, timeout: timedelta) -> PauseResult:
+    """Change the rules, and wait until all live workers have confirmed it; the result names those that have not."""
+    fetch, pause = fetch_on(connection, schema), Event()
+    if change.before is not None:
+        run_steps(change.before, fetch)
+    with connection.transaction():
+        revision, changed = run_steps(change.in_transaction(), fetch)
+    deadline = monotonic() + timeout.total_seconds()
+    while (missing := fetch(unconfirmed(revision))) and monotonic() < deadline:
         pause.wait(POLL_SECONDS)
+    if changed and change.after is not None:
+        run_steps(change.after, fetch)
+    return PauseResult(changed=changed, unconfirmed=tuple(name for (name,) in missing))
+
+
+def unconfirmed(revision: int) -> Call:
+    """Return the statement that names the live workers that have not confirmed a revision."""
+    recent = RecoverySettings().threshold
+    return Call("claim_rules_unconfirmed", {"revision": revision, "recent_seconds": recent.total_seconds()})
+
+
+def pausing(
+    targets: Sequence[str | PauseTarget],
+    schema: str,
+    *,
+    until: datetime | timedelta | None,
+    reason: str | None,
+    by: str | None,
+) -> RuleChange:
+    """Return the change that pauses these targets. Raises `InvalidInputError`."""
+    wanted = _checked_targets(targets)
+    check_pause_text("reason", reason)
+    check_pause_text("by", by)
+    values = {**_target_columns(wanted), **_end_columns(until), "reason": reason, "by": by}
+    return RuleChange(Call("pause_set", values), then=_lock_queues(schema))
+
+
+def resuming(targets: Sequence[str | PauseTarget], schema: str) -> RuleChange:
+    """Return the change that resumes these targets. Raises `InvalidInputError`."""
+    wanted = _checked_targets(targets)
+    # Also without a row: a queue's lock may be left over from a pause that is gone.
+    names = [each.name for each in wanted if each.kind is PauseKind.QUEUE]
+    return RuleChange(Call("pause_delete", _target_columns(wanted)), then=_release_queues(names, schema))
+
+
+def _lock_queues(schema: str) -> Steps[None]:
+    """Lock the paused queues, or renew their locks."""
+    locked = yield Call("pause_lock_queues", {"prefix": PAUSE_LOCK, "schema": schema})
+    for name, has_rust_workers in locked:
+        if has_rust_workers:
+            yield Call("rust_heartbeat", {"worker_id": PAUSE_LOCK + name, "metadata": "{}"})
+
+
+def _release_queues(names: Sequence[str], schema: str) -> Steps[None]:
+    if not names:
+        return
+    yield Call("pause_release_queues", {"names": names, "prefix": PAUSE_LOCK})
+    [(_, has_rust_workers, _)] = yield Call("sweep_preconditions", {"schema": schema})
+    for name in names if has_rust_workers else ():
+        yield Call("delete_rust_heartbeat", {"worker_id": PAUSE_LOCK + name})
 
 
 def list_pauses(connection: Connection, schema: str) -> Sequence[Pause]:
@@ -153,56 +218,37 @@ def confirm_claim_rules(connection: Connection, schema: str, *, worker_id: str, 
 def end_expired_pauses(connection: Connection, schema: str) -> None:
     """Delete pauses that have ended, release their queues and notify all workers."""
     with translated(schema), connection.transaction():
-        deleted = rows(connection, query("pause_delete_expired", schema), {})
-        if deleted:
-            _release_queues(connection, schema, deleted)
-            change_claim_rules(connection, schema)
+        fetch = fetch_on(connection, schema)
+        if deleted := fetch(Call("pause_delete_expired")):
+            run_steps(_release_queues([name for kind, name in deleted if kind == PauseKind.QUEUE], schema), fetch)
+            fetch(NEW_REVISION)
 
 
 def lock_paused_queues(connection: Connection, schema: str) -> None:
     """Lock the paused queues, or renew their locks."""
-    values = {"prefix": PAUSE_LOCK, "schema": schema}
-    for name, has_rust_workers in _rows(connection, schema, "pause_lock_queues", values):
-        if has_rust_workers:
-            _rows(connection, schema, "rust_heartbeat", {"worker_id": PAUSE_LOCK + name, "metadata": "{}"})
+    run_steps(_lock_queues(schema), lambda call: _rows(connection, schema, call.statement, call.values))
 
 
-def _release_queues(connection: Connection, schema: str, targets: Sequence[tuple[str, str]]) -> None:
-    names = [name for kind, name in targets if kind == PauseKind.QUEUE]
-    if not names:
-        return
-    rows(connection, query("pause_release_queues", schema), {"names": names, "prefix": PAUSE_LOCK})
-    if check(connection, schema).has_rust_workers:
-        for name in names:
-            rows(connection, query("delete_rust_heartbeat", schema), {"worker_id": PAUSE_LOCK + name})
-
-
-def change_claim_rules(connection: Connection, schema: str) -> int:
-    """Return the new revision of the rules; the transaction keeps all others from changing them."""
-    revision: int = rows(connection, query("claim_rules_change", schema), {})[0][0]
-    return revision
-
-
-def _rows(connection: Connection, schema: str, name: str, values: Mapping[str, Any]) -> Sequence[tuple[Any, ...]]:
+def _rows(connection: Connection, schema: str, name: str, values: Mapping[str, Any]) -> Rows:
     with translated(schema), connection.cursor() as cursor:
         with in_its_settings(connection):
             cursor.execute(query(name, schema), values, prepare=False)
         return cursor.fetchall()
 
 
-def checked_targets(targets: Sequence[str | PauseTarget]) -> Sequence[PauseTarget]:
+def _checked_targets(targets: Sequence[str | PauseTarget]) -> Sequence[PauseTarget]:
     """Return the targets, each once. Raises `InvalidInputError`."""
     if not targets:
         raise InvalidInputError("name what to pause or resume: task:NAME, queue:NAME, flag:NAME or all")
     return list(dict.fromkeys(PauseTarget.parse(each) if isinstance(each, str) else each for each in targets))
 
 
-def target_columns(targets: Sequence[PauseTarget]) -> dict[str, Any]:
+def _target_columns(targets: Sequence[PauseTarget]) -> dict[str, Any]:
     """Return targets as columns of a statement."""
     return {"kinds": [str(each.kind) for each in targets], "names": [each.name for each in targets]}
 
 
-def end_columns(until: datetime | timedelta | None) -> dict[str, Any]:
+def _end_columns(until: datetime | timedelta | None) -> dict[str, Any]:
     """Return the end as a time, or as seconds by the database's clock. Raises `InvalidInputError`."""
     if isinstance(until, timedelta):
         if until <= timedelta(0):

@@ -97,9 +97,11 @@ def numbered_query(name: str, schema: str, **names: str) -> tuple[bytes, tuple[s
 
 
 @lru_cache(maxsize=64)
-def numbered_text(name: str, schema: str) -> tuple[str, Callable[[Mapping[str, Any]], tuple[Any, ...]]]:
+def numbered_text(
+    name: str, schema: str, **variables: str
+) -> tuple[str, Callable[[Mapping[str, Any]], tuple[Any, ...]]]:
     """Return what `numbered_query` returns, as text, with what puts a mapping of values in the order of the names."""
-    text, names = numbered_query(name, schema)
+    text, names = numbered_query(name, schema, **variables)
     if len(names) > 1:
         return text.decode(), itemgetter(*names)
     return text.decode(), lambda values: tuple(values[each] for each in names)

@@ -115,6 +115,28 @@ def test_tasks_are_paused_and_limited(database_url: str, source: Source) -> None
 
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_a_limit_by_field_builds_and_drops_its_index(database_url: str, source: Source) -> None:
+    def indexes() -> set[str]:
+        with psycopg.connect(database_url) as connection:
+            found = connection.execute("select relname from pg_class where starts_with(relname, 'jobs_gw_field_')")
+            return {name for (name,) in found}
+
+    async def work() -> None:
+        async with source(database_url) as opened, AsyncClient(opened) as client:
+            await client.limits.set("mail", running=1, field="tenant")
+            [limit] = await client.limits.list()
+            assert (limit.field, limit.has_index) == ("tenant", True)
+            first = indexes()
+            await client.limits.set("mail", running=1, field="customer.id")
+            second = indexes()
+            assert (len(first), len(second), first & second) == (1, 1, set())
+            await client.limits.remove("mail")
+            assert indexes() == set()
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 def test_jobs_are_changed_by_id(database_url: str, source: Source) -> None:
     async def work() -> None:
         async with source(database_url) as opened, AsyncClient(opened) as client:
