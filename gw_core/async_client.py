@@ -10,23 +10,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from gw_core.async_jobs import AsyncJobs
-from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.events import Events
-from gw_core.domain.group import JobGroup, OnFailure, WaitingGroup, is_member
+from gw_core.domain.group import JobGroup, OnFailure, WaitingGroup
 from gw_core.domain.history import JobEnd, JobPendingError
 from gw_core.domain.job import AddOptions, Job, JobOptions, JobSpec, batch_items, job_spec
 from gw_core.domain.plugins import Interceptors, Plugin, Skip
-from gw_core.postgres.add_calls import (
-    Call,
-    RemovedJob,
-    bulk_calls,
-    end_members_call,
-    group_call,
-    is_one_statement,
-    remove_call,
-    waiting_group,
-    waiting_groups_call,
-)
+from gw_core.postgres.add_calls import Call, RemovedJob, bulk_calls, group_call, is_one_statement
 from gw_core.postgres.async_connection import (
     AsyncCallersConnection,
     AsyncConnectionSource,
@@ -35,16 +24,18 @@ from gw_core.postgres.async_connection import (
     async_callers_connection,
 )
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
-from gw_core.postgres.enqueue import Admission, add_inline, as_member
+from gw_core.postgres.enqueue import Admission, add_inline, cancelling_groups, removing, waiting_groups
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.history import end_values, job_end
 from gw_core.postgres.job_results import ResultListener, pauses, seconds_of, timed_out
+from gw_core.postgres.steps import Steps, await_steps
 
 if TYPE_CHECKING:
     from gw_core.async_rules import AsyncLimits, AsyncPauses
     from gw_core.execution.context import JobContext
 
 P = TypeVar("P")
+T = TypeVar("T")
 
 
 class AsyncClient:
@@ -182,10 +173,7 @@ class AsyncClient:
     ) -> JobGroup:
         """Add jobs, and one that is added when all of them have ended; see `Client.group`."""
         policy = OnFailure.parse(on_failure)
-        admitted = self._admission.admit_all(map(as_member, specs))
-        last = self._admission.admit(then)
-        if isinstance(last, Skip):
-            raise InvalidInputError(f"the job that waits for the group was not added: {last.reason}")
+        admitted, last = self._admission.admit_group(specs, then)
         if not admitted or add_inline.get() is not None:
             ids = await self.add_many(admitted, conn=conn)
             await self.add(then, conn=conn)
@@ -204,13 +192,11 @@ class AsyncClient:
         self, job_id: int | None = None, *, job_key: str | None = None, limit: int = 1_000
     ) -> list[WaitingGroup]:
         """Return the groups whose last job waits; see `Client.waiting_groups`."""
-        async with self._on(None) as connection:
-            return [waiting_group(row) for row in await connection.fetch(waiting_groups_call(job_id, job_key, limit))]
+        return await self._run(waiting_groups(job_id, job_key, limit), None)
 
     async def cancel_groups(self, *ids: int, conn: object | None = None) -> tuple[int, ...]:
         """Drop the waiting jobs of these groups, and return the ids of the groups that waited."""
-        async with self._on(conn) as connection:
-            return tuple(row[0] for row in await connection.fetch(Call("cancel_groups", {"ids": list(ids)})))
+        return await self._run(cancelling_groups(ids), conn)
 
     async def add_batch(
         self, task: str, items: Sequence[Any], *, conn: object | None = None, **options: Unpack[JobOptions]
@@ -222,12 +208,7 @@ class AsyncClient:
 
     async def remove(self, job_key: str, *, conn: object | None = None) -> RemovedJob | None:
         """Remove the job with this key; one that runs is only kept from running again. None: no such job."""
-        async with self._on(conn) as connection:
-            rows = await connection.fetch(remove_call(job_key))
-            removed = RemovedJob(Job(*rows[0])) if rows else None
-            if removed is not None and is_member(removed.job):
-                await connection.fetch(end_members_call([removed.job.id]))
-        return removed
+        return await self._run(removing(job_key), conn)
 
     # -- results ---------------------------------------------------------------------------------------------------
 
@@ -287,6 +268,10 @@ class AsyncClient:
             addition.ids = [job.id]
         self._admission.added(addition.specs[0], job.id)
         return job
+
+    async def _run(self, steps: Steps[T], conn: object | None) -> T:
+        async with self._on(conn) as connection:
+            return await await_steps(steps, connection.fetch)
 
     @asynccontextmanager
     async def _on(

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gw_core.domain.group import OnFailure, WaitingGroup
+from gw_core.domain.group import OnFailure
 from gw_core.domain.job import Job, JobSpec, encode_payload
 from gw_core.domain.job_key import JobKeyMode
 from gw_core.postgres.statements import numbered_text, query
@@ -106,25 +106,9 @@ def group_call(ids: Sequence[int], then: JobSpec, on_failure: OnFailure) -> Call
     return Call("add_group", values)
 
 
-def waiting_groups_call(job_id: int | None, job_key: str | None, limit: int) -> Call:
-    """Return the statement that lists groups: those of one member, those of a key, or all."""
-    return Call("list_waiting_groups", {"job_id": job_id, "job_key": job_key, "limit": limit})
-
-
-def waiting_group(row: Sequence[Any]) -> WaitingGroup:
-    """Return the group of a row of list_waiting_groups.sql."""
-    number, task, key, policy, *rest = row
-    return WaitingGroup(number, task, key, OnFailure(policy), *rest)
-
-
 def end_members_call(ids: Sequence[int] | None) -> Call:
     """Return the statement that takes note that members of groups have ended; None: checks all groups."""
     return Call("end_members", {"ids": None if ids is None else list(ids)})
-
-
-def remove_call(job_key: str) -> Call:
-    """Return the statement that removes the job with this key; its row, if any, is a `Job`."""
-    return Call("remove_job", {"job_key": job_key})
 
 
 def get_call(job_id: int | None, job_key: str | None) -> Call:

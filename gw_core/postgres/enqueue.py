@@ -25,12 +25,10 @@ from gw_core.postgres.add_calls import (
     end_members_call,
     group_call,
     is_one_statement,
-    remove_call,
-    waiting_group,
-    waiting_groups_call,
 )
 from gw_core.postgres.callers_connection import CallersConnection, OwnConnection, Rows, callers_connection
 from gw_core.postgres.connections import ConnectionSource
+from gw_core.postgres.steps import Steps, run_steps
 
 MAX_TRIES: Final = 10
 """How often an add runs that the server aborts because of a deadlock."""
@@ -85,6 +83,14 @@ class Admission:
     def admit_all(self, specs: Iterable[JobSpec]) -> list[JobSpec]:
         """Return the jobs to add, without those that a plugin skips; raises `JobRejectedError`."""
         return [admitted for admitted in map(self.admit, specs) if not isinstance(admitted, Skip)]
+
+    def admit_group(self, specs: Iterable[JobSpec], then: JobSpec) -> tuple[list[JobSpec], JobSpec]:
+        """Return the members to add, and the job that waits for them, which must not be skipped."""
+        admitted = self.admit_all(map(_as_member, specs))
+        last = self.admit(then)
+        if isinstance(last, Skip):
+            raise InvalidInputError(f"the job that waits for the group was not added: {last.reason}")
+        return admitted, last
 
     def call(self, spec: JobSpec, admitted: JobSpec, payload: str | None) -> Call:
         """Return the statement for an admitted job; `payload` is JSON text in place of the spec's own payload."""
@@ -156,10 +162,7 @@ class Enqueuer:
     ) -> JobGroup:
         """Add the members of a group and the job that waits for them, all or none."""
         callers = self._callers(conn)
-        admitted = self._admission.admit_all(map(as_member, specs))
-        last = self._admission.admit(then)
-        if isinstance(last, Skip):
-            raise InvalidInputError(f"the job that waits for the group was not added: {last.reason}")
+        admitted, last = self._admission.admit_group(specs, then)
         if not admitted or add_inline.get() is not None:
             ids = self.add_many(admitted, conn=conn)
             self.add(then, conn=conn)
@@ -181,25 +184,18 @@ class Enqueuer:
 
     def waiting_groups(self, job_id: int | None, job_key: str | None, limit: int) -> list[WaitingGroup]:
         """Return the groups whose last job waits: those of one member, those of a key, or all."""
-        call = waiting_groups_call(job_id, job_key, limit)
-        return list(map(waiting_group, self._on(None, lambda connection: connection.fetch(call))))
+        return self._run(lambda: waiting_groups(job_id, job_key, limit), None)
 
     def cancel_groups(self, ids: Sequence[int], *, conn: object | None) -> tuple[int, ...]:
         """Drop the waiting jobs of groups; return the ids of those that waited."""
-        call = Call("cancel_groups", {"ids": list(ids)})
-        return tuple(row[0] for row in self._on(self._callers(conn), lambda connection: connection.fetch(call)))
+        return self._run(lambda: cancelling_groups(ids), conn)
 
     def remove(self, job_key: str, *, conn: object | None = None) -> RemovedJob | None:
         """Remove the job with this key; one that runs is only kept from running again."""
+        return self._run(lambda: removing(job_key), conn)
 
-        def remove(connection: CallersConnection) -> RemovedJob | None:
-            rows = connection.fetch(remove_call(job_key))
-            removed = RemovedJob(Job(*rows[0])) if rows else None
-            if removed is not None and is_member(removed.job):
-                connection.fetch(end_members_call([removed.job.id]))
-            return removed
-
-        return self._on(self._callers(conn), remove)
+    def _run(self, steps: Callable[[], Steps[T]], conn: object | None) -> T:
+        return self._on(self._callers(conn), lambda connection: run_steps(steps(), connection.fetch))
 
     def _callers(self, conn: object | None) -> CallersConnection | None:
         return None if conn is None else callers_connection(conn, self._schema)
@@ -222,7 +218,28 @@ class Enqueuer:
         raise AssertionError  # the last try has returned or raised
 
 
-def as_member(spec: JobSpec) -> JobSpec:
+def removing(job_key: str) -> Steps[RemovedJob | None]:
+    """Remove the job with this key, and return it; None: there is none."""
+    rows = yield Call("remove_job", {"job_key": job_key})
+    removed = RemovedJob(Job(*rows[0])) if rows else None
+    if removed is not None and is_member(removed.job):
+        yield end_members_call([removed.job.id])
+    return removed
+
+
+def waiting_groups(job_id: int | None, job_key: str | None, limit: int) -> Steps[list[WaitingGroup]]:
+    """Return the groups whose last job waits: those of one member, those of a key, or all."""
+    rows = yield Call("list_waiting_groups", {"job_id": job_id, "job_key": job_key, "limit": limit})
+    return [WaitingGroup(number, task, key, OnFailure(policy), *rest) for number, task, key, policy, *rest in rows]
+
+
+def cancelling_groups(ids: Sequence[int]) -> Steps[tuple[int, ...]]:
+    """Drop the waiting jobs of groups, and return the ids of those that waited."""
+    rows = yield Call("cancel_groups", {"ids": list(ids)})
+    return tuple(row[0] for row in rows)
+
+
+def _as_member(spec: JobSpec) -> JobSpec:
     """Return the job as a member of a group."""
     return spec if GROUP_FLAG in spec.flags else replace(spec, flags=(*spec.flags, GROUP_FLAG))
 
