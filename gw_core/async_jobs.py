@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
-from typing import Any
 
 from gw_core.domain.job import Job, check_ids
-from gw_core.postgres.add_calls import Call, get_call
+from gw_core.postgres.add_calls import get_call
 from gw_core.postgres.async_connection import AsyncCallersConnection
-from gw_core.postgres.bulk_actions import BATCH, ActionResult, ChangedJob, SkippedJob, SkipReason, reschedule_values
+from gw_core.postgres.bulk_actions import BATCH, Act, ActionResult, change_by_id, on_idle, reschedule_values
+from gw_core.postgres.steps import await_steps
 
 Connect = Callable[[object | None], AbstractAsyncContextManager[AsyncCallersConnection]]
 """Returns what statements run on: the caller's connection, or one of the client's pool."""
@@ -38,11 +38,11 @@ class AsyncJobs:
 
     async def complete(self, ids: Sequence[int], *, conn: object | None = None) -> ActionResult:
         """Delete jobs as if they had been completed. A job that runs is skipped."""
-        return await self._act("action_complete", ids, {}, conn)
+        return await self._act(on_idle("action_complete"), ids, conn)
 
     async def fail(self, ids: Sequence[int], reason: str | None = None, *, conn: object | None = None) -> ActionResult:
         """Fail jobs permanently; `reason` becomes their last error. A job that runs is skipped."""
-        return await self._act("action_fail", ids, {"reason": reason}, conn)
+        return await self._act(on_idle("action_fail", reason=reason), ids, conn)
 
     async def reschedule(
         self,
@@ -59,40 +59,14 @@ class AsyncJobs:
         A failed job runs again when `attempts` is set below its `max_attempts`. A job that runs is skipped.
         """
         values = reschedule_values(run_at=run_at, priority=priority, attempts=attempts, max_attempts=max_attempts)
-        return await self._act("action_reschedule", ids, values, conn, wakes=True)
+        return await self._act(on_idle("action_reschedule", announces=True, **values), ids, conn)
 
-    async def _act(
-        self, statement: str, ids: Sequence[int], values: Mapping[str, Any], conn: object | None, *, wakes: bool = False
-    ) -> ActionResult:
+    async def _act(self, act: Act, ids: Sequence[int], conn: object | None) -> ActionResult:
         check_ids(ids)
         ordered = sorted(set(ids))
         results = []
         for start in range(0, len(ordered), BATCH):
+            steps = change_by_id(ordered[start : start + BATCH], act, with_payload=True)
             async with self._connect(conn) as connection, connection.atomic():
-                results.append(await _one_batch(connection, statement, ordered[start : start + BATCH], values, wakes))
+                results.append(await await_steps(steps, connection.fetch))
         return ActionResult.combine(results)
-
-
-async def _one_batch(
-    connection: AsyncCallersConnection, statement: str, ids: Sequence[int], values: Mapping[str, Any], wakes: bool
-) -> ActionResult:
-    locked = await connection.fetch(Call("lock_expected_jobs", {"ids": list(ids), "with_payload": True}))
-    jobs = {row[0]: Job(*row[:-1]) for row in locked}
-    running = {row[0] for row in locked if row[-1]}
-    idle = [each for each in jobs if each not in running]
-    done = {row[0] for row in await connection.fetch(Call(statement, {"ids": idle, **values}))}
-    absent = [each for each in ids if each not in jobs]
-    busy = {row[0]: row for row in await connection.fetch(Call("find_skipped_jobs", {"ids": absent}))}
-    if wakes and done:
-        await connection.fetch(Call("notify_jobs", {"count": len(done)}))
-    skipped = [
-        *(_skipped(jobs[each]) for each in jobs if each not in done),
-        *(SkippedJob(row[0], row[1], SkipReason.BUSY, row[2]) for row in busy.values()),
-        *(SkippedJob(each, None, SkipReason.NOT_FOUND) for each in absent if each not in busy),
-    ]
-    changed = tuple(ChangedJob(each, jobs[each].task_identifier, jobs[each]) for each in sorted(done))
-    return ActionResult(changed, tuple(sorted(skipped, key=lambda each: each.id)))
-
-
-def _skipped(job: Job) -> SkippedJob:
-    return SkippedJob(job.id, job.task_identifier, SkipReason.LOCKED, job.locked_by)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
@@ -17,13 +17,15 @@ from gw_core.domain.job import Job, JobSpec, check_count
 from gw_core.domain.job_version import JobVersion
 from gw_core.domain.pause import PAUSE_LOCK
 from gw_core.domain.session_limits import milliseconds
-from gw_core.postgres.add_calls import RemovedJob, get_call, run_at_or_delay
+from gw_core.postgres.add_calls import Call, RemovedJob, get_call, run_at_or_delay
 from gw_core.postgres.callers_connection import callers_connection
 from gw_core.postgres.connections import QueueOperations
 from gw_core.postgres.database import Connection
+from gw_core.postgres.enqueue import removing
 from gw_core.postgres.row_mapping import rows
 from gw_core.postgres.selected import resolve
 from gw_core.postgres.statements import query
+from gw_core.postgres.steps import Steps, fetch_on, run_steps
 from gw_core.postgres.worker_store import list_heartbeats, list_worker_locks
 from gw_core.selection import Fragment, Selection, Which, selection_of, selection_to_change
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from gw_core.domain.cancellation import CancelledJob
     from gw_core.domain.query_results import JobPage, PageCursor
     from gw_core.postgres.job_queries import JobQueries
+
+T = TypeVar("T")
 
 BATCH: Final = 1_000
 """Jobs in one transaction: few enough that a worker waiting for one of the rows does not notice."""
@@ -159,7 +163,71 @@ def reschedule_values(
     }
 
 
-_Act = Callable[[Connection, list[_LockedRow]], tuple[set[int], dict[int, SkipReason]]]
+Act = Callable[[Sequence[_LockedRow]], Steps[tuple[set[int], dict[int, SkipReason]]]]
+"""Changes locked jobs; returns the ids of those that it changed, and why others were left."""
+
+
+def on_idle(statement: str, *, announces: bool = False, **values: Any) -> Act:
+    """Return what runs a statement on those jobs that are not running; with `announces`, idle workers are woken."""
+
+    def act(held: Sequence[_LockedRow]) -> Steps[tuple[set[int], dict[int, SkipReason]]]:
+        done = yield from _run(statement, [each for each in held if not each.is_running], **values)
+        if members := [each.id for each in held if each.is_member and each.id in done]:
+            yield Call("end_members", {"ids": members})
+        if announces:
+            yield from _announce(len(done))
+        return done, {}
+
+    return act
+
+
+def _retry(held: Sequence[_LockedRow]) -> Steps[tuple[set[int], dict[int, SkipReason]]]:
+    # A lock of any age keeps a job from running, so a retry that ignored it would not be one.
+    free = [each for each in held if each.locked_by is None]
+    nothing = {"run_at": None, "delay_seconds": 0.0, "priority": None, "attempts": None, "max_attempts": None}
+    ended = [each for each in free if each.has_given_its_last]
+    waiting = [each for each in free if each.has_failed and not each.has_given_its_last]
+    done = yield from _run("action_reschedule", ended, **{**nothing, "attempts": 0})
+    done |= yield from _run("action_reschedule", waiting, **nothing)
+    yield from _announce(len(done))
+    return done, {each.id: SkipReason.NOT_FAILED for each in free if each.id not in done}
+
+
+def change_by_id(
+    ids: Sequence[int], act: Act, *, with_payload: bool, expected: Mapping[int, JobVersion] | None = None
+) -> Steps[ActionResult]:
+    """Lock jobs, without waiting for other sessions, and act on those that are as `expected`."""
+    found = yield Call("lock_expected_jobs", {"ids": list(ids), "with_payload": with_payload})
+    jobs = {row[0]: Job(*row[:-1]) for row in found}
+    held = [_held(jobs[row[0]], is_fresh=row[-1]) for row in found]
+    skipped = {each.id: gone for each in held if expected and (gone := _gone(expected[each.id], each, jobs[each.id]))}
+    left = [each for each in held if each.id not in skipped]
+    done, reasons = yield from act(left)
+    passed = yield from _passed([each for each in ids if each not in jobs])
+    skipped |= {each.id: _skipped(each, reasons) for each in left if each.id not in done}
+    changed = tuple(ChangedJob(each.id, each.task, jobs[each.id]) for each in held if each.id in done)
+    return ActionResult(changed, tuple(sorted([*skipped.values(), *passed], key=lambda each: each.id)))
+
+
+def _run(statement: str, jobs: Sequence[_LockedRow], **values: Any) -> Steps[set[int]]:
+    found = (yield Call(statement, {"ids": [each.id for each in jobs], **values})) if jobs else ()
+    return {row[0] for row in found}
+
+
+def _announce(count: int) -> Steps[None]:
+    if count:
+        yield Call("notify_jobs", {"count": count})
+
+
+def _passed(ids: Sequence[int]) -> Steps[list[SkippedJob]]:
+    """Report why rows could not be locked: they are gone, or another session has locked them."""
+    found = (yield Call("find_skipped_jobs", {"ids": list(ids)})) if ids else ()
+    there = {row[0]: SkippedJob(row[0], row[1], SkipReason.BUSY, row[2]) for row in found}
+    return [there.get(each) or SkippedJob(each, None, SkipReason.NOT_FOUND) for each in ids]
+
+
+def _skipped(job: _LockedRow, reasons: Mapping[int, SkipReason]) -> SkippedJob:
+    return SkippedJob(job.id, job.task, reasons.get(job.id, SkipReason.LOCKED), job.locked_by)
 
 
 class _Actions(QueueOperations, frozen=True):
@@ -177,24 +245,16 @@ class _Actions(QueueOperations, frozen=True):
         found = SelectionCount(jobs=count, highest_id=highest, running=running, locked=locked, unfailed=unfailed)
         return fragment, found
 
-    def _passed(self, connection: Connection, ids: Sequence[int]) -> list[SkippedJob]:
-        """Report why rows could not be locked: they are gone, or another session has locked them."""
-        if not ids:
-            return []
-        there = {row[0]: row for row in rows(connection, query("find_skipped_jobs", self.schema), {"ids": list(ids)})}
-        busy = [SkippedJob(row[0], row[1], SkipReason.BUSY, row[2]) for row in there.values()]
-        return busy + [SkippedJob(each, None, SkipReason.NOT_FOUND) for each in ids if each not in there]
-
-    def _announce(self, connection: Connection, count: int) -> None:
-        if count:
-            rows(connection, query("notify_jobs", self.schema), {"count": count})
-
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
         with self._connection() as connection, connection.transaction():
             timeout = milliseconds(self.connections.database.limits.cap_lock_timeout(LOCK_TIMEOUT))
             connection.execute("select set_config('lock_timeout', %s, true)", (timeout,))
             yield connection
+
+    def _in_transaction(self, steps: Steps[T]) -> T:
+        with self._transaction() as connection:
+            return run_steps(steps, fetch_on(connection, self.schema))
 
 
 class JobBatches(_Actions, frozen=True):
@@ -209,13 +269,13 @@ class JobBatches(_Actions, frozen=True):
         self, which: Which | None = None, *, expected: Sequence[JobVersion] | None = None
     ) -> Iterator[ActionResult]:
         """As `Jobs.complete`."""
-        return self._walk(which, expected, self._unlocked("action_complete"), deletes=True)
+        return self._walk(which, expected, on_idle("action_complete"), deletes=True)
 
     def fail(
         self, which: Which | None = None, reason: str | None = None, *, expected: Sequence[JobVersion] | None = None
     ) -> Iterator[ActionResult]:
         """As `Jobs.fail`."""
-        return self._walk(which, expected, self._unlocked("action_fail", reason=reason))
+        return self._walk(which, expected, on_idle("action_fail", reason=reason))
 
     def reschedule(
         self,
@@ -229,19 +289,18 @@ class JobBatches(_Actions, frozen=True):
     ) -> Iterator[ActionResult]:
         """As `Jobs.reschedule`."""
         values = reschedule_values(run_at=run_at, priority=priority, attempts=attempts, max_attempts=max_attempts)
-        act = self._unlocked("action_reschedule", **values)
-        return self._walk(which, expected, lambda connection, held: self._announced(connection, act(connection, held)))
+        return self._walk(which, expected, on_idle("action_reschedule", announces=True, **values))
 
     def retry(
         self, which: Which | None = None, *, expected: Sequence[JobVersion] | None = None
     ) -> Iterator[ActionResult]:
         """As `Jobs.retry`."""
-        return self._walk(which, expected, self._retry)
+        return self._walk(which, expected, _retry)
 
     # -- inside -----------------------------------------------------------------------------------------------------
 
     def _walk(
-        self, which: Which | None, expected: Sequence[JobVersion] | None, act: _Act, *, deletes: bool = False
+        self, which: Which | None, expected: Sequence[JobVersion] | None, act: Act, *, deletes: bool = False
     ) -> Iterator[ActionResult]:
         if (which is None) == (expected is None):
             raise InvalidInputError("name the jobs in one way: by a selection, by ids, or by their expected versions")
@@ -249,31 +308,14 @@ class JobBatches(_Actions, frozen=True):
             return self._walk_expected(expected or (), act, deletes=deletes)
         return self._walk_selected(selection_to_change(which), act)
 
-    def _walk_expected(self, expected: Sequence[JobVersion], act: _Act, *, deletes: bool) -> Iterator[ActionResult]:
+    def _walk_expected(self, expected: Sequence[JobVersion], act: Act, *, deletes: bool) -> Iterator[ActionResult]:
         by_id = {each.id: each for each in expected}
         ids = sorted(by_id)
         for start in range(0, len(ids), self.size):
-            some = {each: by_id[each] for each in ids[start : start + self.size]}
-            yield self._one_expected_batch(some, act, deletes=deletes)
+            some = ids[start : start + self.size]
+            yield self._in_transaction(change_by_id(some, act, with_payload=deletes, expected=by_id))
 
-    def _one_expected_batch(self, expected: dict[int, JobVersion], act: _Act, *, deletes: bool) -> ActionResult:
-        with self._transaction() as connection:
-            values = {"ids": list(expected), "with_payload": deletes}
-            found = rows(connection, query("lock_expected_jobs", self.schema), values)
-            jobs = {row[0]: Job(*row[:-1]) for row in found}
-            held = [_held(jobs[row[0]], is_fresh=row[-1]) for row in found]
-            skipped = {each.id: gone for each in held if (gone := _gone(expected[each.id], each, jobs[each.id]))}
-            left = [each for each in held if each.id not in skipped]
-            done, reasons = act(connection, left)
-            passed = self._passed(connection, [each for each in expected if each not in jobs])
-        for each in left:
-            if each.id not in done:
-                reason = reasons.get(each.id, SkipReason.LOCKED)
-                skipped[each.id] = SkippedJob(each.id, each.task, reason, each.locked_by)
-        tended = tuple(ChangedJob(each.id, each.task, jobs[each.id]) for each in held if each.id in done)
-        return ActionResult(tended, tuple(sorted([*skipped.values(), *passed], key=lambda each: each.id)))
-
-    def _walk_selected(self, selection: Selection, act: _Act) -> Iterator[ActionResult]:
+    def _walk_selected(self, selection: Selection, act: Act) -> Iterator[ActionResult]:
         if selection.ids is not None and len(selection.conditions) == 1:
             yield from self._walk_ids(selection.ids, act)
             return
@@ -286,7 +328,7 @@ class JobBatches(_Actions, frozen=True):
             yield batch
             after = last
 
-    def _walk_ids(self, ids: Sequence[int], act: _Act) -> Iterator[ActionResult]:
+    def _walk_ids(self, ids: Sequence[int], act: Act) -> Iterator[ActionResult]:
         """Go through jobs given by id, and report those that do not exist."""
         for start in range(0, len(ids), self.size):
             some = ids[start : start + self.size]
@@ -296,60 +338,22 @@ class JobBatches(_Actions, frozen=True):
             skipped = [*batch.skipped, *(SkippedJob(each, None, SkipReason.NOT_FOUND) for each in missing)]
             yield ActionResult(batch.changed, tuple(sorted(skipped, key=lambda each: each.id)))
 
-    def _one_batch(self, fragment: Fragment, act: _Act, *, after: int, through: int) -> tuple[ActionResult, int | None]:
+    def _one_batch(self, fragment: Fragment, act: Act, *, after: int, through: int) -> tuple[ActionResult, int | None]:
         values = {**fragment.values, "after": after, "through": through, "limit": self.size}
         statement = query("lock_selected_jobs", self.schema, SELECTION=fragment.text)
         with self._transaction() as connection:
             held = [_LockedRow(*row) for row in rows(connection, statement, values)]
-            done, reasons = act(connection, held)
-        skipped = tuple(
-            SkippedJob(each.id, each.task, reasons.get(each.id, SkipReason.LOCKED), each.locked_by)
-            for each in held
-            if each.id not in done
-        )
+            done, reasons = run_steps(act(held), fetch_on(connection, self.schema))
+        skipped = tuple(_skipped(each, reasons) for each in held if each.id not in done)
         changed = tuple(ChangedJob(each.id, each.task) for each in held if each.id in done)
         return ActionResult(changed, skipped), held[-1].id if held else None
-
-    def _unlocked(self, name: str, **values: Any) -> _Act:
-        """Return what runs a statement on those jobs that are not running."""
-
-        def act(connection: Connection, held: list[_LockedRow]) -> tuple[set[int], dict[int, SkipReason]]:
-            done = self._run(connection, name, [each for each in held if not each.is_running], **values)
-            if members := [each.id for each in held if each.is_member and each.id in done]:
-                rows(connection, query("end_members", self.schema), {"ids": members})
-            return done, {}
-
-        return act
-
-    def _retry(self, connection: Connection, held: list[_LockedRow]) -> tuple[set[int], dict[int, SkipReason]]:
-        # A lock of any age keeps a job from running, so a retry that ignored it would not be one.
-        free = [each for each in held if each.locked_by is None]
-        nothing = {"run_at": None, "delay_seconds": 0.0, "priority": None, "attempts": None, "max_attempts": None}
-        ended = [each for each in free if each.has_given_its_last]
-        waiting = [each for each in free if each.has_failed and not each.has_given_its_last]
-        done = self._run(connection, "action_reschedule", ended, **{**nothing, "attempts": 0})
-        done |= self._run(connection, "action_reschedule", waiting, **nothing)
-        unfailed = {each.id: SkipReason.NOT_FAILED for each in free if each.id not in done}
-        return self._announced(connection, (done, unfailed))
-
-    def _run(self, connection: Connection, name: str, jobs: Sequence[_LockedRow], **values: Any) -> set[int]:
-        if not jobs:
-            return set()
-        found = rows(connection, query(name, self.schema), {"ids": [each.id for each in jobs], **values})
-        return {row[0] for row in found}
-
-    def _announced(
-        self, connection: Connection, result: tuple[set[int], dict[int, SkipReason]]
-    ) -> tuple[set[int], dict[int, SkipReason]]:
-        self._announce(connection, len(result[0]))
-        return result
 
 
 class Jobs(_Actions, frozen=True):
     """Acts on any number of jobs; `client.jobs` is one. Safe to use from any thread.
 
     Name the jobs by a selection, as text or as a `Selection`, by their ids, or by their `expected` versions: then only
-    those that have not changed since are acted on. Actions run in batches of a thousand jobs, each in a transaction of
+    those that have not changed since are acted on. _Actions run in batches of a thousand jobs, each in a transaction of
     its own: if a call raises, the batches before it stay done. `in_batches` yields each result, in bounded memory.
     """
 
@@ -478,27 +482,11 @@ class Jobs(_Actions, frozen=True):
             "key": job.key,
             "flags": job.flags,
         }
-        with self._transaction() as connection:
-            connection.execute(query("restore_names", self.schema), values)
-            restored = rows(connection, query("restore_job", self.schema), values)
-            self._announce(connection, len(restored))
-        return restored[0][0] if restored else None
+        return self._in_transaction(_restore(values))
 
     def remove_expected(self, key: str, expected: JobVersion) -> RemovedJob | SkippedJob:
         """As `Client.remove` with a version."""
-        with self._transaction() as connection:
-            values = {"ids": [expected.id], "with_payload": False}
-            found = rows(connection, query("lock_expected_jobs", self.schema), values)
-            if not found:
-                return self._passed(connection, [expected.id])[0]
-            job = Job(*found[0][:-1])
-            changes = expected.changes(job) or ("has another key" if job.key != key else None)
-            if changes is not None:
-                return SkippedJob(job.id, job.task_identifier, SkipReason.CHANGED, job.locked_by, changes)
-            ((*row,),) = rows(connection, query("remove_job", self.schema), {"job_key": key})
-            if is_member(job):
-                rows(connection, query("end_members", self.schema), {"ids": [job.id]})
-            return RemovedJob(Job(*row))
+        return self._in_transaction(_remove_expected(key, expected))
 
     @property
     def _queries(self) -> JobQueries:
@@ -538,7 +526,8 @@ class WorkerActions(_Actions, frozen=True):
             rows(connection, query("lock_jobs_of_workers", self.schema), names)
             freed = self._locks(connection, worker_ids)
             rows(connection, query("force_unlock_workers", self.schema), names)
-            self._announce(connection, sum(each.jobs + each.queues for each in freed))
+            count = sum(each.jobs + each.queues for each in freed)
+            run_steps(_announce(count), fetch_on(connection, self.schema))
         return freed
 
     def _locks(self, connection: Connection, worker_ids: Sequence[str]) -> list[WorkerLocks]:
@@ -553,6 +542,25 @@ class WorkerActions(_Actions, frozen=True):
             )
             for name in worker_ids
         ]
+
+
+def _restore(values: Mapping[str, Any]) -> Steps[int | None]:
+    yield Call("restore_names", values)
+    restored = yield Call("restore_job", values)
+    yield from _announce(len(restored))
+    return restored[0][0] if restored else None
+
+
+def _remove_expected(key: str, expected: JobVersion) -> Steps[RemovedJob | SkippedJob]:
+    found = yield Call("lock_expected_jobs", {"ids": [expected.id], "with_payload": False})
+    if not found:
+        return (yield from _passed([expected.id]))[0]
+    job = Job(*found[0][:-1])
+    if changes := expected.changes(job) or ("has another key" if job.key != key else None):
+        return SkippedJob(job.id, job.task_identifier, SkipReason.CHANGED, job.locked_by, changes)
+    removed = yield from removing(key)
+    assert removed is not None  # noqa: S101 - its row is locked
+    return removed
 
 
 def _held(job: Job, *, is_fresh: bool | None) -> _LockedRow:

@@ -216,6 +216,18 @@ def test_an_asynchronous_client_adds_groups_too(site: QueueFixture) -> None:
     assert (tasks(site), waiting(site)) == (["last"], [])
 
 
+def test_an_asynchronous_client_that_ends_the_last_member_adds_the_last_job(site: QueueFixture) -> None:
+    group = site.client.group(members(1), then=LAST)
+
+    async def complete() -> None:
+        async with AsyncClient(site.url) as client:
+            assert (await client.jobs.complete(group.job_ids)).ids == group.job_ids
+
+    asyncio.run(complete())
+
+    assert (tasks(site), waiting(site)) == (["last"], [])
+
+
 def test_a_worker_that_ended_between_the_two_transactions_leaves_it_to_the_check(site: QueueFixture) -> None:
     group = site.client.group(members(2), then=LAST)
     # What the settling statement has done when the worker dies before it notes the end of the members.
