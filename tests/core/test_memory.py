@@ -31,7 +31,7 @@ def test_the_memory_of_large_payloads_is_returned(database_url: str) -> None:
         add_large_jobs(database_url)
         wait_until(lambda: len(done) == JOBS, what="all jobs to run")
 
-        wait_until(lambda: (memory_in_use() or 0) < before + 90 * MEGABYTE, what="the memory", deadline_seconds=20)
+        wait_until(lambda: (memory_in_use() or 0) < before + 90 * MEGABYTE, what="the memory")
     finally:
         runner.stop()
         runner.wait()

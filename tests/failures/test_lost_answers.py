@@ -29,6 +29,10 @@ from gw_core.events import (
 ROUNDS = int(os.environ.get("GW_ROUNDS", "4"))
 JOBS = int(os.environ.get("GW_JOBS", "2000"))
 QUEUES = 100
+WAITING_CLAIM = """
+select pid from pg_stat_activity
+ where datname = current_database() and application_name = 'gw:claim' and wait_event_type = 'Lock'
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,11 +259,13 @@ def amid_claim(site: QueueFixture, proxy: DatabaseProxy) -> Iterator[RunningWork
     """A worker whose claim has committed, and whose answer never arrives."""
     with site.running({"work": print}, url=proxy.url, poll_interval=NEVER, grace_period=ms(200)) as running:
         running.recorded.wait_for(PoolListening)
-        wait_until(lambda: running.claimer.polled_at is not None, what="the first claim")
-        time.sleep(0.2)  # it claims again after it has begun to listen
-        proxy.swallow("gw:claim")  # the notification of the new job as well
-        site.fill(1)
-        running.claimer.request_claim()
+        wait_until(lambda: running.claimer.polled_at is not None, what="the first claim, which prepares the statement")
+        with site.hands.transaction():
+            site.run("lock table _private_jobs in exclusive mode")
+            running.claimer.request_claim()
+            wait_until(lambda: site.run(WAITING_CLAIM), what="a claim that waits for the table")
+            proxy.swallow("gw:claim")  # the notification of the new job as well
+            site.fill(1)
         wait_until(lambda: site.held() != [], what="the claim to commit")
         yield running
 

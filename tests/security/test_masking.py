@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from time import perf_counter
+from time import thread_time
 
 import pytest
 
@@ -204,8 +204,8 @@ def test_harmless_names_are_left_alone(name: str) -> None:
     ids=lambda text: text[:20],
 )
 def test_hiding_takes_no_long_time_whatever_the_text(text: str) -> None:
-    began = perf_counter()
+    began = thread_time()
 
     masked(text)
 
-    assert perf_counter() - began < 5
+    assert thread_time() - began < 5

@@ -226,6 +226,10 @@ class DatabaseProxy:
             client.close()
             return
         with self._changed:
+            if self._is_cut:  # while it connected
+                self.rejected += 1
+                link.close()
+                return
             self._links.append(link)
         threading.Thread(target=self._answers, args=(link,), name="proxy", daemon=True).start()
         self._requests(link)

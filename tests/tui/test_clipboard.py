@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from time import perf_counter
+from time import thread_time
 
 import msgspec
 import pytest
@@ -154,7 +154,7 @@ def test_nothing_that_is_offered_has_a_control(names: list[str]) -> None:
 
 
 def test_a_long_text_is_put_on_one_line_in_no_long_time() -> None:
-    began = perf_counter()
+    began = thread_time()
     clipboard.on_one_line(" " * 200_000 + "\n" * 200_000 + " \n" * 100_000)
 
-    assert perf_counter() - began < 5
+    assert thread_time() - began < 5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from time import process_time
+from time import thread_time
 
 import pytest
 from hypothesis import given, strategies as st
@@ -137,8 +137,8 @@ def test_secrets_in_free_text_are_masked(text: str, shown: str) -> None:
 
 @pytest.mark.parametrize("text", ["a" * 200_000, "a-" * 100_000, "pass" * 50_000, "://" * 60_000, "://a:" * 40_000])
 def test_masking_a_long_text_takes_no_long_time(text: str) -> None:
-    began = process_time()
+    began = thread_time()
 
     masked(text)
 
-    assert process_time() - began < 5
+    assert thread_time() - began < 5

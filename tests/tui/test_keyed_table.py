@@ -86,9 +86,9 @@ def test_the_highlighted_row_stays_over_300_random_refreshes() -> None:
             if number % 3 == 0:
                 chance.shuffle(keys)
             clock.now += chance.choice((0.2, 1.0, SETTLING + 1))
-            before, began = place_on_screen(table), time.perf_counter()
+            before, began = place_on_screen(table), time.thread_time()
             table.apply(rows(keys))
-            costs.append(time.perf_counter() - began)
+            costs.append(time.thread_time() - began)
             assert table.highlighted == highlighted
             at_an_end = table.scroll_offset.y in (0, table.max_scroll_y)
             assert place_on_screen(table) == before or at_an_end
