@@ -115,8 +115,8 @@ def claim_within_limit(
     [row] = rows(connection, query("limit_room", schema), {"task": task, "task_id": task_id})
     room = LimitRoom(free=row[0], tokens=row[1], tokens_per_second=row[2], bucket_size=row[3])
     jobs = claim(room.jobs) if room.jobs != 0 else ()
-    if room.tokens is not None and jobs:
-        room = replace(room, tokens=room.tokens - len(jobs))
+    if jobs:
+        room = replace(room, tokens=None if room.tokens is None else room.tokens - len(jobs))
         rows(connection, query("limit_spend", schema), {"task": task, "tokens": room.tokens, "filled_at": row[4]})
     return jobs, replace(room, free=None if room.free is None else room.free - len(jobs))
 

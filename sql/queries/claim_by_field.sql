@@ -4,6 +4,7 @@
 -- `steps` leaps from value to value, and from priority to priority, in the index of the task, and asks each for as many
 -- jobs as it has room for. So a claim costs the same whatever backlog a full value has. It takes `scan_limit` steps at
 -- most, and the next one goes on there.
+-- A claim of some jobs waits for the disk, as in limit_spend.sql.
 -- A last row without an id reports on the scan: how many values are full now, the place where the scan ended early, and
 -- the seconds until a bucket has a token.
 \set TASK 0
@@ -187,7 +188,8 @@ spent as (
 \set NAME '(select queues.queue_name from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues where queues.id = jobs.job_queue_id)'
 \ir parts/claimed.sql
 union all
-select null, null, null,
+select null, null,
+       case when exists (select from chosen) then set_config('synchronous_commit', 'on', true) end,
        (select count(*)::integer from left_over where left_over.free <= 0), null,
        last.priority, null, null, null, null, null, null, null,
        last.value, null,

@@ -8,7 +8,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.waiting import wait_until
@@ -82,6 +84,25 @@ def test_a_crash_just_after_a_claim_does_not_let_a_queue_run_two_jobs_at_a_time(
     with a_scene() as scene:
         with Client(scene.cluster.conninfo(), max_pool_size=1) as client:
             client.add("chaos", {"n": 1, "ms": 1500}, queue_name="q")
+        scene.wait_for(1)
+        scene.cluster.restart(signal.SIGKILL, down_for=0.0)
+        scene.wait_for(1, ended=True)
+        scene.wait_until_empty()
+
+        assert [(run.how, run.attempt) for run in scene.runs()] == [("ok", 1)]
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [{"running": 1}, {"per_period": 1, "period": timedelta(hours=1)}, {"running": 1, "field": "tenant"}],
+    ids=["running", "rate", "field"],
+)
+def test_a_crash_just_after_a_claim_does_not_let_a_limit_forget_it(limit: dict[str, Any]) -> None:
+    """The claim was not yet on disk, so the recovered server let the job start again while it still ran."""
+    with a_scene() as scene:
+        with Client(scene.cluster.conninfo(), max_pool_size=1) as client:
+            client.limits.set("limited", **limit)
+            client.add("limited", {"n": 1, "ms": 1500})
         scene.wait_for(1)
         scene.cluster.restart(signal.SIGKILL, down_for=0.0)
         scene.wait_for(1, ended=True)

@@ -31,6 +31,24 @@ def chaos(payload, context):
     note("E", run, "ok", time.monotonic_ns())
 
 
+@task("limited")
+def limited(payload, context):
+    """Run as its payload asks; few at a time."""
+    chaos(payload, context)
+
+
+@task("paced")
+def paced(payload, context):
+    """Run as its payload asks; few per second."""
+    chaos(payload, context)
+
+
+@task("tenant")
+def tenant(payload, context):
+    """Run as its payload asks; few at a time for each tenant."""
+    chaos(payload, context)
+
+
 @task("tick")
 def tick(payload, context):
     """Run once for each minute and name."""
