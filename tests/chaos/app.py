@@ -31,10 +31,20 @@ from .faults import Cuttable, Operator
 from .fleet import NO_DATABASE, TASKS_OF_ONE, ProcessStates, Slot, Worker
 from .invariants import CUTTING_FAULTS, Ended, Evidence, Findings, Row, judge
 from .ledger import read_ledger, read_ticks
+from .limits import (
+    FIELD,
+    LARGE_TENANT,
+    LIMITS,
+    WITNESS as WITNESS_OF_LIMITS,
+    BucketChange,
+    LimitedClaim,
+    remove_limits,
+    set_limits,
+)
 from .network_faults import OUTSIDE, Namespace, NetworkPath, can_make_namespaces
 from .node import free_what_node_held, node_command
 from .patroni import PatroniCluster, missing
-from .plan import SERVER_FAULTS, WORKER_FAULTS, make_load, make_plan, usual_counts
+from .plan import OPERATIONS, SERVER_FAULTS, WORKER_FAULTS, make_load, make_plan, usual_counts
 from .producers import Added, Producers
 from .servers import DATABASE, Cluster, ServerFailedError
 from .stall_detector import Stalls, held_up
@@ -44,6 +54,9 @@ DRAIN: Final = 90.0
 
 GROUP_CHECK: Final = 150.0
 """Seconds within which workers check every group, and its last job runs: others, or the killed, ended its members."""
+
+FULL: Final = 200
+"""Jobs of one tenant that are added at a time: they take five seconds."""
 
 CALL: Final = 20.0
 """Seconds within which every worker must run something after the last failure."""
@@ -153,6 +166,9 @@ def run(options: Options, *, say: Callable[[str], None] = lambda words: None) ->
     try:
         verdict = _Scene(options, folder, guard, log).play()
         keep = keep or not verdict.ok
+    except TimeoutError:
+        keep = True
+        raise
     finally:
         guard.dismiss()
         if not keep:
@@ -222,7 +238,9 @@ class _Scene:
     def _prepare_database(self) -> None:
         with Client(self._cluster.conninfo(), max_pool_size=1) as client:
             client.migrate()
-        self._cluster.primary.execute(WITNESS, database=DATABASE)
+            set_limits(client)
+        for witness in (WITNESS, WITNESS_OF_LIMITS):
+            self._cluster.primary.execute(witness, database=DATABASE)
 
     def _man_the_fleet(self, stack: ExitStack, namespace: Namespace | None) -> None:
         rng = random.Random(f"fleet {self._options.seed}")
@@ -310,6 +328,7 @@ class _Scene:
             self._insist(lambda: free_what_node_held(client))
             self._insist(lambda: self._producers.remove_the_rest(client))
             self._add_until_all_workers_ran(client)
+            self._add_beside_full_value(client)
             self._wait(DRAIN, "every job to run", self._is_drained)
             self._wait(GROUP_CHECK, "every group to go on", self._has_ended_groups)
             # A worker that waits for a swallowed answer sends no heartbeat.
@@ -348,6 +367,34 @@ class _Scene:
         self._wait(most, "every worker to run something after the last fault", all_have_run, every=0.5)
         self._producers.added.extend(called)
 
+    def _add_beside_full_value(self, client: Client) -> None:
+        """Add many jobs of one tenant, then some that must not wait for them."""
+        full = [("full", FIELD, LARGE_TENANT)] * FULL
+        beside = [("beside", task, tenant) for tenant in ("t1", "t2") for task in ("chaos", *LIMITS)]
+        jobs = [
+            Added(
+                n=2 * 10**9 + each,
+                kind=kind,
+                spec=JobSpec(task=task, payload={"n": 2 * 10**9 + each, "ms": 50, "tenant": tenant}),
+                transaction=2 * 10**9,
+                asked=time.monotonic_ns(),
+            )
+            for each, (kind, task, tenant) in enumerate([*full, *beside])
+        ]
+        self._wait(DRAIN, "the other limited jobs to run", self._has_no_limited_jobs)
+        client.add_many([each.spec for each in jobs])
+        for each in jobs:
+            each.answered = time.monotonic_ns()
+        self._producers.added.extend(jobs)
+
+    def _has_no_limited_jobs(self) -> bool:
+        names = ", ".join(f"'{task}'" for task in LIMITS)
+        return not self._ask(
+            "select 1 from graphile_worker._private_jobs as jobs"
+            " join graphile_worker._private_tasks as tasks on tasks.id = jobs.task_id"
+            f" where tasks.identifier in ({names}) limit 1"
+        )
+
     def _is_drained(self) -> bool:
         return not self._ask(
             "select 1 from graphile_worker._private_jobs where is_available or locked_by is not null limit 1"
@@ -380,9 +427,14 @@ class _Scene:
             foreign=frozenset(worker.pid for worker in workers if not worker.is_ours),
             ticks=read_ticks(self._fleet.ledger),
             minutes=_minutes_between(self._began, self._ended),
+            claims=[LimitedClaim(*row) for row in self._ask("select * from public.limited_claims")],
+            buckets=[BucketChange(*row) for row in self._ask("select * from public.bucket_changes")],
+            unlimited=self._operator.unlimited,
+            paused=self._operator.paused,
             delayed=frozenset(job_id for (job_id,) in self._ask("select job_id from public.delayed")),
             stalls=tuple(self._stalls.seen),
         )
+        self._check_limits_are_removed()
         (self._folder / "evidence.txt").write_text("\n".join(_lines_of(evidence)))
         judged = judge(evidence)
         self._findings.figures.update(judged.figures)
@@ -397,6 +449,17 @@ class _Scene:
             seconds=0.0,
             folder=None,
         )
+
+    def _check_limits_are_removed(self) -> None:
+        """Remove the limits, and see that nothing is left of them."""
+        with Client(self._cluster.conninfo(), max_pool_size=1) as client:
+            remove_limits(client)
+        for question in (
+            "select relname from pg_class where relname like 'jobs_gw_field%'",
+            "select task from graphile_worker._private_gw_buckets",
+            "select kind from graphile_worker._private_gw_pauses",
+        ):
+            self._findings.broken += [f"left of limits and pauses: {left}" for (left,) in self._ask(question)]
 
     def _ends(self, workers: Sequence[Worker]) -> dict[int, int]:
         """When each process ended: with its supervisor at the latest, those apart that it left behind."""
@@ -514,7 +577,10 @@ def _orderly_ends(worker: Worker) -> tuple[int, ...]:
 
 def _lines_of(evidence: Evidence) -> Iterator[str]:
     """Everything there is to judge by, to find the cause of a finding."""
-    for things in (evidence.faults, evidence.added, evidence.runs, evidence.rows, evidence.history):
+    for things in (
+        *(evidence.faults, evidence.added, evidence.runs, evidence.rows, evidence.history),
+        *(evidence.claims, evidence.buckets, evidence.unlimited, evidence.paused),
+    ):
         yield from map(repr, things)
     yield f"given back to run later: {sorted(evidence.delayed)}"
 
@@ -557,7 +623,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--no-namespace", action="store_true", help="cut the network by a proxy only, also as root")
     parser.add_argument("--node", action="store_true", help="npm's graphile-worker beside ours")
     parser.add_argument("--patroni", action="store_true", help="Patroni and etcd decide which server leads")
-    for what, often in {**WORKER_FAULTS, **SERVER_FAULTS}.items():
+    for what, often in {**WORKER_FAULTS, **SERVER_FAULTS, **OPERATIONS}.items():
         parser.add_argument(f"--{what}", type=int, metavar="N", help=f"how often (usually {often} a minute)")
     parser.add_argument("--log-level", default="info", help="of the workers (%(default)s)")
     parser.add_argument(
@@ -568,7 +634,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _options(given: argparse.Namespace) -> Options:
-    counts = {what: getattr(given, what) for what in (*WORKER_FAULTS, *SERVER_FAULTS)}
+    counts = {what: getattr(given, what) for what in (*WORKER_FAULTS, *SERVER_FAULTS, *OPERATIONS)}
     return Options(
         seed=given.seed if given.seed is not None else random.SystemRandom().randrange(1_000_000),
         jobs=given.jobs,

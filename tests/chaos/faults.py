@@ -12,16 +12,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
+from gw_core import Client
+from gw_core.errors import GraphileWorkerError
+from gw_core.operations import PauseResult
 from gw_core.runner import MAINTENANCE_RESPONSE_TIMEOUT
 
 from .fleet import NO_DATABASE, TASKS_OF_ONE, ProcessStates, Slot, Worker, is_alive, send
+from .limits import FIELD, LIMITS, MOST_RUNNING, RUNNING, Paused, Unlimited
 from .network_faults import ALL_SESSIONS, NetworkPath
 from .plan import SERVER_FAULTS, Action
+from .producers import HOLDER
 from .servers import Cluster
 from .stall_detector import wait_for
 
 LINES: Final = ("gw:claim", "gw:settle", "gw:maintenance", "gw:heartbeat")
 """A worker's connections whose answers are lost or swallowed."""
+
+TARGETS: Final = ("all", "task:chaos", "task:alone", "queue:q0", "queue:alone1", *(f"task:{task}" for task in LIMITS))
+"""What is paused."""
+
+CONFIRMATION: Final = 60.0
+"""Seconds in which every worker must confirm a pause or a limit; those that are frozen do so afterwards."""
 
 EXIT_TIMEOUT: Final = 5.0
 """Seconds a worker may take to run its first job before it is killed all the same."""
@@ -64,6 +75,9 @@ class Operator:
         self.slow_to_stop: list[str] = []
         self.ended_alone: list[str] = []
         self.failed_starts = 0
+        self.paused: list[Paused] = []
+        self.unlimited: list[Unlimited] = []
+        self._one_at_a_time = threading.Lock()  # held while an operator changes the rules for claims
         self._cluster = cluster
         self._fleet = fleet
         self._roads = roads
@@ -90,6 +104,8 @@ class Operator:
             "lose": self._lose_answers,
             "swallow": self._swallow,
             "delay": self._delay,
+            "pause": self._pause,
+            "limit": self._change_limit,
         }
 
     # -- what a supervisor does ---------------------------------------------------------------------------------------
@@ -391,3 +407,52 @@ class Operator:
     def _terminate(self, rng: random.Random) -> None:
         with self._noting("terminate", None) as fault:
             fault.detail = f"{self._cluster.terminate_backends(rng)} connections"
+
+    # -- rules for claims ---------------------------------------------------------------------------------------------
+
+    def _pause(self, rng: random.Random) -> None:
+        target = rng.choice(TARGETS)
+        with self._changing("pause", target) as client:
+            self._until_confirmed(lambda: client.pauses.pause(target))
+            began = time.monotonic_ns()
+            self._closing.wait(rng.choice([0.2, 1.0, 2.0]))
+            self.paused.append(Paused(target, began, time.monotonic_ns()))
+            self._until_confirmed(lambda: client.pauses.resume(target))
+
+    def _change_limit(self, rng: random.Random) -> None:
+        """Change the number of a limit, or remove the limit by field with its index, and set it again."""
+        if rng.random() < 0.5:
+            most = rng.randint(1, MOST_RUNNING)
+            with self._changing("limit", f"{RUNNING} {most}") as client:
+                self._until_confirmed(lambda: client.limits.set(RUNNING, running=most))
+            return
+        with self._changing("limit", FIELD) as client:
+            began = time.monotonic_ns()
+            self._until_confirmed(lambda: client.limits.remove(FIELD))
+            self._until_confirmed(lambda: client.limits.set(FIELD, **LIMITS[FIELD]))
+            self.unlimited.append(Unlimited(FIELD, began, time.monotonic_ns()))
+
+    @contextmanager
+    def _changing(self, what: str, detail: str) -> Iterator[Client]:
+        with self._one_at_a_time, Client(self._cluster.conninfo(), max_pool_size=1) as client:
+            began = time.monotonic()
+            self.done[what] += 1
+            yield client
+            self._say(f"{what} {detail} ({time.monotonic() - began:.1f} s)")
+
+    def _until_confirmed(self, change: Callable[[], PauseResult]) -> None:
+        """Make a change again until it is answered and all workers have confirmed it, those apart that are dead."""
+        deadline = time.monotonic() + CONFIRMATION
+        missing: Sequence[str] | None = None
+        while missing != [] and time.monotonic() < deadline:
+            try:
+                missing = [worker_id for worker_id in change().unconfirmed if _lives(worker_id)]
+            except GraphileWorkerError:
+                time.sleep(0.1)
+        if missing != []:
+            raise TimeoutError(f"a change of the rules was not confirmed within {CONFIRMATION:g} s by {missing}")
+
+
+def _lives(worker_id: str) -> bool:
+    holder = HOLDER.fullmatch(worker_id)
+    return holder is not None and is_alive(int(holder[1]))

@@ -10,10 +10,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from .faults import Fault
 from .ledger import Run, Tick
+from .limits import (
+    FIELD,
+    LIMITS,
+    MOST_RUNNING,
+    RUNNING,
+    BucketChange,
+    LimitedClaim,
+    Paused,
+    Unlimited,
+    by_limit,
+    claims_over_a_limit,
+    runs_without_a_claim,
+    starts_over_a_rate,
+    too_many_at_a_time,
+)
 from .producers import Added
 from .stall_detector import Stall, held_up
 
@@ -74,6 +89,11 @@ class Evidence:
     """The minutes for which each job that recurs must have run."""
     delayed: frozenset[int] = frozenset()
     """Jobs that were returned to run later: others may overtake them."""
+    claims: Sequence[LimitedClaim] = ()
+    """The claims of limited tasks."""
+    buckets: Sequence[BucketChange] = ()
+    unlimited: Sequence[Unlimited] = ()
+    paused: Sequence[Paused] = ()
     stalls: Sequence[Stall] = ()
     """When the machine stood still, and nothing under way came any further."""
 
@@ -105,6 +125,10 @@ def judge(evidence: Evidence) -> Findings:
         court.no_job_is_in_neither_place,
         court.no_end_is_recorded_twice,
         court.groups_go_on_exactly_once,
+        court.limits_are_kept,
+        court.rates_are_kept,
+        court.full_values_hold_nothing_up,
+        court.nothing_paused_starts,
     ):
         findings.broken.extend(rule())
     return findings
@@ -191,7 +215,7 @@ class _Court:
             running.append(run)
 
     def queues_keep_their_order(self) -> Iterator[str]:
-        for queue, runs in self._by_queue().items():
+        for (queue, _), runs in self._by_queue_and_tenant().items():
             newest: Run | None = None  # of those that have begun, the one that was added last
             overtaken: dict[int, list[Run]] = defaultdict(list)
             for run in self._first_runs(runs):
@@ -308,6 +332,68 @@ class _Court:
                     if not any(each.how == "ok" and self._end(each) <= run.began for each in self._runs[n]):
                         yield f"the last job {last} of a group began before member {n} ended{self._story(last, n)}"
 
+    def limits_are_kept(self) -> Iterator[str]:
+        yield from claims_over_a_limit(self._evidence.claims)
+        for (task, value), runs in by_limit(self._evidence.runs, self._limit_of).items():
+            self._figures[f"runs within the limit of {task}"] += len(runs)
+            most = MOST_RUNNING if task == RUNNING else LIMITS[task]["running"]
+            for run, beside in too_many_at_a_time(runs, most, self._end):
+                numbers = [each.n for each in (run, *beside) if not self._has_lost_its_lock(each)]
+                if len(numbers) > most:
+                    yield f"{len(numbers)} jobs of {task} (value {value}) ran at the same time{self._story(*numbers)}"
+                else:
+                    self._figures["runs beside a full limit, void"] += 1
+
+    def rates_are_kept(self) -> Iterator[str]:
+        limited = [run for run in self._evidence.runs if self._task_of(run) in LIMITS]
+        yield from runs_without_a_claim(limited, self._evidence.claims)
+        yield from starts_over_a_rate(self._evidence.claims, self._evidence.buckets)
+        self._figures["claims of limited tasks"] = len(self._evidence.claims)
+
+    def full_values_hold_nothing_up(self) -> Iterator[str]:
+        last = max((run.began for n in self._numbers_of_kind("full") for run in self._runs[n]), default=None)
+        for n in self._numbers_of_kind("beside"):
+            for run in self._runs[n][:1]:
+                self._figures["jobs beside a full value"] += 1
+                if last is None or run.began > last:
+                    yield f"job {n} waited until the jobs of a full value had run{self._story(n)}"
+
+    def nothing_paused_starts(self) -> Iterator[str]:
+        for paused in self._evidence.paused:
+            self._figures["pauses"] += 1
+            for run in self._evidence.runs:
+                if paused.began < run.began < paused.ended and self._must_not_start(run, paused):
+                    since = _ago(run.began, paused.began)
+                    yield f"job {run.n} began {since} after {paused.target} was paused{self._story(run.n)}"
+
+    def _must_not_start(self, run: Run, paused: Paused) -> bool:
+        if run.pid in self._evidence.foreign or run.n not in self._added or self._was_cut_off(run):
+            return False
+        spec = self._added[run.n].spec
+        return paused.concerns(str(spec.task), spec.queue_name)
+
+    def _limit_of(self, run: Run) -> tuple[str, str | None] | None:
+        """Return the task and the value by which a run counts; None without a limit."""
+        task = self._task_of(run)
+        if "running" not in LIMITS.get(task, ()):
+            return None
+        if any(each.task == task and each.began < run.began < each.ended for each in self._evidence.unlimited):
+            return None
+        return task, self._payload_of(run)["tenant"] if task == FIELD else None
+
+    def _has_lost_its_lock(self, run: Run) -> bool:
+        return self._was_cut_off(run) and self._is_void(run)
+
+    def _task_of(self, run: Run) -> str:
+        added = self._added.get(run.n)
+        return "" if added is None else str(added.spec.task)
+
+    def _payload_of(self, run: Run) -> Any:
+        return self._added[run.n].spec.payload
+
+    def _numbers_of_kind(self, kind: str) -> list[int]:
+        return [added.n for added in self._evidence.added if added.kind == kind]
+
     # -- reasons ------------------------------------------------------------------------------------------------------
 
     def _reason_to_repeat(self, before: Run, after: Run) -> str | None:
@@ -386,6 +472,14 @@ class _Court:
             added = self._added.get(run.n)
             if added is not None and added.spec.queue_name is not None:
                 queues[added.spec.queue_name].append(run)
+        return queues
+
+    def _by_queue_and_tenant(self) -> Mapping[tuple[str, str], list[Run]]:
+        """Return the runs of each queue; a job over the limit of its tenant is overtaken by those of others."""
+        queues: dict[tuple[str, str], list[Run]] = defaultdict(list)
+        for queue, runs in self._by_queue().items():
+            for run in runs:
+                queues[queue, self._payload_of(run)["tenant"] if self._task_of(run) == FIELD else ""].append(run)
         return queues
 
     def _first_runs(self, runs: Sequence[Run]) -> Iterator[Run]:

@@ -28,6 +28,9 @@ SERVER_FAULTS: Final = {
     "terminate": 5,
     "lock": 2,
 }
+OPERATIONS: Final = {"pause": 6, "limit": 3}
+"""What an operator changes for all workers, which is no excuse for anything."""
+
 FIRST, LAST = 0.05, 0.95
 """The part of the time in which things happen: workers need time to start, and failures need time to show."""
 
@@ -43,16 +46,17 @@ class Action:
 
 def usual_counts(seconds: float, *, with_standby: bool) -> dict[str, int]:
     """Return how often each thing happens in a run of this length."""
-    usual = {**WORKER_FAULTS, **SERVER_FAULTS}
+    usual = {**WORKER_FAULTS, **SERVER_FAULTS, **OPERATIONS}
     if not with_standby:
         del usual["failover"], usual["lonely"]
     return {what: max(1, round(count * seconds / 60)) for what, count in usual.items()}
 
 
 def make_plan(seed: int, *, seconds: float, counts: Mapping[str, int]) -> list[Action]:
-    """Return the actions in the order of their time: servers and workers have a track each, spread over the time."""
+    """Return the actions in the order of their time: servers, workers and operators have a track each."""
     rng = random.Random(seed)
-    tracks = [[what for what in kinds for _ in range(counts.get(what, 0))] for kinds in (SERVER_FAULTS, WORKER_FAULTS)]
+    kinds = (SERVER_FAULTS, WORKER_FAULTS, OPERATIONS)
+    tracks = [[what for what in each for _ in range(counts.get(what, 0))] for each in kinds]
     actions = [action for track in tracks for action in _spread(track, seconds, rng)]
     return sorted(actions, key=lambda action: action.at)
 

@@ -15,6 +15,8 @@ from typing import Any, Final
 from gw_core import Client, JobKeyMode, JobSpec
 from gw_core.errors import GraphileWorkerError
 
+from .limits import LARGE_TENANT, LIMITS, TENANTS
+
 QUEUES: Final = 12
 KEYS: Final = 25
 BATCH: Final = 400
@@ -23,6 +25,8 @@ GROUPS: Final = 5
 MEMBERS: Final = 50
 AGAIN_AFTER: Final = 0.1
 MAX_LONG_JOBS: Final = 100
+MAX_LIMITED_JOBS: Final = 60
+"""Jobs of all limited tasks per second of the run, far fewer than their limits allow."""
 
 HOLDER: Final = re.compile(r"gw-.*-(\d+)-[0-9a-f]+")
 
@@ -68,6 +72,7 @@ class Producers:
         self._threads: list[threading.Thread] = []
         self._errors: list[BaseException] = []
         self._long = 0
+        self._limited = 0
 
     def start(self) -> None:
         self._began = time.monotonic()
@@ -160,6 +165,11 @@ class Producers:
             case "scheduled":
                 delay = rng.uniform(0.5, 5.0)
                 options["run_at"] = timedelta(seconds=delay)
+            case "limited" | "paced" | "tenant":
+                task, payload["ms"] = kind, rng.choice([1, 20, 100])
+                payload |= {"fails": rng.choice([0, 0, 0, 1]), "again": 300, "tenant": self._tenant(rng)}
+                if rng.random() < 0.1:
+                    options["queue_name"] = f"{kind}{rng.randrange(QUEUES)}"
             case "long":
                 payload["ms"] = rng.randrange(1_000, 3_000)
                 if rng.random() < 0.3:
@@ -168,12 +178,18 @@ class Producers:
         return Added(n=n, kind=kind, spec=spec, transaction=transaction, delay=delay)
 
     def _kind(self, rng: random.Random) -> str:
-        kinds = ("plain", "queued", "failing", "final", "scheduled", "long", "alone", "big")
-        [kind] = rng.choices(kinds, (58.9, 33, 2, 0.5, 3, 0.5, 2, 0.1))
+        kinds = ("plain", "queued", "failing", "final", "scheduled", "long", "alone", "big", *LIMITS)
+        [kind] = rng.choices(kinds, (54.9, 33, 2, 0.5, 3, 0.5, 2, 0.1, 1.2, 1.2, 1.6))
+        if kind in LIMITS:
+            self._limited += 1
+            return kind if self._limited <= MAX_LIMITED_JOBS * len(self._load) else "plain"
         if kind == "long":
             self._long += 1
             return "long" if self._long <= MAX_LONG_JOBS else "plain"
         return kind
+
+    def _tenant(self, rng: random.Random) -> str:
+        return LARGE_TENANT if rng.random() < 0.6 else f"t{rng.randrange(1, TENANTS)}"
 
     # -- keyed -------------------------------------------------------------------------------------------------------
 

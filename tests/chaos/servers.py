@@ -22,6 +22,7 @@ from gw_core.embedded.binaries import Binaries, find_binaries, runnable
 from gw_core.embedded.watchdog import end_orphans, forget_dead_server, is_ready, processes_of, server_pid
 
 from .cleanup_guard import Guard
+from .stall_detector import wait_for
 
 DATABASE: Final = "chaos"
 TIMEOUT: Final = 60.0
@@ -252,6 +253,8 @@ class Cluster:
             )
             for (pid,) in pids:
                 os.kill(pid, signal.SIGKILL)
+                # The server answers until it has noticed, which is when it removes the process.
+                wait_for(lambda pid=pid: not os.path.exists(f"/proc/{pid}"), TIMEOUT)
             self._wait_for_answer()
 
     def stall(self, seconds: float) -> None:

@@ -26,6 +26,8 @@ FAULTS = {
     "backend": 1,
     "terminate": 1,
     "lock": 1,
+    "pause": 1,
+    "limit": 1,
 }
 NONE_OF = ("doze", "cut", "swallow", "delay", "restart", "stall", "lonely")
 

@@ -14,6 +14,7 @@ from .app import repetitions
 from .faults import Fault
 from .invariants import SECOND, Ended, Evidence, Row, judge
 from .ledger import Run, Tick
+from .limits import FIELD, RATE, RUNNING, BucketChange, LimitedClaim, Paused, Unlimited
 from .producers import Added
 
 ONE, OTHER = 100, 200
@@ -23,9 +24,12 @@ def at(seconds: float) -> int:
     return int(seconds * SECOND)
 
 
-def added(n: int, *, kind: str = "plain", transaction: int = 1, answered: bool = True, **options: Any) -> Added:
+def added(
+    n: int, *, kind: str = "plain", task: str = "chaos", transaction: int = 1, answered: bool = True, **options: Any
+) -> Added:
+    payload = {"n": n, "tenant": options.pop("tenant", None)}
     more = {name: options.pop(name) for name in ("removed", "holder", "delay", "last") if name in options}
-    spec = JobSpec(task="chaos", payload={"n": n}, **options)
+    spec = JobSpec(task=task, payload=payload, **options)
     return Added(n=n, kind=kind, spec=spec, transaction=transaction, asked=0, answered=1 if answered else None, **more)
 
 
@@ -59,6 +63,28 @@ def final(job_id: int, *, attempt: int = 1) -> Ended:
 
 def retried(job_id: int, *, attempt: int = 1) -> Ended:
     return Ended(job_id, attempt, "retried", False)
+
+
+def claimed(job_id: int, *, task: str = RUNNING, locked: int = 1, most: int | None = 3, transaction: int = 1) -> Any:
+    return LimitedClaim(task, None, job_id, 1, transaction, locked, most)
+
+
+def within_limit(*times: tuple[float, float], task: str = RUNNING, **more: Any) -> Evidence:
+    """Return the evidence of jobs of one tenant that ran at these times, each in a process of its own."""
+    jobs = [added(n, task=task, tenant="t") for n in range(1, len(times) + 1)]
+    runs = [ran(n, *time, pid=n) for n, time in enumerate(times, start=1)]
+    claims = [claimed(run.job_id, task=task) for run in runs]
+    return evidence(*jobs, **{"runs": runs, "claims": claims, **more})
+
+
+def paced(*, jobs: int, tokens: float, before: float | None = None, seconds: float | None = None) -> Evidence:
+    """Return the evidence of one claim of so many jobs, and of what it left in the bucket."""
+    return evidence(
+        *(added(n, task=RATE) for n in range(1, jobs + 1)),
+        runs=[ran(n, n, n + 0.5) for n in range(1, jobs + 1)],
+        claims=[claimed(n, task=RATE, most=None) for n in range(1, jobs + 1)],
+        buckets=[BucketChange(RATE, 1, before, tokens, seconds)],
+    )
 
 
 def evidence(*jobs: Added, runs: list[Run], **more: Any) -> Evidence:
@@ -181,6 +207,41 @@ KEPT = {
     "the last job of a group": evidence(*GROUP, runs=[ran(1, 1, 2), ran(2, 3, 4)]),
     "the last job of a group, again after its worker was killed": evidence(
         *GROUP, runs=[ran(1, 0, 0.1), ran(2, 1, None), ran(2, 7, 8, pid=OTHER)], faults=KILLED, ends={ONE: at(2)}
+    ),
+    "as many as may run at a time": within_limit((1, 4), (2, 4), (3, 4), (4, 5)),
+    "one more than may run at a time, for one was presumed dead": within_limit(
+        (1, 9), (7, 9), (7, 9), (7, 9), faults=[fault("freeze", 2, 6, pid=1)], lost={1: {1}}
+    ),
+    "more than may run at a time, while there was no limit": within_limit(
+        (1, 4), (1, 4), (1, 4), task=FIELD, unlimited=[Unlimited(FIELD, at(0), at(2))]
+    ),
+    "jobs of two tenants": evidence(
+        *(added(n, task=FIELD, tenant=f"t{n % 2}") for n in range(1, 5)),
+        runs=[ran(n, 1, 2, pid=n) for n in range(1, 5)],
+        claims=[claimed(n, task=FIELD) for n in range(1, 5)],
+    ),
+    "a job over the limit of its tenant is overtaken": evidence(
+        added(1, task=FIELD, tenant="t0", **QUEUED),
+        added(2, task=FIELD, tenant="t1", transaction=2, **QUEUED),
+        runs=[ran(2, 1, 2), ran(1, 3, 4)],
+        claims=[claimed(n, task=FIELD) for n in (1, 2)],
+    ),
+    "a full bucket is spent": paced(jobs=4, tokens=0),
+    "a bucket that has filled again is spent": paced(jobs=3, tokens=0, before=1, seconds=0.05),
+    "a job beside a full value": evidence(
+        added(1, kind="full"),
+        added(2, kind="beside"),
+        added(3, kind="full"),
+        runs=[ran(n, n, n + 1) for n in (1, 2, 3)],
+    ),
+    "a job began before its pause and after it": evidence(
+        added(1), added(2), runs=[ran(1, 1, 4), ran(2, 5, 6)], paused=[Paused("task:chaos", at(2), at(3))]
+    ),
+    "a job of another task began during a pause": evidence(
+        added(1), runs=[ran(1, 2, 3)], paused=[Paused("task:other", at(1), at(4))]
+    ),
+    "Node does not know of a pause": evidence(
+        added(1), runs=[ran(1, 2, 3)], paused=[Paused("all", at(1), at(4))], foreign=frozenset({ONE})
     ),
 }
 
@@ -320,6 +381,33 @@ BROKEN = {
     "the last job of a group was added twice, and its worker was killed": (
         evidence(*GROUP, runs=[ran(1, 0, 0.1), ran(2, 1, 2), ran(2, 3, 4, pid=OTHER, job_id=3)], faults=KILLED),
         "the last job 2 of a group was added 2 times",
+    ),
+    "too many run at a time": (within_limit((1, 4), (2, 4), (3, 4), (3.5, 5)), "4 jobs of limited (value None) ran"),
+    "too many of a tenant run at a time": (
+        within_limit((1, 4), (2, 4), (3, 4), task=FIELD),
+        "3 jobs of tenant (value t) ran",
+    ),
+    "too many are locked": (
+        within_limit((1, 4), claims=[claimed(1, locked=4)]),
+        "4 jobs of limited were locked after the claim of job 1 (value None), and 3 are allowed",
+    ),
+    "a limit does not know of a claim": (within_limit((1, 2), claims=[]), "ran 1 times, and its limit knows of 0"),
+    "jobs start without a token": (
+        evidence(added(1, task=RATE), runs=[ran(1, 1, 2)], claims=[claimed(1, task=RATE, most=None)]),
+        "claimed without a token",
+    ),
+    "a bucket is overdrawn": (paced(jobs=5, tokens=-1), "claimed with too few tokens"),
+    "a claim spends less than it takes": (
+        paced(jobs=3, tokens=1, before=1, seconds=0.05),
+        "claimed with too few tokens",
+    ),
+    "a job waits for those of a full value": (
+        evidence(added(1, kind="full"), added(2, kind="beside"), runs=[ran(n, n, n + 1) for n in (1, 2)]),
+        "job 2 waited until the jobs of a full value had run",
+    ),
+    "a job of a paused queue begins": (
+        evidence(added(1, **QUEUED), runs=[ran(1, 2, 3)], paused=[Paused("queue:q", at(1), at(4))]),
+        "job 1 began 1.000 s after queue:q was paused",
     ),
     "the last job of a group was too early": (
         evidence(*GROUP, runs=[ran(1, 1, 4), ran(2, 3, 4)]),

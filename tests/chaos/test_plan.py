@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from .plan import SERVER_FAULTS, WORKER_FAULTS, make_load, make_plan, usual_counts
+from .plan import OPERATIONS, SERVER_FAULTS, WORKER_FAULTS, make_load, make_plan, usual_counts
 
 
 def test_the_same_seed_makes_the_same_plan() -> None:
@@ -25,7 +25,7 @@ def test_a_plan_has_everything_that_was_asked_for_within_its_time() -> None:
 
 
 def test_what_is_usual_in_a_minute_happens_less_often_in_a_shorter_run_but_happens() -> None:
-    assert usual_counts(60, with_standby=True) == {**WORKER_FAULTS, **SERVER_FAULTS}
+    assert usual_counts(60, with_standby=True) == {**WORKER_FAULTS, **SERVER_FAULTS, **OPERATIONS}
     assert min(usual_counts(5, with_standby=True).values()) == 1
     assert {"failover", "lonely"}.isdisjoint(usual_counts(60, with_standby=False))
 
