@@ -33,7 +33,7 @@ from gw_core.postgres import database as database_module
 from gw_core.postgres.connections import SharedConnection
 from gw_core.postgres.database import QueueConnection
 from gw_core.postgres.job_store import JobStore
-from gw_core.worker import claimer as claimer_module, settler as settler_module
+from gw_core.worker import claimer as claimer_module, gates as gates_module, settler as settler_module
 from gw_core.worker.claimer import Claimer
 from gw_core.worker.handoff import Handoff, QueueBatch
 from gw_core.worker.lease import Lease
@@ -42,6 +42,11 @@ from gw_core.worker.pauses import CurrentPauses
 from gw_core.worker.settler import NO_DELAY, Settler
 
 TASK: Final = "work"
+FEW: Final = "few"
+FEW_EACH: Final = "few_each"
+LIMITS: Final[dict[str, dict[str, Any]]] = {FEW: {"running": 2}, FEW_EACH: {"running": 1, "field": "tenant"}}
+"""Tasks with a limit."""
+
 THREADS: Final = 2
 PREFETCH: Final = timedelta(minutes=10)
 TOOK: Final = 200.0
@@ -92,7 +97,14 @@ delete from _private_jobs; delete from _private_job_queues; delete from _private
 delete from _private_gw_renewed_locks; delete from _private_gw_history
 """
 
-HISTORY: Final = {TASK: Keep(timedelta(days=7), result=True)}
+COUNT_LIMITED: Final = """
+select identifier, case when identifier = 'few_each' then payload ->> 'tenant' end as tenant, count(*) as locked
+  from _private_jobs as jobs join _private_tasks as tasks on tasks.id = jobs.task_id
+ where jobs.locked_by is not null and identifier in ('few', 'few_each')
+ group by 1, 2
+"""
+
+HISTORY: Final = dict.fromkeys((TASK, *LIMITS), Keep(timedelta(days=7), result=True))
 KEEPING: Final = {"pool-1"}
 """The first pool records history, those that follow do not."""
 
@@ -205,7 +217,7 @@ class WorkerPool:
             worker_id=name,
             database=database,
             settings=WorkerSettings(concurrency=THREADS, listen=False, prefetch=PREFETCH),
-            task_names=lambda: (TASK,),
+            task_names=lambda: (TASK, *LIMITS),
             forbidden_flags=None,
             handoff=self.handoff,
             ledger=self.ledger,
@@ -324,11 +336,9 @@ class World:
 
     # -- steps --------------------------------------------------------------------------------------------------------
 
-    def add(self, *, queue: str | None = None, key: str | None = None, max_attempts: int | None = None) -> int:
+    def add(self, task: str = TASK, *, tenant: str = "a", **options: Any) -> int:
         """Add a job, or replace the waiting one with this key."""
-        job = self.client.add(
-            JobSpec(task=TASK, queue_name=queue, job_key=key, max_attempts=max_attempts), conn=self.store.connection
-        )
+        job = self.client.add(JobSpec(task=task, payload={"tenant": tenant}, **options), conn=self.store.connection)
         assert isinstance(job, Job)
         self.added.add(job.id)
         return job.id
@@ -531,6 +541,7 @@ class World:
         self._check_known()
         self._check_reports()
         self._check_history()
+        self._check_limits()
         self.raise_complaints()
 
     def _read_audit(self) -> None:
@@ -614,6 +625,11 @@ class World:
         if found != expected:
             self.complain(f"history has {found}, and what ended is {expected}")
 
+    def _check_limits(self) -> None:
+        for row in self.run(COUNT_LIMITED):
+            if row["locked"] > LIMITS[row["identifier"]]["running"]:
+                self.complain(f"{row['locked']} jobs of {row['identifier']} are locked, tenant {row['tenant']}")
+
 
 def _is_returned(row: dict[str, Any]) -> bool:
     """Whether the attempt was not counted, or the job was removed or replaced and has none left."""
@@ -631,12 +647,16 @@ def without_waiting() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (claimer_module, settler_module):
             patch.setattr(module, "reconnect_delay", lambda tries: NO_DELAY)
+        patch.setattr(gates_module, "TIME_SHARE", 0)
         patch.setattr(database_module, "QueueConnection", LossyConnection)
         yield
 
 
 def make_witness(url: str) -> psycopg.Connection[DictRow]:
-    """Teach the database to keep account of claims, and return the connection the model works with."""
+    """Teach the database to keep account of claims, set the limits, and return the connection the model works with."""
+    with Client(url, max_pool_size=1) as client:
+        for task, limit in LIMITS.items():
+            client.limits.set(task, **limit)
     hands = psycopg.connect(url, autocommit=True, row_factory=dict_row)
     hands.execute("set search_path = graphile_worker, public")
     hands.execute(WITNESS)

@@ -10,7 +10,7 @@ from queue_model import Loss, World
 def test_a_failure_sent_again_does_not_end_the_next_attempt(a_world: Callable[..., World]) -> None:
     world = a_world(pools=1)
     [pool] = world.pools
-    world.add(queue="q")
+    world.add(queue_name="q")
     world.claim(pool)
     pool.begin()
     world.fail(pool, pool.running[0], "retry now")

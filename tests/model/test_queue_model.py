@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from psycopg.rows import DictRow
-from queue_model import Loss, Thread, WorkerPool, World, without_waiting
+from queue_model import FEW, FEW_EACH, TASK, Loss, Thread, WorkerPool, World, without_waiting
 from support.profiles import scaled
 
 SECONDS: Final = float(os.environ.get("GW_MODEL_SECONDS") or scaled(20))
@@ -32,16 +32,23 @@ EXAMPLES: Final = 40
 PHASES: Final = (Phase.reuse, Phase.generate, *([Phase.shrink] if "GW_MODEL_SHRINK" in os.environ else []))
 """A failing sequence is made as short as it can be only when asked for: that takes minutes."""
 
+TASKS: Final = st.sampled_from([TASK, TASK, FEW, FEW_EACH])
+TENANTS: Final = st.sampled_from(["a", "b"])
 QUEUES: Final = st.sampled_from([None, "q", "r"])
 KEYS: Final = st.sampled_from(["k", "l"])
 POOLS: Final = st.sampled_from([0, 0, 1])
 ENDS: Final = st.sampled_from(["ok", "raise", "retry now", "retry now", "give up", "snooze"])
 
 
-def losses(role: str) -> st.SearchStrategy[Loss | None]:
+def losses(role: str, statements: int = 3) -> st.SearchStrategy[Loss | None]:
     """No answer lost, or one: of the connection's settings, of its first statement, of a later one."""
-    lost = st.builds(Loss, st.just(role), committed=st.sampled_from([True, True, False]), countdown=st.integers(1, 3))
+    countdown = st.integers(1, statements)
+    lost = st.builds(Loss, st.just(role), committed=st.sampled_from([True, True, False]), countdown=countdown)
     return st.one_of(lost, st.none())
+
+
+LOST_CLAIMS: Final = losses("claim", statements=14)
+"""A claim of two limited tasks and of the others."""
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -65,18 +72,18 @@ class QueueMachine(RuleBasedStateMachine):
 
     # -- jobs ---------------------------------------------------------------------------------------------------------
 
-    @initialize(queues=st.lists(QUEUES, min_size=2, max_size=5))
-    def begin_with(self, queues: list[str | None]) -> None:
-        for queue in queues:
-            self.world.add(queue=queue)
+    @initialize(jobs=st.lists(st.tuples(TASKS, TENANTS, QUEUES), min_size=2, max_size=5))
+    def begin_with(self, jobs: list[tuple[str, str, str | None]]) -> None:
+        for task, tenant, queue in jobs:
+            self.world.add(task, tenant=tenant, queue_name=queue)
 
-    @rule(queue=QUEUES, max_attempts=st.sampled_from([None, None, 2]))
-    def add(self, queue: str | None, max_attempts: int | None) -> None:
-        self.world.add(queue=queue, max_attempts=max_attempts)
+    @rule(task=TASKS, tenant=TENANTS, queue=QUEUES, max_attempts=st.sampled_from([None, None, 2]))
+    def add(self, task: str, tenant: str, queue: str | None, max_attempts: int | None) -> None:
+        self.world.add(task, tenant=tenant, queue_name=queue, max_attempts=max_attempts)
 
-    @rule(key=KEYS, queue=QUEUES)
-    def add_or_replace(self, key: str, queue: str | None) -> None:
-        self.world.add(queue=queue, key=key)
+    @rule(key=KEYS, task=TASKS, tenant=TENANTS, queue=QUEUES)
+    def add_or_replace(self, key: str, task: str, tenant: str, queue: str | None) -> None:
+        self.world.add(task, tenant=tenant, queue_name=queue, job_key=key)
 
     @rule(key=KEYS)
     def remove(self, key: str) -> None:
@@ -84,7 +91,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     # -- the road -----------------------------------------------------------------------------------------------------
 
-    @rule(pool=POOLS, loss=losses("claim"), begin=st.integers(0, 2))
+    @rule(pool=POOLS, loss=LOST_CLAIMS, begin=st.integers(0, 2))
     def claim(self, pool: int, loss: Loss | None, begin: int) -> None:
         self._claim(pool, loss, begin)
 
@@ -99,9 +106,7 @@ class QueueMachine(RuleBasedStateMachine):
             pool, thread = running[which % len(running)]
             self._end(pool, thread, how)
 
-    @rule(
-        pool=POOLS, how=ENDS, other=ENDS, settling=losses("settle"), claiming=losses("claim"), begin=st.integers(1, 2)
-    )
+    @rule(pool=POOLS, how=ENDS, other=ENDS, settling=losses("settle"), claiming=LOST_CLAIMS, begin=st.integers(1, 2))
     def go_round(
         self, pool: int, how: str, other: str, settling: Loss | None, claiming: Loss | None, begin: int
     ) -> None:
