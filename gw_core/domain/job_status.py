@@ -89,6 +89,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The context of a job, read at `now` of the database's clock.
 
     `ahead` counts the jobs of its queue that come first, up to a limit; None where counting them would cost too much.
+    `locked_with_value` counts the locked jobs with its value of the field by which its task has a limit.
     """
 
     now: datetime
@@ -98,7 +99,8 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     ahead_is_bound: bool = False
     heartbeats: Sequence[WorkerHeartbeat] = ()
     pauses: Sequence[Pause] = ()
-    limits: Sequence[TaskLimit] = ()
+    limit: TaskLimit | None = None
+    locked_with_value: int | None = None
 
 
 # -- when it will be tried -------------------------------------------------------------------------------------------
@@ -145,7 +147,7 @@ def reasons(job: Job, state: JobState, around: JobFacts) -> tuple[Reason, ...]:
         case JobState.READY:
             found = (
                 *_of_pauses(job, around),
-                *_of_limits(job, around),
+                *_of_limit(around),
                 *_of_queue(job, around),
                 *_of_workers(job, around),
             )
@@ -180,10 +182,18 @@ def _of_pauses(job: Job, around: JobFacts) -> Iterator[Reason]:
             yield Reason(ReasonCode.PAUSED, f"{what} is {pause.description}")
 
 
-def _of_limits(job: Job, around: JobFacts) -> Iterator[Reason]:
-    for limit in around.limits:
-        if limit.task == job.task_identifier and (limit.is_full or limit.per_period is not None or limit.field):
-            yield Reason(ReasonCode.LIMITED, f"its task has a limit: {limit.description}", not limit.is_full)
+def _of_limit(around: JobFacts) -> Iterator[Reason]:
+    limit, locked = around.limit, around.locked_with_value
+    if limit is None:
+        return
+    if not limit.has_index:
+        message = f"its task has a limit by {limit.field} without an index, so none of its jobs is claimed"
+        yield Reason(ReasonCode.LIMITED, message)
+    elif locked is not None and limit.running is not None and locked >= limit.running:
+        message = f"its task has a limit: {locked} of at most {limit.running} jobs with its {limit.field} are locked"
+        yield Reason(ReasonCode.LIMITED, message)
+    elif limit.is_full or limit.per_period is not None:
+        yield Reason(ReasonCode.LIMITED, f"its task has a limit: {limit.description}", not limit.is_full)
 
 
 def _of_queue(job: Job, around: JobFacts) -> Iterator[Reason]:

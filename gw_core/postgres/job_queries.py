@@ -414,6 +414,7 @@ class JobQueries:
         can_count = job.queue_id is not None and names.has_queue_index and state is JobState.READY
         values = {"id": job.id, "queue_id": job.queue_id, "most": MAX_WAITING if can_count else 0}
         ((now, holder, held_at, ahead, is_bound),) = self._rows("queue_of_job", values)
+        limits = [each for each in self._limits(names) if each.task == job.task_identifier]
         return JobFacts(
             now=timestamp(now),
             queue_held_by=holder,
@@ -422,8 +423,15 @@ class JobQueries:
             ahead_is_bound=is_bound and can_count,
             heartbeats=self._heartbeats(names),
             pauses=self._pauses(names),
-            limits=self._limits(names),
+            limit=limits[0] if limits else None,
+            locked_with_value=self._locked_with_value(job, limits),
         )
+
+    def _locked_with_value(self, job: Job, limits: Sequence[TaskLimit]) -> int | None:
+        """Return how many jobs with the job's value are locked, if its task has a limit by field."""
+        for field in (each.field for each in limits if each.field is not None):
+            return int(self._rows("limit_of_value", {"id": job.id, "field": field})[0][0])
+        return None
 
     # -- the whole -------------------------------------------------------------------------------------------------
 

@@ -252,6 +252,37 @@ def test_a_field_becomes_a_limit_for_the_whole_task_while_workers_run(site: Queu
         site.run("delete from _private_jobs where locked_at is null")
 
 
+def test_a_job_says_how_full_the_limit_of_its_value_is(site: QueueFixture) -> None:
+    site.client.limits.set("work", running=1, field="tenant")
+    add_for(site, "a", 2)
+    add_for(site, "b", 1)
+    site.run(
+        "update _private_jobs set locked_at = now(), locked_by = 'gw-1', attempts = 1"
+        " where id = (select min(id) from _private_jobs)"
+    )
+    full, free = (each["id"] for each in site.run("select id from _private_jobs where locked_by is null order by id"))
+
+    assert limits_of(site, full) == [
+        ("its task has a limit: 1 of at most 1 jobs with its tenant are locked", False),
+    ]
+    assert limits_of(site, free) == []
+
+    site.client.limits.set("work", running=1, per_period=5, period=ms(1000), field="tenant")
+    assert [inferred for _, inferred in limits_of(site, free)] == [True]
+
+    [(index,)] = site.rows(INDEXES)
+    site.run(f"drop index {index}")
+    assert limits_of(site, free) == [
+        ("its task has a limit by tenant without an index, so none of its jobs is claimed", False),
+    ]
+
+
+def limits_of(site: QueueFixture, job_id: int) -> list[tuple[str, bool]]:
+    report = site.client.queries.job(job_id)
+    assert report is not None
+    return [(each.message, each.inferred) for each in report.reasons if str(each.code) == "limited"]
+
+
 def test_the_list_of_limits_has_the_field(site: QueueFixture) -> None:
     site.client.limits.set("work", running=4, per_period=100, period=ms(500), field="tenant")
 
