@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_type_hints
 
 from gw_core.domain import events as e, process_events as p, schedule_events as c
 from gw_core.domain.durations import format_duration
@@ -129,7 +129,17 @@ def _handlers_of(logger: logging.Logger) -> Iterator[logging.Handler]:
         current = current.parent if current.propagate else None
 
 
-class JobLog:
+class _EventLog:
+    """Logs the events for which a subclass has a method: one whose argument `event` is of their type."""
+
+    def attach(self, events: e.Events) -> None:
+        """Subscribe to all events that are logged."""
+        for name, method in vars(type(self)).items():
+            if "event" in getattr(method, "__annotations__", ()):
+                events.on(get_type_hints(method)["event"], getattr(self, name))
+
+
+class JobLog(_EventLog):
     """Logs each event; subscribe it with `attach`.
 
     Without `log_startup`, startup messages have the level debug: another process has logged them.
@@ -143,45 +153,7 @@ class JobLog:
 
     def attach(self, events: e.Events) -> None:
         """Subscribe to all events that are logged."""
-        reactions: Sequence[tuple[type[e.Event], Callable[[Any], None]]] = (
-            (e.RunnerStarted, self._runner_started),
-            (e.PoolStarted, self._pool_started),
-            (e.PoolListening, self._pool_listening),
-            (e.PoolConnectionLost, self._connection_lost),
-            (e.PoolConnectionRestored, self._connection_restored),
-            (e.PoolListenLost, self._listen_lost),
-            (e.PoolListenRestored, self._listen_restored),
-            (e.PoolerDetected, self._pooler_detected),
-            (e.PoolStopping, self._pool_stopping),
-            (e.PoolInterrupting, self._pool_interrupting),
-            (e.PoolStopped, self._pool_stopped),
-            (e.LocksReset, self._locks_reset),
-            (e.MaintenanceFailed, self._maintenance_failed),
-            (e.RecoveryConfigured, self._recovery_configured),
-            (e.HeartbeatFailed, self._heartbeat_failed),
-            (e.HeartbeatRestored, self._heartbeat_restored),
-            (e.HeartbeatLate, self._heartbeat_late),
-            (e.WorkersRecovered, self._workers_recovered),
-            (e.RecoveryHookFailed, self._recovery_hook_failed),
-            (e.BreakingMigrationDetected, self._breaking_migration),
-            (e.TasksReloaded, self._tasks_reloaded),
-            (e.JobCancelling, self._job_cancelling),
-            (e.JobResultRejected, self._result_rejected),
-            (e.JobsSettled, self._jobs_settled),
-            (e.SignalReceived, self._signal_received),
-            (e.ProbeStarted, self._probe_started),
-            (e.RunnerStopped, self._runner_stopped),
-            (c.CronFailed, self._cron_failed),
-            (c.CronRestored, self._cron_restored),
-            (c.CronItemFailed, self._cron_item_failed),
-            (c.CronItemsRejected, self._cron_items_rejected),
-            (c.CronRunsSkipped, self._cron_runs_skipped),
-            (c.CronPrematureTimer, self._cron_premature),
-            (c.CronOverdueTimer, self._cron_overdue),
-            (c.CronScheduled, self._cron_scheduled),
-        )
-        for kind, reaction in reactions:
-            events.on(kind, reaction)
+        super().attach(events)
         events.on_error = self._listener_failed
 
     # -- pool ------------------------------------------------------------------------------------------------------
@@ -448,30 +420,15 @@ class JobLog:
     def _runner_stopped(self, event: e.RunnerStopped) -> None:
         self._core.info("Stopped: %s", event.reason)
 
-    def _listener_failed(self, event: e.Event, error: Exception) -> None:
-        self._core.error("A listener for '%s' raised %s: %s", event.name, type(error).__name__, error, exc_info=error)
+    def _listener_failed(self, failed: e.Event, error: Exception) -> None:
+        self._core.error("A listener for '%s' raised %s: %s", failed.name, type(error).__name__, error, exc_info=error)
 
 
-class SupervisorLog:
+class SupervisorLog(_EventLog):
     """Logs the events of worker processes; subscribe it with `attach`."""
 
     def __init__(self, logger: logging.Logger | None = None) -> None:
         self._log = get_logger("supervisor", logger)
-
-    def attach(self, events: e.Events) -> None:
-        """Subscribe to all events that are logged."""
-        reactions: Sequence[tuple[type[e.Event], Callable[[Any], None]]] = (
-            (p.SupervisorStarted, self._started),
-            (p.ProcessReady, self._ready),
-            (p.ProcessEnded, self._ended),
-            (p.SupervisorGaveUp, self._gave_up),
-            (p.ProcessesKilled, self._killed),
-            (p.SupervisorStopped, self._stopped),
-            (e.SignalReceived, self._signal_received),
-            (e.MaintenanceFailed, self._failed),
-        )
-        for kind, reaction in reactions:
-            events.on(kind, reaction)
 
     def _started(self, event: p.SupervisorStarted) -> None:
         self._log.info("Starting %s", _counted(event.processes, "worker process", "worker processes"))
