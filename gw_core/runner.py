@@ -202,7 +202,6 @@ class Runner:
         self._services: list[Service] = []
         self._marked: tuple[CronItem, ...] = ()
         self._heartbeat: Heartbeat | None = None
-        self._statistics: Service | None = None
         self._pool: WorkerPool | None = None
         self._factory = ServiceFactory(
             settings=self.settings,
@@ -324,7 +323,7 @@ class Runner:
             self._services.append(expiry)
         self._heartbeat = self._new_heartbeat(pool, registry, once=once)
         if self.settings.statistics:
-            self._statistics = self._factory.statistics_writer(pool)
+            self._services.append(self._factory.statistics_writer(pool))
         if not once:
             self._services += self._lasting_services(pool, loaded, scheduler)
             # Before the first claim: a sweep finds the jobs of a dead worker by its heartbeat.
@@ -336,7 +335,7 @@ class Runner:
         self._is_up.set()
         self._heartbeat.start()
         pool.start()
-        for service in (*self._services, *((self._statistics,) if self._statistics else ())):
+        for service in self._services:
             service.start()
 
     def _new_pool(self, registry: TaskRegistry, *, once: bool) -> WorkerPool:
@@ -537,7 +536,8 @@ class Runner:
         pool = self._pool
         assert pool is not None  # noqa: S101 - waited for, so started
         for service in self._services:
-            service.request_stop()
+            if not service.stops_after_jobs:
+                service.request_stop()
         pool.stop(end.reason)
         # No job is running now, so an unresponsive server must not use up the grace period.
         until = time.monotonic() + MAX_EXIT_DELAY.total_seconds()
@@ -545,9 +545,8 @@ class Runner:
         def time_left(beyond: timedelta) -> timedelta:
             return min(pool.time_left(beyond), timedelta(seconds=max(0.0, until - time.monotonic())))
 
-        if self._statistics is not None:  # after the pool, whose last outcomes it writes
-            self._statistics.request_stop()
-            self._services.append(self._statistics)
+        for service in self._services:
+            service.request_stop()
         for service in self._services:
             service.join_until(lambda: time_left(SERVICES_EXIT_DELAY))
         if self._heartbeat is not None:

@@ -25,6 +25,9 @@ class Service:
     `_wake_up` is the only state shared between threads; a subclass documents the owners of its own state.
     """
 
+    stops_after_jobs = False
+    """Whether it stops only when no job runs any more, for it writes what the last jobs did."""
+
     def __init__(self, name: str, *, on_crash: Callable[[str, BaseException], None] | None = None) -> None:
         self.name = name
         self._wake_up = threading.Event()

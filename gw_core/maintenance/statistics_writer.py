@@ -39,6 +39,8 @@ class StatisticsWriter(Service):
     `_lock` guards `_counters`, which the thread that settles fills; the rest belongs to the thread of the service.
     """
 
+    stops_after_jobs = True
+
     def __init__(self, *, worker_id: str, connection: SharedConnection, events: Events, keep: timedelta) -> None:
         super().__init__("gw-statistics")
         self._worker_id = worker_id
