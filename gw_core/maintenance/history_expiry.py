@@ -9,28 +9,26 @@ from datetime import timedelta
 from typing import Final
 
 from gw_core.domain.errors import GraphileWorkerError, LockTimeoutError
-from gw_core.domain.events import Events, MaintenanceFailed
+from gw_core.domain.events import Events
 from gw_core.domain.history import Keep
+from gw_core.maintenance.maintenance_service import MaintenanceService
 from gw_core.postgres.connections import SharedConnection
 from gw_core.postgres.history_partitions import MAX_DROPS, HistoryPartitions
-from gw_core.service import Service
 
 INTERVAL: Final = timedelta(minutes=30)
 RETRY_INTERVAL: Final = timedelta(seconds=20)
 """The delay before the next try when another session uses the table, for example a long query."""
 
 
-class HistoryExpiry(Service):
+class HistoryExpiry(MaintenanceService):
     """Thread `gw-history`. A worker that keeps nothing only checks for expired rows, every half hour."""
 
     def __init__(
         self, *, connection: SharedConnection, events: Events, keeps: Callable[[], Mapping[str, Keep]]
     ) -> None:
-        super().__init__("gw-history")
+        super().__init__("gw-history", events)
         self._connection = connection
-        self._events = events
         self._keeps = keeps
-        self._has_complained = False
         self._is_first = True
 
     def prepare(self) -> None:
@@ -44,20 +42,14 @@ class HistoryExpiry(Service):
         if self._is_first and not self._keeps():
             self._is_first = False
             return INTERVAL * random.random()
-        try:
+        rest = RETRY_INTERVAL * random.uniform(0.5, 1.5)
+        with self._reporting(), suppress(LockTimeoutError):
             with self._connection.connection() as connection:
                 partitions = HistoryPartitions(connection, self._connection.database.schema)
                 partitions.make(self._periods())
                 emptied = partitions.expire()
-        except LockTimeoutError:
-            return RETRY_INTERVAL * random.uniform(0.5, 1.5)
-        except GraphileWorkerError as error:
-            if not self._has_complained:
-                self._events.emit(MaintenanceFailed(service=self.name, error=error))
-            self._has_complained = True
-            return RETRY_INTERVAL
-        self._has_complained = False
-        return timedelta(seconds=1) if len(emptied) == MAX_DROPS else INTERVAL * random.uniform(0.5, 1.5)
+            rest = timedelta(seconds=1) if len(emptied) == MAX_DROPS else INTERVAL * random.uniform(0.5, 1.5)
+        return rest
 
     def _periods(self) -> set[timedelta]:
         return {each.period for each in self._keeps().values()}

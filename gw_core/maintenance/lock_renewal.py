@@ -7,50 +7,42 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from gw_core.domain.claim import Locked, QueueLock
-from gw_core.domain.errors import GraphileWorkerError
-from gw_core.domain.events import Events, LocksReset, MaintenanceFailed
+from gw_core.domain.events import Events, LocksReset
 from gw_core.domain.job import Job
+from gw_core.maintenance.maintenance_service import MaintenanceService
 from gw_core.postgres.connections import SharedConnection
 from gw_core.postgres.job_store import JobStore
-from gw_core.service import Service
 
 SOON = timedelta(minutes=1)
 """The first sweep for expired locks comes at random within this time, so that a fleet does not sweep together."""
 
 
-class ExpiredLocks(Service):
+class ExpiredLocks(MaintenanceService):
     """Releases locks older than four hours, every eight to ten minutes, as Graphile Worker (Node.js) does."""
 
     def __init__(
         self, *, worker_id: str, connection: SharedConnection, events: Events, between: tuple[timedelta, timedelta]
     ) -> None:
-        super().__init__("gw-stale-locks")
+        super().__init__("gw-stale-locks", events)
         self._worker_id = worker_id
         self._connection = connection
-        self._events = events
         self._between = between
         self._is_first = True
-        self._has_complained = False
 
     def step(self) -> timedelta:
         """Release expired locks; rest a random time between the two intervals."""
         if self._is_first:
             self._is_first = False
             return min(SOON, self._between[1]) * random.random()
-        try:
+        with self._reporting():
             with self._connection.connection() as connection:
                 jobs, queues = JobStore(connection, self._connection.database.schema).reset_stale_locks()
-            self._has_complained = False
             self._events.emit(LocksReset(worker_id=self._worker_id, jobs=jobs, queues=queues))
-        except GraphileWorkerError as error:
-            if not self._has_complained:
-                self._events.emit(MaintenanceFailed(service=self.name, error=error))
-            self._has_complained = True
         soonest, latest = self._between
         return soonest + (latest - soonest) * random.random()
 
 
-class LockRenewal(Service):
+class LockRenewal(MaintenanceService):
     """Renews the locks of the jobs a worker has claimed, so that one that runs for hours is not taken for abandoned.
 
     That includes jobs whose outcome waits to be written: they are ours until it is.
@@ -65,14 +57,12 @@ class LockRenewal(Service):
         locked: Callable[[], Locked],
         every: timedelta,
     ) -> None:
-        super().__init__("gw-renew-locks")
+        super().__init__("gw-renew-locks", events)
         self._worker_id = worker_id
         self._connection = connection
-        self._events = events
         self._locked = locked
         self._every = every
         self._seen: list[Job] = []
-        self._has_complained = False
         self._has_renewed = False
 
     def step(self) -> timedelta:
@@ -86,14 +76,7 @@ class LockRenewal(Service):
         return self._every
 
     def _renew(self, jobs: Sequence[Job], queues: Sequence[QueueLock]) -> None:
-        try:
-            with self._connection.connection() as connection:
-                JobStore(connection, self._connection.database.schema).renew_locks(
-                    jobs, worker_id=self._worker_id, queues=queues
-                )
-            self._has_complained = False
+        with self._reporting(), self._connection.connection() as connection:
+            store = JobStore(connection, self._connection.database.schema)
+            store.renew_locks(jobs, worker_id=self._worker_id, queues=queues)
             self._has_renewed = bool(jobs)  # the first renewal without jobs deletes the recorded start times
-        except GraphileWorkerError as error:
-            if not self._has_complained:
-                self._events.emit(MaintenanceFailed(service=self.name, error=error))
-            self._has_complained = True

@@ -9,8 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from gw_core.domain.errors import GraphileWorkerError
-from gw_core.domain.events import Events, JobRecovered, MaintenanceFailed, RecoveryHookFailed, WorkersRecovered
+from gw_core.domain.events import Events, JobRecovered, RecoveryHookFailed, WorkersRecovered
 from gw_core.domain.job import Job
 from gw_core.domain.plugins import Interceptors
 from gw_core.domain.recovery import (
@@ -24,9 +23,9 @@ from gw_core.domain.recovery import (
     decide,
     is_dead,
 )
+from gw_core.maintenance.maintenance_service import MaintenanceService
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.worker_store import DeadWorkers, RecoveredJobs, WorkerStore, with_workers
-from gw_core.service import Service
 
 ORPHANS_INTERVAL: Final = timedelta(minutes=10)
 """The shortest time between searches for locks without a heartbeat: each reads the whole table of jobs."""
@@ -156,7 +155,7 @@ class Sweep:
             )
 
 
-class Sweeper(Service):
+class Sweeper(MaintenanceService):
     """Sweeps every so often. All state belongs to the thread that calls `step`.
 
     After an outage that this process noticed, it waits for a worker's full timeout: the others could not send
@@ -176,32 +175,25 @@ class Sweeper(Service):
         clock: Callable[[], float] = time.monotonic,
         on_crash: Callable[[str, BaseException], None] | None = None,
     ) -> None:
-        super().__init__("gw-sweep", on_crash=on_crash)
+        super().__init__("gw-sweep", events, on_crash=on_crash)
         self._sweep = sweep
         self._threshold = settings.threshold.total_seconds()
         self._orphans_every = min(ORPHANS_INTERVAL, settings.orphans_after / 4).total_seconds()
-        self._events = events
         self._every = every
         self._held_up_at = held_up_at
         self._clock = clock
         self._last_contact: float | None = None
         self._not_before = float("-inf")
         self._next_orphans = float("-inf")
-        self._has_complained = False
 
     def step(self) -> timedelta:
         """Sweep unless others may still be coming back; rest."""
-        try:
+        with self._reporting():
             self._sweep.contact()
             now = self._clock()
             self._notice_outage(now)
             if now >= self._not_before:
                 self._sweep_now(now)
-            self._has_complained = False
-        except GraphileWorkerError as error:
-            if not self._has_complained:
-                self._events.emit(MaintenanceFailed(service=self.name, error=error))
-            self._has_complained = True
         # Spread, so that a fleet that starts together does not sweep together.
         return self._every * random.uniform(0.9, 1.1)
 
