@@ -7,7 +7,7 @@ from gw_core.domain.cancellation import (
     StopReason as StopReason,
 )
 from gw_core.domain.cron_item import CronItem as CronItem, cron_item as cron_item
-from gw_core.domain.events import Event as Event, Events as Events
+from gw_core.domain.event_bus import Event as Event, Events as Events
 from gw_core.domain.health import ProbeSettings as ProbeSettings
 from gw_core.domain.job import Job as Job, JobSpec as JobSpec
 from gw_core.domain.job_key import JobKeyMode as JobKeyMode

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from gw_core.async_jobs import AsyncJobs
-from gw_core.domain.events import Events
+from gw_core.domain.event_bus import Events
 from gw_core.domain.group import JobGroup, OnFailure, WaitingGroup
 from gw_core.domain.history import JobEnd, JobPendingError
 from gw_core.domain.job import AddOptions, Job, JobOptions, JobSpec, batch_items, job_spec

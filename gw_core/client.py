@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
-from gw_core.domain.events import Events
+from gw_core.domain.event_bus import Events
 from gw_core.domain.group import JobGroup, OnFailure, WaitingGroup
 from gw_core.domain.job import AddOptions, Job, JobOptions, JobSpec, batch_items, job_spec
 from gw_core.domain.plugins import Interceptors, Plugin, Skip

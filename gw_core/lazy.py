@@ -11,12 +11,16 @@ from typing import Any, Final
 
 _IMPORT: Final = re.compile(r"^from (\S+) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
 _NAME: Final = re.compile(r"(\w+) as \w+")
+_CLASS: Final = re.compile(r"^class (\w+)", re.MULTILINE)
 
 
 def public_names(module: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and `__all__` for a module, from the imports in its stub (`.pyi`)."""
+    """Return `__getattr__`, `__dir__` and `__all__` for a module, from the imports in its stub (`.pyi`).
+
+    `from MODULE import *` means the classes of a module, which is read and not imported.
+    """
     stub = Path(file).with_suffix(".pyi").read_text("utf-8")
-    origin = {name: found[1] for found in _IMPORT.finditer(stub) for name in _NAME.findall(found[2] or found[3])}
+    origin = {name: found[1] for found in _IMPORT.finditer(stub) for name in _names(found[1], found[2] or found[3])}
     names = sorted(origin)
 
     def resolve(name: str) -> Any:
@@ -27,3 +31,9 @@ def public_names(module: str, file: str) -> tuple[Callable[[str], Any], Callable
         return value
 
     return resolve, lambda: names, names
+
+
+def _names(module: str, imported: str) -> list[str]:
+    if imported != "*":
+        return _NAME.findall(imported)
+    return _CLASS.findall(Path(__file__).parents[1].joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, get_type_hints
 
 from gw_core.domain import events as e, process_events as p, schedule_events as c
 from gw_core.domain.durations import format_duration
+from gw_core.domain.event_bus import Event, Events
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Completed, Failed, Returned
 from gw_core.domain.settings import PoolerMode
@@ -132,7 +133,7 @@ def _handlers_of(logger: logging.Logger) -> Iterator[logging.Handler]:
 class _EventLog:
     """Logs the events for which a subclass has a method: one whose argument `event` is of their type."""
 
-    def attach(self, events: e.Events) -> None:
+    def attach(self, events: Events) -> None:
         """Subscribe to all events that are logged."""
         for name, method in vars(type(self)).items():
             if "event" in getattr(method, "__annotations__", ()):
@@ -151,7 +152,7 @@ class JobLog(_EventLog):
         self._worker = get_logger("worker", logger)
         self._cron = get_logger("cron", logger)
 
-    def attach(self, events: e.Events) -> None:
+    def attach(self, events: Events) -> None:
         """Subscribe to all events that are logged."""
         super().attach(events)
         events.on_error = self._listener_failed
@@ -420,7 +421,7 @@ class JobLog(_EventLog):
     def _runner_stopped(self, event: e.RunnerStopped) -> None:
         self._core.info("Stopped: %s", event.reason)
 
-    def _listener_failed(self, failed: e.Event, error: Exception) -> None:
+    def _listener_failed(self, failed: Event, error: Exception) -> None:
         self._core.error("A listener for '%s' raised %s: %s", failed.name, type(error).__name__, error, exc_info=error)
 
 

@@ -18,8 +18,8 @@ from gw_core.domain.errors import (
     GraphileWorkerError,
     LockTimeoutError,
 )
+from gw_core.domain.event_bus import Events
 from gw_core.domain.events import (
-    Events,
     HeartbeatLate,
     MaintenanceFailed,
     PoolConnectionLost,

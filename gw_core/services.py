@@ -14,7 +14,8 @@ import msgspec
 from gw_core.domain.cron_item import CronItem
 from gw_core.domain.durations import shown
 from gw_core.domain.errors import CrontabError, InvalidSettingError, TaskLoadError
-from gw_core.domain.events import Events, JobsSettled
+from gw_core.domain.event_bus import Events
+from gw_core.domain.events import JobsSettled
 from gw_core.domain.health import PoolHealth, ProbeSettings
 from gw_core.domain.plugins import Interceptors
 from gw_core.domain.settings import WorkerSettings

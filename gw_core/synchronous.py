@@ -15,7 +15,7 @@ import msgspec
 
 from gw_core.domain.claim import queue_locks
 from gw_core.domain.errors import InvalidInputError
-from gw_core.domain.events import Events
+from gw_core.domain.event_bus import Events
 from gw_core.domain.history import keeps_of
 from gw_core.domain.job import Job, JobSpec, encode_payload
 from gw_core.domain.outcome import Failed, Outcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gw_core.domain.events import Events
+from gw_core.domain.event_bus import Events
 from gw_core.domain.plugins import Interceptors
 from gw_core.domain.recovery import RecoverySettings, SweepReport, WorkerInfo, is_dead
 from gw_core.postgres.bulk_actions import WorkerActions, WorkerLocks

@@ -1,24 +1,16 @@
-"""The events of workers, threads and jobs, and their listeners."""
+"""The events of workers, threads and jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, ClassVar, Final, TypeVar, overload
+from typing import ClassVar
 
-import msgspec
-
+from gw_core.domain.event_bus import Event
 from gw_core.domain.job import Job, JobSpec
 from gw_core.domain.outcome import Outcome
 from gw_core.domain.recovery import RecoverySettings
 from gw_core.domain.settings import PoolerMode
-
-
-class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """Base class of all events. `name` is Graphile Worker's name for the event, if it has one."""
-
-    name: ClassVar[str] = "event"
-
 
 # -- worker (the process) --------------------------------------------------------------------------------------------
 
@@ -412,134 +404,3 @@ class RunnerStopped(Event, frozen=True):
 
     name: ClassVar[str] = "stop"
     reason: str
-
-
-NODE_EVENTS_HERE: Final[Mapping[str, str]] = {
-    "forcefulShutdown": "gracefulShutdown",
-    "pool:fatalError": "pool:listen:error",
-    "pool:forcefulShutdown:complete": "pool:release",
-    "pool:forcefulShutdown:error": "worker:fatalError",
-    "pool:gracefulShutdown:complete": "pool:release",
-    "pool:gracefulShutdown:error": "worker:fatalError",
-    "pool:gracefulShutdown:workerError": "pool:forcefulShutdown",
-    "pool:listen:connecting": "pool:listen:success",
-    "pool:listen:release": "pool:release",
-    "resetLocked:failure": "maintenance:error",
-    "resetLocked:started": "resetLocked:success",
-    "worker:getJob:error": "pool:listen:error",
-    "worker:getJob:start": "pool:getJobs:complete",
-    "worker:release": "worker:stop",
-}
-"""Graphile Worker's events (Node.js) that gw does not emit, each with the nearest one that it does."""
-
-E = TypeVar("E", bound=Event)
-Listener = Callable[[E], object]
-_AnyListener = Callable[[Any], object]
-
-
-class Events:
-    """Delivers events to their listeners.
-
-    Listeners run on the thread that emits the event, in the order of their subscription. If one raises an error,
-    `on_error` is called and the others still run. Subscribing is safe from any thread.
-    """
-
-    def __init__(self, on_error: Callable[[Event, Exception], None] | None = None) -> None:
-        self._listeners: dict[str, tuple[_AnyListener, ...]] = {}
-        self._listeners_to_all: tuple[_AnyListener, ...] = ()
-        self._wanted: set[type[Event]] = set()
-        self.wants: Callable[[type[Event]], bool] = self._wanted.__contains__
-        """True when a listener exists; a busy path checks before it builds the event. Every job asks three times, so
-        this is a method of the set and not one of ours, which would take three times as long."""
-        self.on_error = on_error
-
-    @overload
-    def on(self, kind: type[E], listener: Listener[E]) -> Callable[[], None]: ...
-
-    @overload
-    def on(self, kind: type[E]) -> Callable[[Listener[E]], Listener[E]]: ...
-
-    @overload
-    def on(self, kind: str, listener: Listener[Any]) -> Callable[[], None]: ...
-
-    @overload
-    def on(self, kind: str) -> Callable[[Listener[Any]], Listener[Any]]: ...
-
-    def on(self, kind: type[Event] | str, listener: Listener[Any] | None = None) -> Any:
-        """Call `listener` for every event of `kind`: a class, its name such as "job:failed", or "*" for all.
-
-        Returns a function that ends the subscription. Without a listener, `on` is a decorator, which returns the
-        listener. Raises `ValueError` for an unknown event name.
-        """
-        if listener is None:
-
-            def decorate(function: Listener[Any]) -> Listener[Any]:
-                self.on(kind, function)
-                return function
-
-            return decorate
-        name = kind if isinstance(kind, str) else kind.name
-        if name == "*":
-            self._listeners_to_all = (*self._listeners_to_all, listener)
-            self._wanted.update(EVENT_TYPES.values())
-            return lambda: self._unsubscribe_from_all(listener)
-        if name not in EVENT_TYPES:
-            raise ValueError(_unknown(name))
-        self._listeners[name] = (*self._listeners.get(name, ()), listener)
-        self._wanted.add(EVENT_TYPES[name])
-        return lambda: self._unsubscribe(name, listener)
-
-    def emit(self, event: Event) -> None:
-        """Call the listeners of an event."""
-        for listener in (*self._listeners.get(event.name, ()), *self._listeners_to_all):
-            try:
-                listener(event)
-            except Exception as error:  # noqa: BLE001 - user code: report it and continue
-                self._report(event, error)
-
-    def _report(self, event: Event, error: Exception) -> None:
-        if self.on_error is not None:
-            self.on_error(event, error)
-
-    def _unsubscribe(self, name: str, listener: _AnyListener) -> None:
-        left = tuple(each for each in self._listeners.get(name, ()) if each is not listener)
-        if left:
-            self._listeners[name] = left
-        else:
-            self._listeners.pop(name, None)
-        self._update_wanted()
-
-    def _unsubscribe_from_all(self, listener: _AnyListener) -> None:
-        self._listeners_to_all = tuple(each for each in self._listeners_to_all if each is not listener)
-        self._update_wanted()
-
-    def _update_wanted(self) -> None:
-        if not self._listeners_to_all:
-            self._wanted.intersection_update([EVENT_TYPES[name] for name in self._listeners])
-
-
-def _unknown(name: str) -> str:
-    if name in NODE_EVENTS_HERE:
-        return f"gw does not emit {name!r}; the nearest event is {NODE_EVENTS_HERE[name]!r}"
-    return f"unknown event {name!r}; use one of {', '.join(sorted(EVENT_TYPES))}"
-
-
-def _all_event_types(root: type[Event]) -> dict[str, type[Event]]:
-    found: dict[str, type[Event]] = {}
-    for kind in root.__subclasses__():
-        found[kind.name] = kind
-        found.update(_all_event_types(kind))
-    return found
-
-
-class _EventTypes(dict[str, type[Event]]):
-    """Event classes by name; an unknown name is searched again, in modules imported since."""
-
-    def __contains__(self, name: object) -> bool:
-        if not super().__contains__(name):
-            self.update(_all_event_types(Event))
-        return super().__contains__(name)
-
-
-EVENT_TYPES = _EventTypes(_all_event_types(Event))
-"""Every event class by its name."""

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 import msgspec
 
 from gw_core.domain.errors import JobRejectedError
-from gw_core.domain.events import Events
+from gw_core.domain.event_bus import Events
 from gw_core.domain.job import Job, JobSpec
 from gw_core.domain.recovery import Decision
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import ClassVar
 
-from gw_core.domain.events import Event
+from gw_core.domain.event_bus import Event
 
 
 class SupervisorStarted(Event, frozen=True):

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 
 from gw_core.domain.cron_item import CronItem
-from gw_core.domain.events import Event
+from gw_core.domain.event_bus import Event
 
 
 class CronStarting(Event, frozen=True):

@@ -20,7 +20,7 @@ from gw_core.domain.errors import (
     SchemaMissingError,
     TransientDatabaseError,
 )
-from gw_core.domain.events import Events
+from gw_core.domain.event_bus import Events
 from gw_core.domain.job import JobSpec
 from gw_core.domain.plugins import Skip
 from gw_core.domain.schedule import MINUTE, ceil_minute, floor_minute

@@ -6,7 +6,7 @@ import random
 from datetime import timedelta
 from typing import Final
 
-from gw_core.domain.events import Events
+from gw_core.domain.event_bus import Events
 from gw_core.maintenance.maintenance_service import MaintenanceService
 from gw_core.postgres.connections import SharedConnection
 from gw_core.postgres.job_store import JobStore

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Final
 
 from gw_core.domain.errors import GraphileWorkerError, LockTimeoutError
-from gw_core.domain.events import Events
+from gw_core.domain.event_bus import Events
 from gw_core.domain.history import Keep
 from gw_core.maintenance.maintenance_service import MaintenanceService
 from gw_core.postgres.connections import SharedConnection

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from gw_core.domain.claim import Locked, QueueLock
-from gw_core.domain.events import Events, LocksReset
+from gw_core.domain.event_bus import Events
+from gw_core.domain.events import LocksReset
 from gw_core.domain.job import Job
 from gw_core.maintenance.maintenance_service import MaintenanceService
 from gw_core.postgres.connections import SharedConnection

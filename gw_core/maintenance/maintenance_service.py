@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from gw_core.domain.errors import GraphileWorkerError
-from gw_core.domain.events import Events, MaintenanceFailed
+from gw_core.domain.event_bus import Events
+from gw_core.domain.events import MaintenanceFailed
 from gw_core.service import Service
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from gw_core.domain.counters import OutcomeCounters, TaskCounters
 from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError, InvalidSettingError
-from gw_core.domain.events import Events, JobsSettled, JobStarted, MaintenanceFailed, PoolConnectionLost
+from gw_core.domain.event_bus import Events
+from gw_core.domain.events import JobsSettled, JobStarted, MaintenanceFailed, PoolConnectionLost
 from gw_core.domain.history import HistoryStatus
 from gw_core.domain.query_results import QueueStatistics
 from gw_core.maintenance.readiness import Readiness

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
-from gw_core.domain.events import Events, ProbeStarted
+from gw_core.domain.event_bus import Events
+from gw_core.domain.events import ProbeStarted
 from gw_core.domain.health import PoolHealth, ProbeSettings
 from gw_core.maintenance.metrics import Metrics, MetricsCollector, QueueSampler
 from gw_core.maintenance.probe_server import HttpResponse, Page, WebServer, said

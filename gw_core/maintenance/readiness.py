@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
+from gw_core.domain.event_bus import Events
 from gw_core.domain.events import (
     BreakingMigrationDetected,
-    Events,
     PoolConnectionLost,
     PoolConnectionRestored,
     PoolStopping,

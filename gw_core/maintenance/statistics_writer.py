@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from gw_core.domain.counters import OutcomeCounters
 from gw_core.domain.errors import GraphileWorkerError
-from gw_core.domain.events import Events, JobsSettled, MaintenanceFailed
+from gw_core.domain.event_bus import Events
+from gw_core.domain.events import JobsSettled, MaintenanceFailed
 from gw_core.domain.outcome import Completed, Outcome, Returned
 from gw_core.postgres.connections import SharedConnection
 from gw_core.postgres.statistics_store import StatisticsStore

@@ -9,7 +9,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from gw_core.domain.events import Events, JobRecovered, RecoveryHookFailed, WorkersRecovered
+from gw_core.domain.event_bus import Events
+from gw_core.domain.events import JobRecovered, RecoveryHookFailed, WorkersRecovered
 from gw_core.domain.job import Job
 from gw_core.domain.plugins import Interceptors
 from gw_core.domain.recovery import (

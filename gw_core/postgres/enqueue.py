@@ -13,7 +13,8 @@ from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from gw_core.domain.errors import DeadlockError, InvalidInputError
-from gw_core.domain.events import Events, JobAdded
+from gw_core.domain.event_bus import Events
+from gw_core.domain.events import JobAdded
 from gw_core.domain.group import GROUP_FLAG, JobGroup, OnFailure, WaitingGroup, is_member
 from gw_core.domain.job import Job, JobSpec, check_payload_text
 from gw_core.domain.plugins import Addition, Interceptors, Skip

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Protocol
 
-from gw_core.domain.events import Events, MaintenanceFailed, SignalReceived
+from gw_core.domain.event_bus import Events
+from gw_core.domain.events import MaintenanceFailed, SignalReceived
 from gw_core.domain.process_events import (
     ProcessEnded,
     ProcessesKilled,

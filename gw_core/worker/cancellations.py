@@ -7,7 +7,8 @@ from functools import partial
 
 from gw_core.domain.cancellation import CancelRequest, JobCancelledError
 from gw_core.domain.claim import is_same_claim
-from gw_core.domain.events import Events, JobCancelling
+from gw_core.domain.event_bus import Events
+from gw_core.domain.events import JobCancelling
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Failed
 from gw_core.worker.ledger import Ledger

@@ -15,14 +15,8 @@ from typing import Final
 from gw_core.domain.cancellation import CancelRequest
 from gw_core.domain.claim_gap import AnnouncedShare, claim_gap
 from gw_core.domain.errors import DatabaseError, GraphileWorkerError
-from gw_core.domain.events import (
-    ClaimEmpty,
-    Events,
-    MaintenanceFailed,
-    PoolClaimed,
-    PoolConnectionLost,
-    PoolConnectionRestored,
-)
+from gw_core.domain.event_bus import Events
+from gw_core.domain.events import ClaimEmpty, MaintenanceFailed, PoolClaimed, PoolConnectionLost, PoolConnectionRestored
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Returned
 from gw_core.domain.settings import PoolerMode, WorkerSettings

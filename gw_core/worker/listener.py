@@ -11,13 +11,8 @@ from datetime import timedelta
 from typing import Final
 
 from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError
-from gw_core.domain.events import (
-    Events,
-    PoolListening,
-    PoolListenLost,
-    PoolListenRestored,
-    PoolNotified,
-)
+from gw_core.domain.event_bus import Events
+from gw_core.domain.events import PoolListening, PoolListenLost, PoolListenRestored, PoolNotified
 from gw_core.postgres import notifications
 from gw_core.postgres.database import RESPONSE_TIMEOUT, Database, QueueConnection
 from gw_core.postgres.notifications import Notification, Subscription, announced_jobs, own_channel

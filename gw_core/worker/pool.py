@@ -13,7 +13,8 @@ from datetime import timedelta
 
 from gw_core.domain.cancellation import StopReason
 from gw_core.domain.errors import GraphileWorkerError
-from gw_core.domain.events import Events, PoolInterrupting, PoolStarted, PoolStopped, PoolStopping
+from gw_core.domain.event_bus import Events
+from gw_core.domain.events import PoolInterrupting, PoolStarted, PoolStopped, PoolStopping
 from gw_core.domain.health import PoolHealth
 from gw_core.domain.history import Keep, keeps_of
 from gw_core.domain.job import Job

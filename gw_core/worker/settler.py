@@ -15,8 +15,8 @@ from gw_core.domain.errors import (
     GraphileWorkerError,
     LockTimeoutError,
 )
+from gw_core.domain.event_bus import Events
 from gw_core.domain.events import (
-    Events,
     JobCompleted,
     JobLockLost,
     JobResultRejected,

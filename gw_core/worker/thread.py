@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from gw_core.domain.events import Events, JobStarted, JobSucceeded, WorkerStarted, WorkerStopped
+from gw_core.domain.event_bus import Events
+from gw_core.domain.events import JobStarted, JobSucceeded, WorkerStarted, WorkerStopped
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
 from gw_core.domain.plugins import Interceptors, Skip
