@@ -50,6 +50,7 @@ GROUPS_STEP: Final = 12
 BULK_ADD_STEP: Final = 13
 STATISTICS_STEP: Final = 14
 FIELD_LIMITS_STEP: Final = 15
+BULK_NAMES_STEP: Final = 16
 OWN_STEPS: Final = (
     LEDGER_STEP,
     REPAIR_STEP,
@@ -66,6 +67,7 @@ OWN_STEPS: Final = (
     BULK_ADD_STEP,
     STATISTICS_STEP,
     FIELD_LIMITS_STEP,
+    BULK_NAMES_STEP,
 )
 """The line of our own, numbered in a ledger of its own."""
 
@@ -75,7 +77,10 @@ REPAIR_MARKER: Final = "gw:keyed-add:1"
 BULK_ADD_MARKER: Final = "gw:bulk-add:1"
 """A marker in the body of `add_jobs` that inserts jobs without keys plainly."""
 
-FUNCTION_STEPS: Final = (REPAIR_STEP, SEARCH_PATH_STEP, BULK_ADD_STEP)
+BULK_NAMES_MARKER: Final = "gw:bulk-add:2"
+"""A marker in the body of `add_jobs` that looks up each name once."""
+
+FUNCTION_STEPS: Final = (REPAIR_STEP, SEARCH_PATH_STEP, BULK_ADD_STEP, BULK_NAMES_STEP)
 """Those that replace functions of the shared revision."""
 
 
@@ -206,7 +211,7 @@ class SchemaState:
 
 def check(connection: psycopg.Connection[Any], schema: str = DEFAULT_SCHEMA) -> SchemaState:
     """Read what is installed in `schema`, in one statement; a missing schema is a result, not an error."""
-    values = {"schema": schema, "markers": [REPAIR_MARKER, BULK_ADD_MARKER]}
+    values = {"schema": schema, "markers": [REPAIR_MARKER, BULK_ADD_MARKER, BULK_NAMES_MARKER]}
     try:
         with translated(schema):
             # A connection of the caller's may make its rows in another manner.
@@ -238,6 +243,7 @@ def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
         LEDGER_STEP: "_private_gw_migrations" in relations,
         REPAIR_STEP: REPAIR_MARKER in markers,
         BULK_ADD_STEP: BULK_ADD_MARKER in markers,
+        BULK_NAMES_STEP: BULK_NAMES_MARKER in markers,
         WORKERS_STEP: "_private_gw_workers" in relations,
         INDEX_STEP: {"jobs_gw_queued_index", "jobs_gw_queue_heads_index"} <= set(relations),
         CANCELLING_STEP: "_private_gw_cancellations" in relations,

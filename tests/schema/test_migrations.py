@@ -52,6 +52,7 @@ OWN_LINE = [
     "gw_0013_bulk_add",
     "gw_0014_statistics",
     "gw_0015_limits_by_field",
+    "gw_0016_names_of_bulks",
 ]
 FRESH = ["install_000020", *OWN_LINE]
 ODD_NAMES = [
@@ -131,17 +132,23 @@ def test_a_schema_that_took_the_second_step_early_gets_the_fast_add_job(database
         assert connection.execute(definition).fetchone() == fast
 
 
-def test_a_schema_with_the_first_repaired_add_jobs_gets_the_fast_one(database_url: str) -> None:
+@pytest.mark.parametrize(
+    ("marker", "number", "name"),
+    [("gw:bulk-add:1", 13, "gw_0013_bulk_add"), ("gw:bulk-add:2", 16, "gw_0016_names_of_bulks")],
+)
+def test_a_schema_with_an_earlier_add_jobs_gets_the_fast_one(
+    database_url: str, marker: str, number: int, name: str
+) -> None:
     definition = "select pg_get_functiondef('graphile_worker.add_jobs'::regproc)"
     with psycopg.connect(database_url, autocommit=True) as connection:
         fast = connection.execute(definition).fetchone()
         assert fast is not None
-        connection.execute(fast[0].replace("gw:bulk-add:1", ""))
-        connection.execute("delete from graphile_worker._private_gw_migrations where id = 13")
+        connection.execute(fast[0].replace(marker, ""))
+        connection.execute("delete from graphile_worker._private_gw_migrations where id = %s", [number])
 
         report = migrate(connection)
 
-        assert [step.name for step in report.applied] == ["gw_0013_bulk_add"]
+        assert [step.name for step in report.applied] == [name]
         assert report.warnings == ()
         assert connection.execute(definition).fetchone() == fast
 

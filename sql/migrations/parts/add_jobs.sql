@@ -9,26 +9,27 @@ language plpgsql set search_path = pg_catalog, pg_temp as $gw$
 declare
   -- gw:keyed-add:1
   -- gw:bulk-add:1
+  -- gw:bulk-add:2
   v_pending :GRAPHILE_WORKER_SCHEMA.job_spec[] := specs;
   v_keys text[] := array(select spec.job_key from unnest(specs) as spec where spec.job_key is not null);
   v_stored bigint;
 begin
   -- Insert only the missing names: `on conflict` alone would use up an id of the sequence on every call.
+  -- Each name is looked up once, not once for each job: a session's later calls run a plan made for few specifications.
   insert into :GRAPHILE_WORKER_SCHEMA._private_tasks (identifier)
-    select distinct spec.identifier
-      from unnest(specs) as spec
+    select spec.identifier
+      from (select distinct identifier from unnest(specs)) as spec
      where not exists (
        select from :GRAPHILE_WORKER_SCHEMA._private_tasks as known where known.identifier = spec.identifier
      )
   on conflict do nothing;
 
   insert into :GRAPHILE_WORKER_SCHEMA._private_job_queues (queue_name)
-    select distinct spec.queue_name
-      from unnest(specs) as spec
-     where spec.queue_name is not null
-       and not exists (
-         select from :GRAPHILE_WORKER_SCHEMA._private_job_queues as known where known.queue_name = spec.queue_name
-       )
+    select spec.queue_name
+      from (select distinct queue_name from unnest(specs) where queue_name is not null) as spec
+     where not exists (
+       select from :GRAPHILE_WORKER_SCHEMA._private_job_queues as known where known.queue_name = spec.queue_name
+     )
   on conflict do nothing;
 
   perform pg_notify('jobs:insert', '{"r":' || random()::text || ',"count":' || array_length(specs, 1)::text || '}');
