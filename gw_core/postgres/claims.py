@@ -5,18 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
 from operator import itemgetter
 from typing import Any, Final
-
-import psycopg
 
 from gw_core.domain.errors import DatabaseUnavailableError
 from gw_core.domain.job import Job
 from gw_core.domain.settings import CLAIM_BYTES
-from gw_core.postgres.database import Connection, in_its_settings
-from gw_core.postgres.error_mapping import translate
-from gw_core.postgres.statements import numbered_query
+from gw_core.postgres.database import Connection
+from gw_core.postgres.statement_runner import StatementRunner
 
 # The order of a queue, and near enough the order of everything: priority, run_at, id.
 _ORDER: Final = itemgetter(5, 6, 0)
@@ -79,6 +75,8 @@ class Claims:
     def __init__(self, connection: Connection, schema: str) -> None:
         self.connection = connection
         self.schema = schema
+        # Prepared at the first use: the plan is forced to be the generic one, see CLAIM_PLAN.
+        self._statements = StatementRunner(connection, schema, prepares_early=True)
         self.scanned_to: int | None = None
         """The id of the last queue that the last claim read, if unlocked queues may follow; None when it read all."""
         self.claims_with_queues = 0
@@ -142,11 +140,6 @@ class Claims:
             rows.sort(key=_ORDER)
         return [Job(row[0], tasks[row[1]], *row[2:]) for row in rows]
 
-    @cached_property
-    def _cursor(self) -> psycopg.RawCursor[tuple[Any, ...]]:
-        """The cursor of all claims: it remembers how to write the values and read the columns, half of their time."""
-        return psycopg.RawCursor(self.connection)
-
     def restart_scan(self) -> None:
         """Let the next claim start from the beginning."""
         self.skip_ahead.restart_scan()
@@ -196,22 +189,8 @@ class Claims:
         return rows
 
     def _run(self, name: str, values: Mapping[str, Any], **variables: str) -> list[tuple[Any, ...]]:
-        statement, names = numbered_query(name, self.schema, **variables)
         try:
-            with in_its_settings(self.connection):
-                # Prepared at the first use: the plan is forced to be the generic one, see CLAIM_PLAN.
-                self._cursor.execute(
-                    statement,
-                    [values[each] for each in names],
-                    prepare=self.connection.prepare_threshold is not None,
-                    binary=True,
-                )
-            rows = self._cursor.fetchall()
-            if (result := self._cursor.pgresult) is not None:
-                result.clear()  # or the cursor would keep the payloads in memory
-            return rows
-        except psycopg.Error as error:
-            raise translate(error, schema=self.schema) from error
+            return self._statements.rows(name, values, **variables)
         except MemoryError as error:
             raise DatabaseUnavailableError("the claimed jobs do not fit into memory; fewer are claimed next") from error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from datetime import timedelta
 from pathlib import Path
 from time import monotonic
@@ -134,17 +134,21 @@ def _as_the_drivers(error: OSError) -> psycopg.OperationalError:
     return psycopg.OperationalError(f"the system denies what a connection needs: {error}")
 
 
-@contextmanager
-def in_its_settings(connection: Connection) -> Iterator[None]:
+def in_its_settings(connection: Connection) -> AbstractContextManager[None]:
     """Send the block's statements with the connection's settings; fetch their rows after the block.
 
     On a session of our own that has been done long ago. Behind a pooler in transaction mode it takes a transaction,
     sent as a whole: settings of the session would remain for the next client of the server's side.
     """
     settings = getattr(connection, "local_settings", None)
-    if not settings:
-        yield
-        return
+    return _with_local_settings(connection, settings) if settings else _NO_TRANSACTION
+
+
+_NO_TRANSACTION: Final = nullcontext()
+
+
+@contextmanager
+def _with_local_settings(connection: Connection, settings: Mapping[str, str]) -> Iterator[None]:
     with connection.pipeline(), connection.transaction():
         _set(connection, settings, local=True)
         yield

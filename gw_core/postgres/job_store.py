@@ -7,19 +7,15 @@ from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
-import psycopg
-
 from gw_core.domain.cancellation import CancelRequest
 from gw_core.domain.claim import QueueLock
 from gw_core.domain.history import Keep
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned, error_type_of, traceback_of
 from gw_core.domain.settings import LOCK_EXPIRY
-from gw_core.postgres.callers_connection import tuple_cursor
 from gw_core.postgres.claims import Claims
-from gw_core.postgres.database import Connection, in_its_settings
-from gw_core.postgres.error_mapping import translate
-from gw_core.postgres.statements import query
+from gw_core.postgres.database import Connection
+from gw_core.postgres.statement_runner import StatementRunner
 
 _Outcome = TypeVar("_Outcome", bound=Outcome)
 _JOB_ID: Final = attrgetter("job.id")
@@ -30,6 +26,8 @@ MAX_DELAY: Final = timedelta(days=100 * 365)
 
 SETTLE_PLAN: Final = {
     "jit": "off",
+    # The plan is the same whatever the values are, and for few jobs it takes longer to make than to run.
+    "plan_cache_mode": "force_generic_plan",
     # Rows are locked in the order of their ids, which an index scan over a sorted array keeps and a bitmap does not.
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
@@ -50,6 +48,7 @@ class JobStore:
         self.connection = connection
         self.schema = schema
         self.claims = Claims(connection, schema)
+        self._statements = StatementRunner(connection, schema)
 
     # -- claim and settle ------------------------------------------------------------------------------------------
 
@@ -76,8 +75,7 @@ class JobStore:
         """
         ordered = _by_id(outcomes)
         if not keeps:
-            name = "complete_jobs" if releases else "complete_jobs_without_queues"
-            return self._settle(name, ordered, worker_id, releases)
+            return self._settle(_form("complete_jobs", releases), ordered, worker_id, releases)
         return self._settle(
             "complete_jobs_keeping",
             ordered,
@@ -102,7 +100,7 @@ class JobStore:
         """
         ordered = _by_id(outcomes)
         return self._settle(
-            "fail_jobs_keeping" if keeps else "fail_jobs",
+            "fail_jobs_keeping" if keeps else _form("fail_jobs", releases),
             ordered,
             worker_id,
             releases,
@@ -119,7 +117,7 @@ class JobStore:
         """Return the jobs of these claims with the attempt not counted, release the queues, and return the ids."""
         ordered = _by_id(outcomes)
         return self._settle(
-            "return_jobs",
+            _form("return_jobs", releases),
             ordered,
             worker_id,
             releases,
@@ -136,8 +134,8 @@ class JobStore:
             name,
             ids=_array(ids),
             # A few times and not one for each job: the ledger writes the outcomes of a job with two claims apart.
-            claims=_times({outcome.job.locked_at_epoch for outcome in ordered}),
-            queue_ids=[queue_id for queue_id, _ in releases],
+            claims=_array(_times({outcome.job.locked_at_epoch for outcome in ordered})),
+            queue_ids=_array([queue_id for queue_id, _ in releases]),
             worker_id=worker_id,
             **values,
         )
@@ -192,13 +190,7 @@ class JobStore:
     # -- the one way to the database -------------------------------------------------------------------------------
 
     def _rows(self, name: str, **values: Any) -> list[tuple[Any, ...]]:
-        try:
-            with tuple_cursor(self.connection) as cursor:
-                with in_its_settings(self.connection):
-                    cursor.execute(query(name, self.schema), values)
-                return cursor.fetchall()
-        except psycopg.Error as error:
-            raise translate(error, schema=self.schema) from error
+        return self._statements.rows(name, values)
 
     def _one(self, name: str, **values: Any) -> tuple[Any, ...]:
         return self._rows(name, **values)[0]
@@ -211,14 +203,19 @@ class JobStore:
         return {row[0] for row in self._rows(name, **values)}
 
 
+def _form(name: str, releases: Sequence[QueueLock]) -> str:
+    """Return the statement for outcomes that release these queues, or the shorter one that releases none."""
+    return name if releases else f"{name}_without_queues"
+
+
 def _by_id(outcomes: Sequence[_Outcome]) -> list[_Outcome]:
     """Return outcomes in the order in which all statements lock jobs."""
     return sorted(outcomes, key=_JOB_ID)
 
 
-def _array(numbers: Sequence[int]) -> str:
-    """Return numbers as the text of an array; the driver adapts a list item by item, and takes 20 times as long."""
-    return "{" + ",".join(map(str, numbers)) + "}"
+def _array(items: Iterable[int | datetime]) -> str:
+    """Return items as the text of an array; the driver adapts a list item by item, and takes 20 times as long."""
+    return "{" + ",".join(map(str, items)) + "}"
 
 
 def _kept_values(outcomes: Sequence[_Outcome], keeps: Mapping[str, Keep]) -> dict[str, Any]:

@@ -602,12 +602,13 @@ class Claimer(Service):
             return
         # What arrives in a gap is read at its end: reading each notification would cost as much as the claims.
         selector = self._wakeups if self._is_notified else self._selector
-        for key, _ in selector.select(duration.total_seconds()):
+        ready = selector.select(duration.total_seconds())
+        self._resting = False  # before notifications are handled: they wake this thread, which is awake
+        for key, _ in ready:
             if key.fileobj is self._wake_out:
                 self._drain_wakeups()
             else:
                 self._receive()
-        self._resting = False
 
     def _drain_wakeups(self) -> None:
         try:

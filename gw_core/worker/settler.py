@@ -28,7 +28,7 @@ from gw_core.domain.events import (
 from gw_core.domain.group import is_member
 from gw_core.domain.history import Keep
 from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
-from gw_core.postgres.database import RESPONSE_TIMEOUT, Connection, Database
+from gw_core.postgres.database import RESPONSE_TIMEOUT, Database
 from gw_core.postgres.error_mapping import needs_connection, rejects_a_row
 from gw_core.postgres.job_store import SETTLE_PLAN, JobStore
 from gw_core.service import Service
@@ -68,7 +68,7 @@ def reconnect_delay(tries: int) -> timedelta:
 
 
 class Settler(Service):
-    """Thread `gw-settle`. Owns its connection, `_unwritten`, `_tries` and `mean_seconds`; `_inbox` is fed by threads.
+    """Thread `gw-settle`. Owns its store, `_unwritten`, `_tries` and `mean_seconds`; `_inbox` is fed by threads.
 
     Outcomes wait for the database as long as it takes; they are only given up when the process ends. Two kinds are set
     aside so that they delay no others: those of jobs whose rows another session locked (`_row_locked`), and those that
@@ -107,7 +107,7 @@ class Settler(Service):
         self._rejections = 0
         self.retry_rejected_at = 0.0
         self._rejected_delay = MIN_REJECTED_DELAY
-        self._connection: Connection | None = None
+        self._store: JobStore | None = None
         self._tries = 0
         self._resting = False
         self._is_gathering = False
@@ -200,7 +200,7 @@ class Settler(Service):
         """Separate the outcomes that have to wait for another session's lock from those that need not."""
         batch = self._unwritten[0]
         try:
-            blocked = self._store().blocked(batch.job_ids())
+            blocked = self._ready_store().blocked(batch.job_ids())
         except GraphileWorkerError as other:
             return self.try_later(other)
         if not blocked:  # a queue's row, then, or the lock is gone
@@ -246,7 +246,7 @@ class Settler(Service):
             return
         self._retry_row_locked_at = time.monotonic() + LOCK_RETRY_INTERVAL
         for _ in range(len(self._row_locked)):
-            if not self._store().blocked(self._row_locked[0].job_ids()):
+            if not self._ready_store().blocked(self._row_locked[0].job_ids()):
                 self._unwritten.append(self._row_locked[0])  # always visible in one of the two
                 self._row_locked.popleft()
             else:
@@ -292,7 +292,7 @@ class Settler(Service):
     def _write(self, batch: OutcomeBatch) -> None:
         outcomes, releases = batch.outcomes, self._ledger.queues_released_by(batch)
         try:
-            ours = send_outcomes(self._store(), batch, self._worker_id, releases)
+            ours = send_outcomes(self._ready_store(), batch, self._worker_id, releases)
         except DatabaseUnavailableError:
             batch.is_in_doubt = True
             raise
@@ -315,15 +315,16 @@ class Settler(Service):
         """
         if ids := ended_members(written):
             try:
-                self._store().end_members(ids)
+                self._ready_store().end_members(ids)
             except GraphileWorkerError as error:
                 if needs_connection(error):
                     self.disconnect()
 
-    def _store(self) -> JobStore:
-        if self._connection is None or self._connection.closed:
-            self._connection = self._database.connect("settle", SETTLE_PLAN, response_timeout=RESPONSE_TIMEOUT)
-        return JobStore(self._connection, self._database.schema)
+    def _ready_store(self) -> JobStore:
+        if self._store is None or self._store.connection.closed:
+            connection = self._database.connect("settle", SETTLE_PLAN, response_timeout=RESPONSE_TIMEOUT)
+            self._store = JobStore(connection, self._database.schema)
+        return self._store
 
     def try_later(self, error: GraphileWorkerError) -> timedelta:
         """Keep the batch and say so once; a deadlock or timeout is no reason to hang up."""
@@ -344,9 +345,9 @@ class Settler(Service):
         self._events.emit(restored)
 
     def disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        if self._store is not None:
+            self._store.connection.close()
+            self._store = None
 
 
 def divided(outcomes: list[Outcome], keeps: Mapping[str, Keep]) -> list[OutcomeBatch]:

@@ -2,6 +2,7 @@
 with
 \set RETURNED jobs.id
 \ir parts/failed.sql
+,
 \set SETTLED failed
 \ir parts/released_queues.sql
 \ir parts/settled_ids.sql

@@ -4,6 +4,7 @@ with
 \ir parts/kept.sql
 \set RETURNED 'jobs.id, jobs.attempts, jobs.max_attempts, jobs.key, jobs.created_at, jobs.payload, jobs.last_error'
 \ir parts/failed.sql
+,
 \set SETTLED failed
 errors as (
   select *

@@ -16,23 +16,34 @@ from statements.statement_fixture import OURS, Queue
 
 JOBS = 300
 
+FAILURE: dict[str, Any] = {"messages": "x", "delays": None, "finals": False, "payloads": None}
+RETURN: dict[str, Any] = {"attempts": 1, "keys": None, "delays": 0.0}
 COLUMNS: dict[str, dict[str, Any]] = {
     "complete_jobs": {},
     "complete_jobs_without_queues": {},
-    "fail_jobs": {"messages": "x", "delays": None, "finals": False, "payloads": None},
-    "return_jobs": {"attempts": 1, "keys": None, "delays": 0.0},
+    "fail_jobs": FAILURE,
+    "fail_jobs_without_queues": FAILURE,
+    "return_jobs": RETURN,
+    "return_jobs_without_queues": RETURN,
 }
 
 
 def comparisons(queue: Queue, name: str, jobs: list[Job]) -> int:
-    """Run the statement as the settling session does, and return how many pairs of rows its joins threw away."""
+    """Run the statement as the settling session does, and return how many pairs of rows its joins threw away.
+
+    It is prepared, because EXPLAIN of a statement with values shows a plan for these values.
+    """
     text, names = numbered_query(name, queue.store.schema)
     columns = {column: [value] * len(jobs) for column, value in COLUMNS[name].items()}
     claims = {"ids": [job.id for job in jobs], "claims": [job.locked_at for job in jobs]}
     values = {"worker_id": OURS, "queue_ids": [], **claims, **columns}
     with Database(queue.url).connect("settle", SETTLE_PLAN) as connection:
-        cursor = psycopg.RawCursor(connection)
-        cursor.execute(b"explain (analyze, costs off) " + text, [values[each] for each in names])
+        connection.execute(b"prepare settling as " + text)
+        cursor = psycopg.ClientCursor(connection)
+        places = ", ".join("%s" for _ in names)
+        cursor.execute(
+            f"explain (analyze, costs off) execute settling({places})".encode(), [values[each] for each in names]
+        )
         plan = "\n".join(row[0] for row in cursor)
     return sum(int(removed) for removed in re.findall(r"Rows Removed by Join Filter: (\d+)", plan))
 

@@ -3,13 +3,16 @@
 -- A job that was removed or superseded while it ran has attempts = max_attempts already and stays as it is: failed.
 failures as (
   select *
-    from unnest(
-           %(ids)s::bigint[],
-           %(messages)s::text[],
-           %(delays)s::double precision[],
-           %(finals)s::boolean[],
-           %(payloads)s::text[]
-         ) as failures (id, message, delay_seconds, final, payload)
+    from rows from (
+           unnest(
+             %(ids)s::bigint[],
+             %(messages)s::text[],
+             %(delays)s::double precision[],
+             %(finals)s::boolean[],
+             %(payloads)s::text[]
+           ),
+           \ir expects_many_rows.sql
+         ) as failures (id, message, delay_seconds, final, payload, place)
 ),
 failed as (
   update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
@@ -27,4 +30,4 @@ failed as (
      \set CLAIMS '%(claims)s::timestamptz[]'
      \ir is_of_claim.sql
   returning :RETURNED
-),
+)

@@ -1,0 +1,46 @@
+"""Run the statements of `sql/queries` over one connection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import psycopg
+from psycopg.rows import tuple_row
+
+from gw_core.postgres.database import Connection, in_its_settings
+from gw_core.postgres.error_mapping import translate
+from gw_core.postgres.statements import numbered_query
+
+
+class StatementRunner:
+    """Runs statements by name and returns their rows as tuples. Raises our errors and not the driver's.
+
+    One thread at a time uses it. With `prepares_early`, each statement is prepared at its first use.
+    """
+
+    def __init__(self, connection: Connection, schema: str, *, prepares_early: bool = False) -> None:
+        self.connection = connection
+        self.schema = schema
+        self._prepares_early = prepares_early
+
+    @cached_property
+    def _cursor(self) -> psycopg.RawCursor[tuple[Any, ...]]:
+        """The cursor of all statements: it remembers how to write values and read columns, half of their time."""
+        return psycopg.RawCursor(self.connection, row_factory=tuple_row)
+
+    def rows(self, name: str, values: Mapping[str, Any], **variables: str) -> list[tuple[Any, ...]]:
+        """Run `sql/queries/NAME.sql` with these values; `variables` replace those of the file."""
+        statement, names = numbered_query(name, self.schema, **variables)
+        prepare = None if not self._prepares_early else self.connection.prepare_threshold is not None
+        cursor = self._cursor
+        try:
+            with in_its_settings(self.connection):
+                cursor.execute(statement, [values[each] for each in names], prepare=prepare, binary=True)
+            rows = cursor.fetchall()
+            if (result := cursor.pgresult) is not None:
+                result.clear()  # or the cursor would keep the payloads in memory
+            return rows
+        except psycopg.Error as error:
+            raise translate(error, schema=self.schema) from error
