@@ -158,7 +158,7 @@ def test_a_foreign_worker_and_ours_at_the_same_time_run_each_job_once_and_a_queu
             queue.release()
 
     def run_foreign() -> None:
-        ours_began.wait(10)
+        assert ours_began.wait(60)
         while not over.is_set():
             if (job := foreign.claim()) is not None:
                 foreign_began.set()
@@ -167,7 +167,7 @@ def test_a_foreign_worker_and_ours_at_the_same_time_run_each_job_once_and_a_queu
 
     def run_ours(_: Any, context: JobContext) -> None:
         ours_began.set()
-        foreign_began.wait(10)
+        assert foreign_began.wait(60)
         run(context.job.id, queued=context.job.id in serial, by="ours")
 
     serial = set(ids[1::2])
@@ -179,7 +179,7 @@ def test_a_foreign_worker_and_ours_at_the_same_time_run_each_job_once_and_a_queu
             wait_until(lambda: not schema.jobs(), what="every job to run")
         finally:
             over.set()
-        other.result(10)
+        other.result(60)
 
     assert result.failed == 0
     assert sorted(job_id for job_id, _ in ran) == sorted(ids)

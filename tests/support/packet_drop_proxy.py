@@ -20,7 +20,7 @@ class PacketDropProxy(TcpServer):
         self._host, self._port = str(parts["host"]), int(parts.get("port") or 5432)
         super().__init__()
         self.url = make_conninfo(
-            url, host="127.0.0.1", port=self.port, sslmode="disable", gssencmode="disable", connect_timeout=10
+            url, host="127.0.0.1", port=self.port, sslmode="disable", gssencmode="disable", connect_timeout=3
         )
         self._is_swallowing = threading.Event()
         self._is_swallowing_requests = threading.Event()

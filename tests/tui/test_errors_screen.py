@@ -95,6 +95,7 @@ def test_one_job_is_retried_as_a_probe_and_then_the_rest() -> None:
         assert action.ids == [probe.job.id]
         await console.shows(f"probe {probe.job.id} ready")
         source.queue.jobs.pop(probe.job.id)
+        await console.refresh()
         await console.shows(f"completed: R retries the other {len(rest)}")
         await console.until(lambda: len(console.app.screen.targets()) == len(rest))
         await console.press("R")
@@ -117,6 +118,7 @@ def test_a_probe_that_fails_again_says_so() -> None:
         job = source.queue.jobs[probe.id]
         later = source.queue.now.timestamp() + 5
         source.queue.change(job, attempts=job.max_attempts, last_error="again", updated_at_epoch=later)
+        await console.refresh()
         await console.shows(f"probe {probe.id} failed again")
 
     run(scenario, source=source, screen="errors", size=(120, 34))

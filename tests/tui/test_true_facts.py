@@ -425,7 +425,7 @@ def test_a_job_shows_each_time_in_one_format(url: str) -> None:
     """Each answer has both; the next one, a little later, has others."""
     ((job,),) = ask(
         url,
-        "update _private_jobs set run_at = now() + interval '2 minutes 12 seconds', job_queue_id = null, revision = 9"
+        "update _private_jobs set run_at = now() + interval '8 minutes 12 seconds', job_queue_id = null, revision = 9"
         " where id = (select min(id) from _private_jobs where locked_at is null) returning id",
     )
     pairs: set[tuple[str, str]] = set()
@@ -434,7 +434,7 @@ def test_a_job_shows_each_time_in_one_format(url: str) -> None:
         await console.until(lambda: console.table().keys)
         await console.press("enter")
         await console.until(lambda: "scheduled for later" in console.text)
-        while len(pairs) < 5:
+        while len(pairs) < 3:
             lines = {
                 word: line for line in console.text.splitlines() for word in ("later: in", "created") if word in line
             }
@@ -447,4 +447,4 @@ def test_a_job_shows_each_time_in_one_format(url: str) -> None:
 
     play(url, scenario, "jobs", filter=f"id:{job}")
     assert all(reason == timeline for reason, timeline in pairs), pairs
-    assert all(re.fullmatch(r"2m0\ds|2m1\ds|2m", reason) for reason, _ in pairs), pairs
+    assert all(re.fullmatch(r"\dm\d\ds", reason) for reason, _ in pairs), pairs
