@@ -7,21 +7,14 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-import psycopg
 
 from gw_core.domain.cron_item import KnownCronItem
 from gw_core.domain.job import JobSpec, encode_payload
-from gw_core.postgres.database import Connection
-from gw_core.postgres.error_mapping import translate
-from gw_core.postgres.statements import query
+from gw_core.postgres.statement_runner import Store
 
 
-class CronStore:
+class CronStore(Store):
     """Registers identifiers and schedules their runs over one connection. Raises our errors, not the driver's."""
-
-    def __init__(self, connection: Connection, schema: str) -> None:
-        self.connection = connection
-        self.schema = schema
 
     def register(self, identifiers: Sequence[str], *, known_since: datetime) -> dict[str, KnownCronItem]:
         """Make identifiers known from `known_since` on, unless they are, and return what is remembered of them."""
@@ -45,12 +38,6 @@ class CronStore:
         """Forget an identifier and return what was remembered, or None when it was unknown."""
         rows = self._rows("delete_cron_item", identifier=identifier)
         return KnownCronItem(*rows[0]) if rows else None
-
-    def _rows(self, name: str, **values: Any) -> list[tuple[Any, ...]]:
-        try:
-            return self.connection.execute(query(name, self.schema), values).fetchall()
-        except psycopg.Error as error:
-            raise translate(error, schema=self.schema) from error
 
 
 def _columns(specs: Sequence[JobSpec | None]) -> dict[str, list[Any]]:

@@ -15,7 +15,7 @@ from gw_core.domain.outcome import Completed, Failed, Outcome, Returned, error_t
 from gw_core.domain.settings import LOCK_EXPIRY
 from gw_core.postgres.claims import Claims
 from gw_core.postgres.database import Connection
-from gw_core.postgres.statement_runner import StatementRunner
+from gw_core.postgres.statement_runner import Store
 
 _Outcome = TypeVar("_Outcome", bound=Outcome)
 _JOB_ID: Final = attrgetter("job.id")
@@ -38,17 +38,15 @@ SETTLE_PLAN: Final = {
 """Settings of the session that settles."""
 
 
-class JobStore:
+class JobStore(Store):
     """Settles jobs over one connection; `claims` claims them. One thread at a time uses it.
 
     Every method raises our errors (`DatabaseUnavailableError`, `SchemaMissingError`, …) and not the driver's.
     """
 
     def __init__(self, connection: Connection, schema: str) -> None:
-        self.connection = connection
-        self.schema = schema
+        super().__init__(connection, schema)
         self.claims = Claims(connection, schema)
-        self._statements = StatementRunner(connection, schema)
 
     # -- claim and settle ------------------------------------------------------------------------------------------
 
@@ -187,17 +185,8 @@ class JobStore:
         row = self._one("release_expired_locks", older_than_seconds=older_than.total_seconds())
         return row[0], row[1]
 
-    # -- the one way to the database -------------------------------------------------------------------------------
-
-    def _rows(self, name: str, **values: Any) -> list[tuple[Any, ...]]:
-        return self._statements.rows(name, values)
-
     def _one(self, name: str, **values: Any) -> tuple[Any, ...]:
         return self._rows(name, **values)[0]
-
-    def _one_or_none(self, name: str, **values: Any) -> tuple[Any, ...] | None:
-        rows = self._rows(name, **values)
-        return rows[0] if rows else None
 
     def _ids(self, name: str, **values: Any) -> set[int]:
         return {row[0] for row in self._rows(name, **values)}
@@ -257,13 +246,6 @@ def _queue_claims(queues: Sequence[QueueLock]) -> dict[str, Any]:
 def _times(epochs: Iterable[float | None]) -> list[datetime]:
     """Return times given in seconds since 1970, to the microsecond."""
     return [datetime.fromtimestamp(epoch or 0.0, UTC) for epoch in epochs]
-
-
-def _when(run_at: datetime | timedelta | None) -> tuple[datetime | None, float | None]:
-    """Return a time, or the seconds to add to the database's clock."""
-    if isinstance(run_at, timedelta):
-        return None, run_at.total_seconds()
-    return run_at, None
 
 
 def _delay_seconds(delay: timedelta) -> float:

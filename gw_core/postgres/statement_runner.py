@@ -44,3 +44,15 @@ class StatementRunner:
             return rows
         except psycopg.Error as error:
             raise translate(error, schema=self.schema) from error
+
+
+class Store:
+    """Base of classes whose methods run the statements of their names. Raises our errors and not the driver's."""
+
+    def __init__(self, connection: Connection, schema: str) -> None:
+        self.connection = connection
+        self.schema = schema
+        self._statements = StatementRunner(connection, schema)
+
+    def _rows(self, name: str, variables: Mapping[str, str] | None = None, /, **values: Any) -> list[tuple[Any, ...]]:
+        return self._statements.rows(name, values, **variables or {})

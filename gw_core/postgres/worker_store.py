@@ -10,7 +10,6 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 import psycopg
-from psycopg.rows import tuple_row
 
 from gw_core.domain.errors import DatabaseUnavailableError
 from gw_core.domain.job import Job
@@ -26,10 +25,11 @@ from gw_core.domain.recovery import (
 )
 from gw_core.domain.session_limits import milliseconds
 from gw_core.postgres.connections import ConnectionSource
-from gw_core.postgres.database import Connection, in_its_settings
+from gw_core.postgres.database import Connection
 from gw_core.postgres.error_mapping import translate, translated
 from gw_core.postgres.row_mapping import heartbeat, rows
 from gw_core.postgres.schema_state import REVISION, WORKERS_STEP, check
+from gw_core.postgres.statement_runner import Store
 from gw_core.postgres.statements import query
 
 LOCK_TIMEOUT: Final = timedelta(seconds=5)
@@ -84,12 +84,8 @@ class RecoveredJobs(msgspec.Struct, frozen=True, kw_only=True):
     queues: int
 
 
-class WorkerStore:
-    """Each method runs the statement of the same name over one connection. Raises our errors, not the driver's."""
-
-    def __init__(self, connection: Connection, schema: str) -> None:
-        self.connection = connection
-        self.schema = schema
+class WorkerStore(Store):
+    """The workers in the database, over one connection."""
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -230,16 +226,6 @@ class WorkerStore:
         self._rows("sweep_delete", **_columns(inactive))
         if has_rust_workers:
             self._rows("sweep_delete", {"WORKERS": "_private_workers"}, **_columns(inactive))
-
-    def _rows(self, name: str, names: Mapping[str, str] | None = None, /, **values: Any) -> list[tuple[Any, ...]]:
-        try:
-            # The connection may be a caller's own, with rows of another kind; ours are tuples.
-            with self.connection.cursor(row_factory=tuple_row) as cursor:
-                with in_its_settings(self.connection):
-                    cursor.execute(query(name, self.schema, **names or {}), values)
-                return cursor.fetchall()
-        except psycopg.Error as error:
-            raise translate(error, schema=self.schema) from error
 
 
 def list_worker_locks(connection: Connection, schema: str) -> list[WorkerLockSummary]:
