@@ -51,24 +51,7 @@ BULK_ADD_STEP: Final = 13
 STATISTICS_STEP: Final = 14
 FIELD_LIMITS_STEP: Final = 15
 BULK_NAMES_STEP: Final = 16
-OWN_STEPS: Final = (
-    LEDGER_STEP,
-    REPAIR_STEP,
-    WORKERS_STEP,
-    INDEX_STEP,
-    READ_INDEXES_STEP,
-    CANCELLING_STEP,
-    SEARCH_PATH_STEP,
-    RENEWALS_STEP,
-    HISTORY_STEP,
-    PAUSES_STEP,
-    LIMITS_STEP,
-    GROUPS_STEP,
-    BULK_ADD_STEP,
-    STATISTICS_STEP,
-    FIELD_LIMITS_STEP,
-    BULK_NAMES_STEP,
-)
+OWN_STEPS: Final = tuple(range(LEDGER_STEP, BULK_NAMES_STEP + 1))
 """The line of our own, numbered in a ledger of its own."""
 
 REPAIR_MARKER: Final = "gw:keyed-add:1"
@@ -122,7 +105,7 @@ class SchemaState:
     @property
     def own_missing(self) -> tuple[int, ...]:
         """The numbers of gw's schema additions that are still to be applied, or to be applied again."""
-        wanted: tuple[int, ...] = OWN_STEPS
+        wanted = OWN_STEPS
         if (self.revision or 0) > REVISION:
             # Our functions over those of a revision we do not know could break what it brought.
             wanted = tuple(number for number in wanted if number not in FUNCTION_STEPS)
