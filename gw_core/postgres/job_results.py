@@ -17,6 +17,7 @@ from gw_core.domain.errors import GraphileWorkerError, ResultTimeoutError
 from gw_core.domain.history import JobPendingError
 from gw_core.postgres.database import Connection, Database
 from gw_core.postgres.history import History
+from gw_core.postgres.notifications import Notification, Subscription
 
 CHANNEL: Final = "gw:done"
 """Announces ids of finished jobs whose results are kept; other schemas of the database use it too."""
@@ -137,22 +138,18 @@ class ResultListener:
                 time.sleep(RECONNECT_DELAY)
 
     def _listen(self, connection: Connection) -> None:
-        connection.execute(f'listen "{CHANNEL}"')
+        subscription = Subscription(connection, self._take, [CHANNEL])
         self._wake_all()  # what ended before we listened
         while not self._is_over():
-            ready, _, _ = select.select([connection.fileno()], [], [], TICK)
+            ready, _, _ = select.select([subscription], [], [], TICK)
             if ready:
-                self._receive(connection)
+                subscription.receive()
 
-    def _receive(self, connection: Connection) -> None:
-        """Take what has arrived. Every role can notify, so the content only decides who asks again."""
-        connection.pgconn.consume_input()
-        while (notice := connection.pgconn.notifies()) is not None:
-            for text in notice.extra.split(b","):
-                if text.isdigit() and len(text) < 20:
-                    self._wake(int(text))
-        if connection.pgconn.status != psycopg.pq.ConnStatus.OK:
-            raise psycopg.OperationalError("the connection that listens for results was closed by the server")
+    def _take(self, notice: Notification) -> None:
+        """Wake those who wait for these jobs. Every role can notify, so the content only decides who asks again."""
+        for text in notice.payload.split(","):
+            if text.isascii() and text.isdigit() and len(text) < 20:
+                self._wake(int(text))
 
     def _wake(self, job_id: int) -> None:
         with self._lock:

@@ -7,17 +7,10 @@ import socket
 import threading
 from datetime import timedelta
 from time import monotonic
-from typing import Final, Self
+from typing import Self
 
-import psycopg
-
-from gw_core.domain.errors import DatabaseUnavailableError
 from gw_core.postgres.database import Connection, Database
-from gw_core.postgres.error_mapping import translate
-from gw_core.postgres.notifications import announced_jobs
-
-CHANNEL: Final = "jobs:insert"
-"""The channel of Graphile Worker; it is not scoped by schema, so jobs in other schemas notify as well."""
+from gw_core.postgres.notifications import JOBS, Notification, Subscription, announced_jobs
 
 
 class JobListener:
@@ -34,11 +27,12 @@ class JobListener:
         self._sockets = selectors.DefaultSelector()
         self._sockets.register(self._woken, selectors.EVENT_READ)
         self._sockets.register(self._connection.fileno(), selectors.EVENT_READ)
+        self._count = 0
         try:
-            self._connection.execute(f'listen "{CHANNEL}"')
-        except psycopg.Error as error:
+            self._subscription = Subscription(self._connection, self._take, [JOBS])
+        except BaseException:
             self.close()
-            raise translate(error, schema=database.schema) from error
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -76,15 +70,9 @@ class JobListener:
 
     def _announced(self) -> int:
         """Take what has arrived, and return how many jobs that is."""
-        connection = self._connection.pgconn
-        try:
-            connection.consume_input()
-            found = 0
-            while (notice := connection.notifies()) is not None:
-                found += announced_jobs(notice.extra)
-            is_lost = connection.status != psycopg.pq.ConnStatus.OK
-        except psycopg.Error as error:
-            raise translate(error) from error
-        if is_lost:
-            raise DatabaseUnavailableError("the connection that listens for jobs was closed by the server")
-        return found
+        self._subscription.receive()
+        count, self._count = self._count, 0
+        return count
+
+    def _take(self, notice: Notification) -> None:
+        self._count += announced_jobs(notice.payload)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -16,7 +16,8 @@ from gw_core.postgres.error_mapping import translate
 Notification = psycopg.Notify
 """What arrived: `channel`, `payload`, `pid`."""
 
-CHANNELS: Final = ("jobs:insert", "worker:migrate")
+JOBS: Final = "jobs:insert"
+MIGRATIONS: Final = "worker:migrate"
 """The channels of Graphile Worker; they are not scoped by schema, so schemas in one database wake each other."""
 
 MAX_NOTIFIED: Final = 1_000_000
@@ -35,13 +36,20 @@ def own_channel(worker_id: str) -> str:
     return f"gw:{hashlib.md5(worker_id.encode(), usedforsecurity=False).hexdigest()}"
 
 
+def worker_channels(worker_id: str) -> tuple[str, ...]:
+    """Return the channels that a worker listens to."""
+    return (JOBS, MIGRATIONS, PING, CLAIM_RULES, own_channel(worker_id))
+
+
 class Subscription:
     """Subscribes a connection; `on_notify` is called in the connection's own thread, also while a statement runs.
 
     Has `fileno()`, so it can be given to a selector; when that is readable call `receive()`.
     """
 
-    def __init__(self, connection: Connection, on_notify: Callable[[Notification], None], *, worker_id: str) -> None:
+    def __init__(
+        self, connection: Connection, on_notify: Callable[[Notification], None], channels: Iterable[str]
+    ) -> None:
         self._connection = connection
         self._on_notify = on_notify
         self._fileno = connection.fileno()
@@ -49,9 +57,7 @@ class Subscription:
         connection.pgconn.notify_handler = self._take
         try:
             # One round trip, and so one transaction: all of them or none.
-            connection.execute(
-                "; ".join(f'listen "{channel}"' for channel in (*CHANNELS, PING, CLAIM_RULES, own_channel(worker_id)))
-            )
+            connection.execute("; ".join(f'listen "{channel}"' for channel in channels))
         except psycopg.Error as error:
             raise translate(error) from error
 
@@ -64,12 +70,12 @@ class Subscription:
         connection = self._connection.pgconn
         try:
             connection.consume_input()
-        except psycopg.OperationalError as error:
+        except psycopg.Error as error:
             raise translate(error) from error
         while (notice := connection.notifies()) is not None:
             self._take(notice)
         if connection.status != psycopg.pq.ConnStatus.OK:
-            raise DatabaseUnavailableError("the connection that listens for jobs was closed by the server")
+            raise DatabaseUnavailableError("the connection that listens was closed by the server")
 
     def _take(self, notice: psycopg.pq.PGnotify) -> None:
         self._on_notify(Notification(_text(notice.relname), _text(notice.extra), notice.be_pid))

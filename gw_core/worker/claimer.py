@@ -24,7 +24,7 @@ from gw_core.postgres.claims import CLAIM_PLAN, Claims
 from gw_core.postgres.database import RESPONSE_TIMEOUT, Database, QueueConnection
 from gw_core.postgres.error_mapping import needs_connection, was_rolled_back
 from gw_core.postgres.job_store import JobStore
-from gw_core.postgres.notifications import Subscription
+from gw_core.postgres.notifications import Subscription, worker_channels
 from gw_core.service import Service
 from gw_core.worker.claim_demand import claim_demand, jobs_in_window, prefetch_limit
 from gw_core.worker.free_memory import return_free_memory
@@ -550,7 +550,8 @@ class Claimer(Service):
 
     def _listen(self, connection: QueueConnection, notifications: NotificationHealth) -> None:
         try:
-            self._listener = Subscription(connection, notifications.on_notification, worker_id=self._worker_id)
+            channels = worker_channels(self._worker_id)
+            self._listener = Subscription(connection, notifications.on_notification, channels)
         except GraphileWorkerError:
             connection.close()
             raise

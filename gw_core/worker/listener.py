@@ -131,9 +131,9 @@ class NotificationHealth:
         """Handle one notification."""
         self._received_at = time.monotonic()
         match notification.channel:
-            case "jobs:insert":
+            case notifications.JOBS:
                 self._on_jobs_announced(announced_jobs(notification.payload))
-            case "worker:migrate":
+            case notifications.MIGRATIONS:
                 # Any role can send it, and it may be about another schema: verify it in the database.
                 self._on_migration()
             case notifications.CLAIM_RULES:
@@ -208,9 +208,8 @@ class ListenThread(Service):
 
     def _begin(self) -> Subscription:
         self._connection = self._database.connect("listen", response_timeout=RESPONSE_TIMEOUT)
-        self._listener = Subscription(
-            self._connection, self._notifications.on_notification, worker_id=self._notifications.worker_id
-        )
+        channels = notifications.worker_channels(self._notifications.worker_id)
+        self._listener = Subscription(self._connection, self._notifications.on_notification, channels)
         self._notifications.begin()
         self._notifications.catch_up()
         return self._listener

@@ -19,7 +19,7 @@ from support.waiting import wait_until
 from gw_core import Client
 from gw_core.events import BreakingMigrationDetected, HeartbeatFailed, JobCompleted, PoolListening
 from gw_core.postgres import notifications
-from gw_core.postgres.notifications import announced_jobs, own_channel
+from gw_core.postgres.notifications import announced_jobs
 from gw_core.runner import BREAKING_MIGRATION_EXIT_CODE
 
 POLL = timedelta(seconds=5)
@@ -106,7 +106,7 @@ def test_a_thousand_hostile_notifications_end_no_worker_and_delay_no_job(
         listening(site.client) as recorded,
     ):
         running.recorded.wait_for(PoolListening)
-        channels = (*notifications.CHANNELS, notifications.PING, own_channel(running.worker_id))
+        channels = notifications.worker_channels(running.worker_id)
         for number in range(COUNT):
             payload = dice.choice(HOSTILE)(dice).encode()[:LONGEST].decode("utf-8", "ignore")
             unprivileged.execute(
