@@ -381,7 +381,8 @@ class _Scene:
             )
             for each, (kind, task, tenant) in enumerate([*full, *beside])
         ]
-        self._wait(DRAIN, "the other limited jobs to run", self._has_no_limited_jobs)
+        # Their limits allow more than twice of what is added, but faults and pauses can stop them for most of the time.
+        self._wait(DRAIN + self._options.seconds / 2, "the other limited jobs to run", self._has_no_limited_jobs)
         client.add_many([each.spec for each in jobs])
         for each in jobs:
             each.answered = time.monotonic_ns()
