@@ -159,8 +159,7 @@ class AsyncClient:
             async with self._on(conn) as connection, self._atomic(connection, specs):
                 ids = [row[0] for call in bulk_calls(specs) for row in await connection.fetch(call)]
             addition.ids = ids
-        for spec in specs:
-            self._admission.added(spec)
+        self._admission.added_all(specs)
         return ids
 
     async def group(
@@ -184,8 +183,7 @@ class AsyncClient:
                 ids = [row[0] for call in bulk_calls(specs) for row in await connection.fetch(call)]
                 [row] = await connection.fetch(group_call(ids, last, policy))
             addition.ids = ids
-        for spec in specs:
-            self._admission.added(spec)
+        self._admission.added_all(specs)
         return JobGroup(row[0], tuple(ids))
 
     async def waiting_groups(

@@ -83,6 +83,8 @@ class Admission:
 
     def admit_all(self, specs: Iterable[JobSpec]) -> list[JobSpec]:
         """Return the jobs to add, without those that a plugin skips; raises `JobRejectedError`."""
+        if self._admits_all:
+            return list(specs)
         return [admitted for admitted in map(self.admit, specs) if not isinstance(admitted, Skip)]
 
     def admit_group(self, specs: Iterable[JobSpec], then: JobSpec) -> tuple[list[JobSpec], JobSpec]:
@@ -105,6 +107,12 @@ class Admission:
         """Emit the event for a job whose statement has run; a caller's transaction may still be rolled back."""
         if self._events.wants(JobAdded):
             self._events.emit(JobAdded(spec=spec, job_id=job_id))
+
+    def added_all(self, specs: Sequence[JobSpec]) -> None:
+        """Emit the event for each job of a bulk."""
+        if self._events.wants(JobAdded):
+            for spec in specs:
+                self._events.emit(JobAdded(spec=spec, job_id=None))
 
 
 class Enqueuer:
@@ -154,8 +162,7 @@ class Enqueuer:
 
             ids = self._on(callers, add)
             addition.ids = ids
-        for spec in specs:
-            self._admission.added(spec)
+        self._admission.added_all(specs)
         return ids
 
     def add_group(
@@ -179,8 +186,7 @@ class Enqueuer:
 
             group = self._on(callers, add)
             addition.ids = list(group.job_ids)
-        for spec in specs:
-            self._admission.added(spec)
+        self._admission.added_all(specs)
         return group
 
     def waiting_groups(self, job_id: int | None, job_key: str | None, limit: int) -> list[WaitingGroup]:
