@@ -148,7 +148,6 @@ held_queues as materialized (
 locked as materialized (
   select
     jobs.id,
-    jobs.ctid as row,
     jobs.job_queue_id,
     jobs.priority,
     jobs.run_at,
@@ -186,6 +185,7 @@ spent as (
         filled_at = excluded.filled_at
 ),
 \set NAME '(select queues.queue_name from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues where queues.id = jobs.job_queue_id)'
+\set CHOSEN chosen
 \ir parts/claimed.sql
 union all
 select null, null,

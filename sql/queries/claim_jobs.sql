@@ -172,7 +172,6 @@ held_queues as materialized (
 queued as materialized (
   select
     jobs.id,
-    jobs.ctid as row,
     jobs.job_queue_id,
     jobs.priority,
     jobs.run_at,
@@ -191,7 +190,7 @@ queued as materialized (
 ),
 \set FROM 'and jobs.run_at >= unqueued_priorities.since'
 unqueued as materialized (
-  select due.id, due.row, null::int as job_queue_id, due.priority, due.run_at, due.bytes
+  select due.id, null::int as job_queue_id, due.priority, due.run_at, due.bytes
     from unqueued_priorities
    cross join lateral (
            \ir parts/lock_unqueued.sql
@@ -208,6 +207,7 @@ locked as materialized (
 \ir parts/within_bytes.sql
 \ir parts/locked_queues.sql
 \set NAME '(select queues.queue_name from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues where queues.id = jobs.job_queue_id)'
+\set CHOSEN chosen
 \ir parts/claimed.sql
 union all
 select null, null, null, null, null, null, null, null, null, null, null, null, scan.queue_id, null, null, null

@@ -1,9 +1,8 @@
 -- Claim jobs that have no named queue; a last row without an id reports that claim_jobs.sql must claim the rest.
 --
 -- The whole claim has some thirty parts, and preparing them takes longer than finding one job. This takes half of that
--- time, which is what a job waits for that is added to an empty queue. Each update alone takes a sixth of it to prepare.
--- So this statement leaves what is rare to claim_jobs.sql: queued jobs, which may be more urgent; payloads that do not
--- fit into the memory for a claim; and rows that another session changed between snapshot and lock.
+-- time, which is what a job waits for that is added to an empty queue. So this statement leaves what is rare to
+-- claim_jobs.sql: queued jobs, which may be more urgent, and payloads of more than their share of the memory for a claim.
 with recursive
 \set PRIORITIES unqueued_priorities
 \set QUEUE 'is null'
@@ -18,21 +17,18 @@ queued (anything) as materialized (
          )
 ),
 unqueued as materialized (
-  select due.row, due.bytes
+  select due.id, due.bytes <= %(max_bytes)s::bigint / %(limit)s::bigint as fits
     from (select * from unqueued_priorities where not (select anything from queued)) as unqueued_priorities
    cross join lateral (
            \ir parts/lock_unqueued.sql
          ) as due
    limit %(limit)s
 ),
-claimed as (
-  \set NAME null::text
-  \set ROWS 'jobs.ctid = any(array(select row from unqueued where (select sum(bytes) from unqueued) <= %(max_bytes)s))'
-  \ir parts/lock_chosen.sql
-)
-select * from claimed
+\set CHOSEN 'unqueued where fits'
+\set NAME null::text
+\ir parts/claimed.sql
 union all
 select null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null
   from queued
  where queued.anything
-    or (select count(*) from claimed) < (select count(*) from unqueued)
+    or exists (select from unqueued where not fits)

@@ -345,6 +345,19 @@ def test_a_claim_takes_as_many_jobs_as_fit_into_its_memory_and_one_at_least(
     assert queue.claim_ids(max_bytes=1, per_queue=5) == ([ids[3]] if queue_name is None else [])
 
 
+def test_a_payload_beyond_its_share_of_the_memory_is_claimed_now_or_next(queue: Queue) -> None:
+    large = queue.add(payload={"x": "x" * 1_000_000})
+    small = queue.add()
+
+    claimed = queue.claim_ids(limit=10, max_bytes=5_000_000)
+    if queue.store.claims.left_rest:
+        assert claimed == [small]
+        claimed += queue.claim_ids(limit=10, max_bytes=5_000_000)
+
+    assert not queue.store.claims.left_rest
+    assert sorted(claimed) == [large, small]
+
+
 def test_a_queue_whose_jobs_do_not_fit_is_not_locked(queue: Queue) -> None:
     large = queue.add(payload={"x": "x" * 1_000_000}, priority=1)
     queue.add(queue_name="q", priority=2)
