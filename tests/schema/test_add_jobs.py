@@ -20,7 +20,7 @@ def test_jobs_are_stored_and_answered_in_the_order_given(schema: SchemaFixture) 
         assert [job["id"] for job in added] == sorted(job["id"] for job in added)
 
 
-def test_names_are_looked_up_once_for_all_jobs_of_a_bulk(schema: SchemaFixture) -> None:
+def test_names_are_scans_once_for_all_jobs_of_a_bulk(schema: SchemaFixture) -> None:
     # As in a long table and the later calls of a session, whose plans expect few specifications.
     schema.run("set plan_cache_mode = force_generic_plan")
     for way in ("seqscan", "hashjoin", "mergejoin"):
@@ -29,12 +29,12 @@ def test_names_are_looked_up_once_for_all_jobs_of_a_bulk(schema: SchemaFixture) 
 
     with schema.connection.transaction():
         schema.add_jobs(*({"identifier": "mail", "queue_name": "q"} for _ in range(500)))
-        looked_up = schema.run(
+        scans = schema.run(
             "select idx_scan from pg_stat_xact_user_tables where relname in ('_private_tasks', '_private_job_queues')"
         )
 
     # 500 times by the insert of the jobs.
-    assert all(500 <= row["idx_scan"] < 600 for row in looked_up), looked_up
+    assert all(500 <= row["idx_scan"] < 600 for row in scans), scans
 
 
 def test_every_field_of_a_specification_reaches_its_column(schema: SchemaFixture) -> None:
