@@ -20,7 +20,7 @@ def test_jobs_are_stored_and_answered_in_the_order_given(schema: SchemaFixture) 
         assert [job["id"] for job in added] == sorted(job["id"] for job in added)
 
 
-def test_names_are_scans_once_for_all_jobs_of_a_bulk(schema: SchemaFixture) -> None:
+def test_a_bulk_reads_the_ids_of_names_once_for_all_jobs(schema: SchemaFixture) -> None:
     # As in a long table and the later calls of a session, whose plans expect few specifications.
     schema.run("set plan_cache_mode = force_generic_plan")
     for way in ("seqscan", "hashjoin", "mergejoin"):
