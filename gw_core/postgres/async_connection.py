@@ -28,14 +28,20 @@ ACCEPTED_SOURCES: Final = (
 )
 
 
-class AsyncCallersConnection(Protocol):
+class AsyncCallersConnection:
     """What adding and removing jobs needs of a connection."""
+
+    def __init__(self, connection: Any, schema: str) -> None:
+        self._connection = connection
+        self._schema = schema
 
     def fetch(self, call: Call) -> Awaitable[Rows]:
         """Run a statement in the connection's transaction and return its rows; raises the driver's errors."""
+        raise NotImplementedError
 
     def atomic(self) -> AbstractAsyncContextManager[Any]:
         """Make a block all or nothing: a savepoint in a transaction, a transaction of its own in autocommit mode."""
+        raise NotImplementedError
 
 
 def async_callers_connection(conn: object, schema: str) -> AsyncCallersConnection:
@@ -82,12 +88,8 @@ def _rejected(conn: object) -> InvalidInputError:
     return InvalidInputError(f"conn cannot be of type {kind}; pass {ACCEPTED}, or leave conn out")
 
 
-class AsyncPsycopgConnection:
+class AsyncPsycopgConnection(AsyncCallersConnection):
     """A psycopg `AsyncConnection` of any cursor class, row factory and transaction mode."""
-
-    def __init__(self, connection: psycopg.AsyncConnection[Any], schema: str) -> None:
-        self._connection = connection
-        self._schema = schema
 
     async def fetch(self, call: Call) -> Rows:
         """Run a statement and return its rows."""
@@ -107,12 +109,8 @@ class AsyncPsycopgConnection:
             yield
 
 
-class AsyncpgConnection:
+class AsyncpgConnection(AsyncCallersConnection):
     """An asyncpg connection; outside `conn.transaction()` it commits each statement."""
-
-    def __init__(self, connection: Any, schema: str) -> None:
-        self._connection = connection
-        self._schema = schema
 
     def fetch(self, call: Call) -> Awaitable[Rows]:
         """Run a statement and return its rows, which are sequences as tuples are."""
@@ -126,16 +124,12 @@ class AsyncpgConnection:
         return transaction
 
 
-class AsyncSqlAlchemyConnection:
+class AsyncSqlAlchemyConnection(AsyncCallersConnection):
     """A SQLAlchemy `AsyncSession` or `AsyncConnection` on psycopg or asyncpg."""
-
-    def __init__(self, owner: Any, schema: str) -> None:
-        self._owner = owner
-        self._schema = schema
 
     async def fetch(self, call: Call) -> Rows:
         """Run a statement and return its rows."""
-        connection = await self._connection()
+        connection = await self._begun()
         is_asyncpg = connection.dialect.driver == "asyncpg"
         text, values = call.numbered(self._schema) if is_asyncpg else call.named(self._schema)
         result = await connection.exec_driver_sql(text, values)
@@ -144,7 +138,7 @@ class AsyncSqlAlchemyConnection:
     @asynccontextmanager
     async def atomic(self) -> AsyncIterator[None]:
         """Make a block all or nothing."""
-        connection = await self._connection()
+        connection = await self._begun()
         # In autocommit mode SQLAlchemy sends no `begin`, so that its savepoint would stand outside any transaction.
         raw = await connection.get_raw_connection()
         if raw.dbapi_connection.autocommit:
@@ -154,11 +148,11 @@ class AsyncSqlAlchemyConnection:
             async with connection.begin_nested():
                 yield
 
-    async def _connection(self) -> Any:
+    async def _begun(self) -> Any:
         # The driver's connection beneath would be wrong: SQLAlchemy begins asyncpg's transaction at its own first
         # statement, so that a statement sent past it would be committed alone.
-        is_connection = is_instance(self._owner, "sqlalchemy.ext.asyncio", "AsyncConnection")
-        connection = self._owner if is_connection else await self._owner.connection()
+        is_connection = is_instance(self._connection, "sqlalchemy.ext.asyncio", "AsyncConnection")
+        connection = self._connection if is_connection else await self._connection.connection()
         check_dialect(connection, drivers=("psycopg", "asyncpg"))
         return connection
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Final, Protocol, TypeGuard
+from typing import Any, Final, TypeGuard
 
 import psycopg
 from psycopg.generators import send
@@ -28,18 +28,25 @@ ACCEPTED: Final = (
 )
 
 
-class CallersConnection(Protocol):
+class CallersConnection:
     """What adding and removing jobs needs of a connection."""
+
+    def __init__(self, connection: Any, schema: str) -> None:
+        self._connection = connection
+        self._schema = schema
 
     @property
     def driver(self) -> object:
         """The driver's own connection."""
+        return self._connection
 
     def fetch(self, call: Call) -> Rows:
         """Run a statement in the connection's transaction and return its rows as tuples; raises gw's errors."""
+        raise NotImplementedError
 
     def atomic(self) -> AbstractContextManager[None]:
         """Make a block all or nothing: a savepoint in a transaction, a transaction of its own in autocommit mode."""
+        raise NotImplementedError
 
 
 def callers_connection(conn: object, schema: str) -> CallersConnection:
@@ -115,17 +122,8 @@ def _is_async(conn: object) -> bool:
 # -- psycopg ---------------------------------------------------------------------------------------------------------
 
 
-class PsycopgConnection:
+class PsycopgConnection(CallersConnection):
     """A psycopg connection of any cursor class, row factory and transaction mode."""
-
-    def __init__(self, connection: Connection, schema: str) -> None:
-        self._connection = connection
-        self._schema = schema
-
-    @property
-    def driver(self) -> object:
-        """The driver's own connection."""
-        return self._connection
 
     def fetch(self, call: Call) -> Rows:
         """Run a statement and return its rows."""
@@ -184,17 +182,8 @@ def begin_callers_transaction(connection: Connection) -> None:
 # -- psycopg2 --------------------------------------------------------------------------------------------------------
 
 
-class Psycopg2Connection:
+class Psycopg2Connection(CallersConnection):
     """A connection of psycopg2."""
-
-    def __init__(self, connection: Any, schema: str) -> None:
-        self._connection = connection
-        self._schema = schema
-
-    @property
-    def driver(self) -> object:
-        """The driver's own connection."""
-        return self._connection
 
     def fetch(self, call: Call) -> Rows:
         """Run a statement and return its rows."""
@@ -233,13 +222,12 @@ _SAVEPOINT: Final = ("savepoint gw_bulk", "release savepoint gw_bulk", "rollback
 # -- SQLAlchemy ------------------------------------------------------------------------------------------------------
 
 
-class SqlAlchemyConnection:
+class SqlAlchemyConnection(CallersConnection):
     """A SQLAlchemy `Connection` on psycopg or psycopg2."""
 
     def __init__(self, connection: Any, schema: str) -> None:
         check_dialect(connection, drivers=("psycopg", "psycopg2"))
-        self._connection = connection
-        self._schema = schema
+        super().__init__(connection, schema)
 
     @property
     def driver(self) -> object:
@@ -274,7 +262,7 @@ def check_dialect(connection: Any, *, drivers: tuple[str, ...]) -> None:
 # -- Django ----------------------------------------------------------------------------------------------------------
 
 
-class DjangoConnection:
+class DjangoConnection(CallersConnection):
     """Django's connection of one alias: opened when needed, part of `atomic()` and its savepoints."""
 
     def __init__(self, wrapper: Any, schema: str) -> None:
@@ -282,18 +270,17 @@ class DjangoConnection:
             raise InvalidInputError(
                 f"conn is Django's connection {wrapper.alias!r} to {wrapper.vendor}; the queue needs postgresql"
             )
-        self._wrapper = wrapper
-        self._schema = schema
+        super().__init__(wrapper, schema)
 
     @property
     def driver(self) -> object:
         """The driver's own connection, opened if it is not."""
-        self._wrapper.ensure_connection()
-        return self._wrapper.connection
+        self._connection.ensure_connection()
+        return self._connection.connection
 
     def fetch(self, call: Call) -> Rows:
         """Run a statement and return its rows."""
-        with translated(self._schema), self._wrapper.cursor() as cursor:
+        with translated(self._schema), self._connection.cursor() as cursor:
             cursor.execute(*call.named(self._schema))
             return list(cursor.fetchall())
 
@@ -301,5 +288,5 @@ class DjangoConnection:
         """Make a block all or nothing."""
         from django.db import transaction  # imported by its owner already
 
-        atomic: AbstractContextManager[None] = transaction.atomic(using=self._wrapper.alias)
+        atomic: AbstractContextManager[None] = transaction.atomic(using=self._connection.alias)
         return atomic
