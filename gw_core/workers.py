@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gw_core.domain.event_bus import Events
 from gw_core.domain.plugins import Interceptors
 from gw_core.domain.recovery import RecoverySettings, SweepReport, WorkerInfo, is_dead
-from gw_core.postgres.bulk_actions import WorkerActions, WorkerLocks
-from gw_core.postgres.connections import ConnectionSource
+from gw_core.postgres.bulk_actions import WorkerActions
 from gw_core.postgres.worker_store import QUERY_TIMEOUT, WorkerStore
 
 
-@dataclass(frozen=True, slots=True)
-class Workers:
+class Workers(WorkerActions, frozen=True):
     """The workers of one queue; `client.workers` is one. Safe to use from any thread."""
 
-    connections: ConnectionSource
-    schema: str
     events: Events
     interceptors: Interceptors
 
@@ -46,14 +42,3 @@ class Workers:
         settings = recovery or RecoverySettings()
         sweep = Sweep(self.connections, settings, events=self.events, interceptors=self.interceptors)
         return sweep.run(dry_run=dry_run)
-
-    def locks(self, worker_ids: Sequence[str]) -> Sequence[WorkerLocks]:
-        """Return the locks of each of these workers."""
-        return WorkerActions(self.connections, self.schema).locks(worker_ids)
-
-    def unlock(self, worker_ids: Sequence[str]) -> Sequence[WorkerLocks]:
-        """Release every lock of these workers and return what was released.
-
-        Only for workers that are dead: what a live one still runs may run twice.
-        """
-        return WorkerActions(self.connections, self.schema).unlock(worker_ids)

@@ -15,7 +15,7 @@ from gw_core.domain.event_bus import Events
 from gw_core.domain.events import JobsSettled, MaintenanceFailed
 from gw_core.domain.outcome import Completed, Outcome, Returned
 from gw_core.postgres.connections import SharedConnection
-from gw_core.postgres.statistics_store import StatisticsStore
+from gw_core.postgres.worker_store import WorkerStore
 from gw_core.service import Service
 
 FIRST_REST: Final = timedelta(seconds=2)
@@ -119,9 +119,8 @@ class StatisticsWriter(Service):
     def _send(self) -> None:
         rows = [row for minute in self._unsent for row in minute]
         with self._connection.connection() as connection:
-            now = StatisticsStore(connection, self._connection.database.schema).record(
-                self._worker_id, rows, keep=self._keep
-            )
+            store = WorkerStore(connection, self._connection.database.schema)
+            now = store.record_statistics(self._worker_id, rows, keep=self._keep)
         self._unsent.clear()
         self._clock_offset = now - time.monotonic()
         if self._minute is None:

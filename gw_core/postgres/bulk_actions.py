@@ -512,12 +512,15 @@ class WorkerActions(_Actions, frozen=True):
     """The locks of workers, and their release."""
 
     def locks(self, worker_ids: Sequence[str]) -> list[WorkerLocks]:
-        """Return what each of these workers holds."""
+        """Return the locks of each of these workers."""
         with self._connection() as connection:
             return self._locks(connection, worker_ids)
 
     def unlock(self, worker_ids: Sequence[str]) -> list[WorkerLocks]:
-        """Release all locks of workers known to be dead, notify the others, and return what was released."""
+        """Release every lock of these workers, notify the others, and return what was released.
+
+        Only for workers that are dead: what a live one still runs may run twice.
+        """
         for each in worker_ids:
             if each.startswith(PAUSE_LOCK):
                 raise InvalidInputError(f"{each!r} is no worker but a paused queue; use gw resume")

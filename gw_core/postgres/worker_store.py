@@ -151,6 +151,11 @@ class WorkerStore(Store):
         if has_rust_workers:
             self._rows("delete_rust_heartbeat", worker_id=worker_id)
 
+    def record_statistics(self, worker_id: str, rows: Sequence[Mapping[str, Any]], *, keep: timedelta) -> float:
+        """Write what a worker ran and delete some rows older than `keep`; return the server's time, since 1970."""
+        values = {"rows": msgspec.json.encode(rows).decode(), "keep_seconds": keep.total_seconds()}
+        return float(self._rows("record_statistics", worker_id=worker_id, **values)[0][0])
+
     # -- looking ---------------------------------------------------------------------------------------------------
 
     def sweep_preconditions(self) -> SweepPreconditions:
