@@ -9,8 +9,7 @@ from gw_core.domain.cancellation import (
 from gw_core.domain.cron_item import CronItem as CronItem, cron_item as cron_item
 from gw_core.domain.event_bus import Event as Event, Events as Events
 from gw_core.domain.health import ProbeSettings as ProbeSettings
-from gw_core.domain.job import Job as Job, JobSpec as JobSpec
-from gw_core.domain.job_key import JobKeyMode as JobKeyMode
+from gw_core.domain.job import Job as Job, JobKeyMode as JobKeyMode, JobSpec as JobSpec
 from gw_core.domain.job_state import JobState as JobState
 from gw_core.domain.outcome import GiveUp as GiveUp, RetryAfter as RetryAfter, Snooze as Snooze
 from gw_core.domain.plugins import Addition as Addition, Plugin as Plugin, Reject as Reject, Skip as Skip

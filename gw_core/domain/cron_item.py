@@ -15,8 +15,7 @@ import msgspec
 
 from gw_core.domain.durations import shown
 from gw_core.domain.errors import CrontabError, InvalidInputError, InvalidJobError
-from gw_core.domain.job import JobSpec, check_payload_text
-from gw_core.domain.job_key import JobKeyMode
+from gw_core.domain.job import JobKeyMode, JobSpec, check_payload_text
 from gw_core.domain.schedule import MINUTE, Schedule, floor_minute
 from gw_core.domain.time_zone import UTC_NAME
 

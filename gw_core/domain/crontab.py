@@ -15,8 +15,7 @@ import msgspec
 from gw_core.domain.cron_item import MAX_PAYLOAD_DEPTH, CronItem, check_fill, check_identifier, plain_payload
 from gw_core.domain.durations import UNITS, format_duration, shown
 from gw_core.domain.errors import CrontabError, InvalidInputError
-from gw_core.domain.job import JobSpec
-from gw_core.domain.job_key import JobKeyMode
+from gw_core.domain.job import JobKeyMode, JobSpec
 from gw_core.domain.schedule import FIELDS, Schedule, read_field
 from gw_core.domain.time_zone import UTC_NAME
 

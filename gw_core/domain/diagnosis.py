@@ -12,8 +12,8 @@ from gw_core.domain.durations import format_duration
 from gw_core.domain.group import GroupStatus
 from gw_core.domain.history import HistoryStatus
 from gw_core.domain.pause import Pause
-from gw_core.domain.quoting import shell_command, sql_literal
 from gw_core.domain.task_limit import TaskLimit
+from gw_core.domain.text import shell_command, sql_literal
 
 STALE_LOCK: Final = timedelta(hours=4)
 STALE_AFTER: Final = timedelta(minutes=5)

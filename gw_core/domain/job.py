@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from math import isfinite
 from typing import Any, Final, TypedDict, Unpack
 
 import msgspec
 
 from gw_core.domain.errors import InvalidJobError
-from gw_core.domain.job_key import JobKeyMode
 from gw_core.domain.slots import SlotLimit
 from gw_core.domain.task_identifier import identifier_of
 
@@ -25,6 +25,28 @@ SMALLINT_MAX: Final = 32767
 
 # A lone surrogate cannot be encoded as UTF-8, and PostgreSQL's text holds no NUL.
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+class JobKeyMode(StrEnum):
+    """How `add` treats an existing job with the same key; the values are the schema's own words."""
+
+    REPLACE = "replace"
+    """Overwrite the waiting job, its `run_at` included: debouncing."""
+
+    PRESERVE_RUN_AT = "preserve_run_at"
+    """Overwrite the waiting job but keep its `run_at`: throttling."""
+
+    UNSAFE_DEDUPE = "unsafe_dedupe"
+    """Leave any existing job alone, even a running or permanently failed one; the new one may never run."""
+
+    @classmethod
+    def parse(cls, given: JobKeyMode | str) -> JobKeyMode:
+        """Return the mode for its name; raises `InvalidJobError` for any other."""
+        try:
+            return cls(given)
+        except ValueError:
+            expected = ", ".join(f"'{known}'" for known in cls)
+            raise InvalidJobError(f"job key mode {given!r} is unknown; use one of {expected}") from None
 
 
 class Job(msgspec.Struct, frozen=True, gc=False):

@@ -18,8 +18,7 @@ from gw_core.domain import errors as known_errors
 from gw_core.domain.cancellation import StopReason
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.history import EncodedResult
-from gw_core.domain.job import Job, JobSpec, encode_payload
-from gw_core.domain.job_key import JobKeyMode
+from gw_core.domain.job import Job, JobKeyMode, JobSpec, encode_payload
 from gw_core.domain.outcome import GiveUp, RetryAfter, Snooze, error_message
 from gw_core.execution.error_details import DETAILS, error_details
 

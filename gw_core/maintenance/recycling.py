@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from gw_core.domain.recycle_limits import RecycleLimits
+from gw_core.domain.settings import RecycleLimits
 from gw_core.service import Service
 
 CHECK_INTERVAL: Final = timedelta(seconds=1)

@@ -10,8 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from gw_core.domain.group import OnFailure
-from gw_core.domain.job import Job, JobSpec, encode_payload
-from gw_core.domain.job_key import JobKeyMode
+from gw_core.domain.job import Job, JobKeyMode, JobSpec, encode_payload
 from gw_core.postgres.statements import numbered_text, query
 
 BULK: Final = 5_000

@@ -23,7 +23,7 @@ from gw_core.domain.errors import (
     StatementTimeoutError,
     TransientDatabaseError,
 )
-from gw_core.domain.quoting import shell_command
+from gw_core.domain.text import shell_command
 
 _SCHEMA_MISSING = (
     pg.UndefinedTable,

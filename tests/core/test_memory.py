@@ -9,7 +9,7 @@ import pytest
 from support.waiting import wait_until
 
 from gw_core import Client, Runner, TaskRegistry, WorkerSettings
-from gw_core.domain.recycle_limits import MEGABYTE
+from gw_core.domain.settings import MEGABYTE
 from gw_core.maintenance.recycling import memory_in_use
 
 JOBS = 100

@@ -10,7 +10,7 @@ from support.queue_fixture import RunRecord, ms
 from support.recovery_fixture import RecoveryFixture, minutes
 
 from gw_core import WorkerSettings
-from gw_core.domain.recycle_limits import MEGABYTE, RecycleLimits
+from gw_core.domain.settings import MEGABYTE, RecycleLimits
 from gw_core.errors import InvalidSettingError
 from gw_core.maintenance.recycling import memory_in_use
 

@@ -1,4 +1,4 @@
-"""The `OPTIONS` of the backend in `TASKS`, checked."""
+"""The `OPTIONS` of the backend in `TASKS`, checked, and how `manage.py gw` selects what a worker runs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ from datetime import timedelta
 from typing import Any, Final
 
 from django.core.exceptions import ImproperlyConfigured
+
+APP: Final = "gw_core.contrib.django.worker:registry"
+"""What `gw run --app` loads."""
+
+BACKEND_VARIABLE: Final = "DJANGO_GW_BACKEND"
+"""The environment variable with the alias of a backend."""
+
+LANES_VARIABLE: Final = "DJANGO_GW_LANES"
+"""The environment variable with the lanes to serve, separated by commas; without it a worker serves all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

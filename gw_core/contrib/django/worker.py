@@ -43,8 +43,8 @@ from gw_core.contrib.django.compat import (
     task_finished,
     task_started,
 )
+from gw_core.contrib.django.options import BACKEND_VARIABLE, LANES_VARIABLE
 from gw_core.contrib.django.task import identifier_of, recorded
-from gw_core.contrib.django.worker_settings import BACKEND_VARIABLE, LANES_VARIABLE
 
 DJANGOS_RECEIVERS = frozenset(map(id, (log_task_started, log_task_finished)))
 

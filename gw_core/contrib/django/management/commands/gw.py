@@ -14,7 +14,7 @@ from django.db import connections
 
 from gw_core.contrib.django.connection import conninfo_of
 from gw_core.contrib.django.discovery import DEFAULTS, graphile_backends
-from gw_core.contrib.django.worker_settings import APP, BACKEND_VARIABLE, LANES_VARIABLE
+from gw_core.contrib.django.options import APP, BACKEND_VARIABLE, LANES_VARIABLE
 
 
 class Command(BaseCommand):
