@@ -33,26 +33,7 @@ begin
       from unnest(specs) as spec
       join :GRAPHILE_WORKER_SCHEMA.tasks on tasks.identifier = spec.identifier
       left join :GRAPHILE_WORKER_SCHEMA.job_queues on job_queues.queue_name = spec.queue_name
-    on conflict (key) do update
-       set job_queue_id = excluded.job_queue_id,
-           task_id = excluded.task_id,
-           payload = case
-             when json_typeof(jobs.payload) = 'array' and json_typeof(excluded.payload) = 'array'
-               then (jobs.payload::jsonb || excluded.payload::jsonb)::json
-             else excluded.payload
-           end,
-           run_at = case
-             when job_key_preserve_run_at and jobs.attempts = 0 then jobs.run_at
-             else excluded.run_at
-           end,
-           max_attempts = excluded.max_attempts,
-           priority = excluded.priority,
-           flags = excluded.flags,
-           revision = jobs.revision + 1,
-           attempts = 0,
-           last_error = null,
-           updated_at = now()
-     where jobs.locked_at is null
+    \ir parts/replace_waiting_job.sql
     returning jobs.*;
 end;
 $gw$;
