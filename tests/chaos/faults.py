@@ -34,6 +34,9 @@ TARGETS: Final = ("all", "task:chaos", "task:alone", "queue:q0", "queue:alone1",
 CONFIRMATION: Final = 60.0
 """Seconds in which every worker must confirm a pause or a limit; those that are frozen do so afterwards."""
 
+TURN: Final = 30.0
+"""Seconds that a change of the rules waits for those before it."""
+
 EXIT_TIMEOUT: Final = 5.0
 """Seconds a worker may take to run its first job before it is killed all the same."""
 
@@ -77,7 +80,7 @@ class Operator:
         self.failed_starts = 0
         self.paused: list[Paused] = []
         self.unlimited: list[Unlimited] = []
-        self._one_at_a_time = threading.Lock()  # held while an operator changes the rules for claims
+        self._changes = threading.Lock()  # held while an operator changes the rules for claims
         self._cluster = cluster
         self._fleet = fleet
         self._roads = roads
@@ -104,8 +107,8 @@ class Operator:
             "lose": self._lose_answers,
             "swallow": self._swallow,
             "delay": self._delay,
-            "pause": self._pause,
-            "limit": self._change_limit,
+            "pause": lambda rng: self._in_turn("pause", self._pause, rng),
+            "limit": lambda rng: self._in_turn("limit", self._change_limit, rng),
         }
 
     # -- what a supervisor does ---------------------------------------------------------------------------------------
@@ -410,6 +413,16 @@ class Operator:
 
     # -- rules for claims ---------------------------------------------------------------------------------------------
 
+    def _in_turn(self, what: str, change: Callable[[random.Random], None], rng: random.Random) -> None:
+        """Make one change at a time; one that has waited for long is left out, so that they do not pile up."""
+        if not self._changes.acquire(timeout=TURN):
+            self.skipped[what] += 1
+            return
+        try:
+            change(rng)
+        finally:
+            self._changes.release()
+
     def _pause(self, rng: random.Random) -> None:
         target = rng.choice(TARGETS)
         with self._changing("pause", target) as client:
@@ -434,7 +447,7 @@ class Operator:
 
     @contextmanager
     def _changing(self, what: str, detail: str) -> Iterator[Client]:
-        with self._one_at_a_time, Client(self._cluster.conninfo(), max_pool_size=1) as client:
+        with Client(self._cluster.conninfo(), max_pool_size=1) as client:
             began = time.monotonic()
             self.done[what] += 1
             yield client
