@@ -49,33 +49,20 @@ def _time(schedule: Schedule) -> str:
     if len(minutes) * len(hours) <= MAX_TIMES:
         return f"at {_listed([f'{hour:02}:{minute:02}' for hour in hours for minute in minutes])} UTC"
     if hours == _HOURS:
-        return _every_hour(minutes)
+        return _within_hour(minutes, before_minutes="every hour at ")
     step = _step(hours, _HOURS)
     if step and len(minutes) == 1:
         return f"every {step} hours from 00:{minutes[0]:02} UTC"
     return f"{_within_hour(minutes)} {_of_hours(hours)} UTC"
 
 
-def _every_hour(minutes: Sequence[int]) -> str:
+def _within_hour(minutes: Sequence[int], *, before_minutes: str = "") -> str:
     if minutes == _MINUTES:
         return "every minute"
     step = _step(minutes, _MINUTES)
     if step and 60 % step == 0:
         return f"every {step} minutes"
-    return f"every hour at {_minutes_named(minutes)}"
-
-
-def _within_hour(minutes: Sequence[int]) -> str:
-    if minutes == _MINUTES:
-        return "every minute"
-    step = _step(minutes, _MINUTES)
-    if step and 60 % step == 0:
-        return f"every {step} minutes"
-    return _minutes_named(minutes)
-
-
-def _minutes_named(minutes: Sequence[int]) -> str:
-    return f"minute{'s' if len(minutes) > 1 else ''} {_listed(_runs(minutes, str))}"
+    return f"{before_minutes}minute{'s' if len(minutes) > 1 else ''} {_listed(_runs(minutes, str))}"
 
 
 def _of_hours(hours: Sequence[int]) -> str:

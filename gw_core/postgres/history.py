@@ -165,29 +165,16 @@ def _of_ids(which: int | Sequence[int]) -> Selection:
     return parse(f"id:{','.join(map(str, ids))}", HISTORY_TERMS)
 
 
+_COLUMNS: Final = (
+    *("job_id", "attempt", "max_attempts", "task", "queue_name", "key", "state", "final", "error", "worker_id"),
+    *("created_at", "started_at", "finished_at", "expires_at", "error_type", "result", "payload", "traceback"),
+)
+"""The columns of parts/history_row.sql."""
+
+
 def _attempt(row: Sequence[Any]) -> EndedAttempt:
-    (job_id, attempt, max_attempts, task, queue_name, key, state, final, error, worker_id), rest = row[:10], row[10:]
-    created_at, started_at, finished_at, expires_at, error_type, result, payload, traceback = rest
-    return EndedAttempt(
-        job_id=job_id,
-        attempt=attempt,
-        max_attempts=max_attempts,
-        task=task,
-        queue_name=queue_name,
-        key=key,
-        state=HistoryState(state),
-        final=final,
-        error=error,
-        worker_id=worker_id,
-        created_at=created_at,
-        started_at=started_at,
-        finished_at=finished_at,
-        expires_at=expires_at,
-        result=result,
-        payload=payload,
-        error_type=error_type,
-        traceback=traceback,
-    )
+    values = dict(zip(_COLUMNS, row, strict=True))
+    return EndedAttempt(**{**values, "state": HistoryState(values["state"])})
 
 
 def _cursor(attempt: EndedAttempt) -> str:

@@ -22,7 +22,7 @@ def find_lock_waits(connection: Connection, schema: str) -> LockWaits:
     def ask(name: str, **values: Any) -> list[Any]:
         return connection.execute(query(name, schema), {**values, "most": MOST + 1}, prepare=False).fetchall()
 
-    blocked = [_blockage(*row) for row in ask("doctor_blocked")]
+    blocked = [_blockage(row) for row in ask("doctor_blocked")]
     waiting = {each.session.pid for each in blocked}
     causes = {pid for each in blocked for pid in each.blocked_by} - waiting
     sessions = [_session(*row) for row in ask("doctor_sessions", pids=sorted(causes))]
@@ -40,19 +40,10 @@ def find_lock_waits(connection: Connection, schema: str) -> LockWaits:
     )
 
 
-def _blockage(
-    pid: int,
-    user: str | None,
-    application: str | None,
-    state: str | None,
-    in_state: float | None,
-    transaction: float | None,
-    statement: str | None,
-    *wanted: Any,
-) -> LockWait:
-    mode, table, kind, causes = wanted
+def _blockage(row: Sequence[Any]) -> LockWait:
+    *session, mode, table, kind, causes = row
     return LockWait(
-        session=_session(pid, user, application, state, in_state, transaction, statement),
+        session=_session(*session),
         waits_for=f"{mode} on {table or kind}" if kind else str(mode),
         blocked_by=_distinct(causes),
     )
