@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import psycopg
 from support.node_worker import NodeWorker, RunningWorker, environment, node_worker
-from support.schema_fixture import Row, SchemaFixture, connected
+from support.queue_fixture import QueueFixture
 from support.waiting import wait_until
 from support.warm_program import run_gw
 
-from gw_core import Client
+Row = dict[str, Any]
 
 GW: Final = Path(sys.executable).with_name("gw")
 DEADLINE: Final = 60.0
@@ -83,14 +83,12 @@ $$;
 """
 
 
-class Site:
-    """A database both work in: hands on the rows, a client of ours, and the ledger."""
+class MixedQueue(QueueFixture):
+    """A database in which both work, and the ledger; the schema need not be there yet."""
 
-    def __init__(self, url: str, schema: SchemaFixture, client: Client) -> None:
-        self.url = url
-        self.schema = schema
-        self.client = client
-        self.run = schema.run
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.hands.execute(LEDGER.encode())
 
     # -- what ran
 
@@ -112,15 +110,15 @@ class Site:
     def wait_until_settled(self, left: Sequence[int] = ()) -> None:
         """Wait until no job is left but these."""
         wait_until(
-            lambda: self.run("select 1 from :S._private_jobs where id <> all(%s) limit 1", list(left)) == [],
+            lambda: self.run("select 1 from _private_jobs where id <> all(%s) limit 1", list(left)) == [],
             deadline_seconds=DEADLINE,
             what="every job to be settled",
         )
 
     def locks(self) -> list[Row]:
         return self.run(
-            "select locked_by from :S._private_jobs where locked_at is not null or locked_by is not null"
-            " union all select locked_by from :S._private_job_queues where not is_available or locked_by is not null"
+            "select locked_by from _private_jobs where locked_at is not null or locked_by is not null"
+            " union all select locked_by from _private_job_queues where not is_available or locked_by is not null"
         )
 
     def wait_until_node_listens(self, workers: int = 1) -> None:
@@ -191,14 +189,6 @@ class Gate:
             self._connection.execute("select pg_advisory_unlock_all()")
 
 
-@contextmanager
-def site(url: str) -> Iterator[Site]:
-    """A database with the ledger; the schema need not be there yet."""
-    with connected(url) as schema, Client(url) as client:
-        schema.connection.execute(LEDGER.encode())
-        yield Site(url, schema, client)
-
-
 class Kind:
     """A version of the worker and how it is set up."""
 
@@ -223,7 +213,7 @@ BATCHES: Final = {
 
 @contextmanager
 def side_by_side(
-    site: Site, kind: Kind, *, node: Mapping[str, str], python: Mapping[str, str], poll: str, jobs: int = 4
+    site: MixedQueue, kind: Kind, *, node: Mapping[str, str], python: Mapping[str, str], poll: str, jobs: int = 4
 ) -> Iterator[tuple[RunningWorker, RunningWorker]]:
     """A worker of Node and one of ours, both listening when the block begins; `poll` is in milliseconds."""
     options = ["--poll-interval", poll, "--jobs", str(jobs)]
@@ -235,6 +225,6 @@ def side_by_side(
         yield theirs, ours
 
 
-def by_node(site: Site, node: NodeWorker, body: str, **values: Any) -> Any:
+def by_node(site: MixedQueue, node: NodeWorker, body: str, **values: Any) -> Any:
     """Let Node's WorkerUtils do something with `input`."""
     return node.with_utils(site.url, body, value=json.loads(json.dumps(values, default=str)))

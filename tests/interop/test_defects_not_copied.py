@@ -6,72 +6,67 @@ The third story, of a keyed add that races with a worker, is in test_keyed_add_b
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-from mixed_workers import BATCHES, LISTENING, WAITS, Site, site as opened
+from mixed_workers import BATCHES, LISTENING, WAITS, MixedQueue
 from support.node_worker import NEWEST, node_worker
 from support.waiting import wait_until
+
+from gw_core import JobSpec, Runner, TaskRegistry, WorkerSettings
 
 pytestmark = [pytest.mark.interop, pytest.mark.once]
 
 OTHER_POOL = "pool-of-somebody-else"
 
 
-@pytest.fixture
-def site(database_url: str) -> Iterator[Site]:
-    with opened(database_url) as site:
-        yield site
-
-
-def _taken_by_another_pool(site: Site) -> None:
+def _taken_by_another_pool(site: MixedQueue) -> None:
     """The worker was presumed dead, its job returned, and claimed by another pool, which runs it now."""
-    site.run("update :S._private_jobs set locked_by = %s, locked_at = now(), attempts = attempts + 1", OTHER_POOL)
+    site.run("update _private_jobs set locked_by = %s, locked_at = now(), attempts = attempts + 1", OTHER_POOL)
 
 
 # -- the zombie: a late result after having been presumed dead --------------------------------------------------------
 
 
-def test_a_zombie_of_node_ends_the_run_of_another_process(site: Site) -> None:
+def test_a_zombie_of_node_ends_the_run_of_another_process(site: MixedQueue) -> None:
     with site.closed_gate() as gate, node_worker(NEWEST).running(site.url, {"job": WAITS["node"]}) as node:
         site.wait_until_node_listens()
-        site.schema.add_job("job")
+        site.add("job", {})
         site.wait_for(1, "begun is not null")
         _taken_by_another_pool(site)
         gate.open()
         wait_until(lambda: "Completed task" in node.output)
-        wait_until(lambda: site.schema.jobs() == [])
+        wait_until(lambda: site.jobs() == [])
 
 
-def test_a_zombie_of_ours_changes_nothing_and_says_that_it_lost_the_job(site: Site) -> None:
+def test_a_zombie_of_ours_changes_nothing_and_says_that_it_lost_the_job(site: MixedQueue) -> None:
     with site.closed_gate() as gate, site.gw_running({"job": WAITS["python"]}) as ours:
         ours.wait_until_ready(LISTENING)
-        site.schema.add_job("job")
+        site.add("job", {})
         site.wait_for(1, "begun is not null")
         _taken_by_another_pool(site)
         gate.open()
         wait_until(lambda: "Lost job" in ours.output)
 
-    [job] = site.schema.jobs()
+    [job] = site.jobs()
     assert (job["locked_by"], job["attempts"], job["last_error"]) == (OTHER_POOL, 2, None)
 
 
 # -- the retired job: removed while a worker held it ------------------------------------------------------------------
 
 
-def _retire(site: Site, job_key: str) -> None:
-    [job] = site.schema.call("remove_job", job_key=job_key)
+def _retire(site: MixedQueue, job_key: str) -> None:
+    [job] = site.run("select * from remove_job(%s)", job_key)
     assert job["attempts"] == job["max_attempts"]
 
 
-def test_a_job_removed_while_node_held_it_comes_back_to_life(site: Site) -> None:
+def test_a_job_removed_while_node_held_it_comes_back_to_life(site: MixedQueue) -> None:
     node = node_worker(NEWEST)
     tasks = {"job": WAITS["node"]}
-    jobs = site.schema.jobs
+    jobs = site.jobs
     with site.closed_gate() as gate, node.running(site.url, tasks, "--jobs", "1", preset=BATCHES) as running:
         site.wait_until_node_listens()
-        site.schema.add_jobs({"identifier": "job"}, {"identifier": "job", "job_key": "k"})
+        site.client.add_many([JobSpec(task="job", payload={}), JobSpec(task="job", payload={}, job_key="k")])
         site.wait_for(1, "begun is not null")
         wait_until(lambda: len(site.locks()) == 2)
         _retire(site, "k")
@@ -80,9 +75,7 @@ def test_a_job_removed_while_node_held_it_comes_back_to_life(site: Site) -> None
         gate.open()
 
 
-def test_a_job_removed_while_we_held_it_stays_removed(site: Site) -> None:
-    from gw_core import Runner, TaskRegistry, WorkerSettings
-
+def test_a_job_removed_while_we_held_it_stays_removed(site: MixedQueue) -> None:
     registry = TaskRegistry()
     gate = site.closed_gate()
     registry.register("quick", lambda payload: None)
@@ -91,15 +84,15 @@ def test_a_job_removed_while_we_held_it_stays_removed(site: Site) -> None:
     with gate:
         runner = Runner(site.url, tasks=registry, settings=settings, handle_signals=False)
         runner.start()
-        site.schema.add_jobs(*({"identifier": "quick"} for _ in range(5)))
+        site.fill(5, task="quick")
         site.wait_until_settled()
-        site.schema.add_jobs({"identifier": "job"}, {"identifier": "job", "job_key": "k"})
+        site.client.add_many([JobSpec(task="job", payload={}), JobSpec(task="job", payload={}, job_key="k")])
         wait_until(lambda: len(site.locks()) == 2)
         _retire(site, "k")
         runner.stop()
         runner.wait()
 
-    [returned, retired] = sorted(site.schema.jobs(), key=lambda job: int(job["attempts"]))
+    [returned, retired] = sorted(site.jobs(), key=lambda job: int(job["attempts"]))
     assert (returned["attempts"], returned["is_available"]) == (0, True)
     assert (retired["attempts"], retired["is_available"]) == (retired["max_attempts"], False)
 
@@ -112,10 +105,10 @@ def test_a_job_removed_while_we_held_it_stays_removed(site: Site) -> None:
     [pytest.param("0.17.3", 10, ["serial"], id="0.17"), pytest.param(NEWEST, 1, [], id="newest")],
 )
 def test_the_doctor_reports_a_local_queue_that_does_not_keep_named_queues_serial(
-    site: Site, version: str, batch_size: int, reported: list[str]
+    site: MixedQueue, version: str, batch_size: int, reported: list[str]
 ) -> None:
     for _ in range(10):
-        site.schema.add_job("job", queue_name="serial")
+        site.add("job", {}, queue_name="serial")
     local_queue = {"localQueue": {"size": 20}, "concurrentJobs": 10}
     worker = node_worker(version)
     with site.closed_gate() as gate, worker.running(site.url, {"job": WAITS["node"]}, preset=local_queue):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from mixed_workers import NOTES, Kind, Site, site as opened
+from mixed_workers import NOTES, Kind, MixedQueue
 from support.node_worker import NEWEST
 from support.waiting import wait_until
 
@@ -13,16 +11,10 @@ from gw_core import JobSpec
 
 pytestmark = [pytest.mark.interop, pytest.mark.acceptance]
 
-A_MINUTE_LATER = "update :S._private_gw_waiting set checked_at = checked_at - interval '1 minute'"
+A_MINUTE_LATER = "update _private_gw_waiting set checked_at = checked_at - interval '1 minute'"
 
 
-@pytest.fixture
-def site(database_url: str) -> Iterator[Site]:
-    with opened(database_url) as site:
-        yield site
-
-
-def test_members_that_node_ends_end_the_group(site: Site) -> None:
+def test_members_that_node_ends_end_the_group(site: MixedQueue) -> None:
     node = Kind(NEWEST).node
     with node.running(site.url, {"by_node": NOTES["node"]}, "--poll-interval", "50", "--jobs", "4"):
         site.wait_until_node_listens()
@@ -41,7 +33,7 @@ def test_members_that_node_ends_end_the_group(site: Site) -> None:
     assert site.client.waiting_groups() == []
 
 
-def test_node_runs_the_last_job_of_a_group_whose_members_both_run(site: Site) -> None:
+def test_node_runs_the_last_job_of_a_group_whose_members_both_run(site: MixedQueue) -> None:
     node = Kind(NEWEST).node
     tasks = {"member": NOTES["node"], "last": NOTES["node"]}
     with node.running(site.url, tasks, "--poll-interval", "50", "--jobs", "4"):

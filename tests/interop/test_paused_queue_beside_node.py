@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
-from mixed_workers import NOTES, WAITS, Kind, Site, site as opened
+from mixed_workers import NOTES, WAITS, Kind, MixedQueue
 from support.node_worker import NEWEST
 from support.waiting import wait_until
 
@@ -15,19 +14,13 @@ from gw_core import JobSpec
 pytestmark = [pytest.mark.interop, pytest.mark.acceptance]
 
 
-@pytest.fixture
-def site(database_url: str) -> Iterator[Site]:
-    with opened(database_url) as site:
-        yield site
-
-
-def holder(site: Site) -> str | None:
-    [row] = site.run("select locked_by from :S._private_job_queues where queue_name = 'slow'")
+def holder(site: MixedQueue) -> str | None:
+    [row] = site.run("select locked_by from _private_job_queues where queue_name = 'slow'")
     holder: str | None = row["locked_by"]
     return holder
 
 
-def test_a_paused_queue_stays_closed_for_node(site: Site) -> None:
+def test_a_paused_queue_stays_closed_for_node(site: MixedQueue) -> None:
     node = Kind(NEWEST).node
     with node.running(site.url, {"noted": NOTES["node"]}, "--poll-interval", "50", "--jobs", "4"):
         site.wait_until_node_listens()
@@ -37,7 +30,7 @@ def test_a_paused_queue_stays_closed_for_node(site: Site) -> None:
         site.client.add("noted")
         site.wait_for(1, "queue is null and ended is not null")
         wait_until(
-            lambda: not site.run("select 1 as found from :S._private_jobs where locked_at is not null"),
+            lambda: not site.run("select 1 as found from _private_jobs where locked_at is not null"),
             what="Node to rest",
         )
         before = len(site.ledger("queue = 'slow'"))
@@ -47,12 +40,12 @@ def test_a_paused_queue_stays_closed_for_node(site: Site) -> None:
 
         site.client.pauses.resume("queue:slow")
         site.wait_for(before + 50, "queue = 'slow' and ended is not null")
-        site.run("delete from :S._private_jobs where locked_at is null")
+        site.run("delete from _private_jobs where locked_at is null")
         site.wait_until_settled()
     assert holder(site) is None
 
 
-def test_a_job_that_node_runs_through_a_pause_keeps_its_queue_serial(site: Site) -> None:
+def test_a_job_that_node_runs_through_a_pause_keeps_its_queue_serial(site: MixedQueue) -> None:
     node = Kind(NEWEST).node
     with (
         site.closed_gate() as gate,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
-from mixed_workers import BATCHES, NOTES, WAITS, Kind, Site, by_node, side_by_side, site as opened
+from mixed_workers import BATCHES, NOTES, WAITS, Kind, MixedQueue, by_node, side_by_side
 from support.node_worker import FIRST_VERSION_WITH_BATCHES, NEWEST, ON_OUR_SCHEMA, RunningWorker
 from support.schema_fixture import Row
 
@@ -21,21 +21,19 @@ AN_HOUR = "3600000"
 """A job that is found by a poll at this interval is found too late for any test."""
 
 
-@pytest.fixture
-def site(database_url: str) -> Iterator[Site]:
-    with opened(database_url) as site:
-        yield site
-
-
 # -- announced immediately, however it was added ----------------------------------------------------------------------
 
-Add = Callable[[Site, Kind, list[str]], object]
+ADD_JOBS = """
+select add_jobs(array(select (task, '{}', null, null, null, null, null, null)::job_spec
+  from unnest(%s::text[]) as task))
+"""
+Add = Callable[[MixedQueue, Kind, list[str]], object]
 WAYS: dict[str, Add] = {
     "the client": lambda site, kind, tasks: [site.client.add(task) for task in tasks],
     "the client, many": lambda site, kind, tasks: site.client.add_many([JobSpec(task=task) for task in tasks]),
     "the program": lambda site, kind, tasks: [site.gw("add", task) for task in tasks],
-    "SQL": lambda site, kind, tasks: [site.schema.add_job(task) for task in tasks],
-    "SQL, many": lambda site, kind, tasks: site.schema.add_jobs(*({"identifier": task} for task in tasks)),
+    "SQL": lambda site, kind, tasks: [site.run("select add_job(%s)", task) for task in tasks],
+    "SQL, many": lambda site, kind, tasks: site.run(ADD_JOBS, tasks),
     "a trigger": lambda site, kind, tasks: site.run("insert into public.orders select unnest(%s::text[])", tasks),
     "Node": lambda site, kind, tasks: by_node(
         site, kind.node, "for (const task of input.tasks) await utils.addJob(task, {});", tasks=tasks
@@ -57,8 +55,8 @@ create trigger on_order after insert on public.orders for each row execute funct
 
 
 @ANY_KIND
-def test_a_job_added_in_any_way_is_picked_up_immediately_by_either_side(site: Site, kind: Kind) -> None:
-    site.schema.connection.execute(A_TRIGGER.encode())
+def test_a_job_added_in_any_way_is_picked_up_immediately_by_either_side(site: MixedQueue, kind: Kind) -> None:
+    site.hands.execute(A_TRIGGER.encode())
     with side_by_side(
         site, kind, node={"in_node": NOTES["node"]}, python={"in_python": NOTES["python"]}, poll=AN_HOUR
     ) as workers:
@@ -99,7 +97,7 @@ TO_RUN = 900 + 200 + 720 + 200
 
 
 @ANY_KIND
-def test_a_mixed_queue_is_shared_each_job_once_and_named_queues_serially(site: Site, kind: Kind) -> None:
+def test_a_mixed_queue_is_shared_each_job_once_and_named_queues_serially(site: MixedQueue, kind: Kind) -> None:
     with side_by_side(
         site,
         kind,
@@ -107,7 +105,7 @@ def test_a_mixed_queue_is_shared_each_job_once_and_named_queues_serially(site: S
         python={"shared": NOTES["python"], "for_python": NOTES["python"]},
         poll="100",
     ) as workers:
-        with site.schema.connection.transaction():
+        with site.hands.transaction():
             site.run(A_LOT)
             untouched = rows_of(site, "unknown")
         site.wait_for(TO_RUN)
@@ -126,16 +124,16 @@ def test_a_mixed_queue_is_shared_each_job_once_and_named_queues_serially(site: S
 
 
 @ANY_KIND
-def test_a_named_queue_goes_on_immediately_when_a_long_job_of_node_ends(site: Site, kind: Kind) -> None:
+def test_a_named_queue_goes_on_immediately_when_a_long_job_of_node_ends(site: MixedQueue, kind: Kind) -> None:
     # A worker of Node that ended a job of a queue sleeps for the poll interval afterwards, without a notification.
     node = {"for_node": WAITS["node"], "shared": NOTES["node"]}
     with (
         site.closed_gate() as gate,
         side_by_side(site, kind, node=node, python={"shared": NOTES["python"]}, poll=AN_HOUR),
     ):
-        site.schema.add_job("for_node", queue_name="one")
+        site.add("for_node", {}, queue_name="one")
         site.wait_for(1, "begun is not null")
-        site.schema.add_jobs(*({"identifier": "shared", "queue_name": "one"} for _ in range(20)))
+        site.fill(20, task="shared", queue="'one'")
         gate.open()
         site.wait_for(21)
         site.wait_until_settled()
@@ -144,19 +142,19 @@ def test_a_named_queue_goes_on_immediately_when_a_long_job_of_node_ends(site: Si
     assert overlaps(site) == []
 
 
-def rows_of(site: Site, task: str) -> list[Row]:
+def rows_of(site: MixedQueue, task: str) -> list[Row]:
     return site.run(
-        "select jobs.* from :S._private_jobs as jobs join :S._private_tasks as tasks on tasks.id = jobs.task_id"
+        "select jobs.* from _private_jobs as jobs join _private_tasks as tasks on tasks.id = jobs.task_id"
         " where tasks.identifier = %s order by jobs.id",
         task,
     )
 
 
-def sides_of(site: Site, task: str) -> set[object]:
+def sides_of(site: MixedQueue, task: str) -> set[object]:
     return {entry["side"] for entry in site.ledger("task = %s", task)}
 
 
-def overlaps(site: Site) -> list[Row]:
+def overlaps(site: MixedQueue) -> list[Row]:
     """Jobs that began before their predecessor in the queue had ended."""
     return site.run(
         "select * from (select *, lag(ended) over (partition by queue order by begun) as predecessor_ended"
@@ -164,7 +162,7 @@ def overlaps(site: Site) -> list[Row]:
     )
 
 
-def out_of_order(site: Site) -> list[Row]:
+def out_of_order(site: MixedQueue) -> list[Row]:
     return site.run(
         "select * from (select *, row_number() over (partition by queue order by begun) as was,"
         " row_number() over (partition by queue order by priority, run_at, job_id) as should_be"
@@ -175,19 +173,19 @@ def out_of_order(site: Site) -> list[Row]:
 # -- each with what it knows ------------------------------------------------------------------------------------------
 
 
-def test_a_run_of_either_side_ends_and_leaves_the_jobs_of_the_other_as_they_are(site: Site) -> None:
+def test_a_run_of_either_side_ends_and_leaves_the_jobs_of_the_other_as_they_are(site: MixedQueue) -> None:
     for queue in (None, "q"):
         for task in ("for_node", "for_python"):
-            site.schema.add_job(task, queue_name=queue)
+            site.add(task, {}, queue_name=queue)
     theirs = rows_of(site, "for_node")
 
     site.gw_run_once({"for_python": NOTES["python"]})
-    assert site.schema.jobs() == theirs
+    assert site.jobs() == theirs
 
-    site.schema.add_job("for_python", queue_name="q")
+    site.add("for_python", {}, queue_name="q")
     ours = rows_of(site, "for_python")
     Kind(NEWEST).node.run_once(site.url, {"for_node": NOTES["node"]})
-    assert site.schema.jobs() == ours
+    assert site.jobs() == ours
     assert len(site.ledger("ended is not null")) == 4
 
 
@@ -198,19 +196,19 @@ def test_a_run_of_either_side_ends_and_leaves_the_jobs_of_the_other_as_they_are(
 def test_node_installs_and_we_run(empty_database_url: str, version: str) -> None:
     node = Kind(version).node
     node.install_schema(empty_database_url)
-    with opened(empty_database_url) as site:
+    with MixedQueue(empty_database_url) as site:
         by_node(site, node, 'await utils.addJob("note", {}, { queueName: "q" }); await utils.addJob("note", {});')
 
         output = site.gw_run_once({"note": NOTES["python"]})
 
         assert [entry["side"] for entry in site.ledger("ended is not null")] == ["python", "python"]
-        assert site.schema.jobs() == []
+        assert site.jobs() == []
         assert "WARN" not in output
 
 
 @pytest.mark.parametrize("version", ON_OUR_SCHEMA)
 def test_we_install_and_node_runs(empty_database_url: str, version: str) -> None:
-    with opened(empty_database_url) as site:
+    with MixedQueue(empty_database_url) as site:
         site.gw("migrate")
         site.gw("add", "note", "--queue", "q")
         site.client.add("note")
@@ -218,7 +216,7 @@ def test_we_install_and_node_runs(empty_database_url: str, version: str) -> None
         Kind(version).node.run_once(site.url, {"note": NOTES["node"]})
 
         assert [entry["side"] for entry in site.ledger("ended is not null")] == ["node", "node"]
-        assert site.schema.jobs() == []
+        assert site.jobs() == []
 
 
 # -- what they say ----------------------------------------------------------------------------------------------------

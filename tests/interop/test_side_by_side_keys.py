@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
-from mixed_workers import NOTES, WAITS, Kind, Site, by_node, side_by_side, site as opened
+from mixed_workers import NOTES, WAITS, Kind, MixedQueue, by_node, side_by_side
 from support.node_worker import FIRST_VERSION_WITH_BATCHES, NEWEST
 
 pytestmark = [pytest.mark.interop, pytest.mark.acceptance]
@@ -21,14 +20,8 @@ OLDER = pytest.param(Kind(FIRST_VERSION_WITH_BATCHES), marks=pytest.mark.slow)
 VERSIONS = pytest.mark.parametrize("kind", [OLDER, NEWEST_KIND], ids=str)
 
 
-@pytest.fixture
-def site(database_url: str) -> Iterator[Site]:
-    with opened(database_url) as site:
-        yield site
-
-
 @VERSIONS
-def test_a_job_replaced_by_the_other_side_runs_once_with_the_last_payload(site: Site, kind: Kind) -> None:
+def test_a_job_replaced_by_the_other_side_runs_once_with_the_last_payload(site: MixedQueue, kind: Kind) -> None:
     ours = site.client.add("note", {"from": "python"}, job_key="b", run_at=LATER)
     theirs = by_node(
         site,
@@ -53,7 +46,7 @@ def test_a_job_replaced_by_the_other_side_runs_once_with_the_last_payload(site: 
     assert len(site.ledger()) == 2
 
 
-def test_debounced_adds_of_both_sides_keep_the_first_time(site: Site) -> None:
+def test_debounced_adds_of_both_sides_keep_the_first_time(site: MixedQueue) -> None:
     site.gw("add", "note", "--job-key", "b", "--run-at", LATER.isoformat(), "--payload", '{"from": "gw"}')
     theirs = by_node(
         site,
@@ -69,10 +62,10 @@ def test_debounced_adds_of_both_sides_keep_the_first_time(site: Site) -> None:
     assert ours is not None
     assert (ours.run_at, ours.decoded_payload(), ours.revision) == (LATER, {"from": "client"}, 1)
     assert (theirs["run_at"], theirs["payload"]) == ("2099-01-02T03:04:05.000Z", {"from": "node"})
-    assert len(site.schema.jobs()) == 2
+    assert len(site.jobs()) == 2
 
 
-def test_arrays_of_both_sides_are_merged_into_one_batch_job(site: Site) -> None:
+def test_arrays_of_both_sides_are_merged_into_one_batch_job(site: MixedQueue) -> None:
     node = NEWEST_KIND.node
     by_node(
         site,
@@ -84,20 +77,20 @@ def test_arrays_of_both_sides_are_merged_into_one_batch_job(site: Site) -> None:
     by_node(site, node, 'await utils.addJobs([{ identifier: "note", payload: [{ n: 3 }], jobKey: "k" }]);')
     site.gw("add", "note", "--job-key", "k", "--payload", '[{"n": 4}]')
 
-    [job] = site.schema.jobs()
+    [job] = site.jobs()
     assert job["payload"] == [{"n": 1}, {"n": 2}, {"n": 3}, {"n": 4}]
     output = node.run_once(site.url, {"note": "return payload.map(({ n }) => n % 2 ? null : Promise.reject(n));"})
 
-    [job] = site.schema.jobs()
+    [job] = site.jobs()
     assert job["payload"] == [{"n": 2}, {"n": 4}]
     assert "Batch failures" in output
     site.client.jobs.reschedule([job["id"]], run_at=datetime.now(UTC))
     site.gw_run_once({"note": FAILS_THE_FOURTH})
-    [job] = site.schema.jobs()
+    [job] = site.jobs()
     assert (job["payload"], job["attempts"]) == ([{"n": 4}], 2)
 
 
-def test_either_side_leaves_a_job_alone_that_the_other_added_when_asked_to_dedupe(site: Site) -> None:
+def test_either_side_leaves_a_job_alone_that_the_other_added_when_asked_to_dedupe(site: MixedQueue) -> None:
     site.client.add("note", {"from": "python"}, job_key="b")
     theirs = by_node(
         site,
@@ -113,10 +106,10 @@ def test_either_side_leaves_a_job_alone_that_the_other_added_when_asked_to_dedup
     assert kept is not None
     assert (kept.id, kept.decoded_payload()) == (int(theirs["added"]["id"]), {"from": "node"})
     assert theirs["kept"]["payload"] == {"from": "python"}
-    assert [site.schema.task_of(job) for job in site.schema.jobs()] == ["note", "note"]
+    assert [row["task_identifier"] for row in site.run("select task_identifier from jobs")] == ["note", "note"]
 
 
-def test_either_side_removes_what_the_other_added(site: Site) -> None:
+def test_either_side_removes_what_the_other_added(site: MixedQueue) -> None:
     site.client.add("note", job_key="ours")
     by_node(
         site,
@@ -131,11 +124,11 @@ def test_either_side_removes_what_the_other_added(site: Site) -> None:
     site.gw("remove", "theirs too")
 
     assert removed is not None
-    assert site.schema.jobs() == []
+    assert site.jobs() == []
 
 
 @VERSIONS
-def test_a_running_job_superseded_by_the_other_side_never_comes_back(site: Site, kind: Kind) -> None:
+def test_a_running_job_superseded_by_the_other_side_never_comes_back(site: MixedQueue, kind: Kind) -> None:
     with (
         site.closed_gate() as gate,
         side_by_side(
@@ -148,7 +141,7 @@ def test_a_running_job_superseded_by_the_other_side_never_comes_back(site: Site,
         ) as (theirs, ours),
     ):
         for task in ("in_node", "in_python"):
-            site.schema.add_job(task, payload={"fails": True}, job_key=task)
+            site.add(task, {"fails": True}, job_key=task)
         first = [entry["job_id"] for entry in site.wait_for(2, "begun is not null")]
 
         site.client.add("in_node", {"last": True}, job_key="in_node")
@@ -162,6 +155,6 @@ def test_a_running_job_superseded_by_the_other_side_never_comes_back(site: Site,
     last = {entry["task"]: entry["payload"] for entry in site.ledger("job_id <> all(%s)", first)}
     assert last == {"in_node": {"last": True}, "in_python": {"last": True}}
     assert len(site.ledger()) == 4
-    for job in site.schema.jobs():
+    for job in site.jobs():
         assert (job["key"], job["is_available"], job["locked_by"]) == (None, False, None)
         assert job["attempts"] == job["max_attempts"]
