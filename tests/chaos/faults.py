@@ -34,7 +34,7 @@ TARGETS: Final = ("all", "task:chaos", "task:alone", "queue:q0", "queue:alone1",
 CONFIRMATION: Final = 60.0
 """Seconds in which every worker must confirm a pause or a limit; those that are frozen do so afterwards."""
 
-TURN: Final = 30.0
+TURN: Final = 60.0
 """Seconds that a change of the rules waits for those before it."""
 
 EXIT_TIMEOUT: Final = 5.0
