@@ -8,7 +8,6 @@ import os
 import selectors
 import signal
 import subprocess
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Final
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.outcome import Snooze
 from gw_core.domain.settings import WorkerSettings
-from gw_core.execution.process_groups import GROUPS
+from gw_core.execution.process_groups import GROUPS, LeaderProcess
 from gw_core.execution.signature import Invoke
 
 if TYPE_CHECKING:
@@ -157,13 +156,10 @@ def _how_it_ended(exit_code: int) -> str:
         return f"was ended by signal {-exit_code}"
 
 
-class Program:
-    """A running program. `_lock` prevents a signal after the system has released its process id."""
+class Program(LeaderProcess):
+    """A running program."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
-        self._lock = threading.Lock()
-        self.was_interrupted = False
+    was_interrupted = False
 
     @property
     def pipes(self) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
@@ -173,21 +169,6 @@ class Program:
         assert process.stdout is not None  # noqa: S101
         assert process.stderr is not None  # noqa: S101
         return process.stdin, process.stdout, process.stderr
-
-    def exit_code(self) -> int | None:
-        """Return the exit code, negative for a signal; None while the program runs."""
-        with self._lock:
-            return self._process.poll()
-
-    def signal_group(self, number: signal.Signals) -> None:
-        """Send a signal to the program and all it started, unless the program has ended."""
-        with self._lock:
-            if self._process.returncode is None:
-                self._kill_group(number)
-
-    def kill_leftovers(self) -> None:
-        """Kill what the program, which has ended, left in its group; call right after its end was seen."""
-        self._kill_group(signal.SIGKILL)
 
     def interrupt(self) -> None:
         """Kill the program and its group; safe from any thread."""
@@ -210,10 +191,6 @@ class Program:
             for pipe in self.pipes:
                 with contextlib.suppress(OSError):
                     pipe.close()
-
-    def _kill_group(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, number)
 
 
 _RUNNING: Final[dict[Program, JobContext]] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import subprocess
 import threading
 from contextlib import suppress
@@ -103,6 +104,33 @@ class ProcessGroups:
             guard.poll()
             return False
         return True
+
+
+class LeaderProcess:
+    """A process that leads a group of its own. `_lock` prevents a signal after the system has released its id."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self._lock = threading.Lock()
+
+    def exit_code(self) -> int | None:
+        """Return the exit code, negative for a signal; None while the process runs."""
+        with self._lock:
+            return self._process.poll()
+
+    def signal_group(self, number: signal.Signals) -> None:
+        """Send a signal to the process and all it started, unless the process has ended. Does not block."""
+        with self._lock:
+            if self._process.returncode is None:
+                self._signal(number)
+
+    def kill_leftovers(self) -> None:
+        """Kill what the process, which has ended, left in its group; call right after its end was seen."""
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
 
 
 def _started() -> subprocess.Popen[bytes]:

@@ -24,7 +24,7 @@ from gw_core.domain.plugins import Skip
 from gw_core.domain.supervision import exit_description
 from gw_core.execution.daemon_executor import DaemonExecutor
 from gw_core.execution.executor import items_of
-from gw_core.execution.process_groups import GROUPS
+from gw_core.execution.process_groups import GROUPS, LeaderProcess
 from gw_core.execution.process_protocol import (
     FROM_PROCESS,
     Add,
@@ -150,23 +150,19 @@ def _result(ended: FinishedMessage, job: Job) -> object:
 # -- one process -----------------------------------------------------------------------------------------------------
 
 
-class IsolatedProcess:
-    """A process that runs one job at a time.
-
-    `_lock` prevents a signal after the system has released its process id.
-    """
+class IsolatedProcess(LeaderProcess):
+    """A process that runs one job at a time."""
 
     def __init__(self, program: object, setup: Setup) -> None:
         self.program = program
         """What it has loaded; it can run other tasks of the same."""
         self.setup = setup
         self.idle_since = 0.0
-        self._lock = threading.Lock()
         ours, theirs = socket.socketpair()
         self.line = Channel(ours, FROM_PROCESS)
         GROUPS.start()
         with theirs:
-            self._popen = subprocess.Popen(  # noqa: S603 - our own module in our own interpreter, without a shell
+            process = subprocess.Popen(  # noqa: S603 - our own module in our own interpreter, without a shell
                 [
                     sys.executable,
                     "-c",
@@ -177,36 +173,26 @@ class IsolatedProcess:
                 # A session, and so a group, of its own: it can be killed with all it started, and Ctrl-C is ours.
                 start_new_session=True,
             )
-        GROUPS.add(self._popen.pid)
+        super().__init__(process)
+        GROUPS.add(process.pid)
         with contextlib.suppress(ChannelClosedError):  # the next message to it fails as well
             self.line.send(setup)
 
-    @property
-    def is_alive(self) -> bool:
-        """False once it has ended."""
-        with self._lock:
-            return self._popen.poll() is None
-
     def kill(self) -> None:
         """Kill it and its children. Does not block."""
-        with self._lock:
-            if self._popen.returncode is None:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(self._popen.pid, signal.SIGKILL)
+        self.signal_group(signal.SIGKILL)
 
     def end(self) -> str:
         """Close the channel, wait for the exit, and describe it."""
         self.line.close()
         deadline = time.monotonic() + _END
-        while self.is_alive:
+        while (exit_code := self.exit_code()) is None:
             if time.monotonic() > deadline:
                 self.kill()
             time.sleep(0.002)
-        # What it left in its group goes with it.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._popen.pid, signal.SIGKILL)
-        GROUPS.remove(self._popen.pid)
-        return exit_description(self._popen.returncode or 0)
+        self.kill_leftovers()
+        GROUPS.remove(self._process.pid)
+        return exit_description(exit_code)
 
 
 class _ProcessSession:
@@ -312,7 +298,7 @@ class ProcessPool:
                     self._lent[found] = context
             if found is None:
                 return self._started(home, setup, context), True
-            if found.is_alive:
+            if found.exit_code() is None:
                 return found, False
             self.forget(found)
 
