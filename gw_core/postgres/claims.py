@@ -48,6 +48,14 @@ STEPS: Final = 256
 
 _BEFORE_ALL_VALUES: Final = ("", -32769)
 
+MANY: Final = 50
+"""After a claim that found so many jobs, the next one runs the form of the short statement for many."""
+
+FOR_MANY: Final = {
+    "COLUMN": "ctid",
+    "REST": "(select count(*) from claimed) < (select count(*) from unqueued)",
+}
+
 CLAIMS_WITH_QUEUES: Final = 50
 """How many claims include named queues once there were some, before one checks whether there still are."""
 
@@ -84,6 +92,8 @@ class Claims:
         """Whether jobs of named queues may have waited during the last claim."""
         self.left_rest = False
         """Whether the last claim left jobs to the complete statement, which the next claim runs."""
+        self.found_many = False
+        """Whether the last claim by the short statement found many jobs, so that the next one probably does."""
         self.skip_ahead = SkipAhead()
         self._polls_without_asking = 0
         self._asked = 0
@@ -170,7 +180,8 @@ class Claims:
         self.scanned_to = None
         self.left_rest = False
         if not self.claims_with_queues:
-            rows = self._run("claim_unqueued_jobs", values)
+            rows = self._run("claim_unqueued_jobs", values, **(FOR_MANY if self.found_many else {}))
+            self.found_many = len(rows) >= MANY
             if not _ends_with_a_note(rows):
                 self.saw_queues = False
                 return rows

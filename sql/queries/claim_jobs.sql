@@ -189,8 +189,9 @@ queued as materialized (
      for update skip locked
 ),
 \set FROM 'and jobs.run_at >= unqueued_priorities.since'
+\set COLUMN id
 unqueued as materialized (
-  select due.id, null::int as job_queue_id, due.priority, due.run_at, due.bytes
+  select due.row as id, null::int as job_queue_id, due.priority, due.run_at, due.bytes
     from unqueued_priorities
    cross join lateral (
            \ir parts/lock_unqueued.sql
@@ -207,7 +208,7 @@ locked as materialized (
 \ir parts/within_bytes.sql
 \ir parts/locked_queues.sql
 \set NAME '(select queues.queue_name from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues where queues.id = jobs.job_queue_id)'
-\set CHOSEN chosen
+\set CHOSEN 'id from chosen'
 \ir parts/claimed.sql
 union all
 select null, null, null, null, null, null, null, null, null, null, null, null, scan.queue_id, null, null, null

@@ -1,12 +1,10 @@
--- The jobs in `:CHOSEN`, locked for this worker.
--- A row that another session changed between snapshot and lock is locked in its new version, which this snapshot does not
--- see. An update by id follows the row to that version; an update by its address (`ctid`) would not find it.
+-- The rows whose `:COLUMN` is in `:CHOSEN`, locked for this worker.
 claimed as (
   update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
      set attempts = jobs.attempts + 1,
          locked_at = now(),
          locked_by = %(worker_id)s
-   where jobs.id = any(array(select id from :CHOSEN))
+   where jobs.:COLUMN = any(array(select :CHOSEN))
   returning
     jobs.id,
     jobs.task_id,
