@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
@@ -154,8 +153,7 @@ class HistoryPage(msgspec.Struct, frozen=True, kw_only=True):
     after: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryStatus:
+class HistoryStatus(msgspec.Struct, frozen=True, kw_only=True):
     """What history holds. Counts are the planner's estimates."""
 
     rows: int

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+import msgspec
 import psycopg
 from psycopg.rows import tuple_row
 
@@ -80,8 +80,7 @@ class SchemaStatus(StrEnum):
     """A later revision that breaks us: not to be touched."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaState:
+class SchemaState(msgspec.Struct, frozen=True, kw_only=True):
     """What is installed in a schema, as one statement found it."""
 
     schema: str

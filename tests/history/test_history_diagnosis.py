@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from urllib.request import urlopen
 
 import pytest
+from msgspec import structs
 from support.queue_fixture import QueueFixture
 from support.waiting import wait_until
 
@@ -23,7 +24,9 @@ EMPTY = HistoryStatus(
     latest_at=None,
     records_others=None,
 )
-FULL = replace(EMPTY, rows=1_234_567, size_bytes=220_000_000, partitions=9, latest_at=datetime(2026, 1, 1, tzinfo=UTC))
+FULL = structs.replace(
+    EMPTY, rows=1_234_567, size_bytes=220_000_000, partitions=9, latest_at=datetime(2026, 1, 1, tzinfo=UTC)
+)
 ROW = """
 insert into _private_gw_history (job_id, attempt, max_attempts, task, state, final, created_at, finished_at, expires_at)
 select n, 1, 25, 'work', 'completed', true, now(), now(), now() + interval '3 days' from generate_series(1, 10) as n
@@ -41,13 +44,13 @@ def findings(status: HistoryStatus, url: str) -> list[Finding]:
     [
         (EMPTY, (CheckStatus.OK, "history is empty", None)),
         (FULL, (CheckStatus.OK, "about 1,234,567 rows, 220 MB", None)),
-        (replace(FULL, expired_partitions=1), (CheckStatus.OK, "about 1,234,567 rows, 220 MB", None)),
+        (structs.replace(FULL, expired_partitions=1), (CheckStatus.OK, "about 1,234,567 rows, 220 MB", None)),
         (
-            replace(FULL, expired_partitions=3),
+            structs.replace(FULL, expired_partitions=3),
             (CheckStatus.WARNING, "3 partitions are expired and still there", "gw cleanup expired-history"),
         ),
         (
-            replace(FULL, waiting_rows=10_001),
+            structs.replace(FULL, waiting_rows=10_001),
             (CheckStatus.WARNING, "at least 10,000 rows wait for a partition", "start a worker that keeps history"),
         ),
     ],

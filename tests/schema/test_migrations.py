@@ -9,12 +9,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
+from msgspec import structs
 from psycopg import sql
 from support.catalog import catalog
 from support.schema_fixture import SchemaFixture, connected
@@ -513,7 +513,7 @@ def test_a_role_that_lacks_rights_on_a_table_of_an_administrator_is_given_the_st
 
 
 def test_a_server_older_than_12_is_rejected(database_url: str) -> None:
-    old = replace(state_of(database_url), server_version=110_022)
+    old = structs.replace(state_of(database_url), server_version=110_022)
 
     problem = old.problem()
 
