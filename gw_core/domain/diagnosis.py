@@ -13,7 +13,7 @@ from gw_core.domain.group import GroupStatus
 from gw_core.domain.history import HistoryStatus
 from gw_core.domain.pause import Pause
 from gw_core.domain.task_limit import TaskLimit
-from gw_core.domain.text import shell_command, sql_literal
+from gw_core.domain.text import shell_command, sql_identifier, sql_literal
 
 STALE_LOCK: Final = timedelta(hours=4)
 STALE_AFTER: Final = timedelta(minutes=5)
@@ -250,7 +250,7 @@ def _rights(facts: DoctorFacts) -> Iterator[Finding]:
             "row security",
             CheckStatus.ERROR,
             f"row level security hides the rows of {_some(hidden)} from role {facts.role}, without any error",
-            f"connect as the owner, or: alter role {_identifier(facts.role)} bypassrls",
+            f"connect as the owner, or: alter role {sql_identifier(facts.role)} bypassrls",
         )
     else:
         yield Finding("row security", CheckStatus.OK, "hides no rows from this role")
@@ -272,10 +272,10 @@ def _indexes(facts: DoctorFacts) -> Iterator[Finding]:
             "indexes",
             CheckStatus.ERROR,
             f"index {name} is invalid and not used",
-            f"reindex index {_identifier(facts.schema)}.{_identifier(name)}",
+            f"reindex index {sql_identifier(facts.schema)}.{sql_identifier(name)}",
         )
     for name in facts.missing_indexes:
-        fix = f"create index concurrently {name} on {_identifier(facts.schema)}.{NEEDED_INDEXES[name]}"
+        fix = f"create index concurrently {name} on {sql_identifier(facts.schema)}.{NEEDED_INDEXES[name]}"
         yield Finding("indexes", CheckStatus.ERROR, f"index {name} is missing, and claims are slow without it", fix)
     if not (facts.invalid_indexes or facts.missing_indexes):
         yield Finding("indexes", CheckStatus.OK, "all present and valid")
@@ -402,7 +402,7 @@ def _vacuum(facts: DoctorFacts) -> Iterator[Finding]:
                 "vacuum",
                 CheckStatus.ERROR,
                 f"autovacuum is off for {table.name}",
-                f"alter table {_identifier(facts.schema)}.{table.name} reset (autovacuum_enabled)",
+                f"alter table {sql_identifier(facts.schema)}.{table.name} reset (autovacuum_enabled)",
             )
         if table.dead_rows > max(DEAD_ROWS, table.live_rows):
             ago = "never vacuumed" if table.last_vacuum is None else f"vacuumed {_rounded(table.last_vacuum)} ago"
@@ -410,14 +410,14 @@ def _vacuum(facts: DoctorFacts) -> Iterator[Finding]:
                 "vacuum",
                 CheckStatus.ERROR,
                 f"{table.name} has {table.dead_rows} dead rows beside {table.live_rows} live ones, {ago}",
-                f"vacuum analyze {_identifier(facts.schema)}.{table.name}",
+                f"vacuum analyze {sql_identifier(facts.schema)}.{table.name}",
             )
         elif table.autovacuum and table.vacuum_after > LATE_VACUUM:
             yield Finding(
                 "vacuum",
                 CheckStatus.WARNING,
                 f"autovacuum of {table.name} starts when {table.vacuum_after} rows are dead, which slows claims down",
-                f"alter table {_identifier(facts.schema)}.{table.name} set (autovacuum_vacuum_scale_factor = 0.01)",
+                f"alter table {sql_identifier(facts.schema)}.{table.name} set (autovacuum_vacuum_scale_factor = 0.01)",
             )
     healthy = facts.autovacuum and all(
         table.autovacuum and table.dead_rows <= max(DEAD_ROWS, table.live_rows) and table.vacuum_after <= LATE_VACUUM
@@ -454,7 +454,7 @@ def _command(facts: DoctorFacts, verb: str) -> str:
 def _unlock(facts: DoctorFacts, worker_id: str) -> str:
     """Return the command that unlocks a worker, or the SQL when its id has characters that cannot be typed."""
     names = ("--", worker_id) if worker_id.startswith("-") else (worker_id,)
-    schema = _identifier(facts.schema)
+    schema = sql_identifier(facts.schema)
     sql = f"select * from {schema}.force_unlock_workers(array[{sql_literal(worker_id)}]);"  # noqa: S608 - a person runs it
     return _typed(facts, "unlock", *names) or sql
 
@@ -462,10 +462,6 @@ def _unlock(facts: DoctorFacts, worker_id: str) -> str:
 def _typed(facts: DoctorFacts, verb: str, *names: str) -> str | None:
     where = () if facts.schema == "graphile_worker" else (f"--schema={facts.schema}",)
     return shell_command(("gw", verb, *where, *names))
-
-
-def _identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _rounded(duration: timedelta) -> str:

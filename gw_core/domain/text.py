@@ -49,6 +49,11 @@ def _in_double_quotes(match: re.Match[str]) -> str:
     return "'\"\\\\\"'" if match[0] == "\\" else "'\"'\"'"
 
 
+def sql_identifier(name: str) -> str:
+    """Return a name as PostgreSQL wants it in a statement, whatever it contains."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def sql_literal(text: str) -> str:
     r"""Return a literal of PostgreSQL on one line; controls and invisible characters are escapes: `E'a\u0015'`.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
@@ -24,8 +24,8 @@ from gw_core.domain.event_bus import Events
 from gw_core.domain.job import JobSpec
 from gw_core.domain.plugins import Skip
 from gw_core.domain.schedule import MINUTE, ceil_minute, floor_minute
+from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.cron_store import CronStore
-from gw_core.postgres.database import Connection, Database
 from gw_core.service import Service
 
 CATCH_UP_LIMIT: Final = timedelta(hours=24)
@@ -53,17 +53,6 @@ _OUTAGES: Final = (
 
 ItemSource = Iterable[CronItem] | Callable[[], Iterable[CronItem]]
 """The items, or a function that is asked for them again and again; it may answer differently each time."""
-
-
-class ConnectionSource(Protocol):
-    """Provides a connection for a statement: `SharedConnection`, the scheduler's own or shared, or a pool."""
-
-    @property
-    def database(self) -> Database:
-        """Where the connection leads."""
-
-    def connection(self) -> AbstractContextManager[Connection]:
-        """Provide the connection."""
 
 
 def system_clock() -> datetime:

@@ -23,7 +23,7 @@ from gw_core.domain.errors import (
     StatementTimeoutError,
     TransientDatabaseError,
 )
-from gw_core.domain.text import shell_command
+from gw_core.domain.text import shell_command, sql_identifier
 
 _SCHEMA_MISSING = (
     pg.UndefinedTable,
@@ -80,12 +80,8 @@ def rows_hidden(role: str, schema: str) -> PermissionDeniedError:
     return PermissionDeniedError(
         f"row security hides the jobs of schema {schema!r} from role {role!r}: no policy shows or lets it change any; "
         f"connect as the schema's owner, add policies (docs/guide/security.md), or run as a superuser: "
-        f"alter role {_identifier(role)} bypassrls"
+        f"alter role {sql_identifier(role)} bypassrls"
     )
-
-
-def _identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def leads_nowhere(error: BaseException) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, Final, LiteralString
 
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.schema_name import check_schema_name
+from gw_core.domain.text import sql_identifier
 
 MARKER: Final = ":GRAPHILE_WORKER_SCHEMA"
 _LITERAL: Final = ":'GRAPHILE_WORKER_SCHEMA'"
@@ -39,7 +40,7 @@ def sql_folder() -> Path:
 def quoted(identifier: str) -> str:
     """Return a schema or object name as PostgreSQL wants it in a statement, whatever it contains."""
     check_schema_name(identifier)
-    return '"' + identifier.replace('"', '""') + '"'
+    return sql_identifier(identifier)
 
 
 def sql_text(path: str, names: Mapping[str, str] | None = None) -> str:
