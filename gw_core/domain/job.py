@@ -85,28 +85,28 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     @property
     def run_at(self) -> datetime:
         """When the job may run, or might first have run."""
-        return _utc(self.run_at_epoch)
+        return timestamp(self.run_at_epoch)
 
     @property
     def created_at(self) -> datetime:
         """When the job was added."""
-        return _utc(self.created_at_epoch)
+        return timestamp(self.created_at_epoch)
 
     @property
     def updated_at(self) -> datetime:
         """When the job was last changed by anything other than a worker."""
-        return _utc(self.updated_at_epoch)
+        return timestamp(self.updated_at_epoch)
 
     @property
     def locked_at(self) -> datetime | None:
         """When its worker claimed the job, or last renewed the lock; None while no worker has claimed it."""
-        return None if self.locked_at_epoch is None else _utc(self.locked_at_epoch)
+        return None if self.locked_at_epoch is None else timestamp(self.locked_at_epoch)
 
     @property
     def started_at(self) -> datetime | None:
         """When the running attempt was claimed, however often its lock was renewed since; None while none runs."""
         started = self.started_epoch
-        return None if started is None else _utc(started)
+        return None if started is None else timestamp(started)
 
     @property
     def started_epoch(self) -> float | None:
@@ -313,7 +313,7 @@ def check_ids(ids: Sequence[int]) -> None:
             raise InvalidJobError(f"{job_id!r} is not the id of a job; ids are whole numbers from 1")
 
 
-def _utc(epoch: float) -> datetime:
+def timestamp(epoch: float) -> datetime:
     """Return seconds since 1970 as a UTC time; PostgreSQL's infinities become Python's minimum and maximum."""
     try:
         return datetime.fromtimestamp(epoch, UTC)

@@ -10,7 +10,7 @@ from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.history import MAX_KEEP, EndedAttempt, HistoryPage, HistoryState, HistoryStatus, JobEnd
 from gw_core.postgres.add_calls import Call
 from gw_core.postgres.callers_connection import callers_connection
-from gw_core.postgres.connections import ConnectionSource
+from gw_core.postgres.connections import QueueOperations
 from gw_core.postgres.error_mapping import rows_hidden
 from gw_core.postgres.history_partitions import HistoryPartitions
 from gw_core.postgres.read_only import PlanMode, ReadLimits, Rows, read
@@ -27,12 +27,8 @@ MAX_PAGE: Final = 100_000
 _LATEST: Final = ("infinity", 2**63 - 1, 2**31 - 1)
 
 
-class History:
+class History(QueueOperations, frozen=True):
     """What became of jobs that have ended; `client.history` is one. Thread-safe. Raises gw's errors."""
-
-    def __init__(self, connections: ConnectionSource, schema: str) -> None:
-        self._connections = connections
-        self._schema = schema
 
     def list(
         self,
@@ -79,11 +75,11 @@ class History:
         values = {"job_id": job_id}
         if conn is None:
             return tuple(map(_attempt, self._read("job_history", values, SEARCH_TIMEOUT)))
-        return tuple(map(_attempt, callers_connection(conn, self._schema).fetch(Call("job_history", values))))
+        return tuple(map(_attempt, callers_connection(conn, self.schema).fetch(Call("job_history", values))))
 
     def status(self) -> HistoryStatus:
         """Return what history holds, by estimates."""
-        row = self._read("history_status", {"schema": self._schema}, SEARCH_TIMEOUT)[0]
+        row = self._read("history_status", {"schema": self.schema}, SEARCH_TIMEOUT)[0]
         return history_status(row)
 
     def expire(self) -> Sequence[str]:
@@ -91,8 +87,8 @@ class History:
 
         Workers that keep history do it themselves. Raises `LockTimeoutError` while another session reads the history.
         """
-        with self._connections.connection() as connection:
-            return HistoryPartitions(connection, self._schema).expire()
+        with self.connections.connection() as connection:
+            return HistoryPartitions(connection, self.schema).expire()
 
     def record_others(self, period: timedelta | None) -> None:
         """Record jobs that other programs end, and keep them this long; None: no longer.
@@ -104,24 +100,24 @@ class History:
             raise InvalidInputError(
                 f"give a period of at most {MAX_KEEP.days} days and longer than nothing, not {period}"
             )
-        with self._connections.connection() as connection:
-            HistoryPartitions(connection, self._schema).record_others(period)
+        with self.connections.connection() as connection:
+            HistoryPartitions(connection, self.schema).record_others(period)
 
     def end_of(self, job_id: int) -> JobEnd:
         """Return what is known of how a job ended, in the queue and in history."""
-        return job_end(self._read("job_end", end_values(job_id, self._schema), SEARCH_TIMEOUT)[0], self._schema)
+        return job_end(self._read("job_end", end_values(job_id, self.schema), SEARCH_TIMEOUT)[0], self.schema)
 
     def _fragment(self, which: str | int | Sequence[int]) -> Fragment:
         selection = parse(which, HISTORY_TERMS) if isinstance(which, str) else _of_ids(which)
         now = datetime.now(UTC)
         if selection.is_relative:
-            now = self._read("selection_names", values_of(selection, self._schema), SEARCH_TIMEOUT)[0][0]
+            now = self._read("selection_names", values_of(selection, self.schema), SEARCH_TIMEOUT)[0][0]
         return selection.sql(Resolved(now=now))
 
     def _read(self, name: str, values: dict[str, Any], timeout: timedelta, fragment: Fragment = EVERY_ROW) -> Rows:
         limits = ReadLimits(statement=timeout, lock=LOCK_TIMEOUT, plans=PlanMode.CUSTOM)
         queries = [(name, {**values, **fragment.values})]
-        return read(self._connections, self._schema, queries, limits, selection=fragment.text)[0]
+        return read(self.connections, self.schema, queries, limits, selection=fragment.text)[0]
 
 
 def end_values(job_id: int, schema: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from gw_core.domain.errors import InvalidInputError
-from gw_core.domain.job import SMALLINT_MAX, Job, check_ids
+from gw_core.domain.job import SMALLINT_MAX, Job, check_ids, timestamp
 from gw_core.domain.job_state import WAITING, JobState
 from gw_core.domain.job_status import JobFacts, WorkerHeartbeat, reasons, retry_schedule
 from gw_core.domain.pause import Pause, PauseKind
@@ -38,7 +38,7 @@ from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.limits import limit_of
 from gw_core.postgres.pauses import pause_of
 from gw_core.postgres.read_only import PlanMode, ReadLimits, read
-from gw_core.postgres.row_mapping import heartbeat, timestamp
+from gw_core.postgres.row_mapping import heartbeat
 from gw_core.postgres.selected import resolved, values_of
 from gw_core.postgres.statements import quoted
 from gw_core.selection import Fragment, Resolved, Selection

@@ -10,7 +10,7 @@ from hashlib import md5
 import msgspec
 from msgspec.structs import replace
 
-from gw_core.domain.job import Job
+from gw_core.domain.job import Job, timestamp
 from gw_core.domain.pause import PauseResult, check_pause_text
 from gw_core.domain.task_limit import LimitRoom, TaskLimit
 from gw_core.postgres.add_calls import Call
@@ -18,7 +18,7 @@ from gw_core.postgres.connections import QueueOperations
 from gw_core.postgres.database import Connection
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.pauses import CONFIRM_TIMEOUT, RuleChange, change_rules
-from gw_core.postgres.row_mapping import rows, timestamp
+from gw_core.postgres.row_mapping import rows
 from gw_core.postgres.schema_state import FIELD_LIMITS_STEP, check
 from gw_core.postgres.statements import query
 from gw_core.postgres.steps import Steps

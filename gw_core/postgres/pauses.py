@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.job import timestamp
 from gw_core.domain.pause import (
     PAUSE_LOCK,
     Pause,
@@ -26,7 +27,7 @@ from gw_core.postgres.callers_connection import Rows
 from gw_core.postgres.connections import QueueOperations
 from gw_core.postgres.database import Connection, in_its_settings
 from gw_core.postgres.error_mapping import translated
-from gw_core.postgres.row_mapping import rows, timestamp
+from gw_core.postgres.row_mapping import rows
 from gw_core.postgres.schema_state import PAUSES_STEP, check
 from gw_core.postgres.statements import query
 from gw_core.postgres.steps import Steps, fetch_on, run_steps

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from psycopg.rows import tuple_row
 
+from gw_core.domain.job import timestamp
 from gw_core.domain.recovery import WorkerInfo
 
 if TYPE_CHECKING:
@@ -19,14 +20,6 @@ def rows(connection: Connection, statement: Any, values: Any) -> list[tuple[Any,
     with connection.cursor(row_factory=tuple_row) as cursor:
         # A generic plan would read the whole table where a plan for these values uses an index.
         return cursor.execute(statement, values, prepare=False).fetchall()
-
-
-def timestamp(epoch: float) -> datetime:
-    """Return the time this many seconds after 1970, limited to the years that Python supports."""
-    try:
-        return datetime.fromtimestamp(epoch, UTC)
-    except (OverflowError, ValueError):
-        return (datetime.max if epoch > 0 else datetime.min).replace(tzinfo=UTC)
 
 
 def heartbeat(

@@ -12,12 +12,13 @@ from typing import Any, Final
 
 from gw_core.domain.cron_item import KnownCronItem
 from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError
+from gw_core.domain.job import timestamp
 from gw_core.domain.query_results import Count, Quality
 from gw_core.domain.recovery import RecoverySettings, WorkerInfo, is_dead, merged
 from gw_core.domain.snapshot import LockedQueue, PrioritySummary, QueueSnapshot, SchemaInfo, ServerInfo, TableCounters
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.read_only import PlanMode, ReadLimits, Rows, read
-from gw_core.postgres.row_mapping import heartbeat, timestamp
+from gw_core.postgres.row_mapping import heartbeat
 from gw_core.postgres.statements import quoted
 
 STATEMENT_TIMEOUT: Final = timedelta(milliseconds=500)

@@ -98,8 +98,8 @@ class WorkerPool:
             ledger=self.ledger,
             events=events,
             keeps=lambda: self._keeps,
-            on_queues_freed=self._request_claim,
-            on_settled=self._request_claim if once else self._on_settled,
+            on_queues_freed=self.request_claim,
+            on_settled=self.request_claim if once else self._on_settled,
             on_crash=on_crash,
         )
         self.timeouts = Timeouts(on_crash=on_crash)
@@ -371,6 +371,3 @@ class WorkerPool:
 
     def _on_jobs(self, count: int) -> None:
         self.claimer.on_jobs(count)
-
-    def _request_claim(self) -> None:
-        self.claimer.request_claim()
