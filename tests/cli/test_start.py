@@ -91,7 +91,7 @@ READERS = (
 )
 WORKERS = ("gw_core.domain.crontab", "gw_core.execution", "gw_core.postgres.migrations", "gw_core.worker", "json5")
 FRONT_ENDS = ("gw_tui", "pydantic", "rich", "textual")
-MAX_DATACLASSES = 20
+MAX_DATACLASSES = 16
 """A frozen dataclass takes forty times as long to define as a struct, see ADR 5."""
 
 
