@@ -112,7 +112,7 @@ def read_crontab(
     items: list[CronItem] = []
     errors: list[CrontabLineError] = []
     lines_by_identifier: dict[str, int] = {}
-    for number, line in enumerate(_lines(text), 1):
+    for number, line in enumerate(re.split("\r?\n", text.removeprefix("\ufeff")), 1):
         item, found = _read_line(line, number, tasks)
         errors += found
         if item is None:
@@ -123,10 +123,6 @@ def read_crontab(
         else:
             errors.append(_duplicate(item, line, number, first))
     return tuple(items), tuple(errors)
-
-
-def _lines(text: str) -> list[str]:
-    return re.split("\r?\n", text.removeprefix("\ufeff"))
 
 
 def _duplicate(item: CronItem, line: str, number: int, first: int) -> CrontabLineError:

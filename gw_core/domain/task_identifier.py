@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from gw_core.domain.errors import InvalidJobError
 
@@ -16,7 +16,7 @@ def note_identifier(function: Callable[..., object], identifier: str) -> None:
     known: tuple[str, ...] = getattr(function, _IDENTIFIERS, ())
     if identifier not in known:
         with suppress(AttributeError):
-            _set(function, (*known, identifier))
+            setattr(function, _IDENTIFIERS, (*known, identifier))
 
 
 def identifier_of(function: Callable[..., object]) -> str:
@@ -31,7 +31,3 @@ def identifier_of(function: Callable[..., object]) -> str:
     if not known:
         raise InvalidJobError(f"{name} is not a task; decorate it with @task, or give the task identifier as text")
     raise InvalidJobError(f"{name} is a task under {len(known)} identifiers ({', '.join(known)}); give one as text")
-
-
-def _set(function: Any, identifiers: tuple[str, ...]) -> None:
-    setattr(function, _IDENTIFIERS, identifiers)

@@ -41,11 +41,12 @@ def find_lock_waits(connection: Connection, schema: str) -> LockWaits:
 
 
 def _blockage(row: Sequence[Any]) -> LockWait:
+    # A parallel query counts as often among the causes as it has processes.
     *session, mode, table, kind, causes = row
     return LockWait(
         session=_session(*session),
         waits_for=f"{mode} on {table or kind}" if kind else str(mode),
-        blocked_by=_distinct(causes),
+        blocked_by=tuple(dict.fromkeys(causes)),
     )
 
 
@@ -67,11 +68,6 @@ def _session(
         transaction_age=_duration(transaction),
         statement=statement,
     )
-
-
-def _distinct(pids: Sequence[int]) -> tuple[int, ...]:
-    """Return each process once; several workers of one parallel query count as often in PostgreSQL's answer."""
-    return tuple(dict.fromkeys(pids))
 
 
 def _duration(seconds: float | None) -> timedelta | None:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final, Literal, LiteralString
 
 import msgspec
@@ -320,7 +319,9 @@ class _File(msgspec.Struct, frozen=True, kw_only=True):
 @lru_cache(maxsize=1)
 def _files() -> tuple[_File, ...]:
     """Return the steps of both lines, each line in order."""
-    found = [(path.stem, re.fullmatch(r"(gw_)?(\d+)_\w+", path.stem)) for path in _folder().glob("*.sql")]
+    found = [
+        (path.stem, re.fullmatch(r"(gw_)?(\d+)_\w+", path.stem)) for path in (sql_folder() / "migrations").glob("*.sql")
+    ]
     files = [_file(name, int(match[2]), is_own=bool(match[1])) for name, match in found if match]
     return tuple(sorted(files, key=lambda file: (file.origin == "gw", file.number)))
 
@@ -343,7 +344,3 @@ def _part(name: str, **names: str) -> str:
 
 def _read(name: str) -> str:
     return sql_text(f"migrations/{name}")
-
-
-def _folder() -> Path:
-    return sql_folder() / "migrations"

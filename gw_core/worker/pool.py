@@ -91,7 +91,7 @@ class WorkerPool:
         self._progress = threading.Event()
         self._is_stopped = False
         self.use(registry)
-        self._handoff = Handoff(on_low=self._wake_claimer)
+        self._handoff = Handoff(on_low=lambda: self.claimer.wake())
         self.settler = Settler(
             worker_id=self.id,
             database=database,
@@ -99,7 +99,7 @@ class WorkerPool:
             events=events,
             keeps=lambda: self._keeps,
             on_queues_freed=self.request_claim,
-            on_settled=self.request_claim if once else self._on_settled,
+            on_settled=self.request_claim if once else lambda: self.claimer.on_settled(),
             on_crash=on_crash,
         )
         self.timeouts = Timeouts(on_crash=on_crash)
@@ -127,7 +127,7 @@ class WorkerPool:
         self._notifications = NotificationHealth(
             worker_id=self.id,
             events=events,
-            on_jobs=self._on_jobs,
+            on_jobs=lambda count: self.claimer.on_jobs(count),
             on_migration=on_migration,
             on_cancel_request=self.on_cancel_request,
             on_claim_rules=self.on_claim_rules,
@@ -362,12 +362,3 @@ class WorkerPool:
         for thread in self.threads:
             thread.join(max(0.0, ends_at - time.monotonic()))
         kill_returned()
-
-    def _wake_claimer(self) -> None:
-        self.claimer.wake()
-
-    def _on_settled(self) -> None:
-        self.claimer.on_settled()
-
-    def _on_jobs(self, count: int) -> None:
-        self.claimer.on_jobs(count)

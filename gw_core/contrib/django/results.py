@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from gw_core import Client, Job
@@ -48,7 +47,7 @@ def _result(task: Any, job_id: int, job: Job | None, attempts: Sequence[EndedAtt
         status=status,
         enqueued_at=attempts[0].created_at if job is None else job.created_at,
         started_at=min(started, default=None),
-        finished_at=_finished_at(attempts) if is_over else None,
+        finished_at=attempts[-1].finished_at if is_over and attempts else None,
         last_attempted_at=max(started, default=None),
         args=arguments.get("args", []),
         kwargs=arguments.get("kwargs", {}),
@@ -68,10 +67,6 @@ def _status(job: Job | None, attempts: Sequence[EndedAttempt]) -> Any:
     if job.locked_by is not None:
         return TaskResultStatus.RUNNING
     return TaskResultStatus.FAILED if job.is_last_attempt else TaskResultStatus.READY
-
-
-def _finished_at(attempts: Sequence[EndedAttempt]) -> datetime | None:
-    return attempts[-1].finished_at if attempts else None
 
 
 def _workers(job: Job | None, attempts: Sequence[EndedAttempt]) -> list[str]:
