@@ -75,7 +75,7 @@ class Server:
         return self._binaries.folder
 
     def conninfo(self, database: str = "postgres") -> str:
-        return f"host=127.0.0.1 port={self.port} user=postgres dbname={database} connect_timeout=5"
+        return f"host=127.0.0.1 port={self.port} user=postgres dbname={database} connect_timeout=30"
 
     def execute(self, statement: str, *values: Any, database: str = "postgres") -> list[tuple[Any, ...]]:
         with psycopg.connect(self.conninfo(database), autocommit=True) as connection:
