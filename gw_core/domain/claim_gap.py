@@ -41,3 +41,31 @@ def claim_gap(share: AnnouncedShare, chance: float) -> float:
     leave the jobs to the next one of them, which comes as soon, however many they are.
     """
     return chance * min(MAX_GAP, share.rivals * GAP_PER_RIVAL)
+
+
+class ClaimGap:
+    """The gap after a worker's last claim, and the notifications that wait for its end.
+
+    The thread that listens calls `announce`; all else belongs to the one that claims. Times are by a steady clock.
+    """
+
+    def __init__(self) -> None:
+        self.is_notified = False
+        """Whether a notification waits for a claim."""
+        self.ends_at = 0.0
+        """When the gap ends; 0 when there is none."""
+        self._announced = self._announced_before = 0
+        self._share = AnnouncedShare()
+
+    def announce(self, count: int) -> bool:
+        """Note that so many jobs were announced; returns whether no other notification waits."""
+        self._announced += count
+        is_first, self.is_notified = not self.is_notified, True
+        return is_first
+
+    def begin(self, now: float, chance: float, *, claimed: int) -> None:
+        """Begin the gap after a claim of so many jobs."""
+        announced, self._announced_before = self._announced - self._announced_before, self._announced
+        self._share = self._share.after(announced=announced, claimed=claimed)
+        gap = claim_gap(self._share, chance)
+        self.ends_at = now + gap if gap else 0.0

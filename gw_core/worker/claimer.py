@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from gw_core.domain.cancellation import CancelRequest
-from gw_core.domain.claim_gap import AnnouncedShare, claim_gap
+from gw_core.domain.claim_gap import ClaimGap
 from gw_core.domain.errors import DatabaseError, GraphileWorkerError
 from gw_core.domain.event_bus import Events
 from gw_core.domain.events import ClaimEmpty, MaintenanceFailed, PoolClaimed, PoolConnectionLost, PoolConnectionRestored
@@ -70,9 +70,9 @@ TASK_LOOKUP_INTERVAL: Final = 60.0
 class Claimer(Service):
     """Thread `gw-claim`: claims as many jobs as the worker can use, hands them over, listens for new ones.
 
-    Owns its connection and all its state except the flags `_claim_requested`, `_is_notified`, `_woken` and `_resting`.
+    Owns its connection and all its state except the flags `_claim_requested`, `_woken` and `_resting`, and `_gap`.
     Other threads set them through `request_claim`, `on_jobs` and `wake`; they only ask for one more claim, so a race
-    costs one empty claim. `_announced` only grows, and only in the thread that listens.
+    costs one empty claim.
     """
 
     def __init__(
@@ -146,11 +146,7 @@ class Claimer(Service):
         self._retry_after: float | None = None
         self._handed_over = 0.0
         self._claim_requested = False
-        self._is_notified = False
-        self._announced = 0
-        self._announced_before = 0
-        self._share = AnnouncedShare()
-        self._gap_until = 0.0
+        self._gap = ClaimGap()
         self._woken = False
         self._resting = False
         self._wake_in, self._wake_out = socket.socketpair()
@@ -170,9 +166,7 @@ class Claimer(Service):
 
     def on_jobs(self, count: int) -> None:
         """Request a claim after a notification of so many jobs, some milliseconds later if many workers compete."""
-        self._announced += count
-        if not self._is_notified:
-            self._is_notified = True
+        if self._gap.announce(count):
             self.wake()
 
     @property
@@ -227,18 +221,15 @@ class Claimer(Service):
 
     def _end_gap(self) -> None:
         """Once the gap after the last claim is over, request the claim for all notifications that have arrived."""
-        if not self._is_notified or time.monotonic() < self._gap_until:
+        if not self._gap.is_notified or time.monotonic() < self._gap.ends_at:
             return
-        if self._gap_until:
+        if self._gap.ends_at:
             self._receive()
-        self._is_notified = False
+        self._gap.is_notified = False
         self._claim_requested = True
 
     def _begin_gap(self, claimed: int) -> None:
-        announced, self._announced_before = self._announced - self._announced_before, self._announced
-        self._share = self._share.after(announced=announced, claimed=claimed)
-        gap = claim_gap(self._share, random.random())
-        self._gap_until = time.monotonic() + gap if gap else 0.0
+        self._gap.begin(time.monotonic(), random.random(), claimed=claimed)
 
     def _read_pauses(self, store: JobStore) -> None:
         """Read what is paused when that may have changed; the jobs of what was resumed are claimed at the next poll."""
@@ -583,8 +574,8 @@ class Claimer(Service):
             rest = rest if overdue_in is None else min(rest, max(0.0, overdue_in))
         if self._handoff.waiting:
             rest = min(rest, self._until_overdue(now))
-        if self._is_notified:
-            rest = min(rest, max(0.0, self._gap_until - now))
+        if self._gap.is_notified:
+            rest = min(rest, max(0.0, self._gap.ends_at - now))
         return timedelta(seconds=rest)
 
     def _until_overdue(self, now: float) -> float:
@@ -602,7 +593,7 @@ class Claimer(Service):
             self._resting = False
             return
         # What arrives in a gap is read at its end: reading each notification would cost as much as the claims.
-        selector = self._wakeups if self._is_notified else self._selector
+        selector = self._wakeups if self._gap.is_notified else self._selector
         ready = selector.select(duration.total_seconds())
         self._resting = False  # before notifications are handled: they wake this thread, which is awake
         for key, _ in ready:
