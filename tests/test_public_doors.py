@@ -13,8 +13,8 @@ PUBLIC = {
     *(f"gw_core.{name}" for name in ("events", "errors", "crontab", "operations", "testing")),
     *CONTRIB,
 }
-MAX_CORE_IMPORTS = 204
-MAX_FRONT_END_IMPORTS = 215
+MAX_CORE_IMPORTS = 203
+MAX_FRONT_END_IMPORTS = 199
 MAX_PRIVATE_ACCESSES = 37
 OF_PYTHON = {"_replace", "_asdict", "_fields", "_exit"}
 

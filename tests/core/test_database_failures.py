@@ -28,6 +28,7 @@ from gw_core.events import (
     PoolListening,
 )
 from gw_core.postgres.job_store import JobStore
+from gw_core.worker import claimer
 
 pytestmark = pytest.mark.direct(
     "it ends sessions of the server by name; tests/failures/test_poolers.py does so behind it"
@@ -157,8 +158,6 @@ def test_jobs_of_a_claim_whose_answer_was_lost_are_not_held_for_ever(site: Queue
 def test_a_claim_carried_out_after_its_pool_had_connected_again_is_returned(
     site: QueueFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gw_core.worker import claimer
-
     monkeypatch.setattr(claimer, "CLAIM_TIMEOUT", 0.5)
     monkeypatch.setattr(JobStore, "has_session_ended", lambda self, pid: False)  # as behind a pooler
     gate = site.gate()
@@ -370,8 +369,6 @@ def test_a_row_that_stays_locked_does_not_hold_up_other_results(site: QueueFixtu
 def test_results_that_cannot_be_written_do_not_pile_up_without_end(
     site: QueueFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gw_core.worker import claimer
-
     def away() -> Any:
         raise DatabaseUnavailableError("the database cannot be reached, for the settler alone")
 
@@ -379,7 +376,7 @@ def test_results_that_cannot_be_written_do_not_pile_up_without_end(
     done = RunRecord()
     with site.running({"work": done}, poll_interval=ms(20), claim_limit=10, concurrency=2) as running:
         with monkeypatch.context() as outage:
-            outage.setattr(running.settler, "_store", away)
+            outage.setattr(running.settler, "_ready_store", away)
             site.fill(500)
             wait_until(lambda: len(done.entries) >= 40)
             running.join(0.3)

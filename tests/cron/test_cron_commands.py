@@ -10,11 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli_program import CliProgram
 from support.cron_fixture import CronFixture
-
-from gw_cli.command import CommandInfo
-from gw_cli.commands import ENTRIES
-from gw_cli.main import program
 
 CRONTAB = """\
 30 4 * * 1 send_weekly_email ?fill=2d&max=10 {onboarding: false}
@@ -29,14 +26,12 @@ Gw = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def gw(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Gw:
     """Run the program in an empty folder; answers its exit code, stdout and stderr."""
-    if "cron" not in {entry.name for entry in ENTRIES}:
-        monkeypatch.setattr("gw_cli.root.ENTRIES", (*ENTRIES, CommandInfo("cron", "Jobs", "Look at recurring tasks.")))
+    program = CliProgram(capsys, monkeypatch)
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        code = program(arguments)
-        said = capsys.readouterr()
-        return int(code), said.out, said.err
+        ended = program(*arguments)
+        return ended.code, ended.out, ended.err
 
     return run
 

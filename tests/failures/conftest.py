@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from support.cli_program import CliProgram
 from support.pgbouncer import PgBouncer, bouncer_program
 from support.queue_fixture import QueueFixture
+
+
+@pytest.fixture
+def gw(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> CliProgram:
+    """The program, in the process of the test."""
+    return CliProgram(capsys, monkeypatch)
 
 
 @pytest.fixture

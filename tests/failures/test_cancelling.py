@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import stat
 import threading
@@ -12,16 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli_program import CliProgram
 from support.queue_fixture import DEADLINE, NEVER, Gate, QueueFixture, RunningWorker, RunRecord, ms
 from support.waiting import wait_until
 
-from gw_cli.exit_codes import ExitCode
-from gw_cli.main import program
 from gw_core import CancelledJob, CancelResult, JobContext, StopReason, load_folder
 from gw_core.events import JobCancelling, JobCompleted, JobStarted, PoolListening
 from gw_core.worker import timeouts
 
 SOON = timedelta(seconds=DEADLINE)
+FAILED, USAGE, NOT_FOUND = 1, 2, 6
+"""Exit codes; docs/reference/exit-codes.md explains them."""
 
 
 class Obedient:
@@ -214,46 +214,35 @@ def test_a_job_that_ends_on_its_own_in_the_meantime_is_not_called_cancelled(site
 # -- the command ------------------------------------------------------------------------------------------------------
 
 
-def test_the_command_says_what_became_of_each_job(site: QueueFixture, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_what_became_of_each_job(site: QueueFixture, gw: CliProgram) -> None:
     waiting = site.add(payload={"n": 1}, run_at=timedelta(hours=1))
     with site.running({"work": Obedient()}, poll_interval=NEVER) as running:
         running.recorded.wait_for(PoolListening)
         site.fill(1)
         (job,) = started(running)
 
-        code = program(
-            [
-                "cancel",
-                str(job),
-                str(waiting),
-                "--reason",
-                "a\tb",
-                "--json",
-                "--timeout",
-                "60s",
-                "--connection",
-                site.url,
-            ]
-        )
+        options = ("--reason", "a\tb", "--json", "--timeout", "60s", "--connection", site.url)
+        ended = gw("cancel", job, waiting, *options)
 
-    rows = json.loads(capfd.readouterr().out)
-    assert [(row["id"], row["result"]) for row in rows] == [(waiting, "not_running"), (job, "cancelled")]
-    assert code == ExitCode.FAILED
+    assert [(row["id"], row["result"]) for row in ended.json] == [(waiting, "not_running"), (job, "cancelled")]
+    assert ended.code == FAILED
     assert str(site.job(job)["last_error"]).endswith(": a\\tb")
 
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        pytest.param(["1000000000"], ExitCode.NOT_FOUND, id="no such job"),
-        pytest.param(["--job-key", "nobody"], ExitCode.NOT_FOUND, id="no such key"),
-        pytest.param([], ExitCode.USAGE, id="no job at all"),
-        pytest.param(["1", "--job-key", "k"], ExitCode.NOT_FOUND, id="another key"),
-        pytest.param(["task:mail"], ExitCode.NOT_FOUND, id="none that runs"),
-        pytest.param(["task:mail", "--all"], ExitCode.USAGE, id="all and not all"),
-        pytest.param(["1", "--timeout", "soon"], ExitCode.USAGE, id="no span of time"),
-        pytest.param(["one"], ExitCode.USAGE, id="no number"),
+        pytest.param(["1000000000"], NOT_FOUND, id="no such job"),
+        pytest.param(["--job-key", "nobody"], NOT_FOUND, id="no such key"),
+        pytest.param([], USAGE, id="no job at all"),
+        pytest.param(["1", "--job-key", "k"], NOT_FOUND, id="another key"),
+        pytest.param(["task:mail"], NOT_FOUND, id="none that runs"),
+        pytest.param(["task:mail", "--all"], USAGE, id="all and not all"),
+        pytest.param(["1", "--timeout", "soon"], USAGE, id="no span of time"),
+        pytest.param(["one"], USAGE, id="no number"),
     ],
 )
-def test_what_the_command_cannot_do_ends_in_a_verdict(site: QueueFixture, arguments: list[str], code: ExitCode) -> None:
-    assert program(["cancel", *arguments, "--connection", site.url]) == code
+def test_what_the_command_cannot_do_ends_in_a_verdict(
+    site: QueueFixture, gw: CliProgram, arguments: list[str], code: int
+) -> None:
+    assert gw("cancel", *arguments, "--connection", site.url).code == code

@@ -25,6 +25,7 @@ from gw_core.events import (
     PoolStopped,
     WorkersRecovered,
 )
+from gw_core.worker import settler
 
 ROUNDS = int(os.environ.get("GW_ROUNDS", "4"))
 JOBS = int(os.environ.get("GW_JOBS", "2000"))
@@ -131,8 +132,6 @@ def test_a_server_that_goes_away_before_it_answers_lets_no_attempts_overlap(
 def test_thousands_of_jobs_of_named_queues_survive_frequently_lost_answers(
     site: QueueFixture, proxy: DatabaseProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gw_core.worker import settler
-
     # Long enough for the jobs of the lost answer to be claimed again before it is sent again.
     monkeypatch.setattr(settler, "reconnect_delay", lambda tries: ms(200))
     attempts = Attempts()
@@ -235,8 +234,6 @@ def test_answers_that_are_held_back_arrive_late_and_nothing_breaks(site: QueueFi
 def test_a_connection_whose_answers_were_swallowed_is_given_up(
     site: QueueFixture, proxy: DatabaseProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gw_core.worker import settler
-
     monkeypatch.setattr(settler, "RESPONSE_TIMEOUT", ms(500))
     gate = site.gate()
     site.fill(1, task="quick")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import psycopg
-import pytest
+from support.cli_program import CliProgram
 from support.pgbouncer import PgBouncer
 from support.queue_fixture import NEVER, QueueFixture, RunRecord, ms
 from support.waiting import wait_until
 
-from gw_cli.main import program
 from gw_core import Client, PoolerMode, SessionLimits
 from gw_core.events import JobCompleted, PoolerDetected, PoolListening, PoolListenLost
 from gw_core.operations import Database
@@ -94,15 +91,15 @@ def test_results_of_jobs_survive_a_pooler_that_restarts(site: QueueFixture, boun
 
 
 def test_the_doctor_notices_the_pooler_and_checks_everything_through_it(
-    site: QueueFixture, bouncer: PgBouncer, capfd: pytest.CaptureFixture[str]
+    site: QueueFixture, bouncer: PgBouncer, gw: CliProgram
 ) -> None:
-    code = program(["doctor", "--connection", bouncer.url, "--no-prepared-statements", "--json"])
-    found = {each["check"]: each for each in json.loads(capfd.readouterr().out)}
+    ended = gw("doctor", "--connection", bouncer.url, "--no-prepared-statements", "--json")
+    found = {each["check"]: each for each in ended.json}
 
     assert "pooler" in found["pooler"]["message"]
     assert found["pooler"]["status"] == "warning"
     assert [each for each in found.values() if "not checked" in each["message"]] == []
-    assert code == 0
+    assert ended.code == 0
 
 
 def test_a_client_that_only_reads_does_not_keep_the_poolers_other_clients_from_writing(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import pytest
+from support.cli_program import CliProgram
 from support.pgbouncer import PgBouncer, bouncer_program
 from support.queue_fixture import QueueFixture, RunRecord, in_time
 
-from gw_cli.exit_codes import ExitCode
-from gw_cli.main import program
 from gw_core.errors import InvalidSettingError
+
+UNHEALTHY = 7
 
 
 @pytest.fixture
@@ -33,11 +33,11 @@ def test_a_worker_says_at_its_start_that_the_pooler_does_not_do(
 
 
 def test_the_doctor_says_so_and_nothing_of_what_it_could_not_check(
-    statement_bouncer: PgBouncer, capfd: pytest.CaptureFixture[str]
+    statement_bouncer: PgBouncer, gw: CliProgram
 ) -> None:
-    code = program(["doctor", "--connection", statement_bouncer.url, "--json"])
-    found = {each["check"]: each for each in json.loads(capfd.readouterr().out)}
+    ended = gw("doctor", "--connection", statement_bouncer.url, "--json")
+    found = {each["check"]: each for each in ended.json}
 
-    assert code == ExitCode.UNHEALTHY
+    assert ended.code == UNHEALTHY
     assert (found["pooler"]["status"], "statement mode" in found["pooler"]["message"]) == ("error", True)
     assert "vacuum" not in found
