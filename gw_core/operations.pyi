@@ -50,6 +50,7 @@ from gw_core.domain.run_statistics import (
     RunHistory as RunHistory,
     RunPoint as RunPoint,
     RunStatistics as RunStatistics,
+    StatisticsStatus as StatisticsStatus,
 )
 from gw_core.domain.snapshot import (
     LockedQueue as LockedQueue,

@@ -12,6 +12,7 @@ from gw_core.domain.durations import format_duration
 from gw_core.domain.group import GroupStatus
 from gw_core.domain.history import HistoryStatus
 from gw_core.domain.pause import Pause
+from gw_core.domain.run_statistics import StatisticsStatus
 from gw_core.domain.task_limit import TaskLimit
 from gw_core.domain.text import shell_command, sql_identifier, sql_literal
 
@@ -141,6 +142,10 @@ class DoctorFacts:
     """Whether the schema has the tables of history."""
     history: HistoryStatus | None = None
     """What history holds; None where the schema has none."""
+    has_statistics: bool = False
+    """Whether the schema has the table of statistics."""
+    statistics: StatisticsStatus | None = None
+    """What the statistics hold; None where they were not checked."""
     allows_transactions: bool = True
     """False behind a pooler in statement mode; nothing else can be checked then."""
 
@@ -158,6 +163,7 @@ def diagnose(facts: DoctorFacts) -> list[Finding]:
             *_workers(facts),
             *_pauses(facts),
             *_history(facts),
+            *_statistics(facts),
             *_limits(facts),
             *_groups(facts),
             *_backlog(facts),
@@ -362,6 +368,25 @@ def _history(facts: DoctorFacts) -> Iterator[Finding]:
         size = f"{found.size_bytes / 1_000_000:,.0f} MB"
         held = "history is empty" if found.latest_at is None else f"about {found.rows:,} rows, {size}"
         yield Finding("history", CheckStatus.OK, held)
+
+
+def _statistics(facts: DoctorFacts) -> Iterator[Finding]:
+    found = facts.statistics
+    if found is None:
+        return
+    missing = found.live_workers - found.recording_workers
+    if found.recording_workers and missing:
+        message = f"{missing} of {found.live_workers} live workers record no statistics, so charts leave out their jobs"
+        yield Finding("statistics", CheckStatus.WARNING, message, "set statistics on every worker, or on none")
+        return
+    who = "live workers record statistics" if found.recording_workers else "no live worker records statistics"
+    if found.oldest_age is None or found.latest_age is None:
+        yield Finding("statistics", CheckStatus.OK, f"{who}; there are none")
+        return
+    times = f"from {_rounded(found.oldest_age)} to {_rounded(found.latest_age)} ago"
+    size = f"{found.size_bytes / 1_000_000:,.1f} MB"
+    rows = "" if found.rows is None else f"about {found.rows:,} rows, "
+    yield Finding("statistics", CheckStatus.OK, f"{who}; {rows}{size}, {times}")
 
 
 def _limits(facts: DoctorFacts) -> Iterator[Finding]:

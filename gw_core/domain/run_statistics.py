@@ -11,6 +11,23 @@ from gw_core.domain.counters import BOUNDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticsStatus:
+    """What the table of statistics holds, and who writes it."""
+
+    rows: int | None
+    """An estimate; None before the table was analyzed."""
+    size_bytes: int
+    """The size of the table with its index."""
+    oldest_age: timedelta | None
+    """How long ago the first minute began; None if there is none."""
+    latest_age: timedelta | None
+    """How long ago the last minute began. Nothing is written for minutes without jobs."""
+    recording_workers: int
+    """Live workers that record statistics."""
+    live_workers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunStatistics:
     """The attempts that ended in some time."""
 

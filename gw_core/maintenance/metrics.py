@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from gw_core.domain.counters import OutcomeCounters, TaskCounters
 from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError, InvalidSettingError
@@ -16,10 +16,12 @@ from gw_core.domain.event_bus import Events
 from gw_core.domain.events import JobsSettled, JobStarted, MaintenanceFailed, PoolConnectionLost
 from gw_core.domain.history import HistoryStatus
 from gw_core.domain.query_results import QueueStatistics
+from gw_core.domain.run_statistics import StatisticsStatus
 from gw_core.maintenance.readiness import Readiness
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.history import History
 from gw_core.postgres.job_queries import JobQueries
+from gw_core.postgres.statistics_queries import StatisticsQueries
 from gw_core.service import Service
 from gw_core.version import __version__
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
 UNTIL_WOKEN: Final = timedelta(hours=1)
+
+Status = TypeVar("Status")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,9 @@ METRICS: Final[Mapping[str, MetricInfo]] = {
         MetricInfo("gw_queue_history_bytes", "gauge", "Size of history with its indexes."),
         MetricInfo("gw_queue_history_rows_without_partition", "gauge", "Rows that wait for a partition."),
         MetricInfo("gw_queue_history_expired_partitions", "gauge", "Expired partitions that are still there."),
+        MetricInfo("gw_queue_statistics_bytes", "gauge", "Size of the statistics with their index."),
+        MetricInfo("gw_queue_statistics_age_seconds", "gauge", "Age of the last minute with statistics."),
+        MetricInfo("gw_queue_statistics_workers", "gauge", "Live workers that record statistics."),
         MetricInfo("gw_queue_limit", "gauge", "How many jobs of a limited task may be locked.", _TASK),
         MetricInfo("gw_queue_groups_waiting", "gauge", "Groups whose last job waits for members."),
         MetricInfo("gw_queue_limit_locked", "gauge", "Locked jobs of a limited task.", _TASK),
@@ -126,6 +133,8 @@ class QueueSample:
     taken_at: float
     history: HistoryStatus | None = None
     """None when history could not be read."""
+    recorded: StatisticsStatus | None = None
+    """None when the statistics could not be read."""
 
 
 class QueueSampler(Service):
@@ -144,6 +153,7 @@ class QueueSampler(Service):
         self.latest: QueueSample | None = None
         self._reports = JobQueries(connections, schema)
         self._history = History(connections, schema)
+        self._recorded = StatisticsQueries(connections, schema)
         self._events = events
         self._every = every.total_seconds()
         self._sampled_at = float("-inf")
@@ -170,7 +180,9 @@ class QueueSampler(Service):
 
     def _sample(self) -> None:
         try:
-            self.latest = QueueSample(self._reports.statistics(), time.monotonic(), self._history_status())
+            found = self._reports.statistics()
+            extras = self._if_allowed(self._history.status), self._if_allowed(self._recorded.status)
+            self.latest = QueueSample(found, time.monotonic(), *extras)
             self._refusal = None
         except DatabaseUnavailableError:
             pass  # the worker reports it
@@ -178,9 +190,10 @@ class QueueSampler(Service):
             self._report(error)
         self._sampled_at = time.monotonic()
 
-    def _history_status(self) -> HistoryStatus | None:
+    @staticmethod
+    def _if_allowed(read: Callable[[], Status | None]) -> Status | None:
         try:
-            return self._history.status()
+            return read()
         except GraphileWorkerError:  # a role without the right to read it still gets the other metrics
             return None
 
@@ -286,6 +299,11 @@ class Metrics:
             yield self._value("gw_queue_history_bytes", sample.history.size_bytes)
             yield self._value("gw_queue_history_rows_without_partition", sample.history.waiting_rows)
             yield self._value("gw_queue_history_expired_partitions", sample.history.expired_partitions)
+        if (recorded := sample.recorded) is not None:
+            yield self._value("gw_queue_statistics_bytes", recorded.size_bytes)
+            yield self._value("gw_queue_statistics_workers", recorded.recording_workers)
+            if recorded.latest_age is not None:
+                yield self._value("gw_queue_statistics_age_seconds", recorded.latest_age.total_seconds())
         yield self._value("gw_queue_sample_age_seconds", time.monotonic() - sample.taken_at)
 
     def _family(self, name: str) -> Any:

@@ -37,12 +37,14 @@ from gw_core.postgres.schema_state import (
     GROUPS_STEP,
     HISTORY_STEP,
     PAUSES_STEP,
+    STATISTICS_STEP,
     WORKERS_STEP,
     SchemaState,
     SchemaStatus,
     check,
 )
 from gw_core.postgres.statements import query
+from gw_core.postgres.statistics_queries import statistics_status, status_values
 from gw_core.postgres.worker_store import list_heartbeats, list_worker_locks
 
 QUERY_TIMEOUT: Final = timedelta(seconds=10)
@@ -90,6 +92,7 @@ class Doctor(QueueOperations, frozen=True):
                 ("locks", self._locks),
                 ("pauses", self._pauses),
                 ("history", self._history),
+                ("statistics", self._statistics),
                 ("limits", self._limits),
                 ("groups", self._groups),
                 ("backlog", self._backlog),
@@ -150,6 +153,7 @@ class Doctor(QueueOperations, frozen=True):
             has_groups=GROUPS_STEP in state.own_present,
             has_pauses=PAUSES_STEP in state.own_present,
             has_history=HISTORY_STEP in state.own_present,
+            has_statistics=STATISTICS_STEP in state.own_present,
             has_limits=FIELD_LIMITS_STEP in state.own_present,
         )
 
@@ -214,6 +218,12 @@ class Doctor(QueueOperations, frozen=True):
             return facts
         found = rows(connection, query("history_status", self.schema), {"schema": self.schema})
         return replace(facts, history=history_status(found[0]))
+
+    def _statistics(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        if not facts.has_statistics:
+            return facts
+        [row] = rows(connection, query("statistics_status", self.schema), status_values(self.schema))
+        return replace(facts, statistics=statistics_status(row))
 
     def _limits(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         if not facts.has_limits:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from gw_core.domain.diagnosis import STALE_AFTER
 from gw_core.domain.errors import InvalidInputError
-from gw_core.domain.run_statistics import RunHistory, RunStatistics, run_history
+from gw_core.domain.run_statistics import RunHistory, RunStatistics, StatisticsStatus, run_history
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.read_only import PlanMode, ReadLimits, Rows, read
 from gw_core.postgres.statements import quoted
@@ -47,6 +48,13 @@ class StatisticsQueries:
         (rows,) = self._read(("statistics_by_task", {"back_seconds": back.total_seconds()}))
         return {row[0]: _statistics(row) for row in rows}
 
+    def status(self) -> StatisticsStatus | None:
+        """Return what the table holds; None without the table."""
+        if not self._exists():
+            return None
+        (found,) = self._read(("statistics_status", status_values(self._schema)))
+        return statistics_status(found[0])
+
     def _exists(self) -> bool:
         if not self._has_table:
             table = f"{quoted(self._schema)}._private_gw_statistics"
@@ -55,6 +63,25 @@ class StatisticsQueries:
 
     def _read(self, *queries: tuple[str, Mapping[str, Any]]) -> list[Rows]:
         return read(self._connections, self._schema, queries, LIMITS)
+
+
+def status_values(schema: str) -> Mapping[str, Any]:
+    """Return the values of `statistics_status.sql`."""
+    return {"schema": schema, "recent_seconds": STALE_AFTER.total_seconds()}
+
+
+def statistics_status(row: tuple[Any, ...]) -> StatisticsStatus:
+    """Return the answer of `statistics_status.sql`."""
+    rows, size, oldest, latest, now, recording, live = row
+    at = datetime.fromtimestamp(now, UTC)
+    return StatisticsStatus(
+        rows=rows,
+        size_bytes=size,
+        oldest_age=None if oldest is None else at - oldest,
+        latest_age=None if latest is None else at - latest,
+        recording_workers=recording,
+        live_workers=live,
+    )
 
 
 def _statistics(row: tuple[Any, ...]) -> RunStatistics:
