@@ -142,7 +142,7 @@ class ConsoleApp(App[Options]):
         self.late_because = ""
         self._is_blurred = False
         self._measured_at: float | None = None
-        self._typed: list[str] = []
+        self._typed = list(self.options.typed)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return what every line goes through before it is written; ours come last."""
@@ -500,15 +500,15 @@ class ConsoleApp(App[Options]):
         match phase:
             case ConnectionPhase.DOWN:
                 left = self.connection.next_try_in(now) or 0.0
-                return f"✖ DOWN: {words}. Retrying in {left:.0f} s ({attempt}); r retries now."
+                return f"▲ DOWN: {words}. Retrying in {left:.0f} s ({attempt}); r retries now."
             case ConnectionPhase.RETRYING:
-                return f"↻ RETRYING ({attempt}): {words}"
+                return f"▲ RETRYING ({attempt}): {words}"
             case ConnectionPhase.DENIED:
                 again = self.connection.next_try_in(now)
                 what = "Fix this, then press r" if again is None else f"Retrying in {again:.0f} s"
-                return f"✖ DENIED: {words}. {what}."
+                return f"▲ DENIED: {words}. {what}."
             case ConnectionPhase.NO_SCHEMA:
-                return f"✖ NO SCHEMA: {words}"
+                return f"▲ NO SCHEMA: {words}"
             case ConnectionPhase.STALE:
                 why = f": {sanitize.line(self.late_because, 200)}" if self.late_because else ""
                 return f"! STALE: no answer for {self.connection.unanswered_for(now) or 0.0:.0f} s{why}."
@@ -678,7 +678,7 @@ class ConsoleApp(App[Options]):
         else:
             screen = self.current_mode if self.current_mode in SCREEN_BY_ID else SCREENS[0].id
             here = replace(self.options, screen=screen, filter="", open="", theme=self.theme, period=self.period)
-            self.exit(replace(here, context=context))
+            self.exit(replace(here, context=context, typed=tuple(self._typed)))
 
     def action_palette(self) -> None:
         """Find a command by its name."""

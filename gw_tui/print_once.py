@@ -127,8 +127,8 @@ def _lines(data: OverviewData) -> Iterator[str]:
     yield ""
     yield "Alerts:" if data.alerts else "No alerts"
     for alert in data.alerts:
-        sign = symbols.STATE_GLYPHS["failed"] if alert.severity is Severity.CRITICAL else symbols.WARNING
-        yield f"  {sign} {alert.what}" + ("" if alert.age is None else f"  {formatting.duration(alert.age)}")
+        symbol = symbols.ALARM if alert.severity is Severity.CRITICAL else symbols.WARNING
+        yield f"  {symbol.before(alert.what)}" + ("" if alert.age is None else f"  {formatting.duration(alert.age)}")
     if snapshot.priorities:
         yield ""
         yield f"{'priority':>8}  {'ready':>8}  {'oldest':>8}  task"

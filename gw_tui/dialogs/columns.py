@@ -14,7 +14,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from gw_tui.rules.table_choice import TableChoice, TableSort
-from gw_tui.text.symbols import DONE
+from gw_tui.text.symbols import SHOWN
 from gw_tui.widgets.keyed_table import TableColumn
 
 KEYS = "space shows or hides, J K move, s sorts, S reverses, d restores, enter applies"
@@ -65,7 +65,7 @@ class ChooseColumns(ModalScreen[TableChoice | None]):
                 yield Static(self._note, id="note", markup=False)
 
     def _line(self, key: str) -> Content:
-        mark = DONE if key in self._shown else " "
+        mark = SHOWN if key in self._shown else " "
         arrow = self._sort.arrow if self._sort is not None and self._sort.column == key else " "
         return Content.assemble(f"{mark} {arrow} ", (self._columns[key].title or key, "bold"))
 

@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import ProgressBar, Static
 
 from gw_tui.actions.actions import SkippedItem
-from gw_tui.text import sanitize
+from gw_tui.text import sanitize, symbols
 
 if TYPE_CHECKING:
     from gw_tui.actions.batch import ActionBatch
@@ -67,7 +67,7 @@ class ResultDialog(ModalScreen[None]):
     def _content(self) -> Content:
         lines = [Content.styled(self._headline, "bold")]
         if self._failure:
-            lines.append(Content.styled(f"✖ {sanitize.line(self._failure, 400)}", "$error"))
+            lines.append(Content.styled(symbols.ALARM.before(sanitize.line(self._failure, 400)), "$error"))
         if self._words:
             lines.append(Content(sanitize.block(self._words)))
         lines += [Content(f"  {sanitize.line(each.what, 64)}  {sanitize.line(each.why, 200)}") for each in self._shown]

@@ -29,6 +29,8 @@ class Options:
     filter: str = ""
     open: str = ""
     """A deep link to begin at, such as `job/4901`."""
+    typed: Sequence[str] = ()
+    """The lines typed after `:` so far, the oldest first; they outlast a change of the database."""
     theme: str = "gw-dark"
     ascii: bool = False
     colour: bool = True

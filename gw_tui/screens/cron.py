@@ -26,7 +26,7 @@ from gw_tui.screens.job_actions import AddJobMixin
 from gw_tui.screens.list_screen import ListScreen
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.json_view import json_view
-from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, day_cell, duration_cell
+from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, day_cell, duration_cell, sign_cell
 from gw_tui.widgets.text_panel import TextPanel
 
 _COLUMNS: Final = (
@@ -42,12 +42,12 @@ _WIDE_COLUMNS: Final = (
     TableColumn("task", "task", 16, rank=2),
     TableColumn("words", "when", least=16, rank=3),
 )
-_ROLES: Final = {
-    CronStatus.ON_TIME: (symbols.DONE, "ready"),
-    CronStatus.MISSED: (symbols.WARNING, "error"),
-    CronStatus.NEW: (symbols.STATE_GLYPHS["scheduled"], "warning"),
-    CronStatus.FOREIGN: ("?", "quiet"),
-    CronStatus.UNKNOWN: (" ", "quiet"),
+_SYMBOLS: Final = {
+    CronStatus.ON_TIME: symbols.OK,
+    CronStatus.MISSED: symbols.ALARM,
+    CronStatus.NEW: symbols.WARNING,
+    CronStatus.FOREIGN: symbols.UNKNOWN,
+    CronStatus.UNKNOWN: symbols.NOTHING,
 }
 _MEANINGS: Final = {
     CronStatus.ON_TIME: "All due runs were added.",
@@ -227,13 +227,12 @@ class CronScreen(AddJobMixin, ListScreen):
 
 
 def _row(row: Recurring, now: datetime) -> TableRow:
-    sign, role = _ROLES[row.course]
     fill = None if row.item is None else row.item.fill
     return TableRow(
         row.identifier,
         {
             "id": Cell(row.identifier, "strong"),
-            "course": Cell(f"{sign} {row.course}", role),
+            "course": sign_cell(_SYMBOLS[row.course], str(row.course)),
             "last": Cell("never", "quiet") if row.last_run is None else day_cell(row.last_run, now),
             "next": "" if row.next_run is None else _in(row.next_run - now),
             "missed": Cell(_missed(row), "error" if row.missed else "quiet", row.missed),

@@ -18,9 +18,9 @@ from gw_tui.data.source import DataSource, Query
 from gw_tui.rules.error_groups import ErrorGroup, error_groups
 from gw_tui.screens.job_actions import JobActionsMixin
 from gw_tui.screens.list_screen import ListScreen
-from gw_tui.text import formatting, sanitize
+from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.redact import masked
-from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, duration_cell
+from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, duration_cell, sign_cell
 
 _COLUMNS: Final = (
     TableColumn("jobs", "jobs", 7, right=True, rank=9),
@@ -29,7 +29,7 @@ _COLUMNS: Final = (
     TableColumn("failed", "failed", 7, right=True, rank=4),
     TableColumn("first", "first", 7, right=True, rank=3),
     TableColumn("last", "last", 7, right=True, rank=6),
-    TableColumn("growing", "", 7, rank=7),
+    TableColumn("growing", "", 9, rank=7),
 )
 MAX_JOBS: Final = 1_000
 """Jobs of each state that are read; more are not counted."""
@@ -139,11 +139,11 @@ class ErrorsScreen(JobActionsMixin, ListScreen):
             {
                 "jobs": Cell(f"{len(group.jobs):,}{more}", "", len(group.jobs)),
                 "task": group.task,
-                "error": Cell(masked(group.fingerprint), "error" if is_growing else ""),
+                "error": Cell(masked(group.fingerprint), "strong" if is_growing else ""),
                 "failed": Cell(f"{group.failed:,}" if group.failed else "", "failed"),
                 "first": duration_cell(now - group.first, "quiet"),
                 "last": duration_cell(now - group.last),
-                "growing": Cell("growing" if is_growing else "", "warning"),
+                "growing": sign_cell(symbols.WARNING, "growing") if is_growing else "",
             },
         )
 

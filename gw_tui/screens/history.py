@@ -13,22 +13,27 @@ from gw_core.errors import InvalidInputError
 from gw_core.operations import EndedAttempt, HistoryPage, HistoryState
 from gw_core.selection import HISTORY_TERMS, parse
 from gw_tui.data.source import DataSource, Query
+from gw_tui.screens.list_screen import facts
 from gw_tui.screens.paged_list import PagedList
-from gw_tui.text import formatting, sanitize
+from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.redact import masked
-from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, duration_cell
+from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, duration_cell, sign_cell
 
 _COLUMNS: Final = (
     TableColumn("at", "ended", 8, right=True, rank=9),
     TableColumn("id", "id", 9, right=True, rank=8),
-    TableColumn("state", "state", 10, rank=8),
+    TableColumn("state", "state", 11, rank=8),
     TableColumn("task", "task", least=12, rank=7),
     TableColumn("tries", "tries", 6, right=True, rank=5),
     TableColumn("took", "took", 8, right=True, rank=6),
     TableColumn("worker", "worker", least=8, rank=2),
     TableColumn("error", "error", least=10, rank=4),
 )
-_ROLES: Final = {HistoryState.COMPLETED: "quiet", HistoryState.FAILED: "error", HistoryState.RETRIED: "warning"}
+_SYMBOLS: Final = {
+    HistoryState.COMPLETED: symbols.OK,
+    HistoryState.FAILED: symbols.STATES["failed"],
+    HistoryState.RETRIED: symbols.STATES["backoff"],
+}
 
 
 @dataclass(frozen=True)
@@ -99,15 +104,14 @@ class HistoryScreen(PagedList):
         if (chosen := self._chosen()) is None:
             return Content("")
         now = self.console.now
-        facts = (
-            ("job", f"{chosen.job_id}  {sanitize.line(chosen.task, 60)}"),
+        known = (
+            ("job", f"{chosen.job_id}  {chosen.task}"),
             ("state", f"{chosen.state}, attempt {chosen.attempt} of {chosen.max_attempts}"),
             ("started", formatting.day(chosen.started_at, now)),
             ("ended", formatting.day(chosen.finished_at, now)),
-            ("worker", sanitize.line(chosen.worker_id or formatting.NOTHING, 60)),
+            ("worker", chosen.worker_id or formatting.NOTHING),
         )
-        lines = [f"{name:<8} {value}" for name, value in facts]
-        return Content("\n".join([*lines, "", sanitize.block(masked(chosen.error or ""))]))
+        return facts(known, masked(chosen.error or ""))
 
     def _chosen(self) -> EndedAttempt | None:
         """Return the attempt under the cursor."""
@@ -162,7 +166,7 @@ def _row(attempt: EndedAttempt, now: datetime) -> TableRow:
         {
             "at": duration_cell(max(timedelta(), now - attempt.finished_at), "quiet"),
             "id": str(attempt.job_id),
-            "state": Cell(str(attempt.state), _ROLES.get(attempt.state, "")),
+            "state": sign_cell(_SYMBOLS.get(attempt.state, symbols.NOTHING), str(attempt.state)),
             "task": Cell(attempt.task, "strong"),
             "tries": Cell(f"{attempt.attempt}/{attempt.max_attempts}", "", attempt.attempt),
             "took": "" if started is None else duration_cell(max(timedelta(), attempt.finished_at - started)),

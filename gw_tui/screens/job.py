@@ -31,10 +31,10 @@ Neighbour = Callable[[int, int], int | None]
 
 STYLES: Final = {
     Role.PUNCTUATION: "$quiet",
-    Role.KEY: "$state-ready",
+    Role.KEY: "bold",
     Role.STRING: "",
-    Role.NUMBER: "$state-running",
-    Role.LITERAL: "$state-running",
+    Role.NUMBER: "",
+    Role.LITERAL: "",
     Role.MASKED: "$quiet",
     Role.NOTE: "$quiet italic",
 }
@@ -206,7 +206,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
             return Content.styled(self._failure, "$warning")
         if self._gone_at is not None:
             words = f"gone by {formatting.clock(self._gone_at)}: completed or removed; last state below"
-            return Content.styled(f"{symbols.WARNING} {words}", "bold $warning")
+            return Content.styled(symbols.WARNING.before(words), "bold $warning")
         messages = ((formatting.padded(sanitize.line(each.message)), each.inferred) for each in report.reasons)
         lines = [f"{message}{' (inferred)' if inferred else ''}" for message, inferred in messages]
         return Content("\n").join(Content(line) for line in lines)
@@ -333,7 +333,7 @@ def _attempts(rows: list[AttemptRow], now: datetime) -> Content:
 
 
 def _attempt(row: AttemptRow, now: datetime) -> Content:
-    sign = "▶" if row.is_next else " "
+    sign = "→" if row.is_next else " "
     about = "≈" if row.certainty is Certainty.INFERRED and row.at is not None else " "
     wait = "" if row.wait is None else formatting.duration(row.wait)
     note = f"{_NOTES[row.certainty]}{', last' if row.is_last else ''}"

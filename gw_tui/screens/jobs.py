@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import work
 from textual.app import ComposeResult
+from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
-from textual.widgets import Static
 
 from gw_core import JobState
 from gw_core.operations import FoundJob, JobPage, NameKind, PageCursor
@@ -25,11 +25,12 @@ from gw_tui.rules.commands import BY_ID, Risk
 from gw_tui.rules.search import Ask, Pages, Search, Stage
 from gw_tui.rules.table_choice import TableSort
 from gw_tui.screens.job_actions import AddJobMixin, JobActionsMixin
-from gw_tui.screens.list_screen import ListScreen
+from gw_tui.screens.list_screen import ListScreen, facts
 from gw_tui.screens.worker_actions import WorkerActionsMixin
 from gw_tui.text import formatting, sanitize
+from gw_tui.text.redact import masked
 from gw_tui.widgets.filter_bar import FilterBar
-from gw_tui.widgets.job_rows import RowContext, columns_for, row_of
+from gw_tui.widgets.job_rows import RowContext, columns_for, facts_of, row_of
 from gw_tui.widgets.keyed_table import KeyedTable, TableColumn, TableRow
 
 if TYPE_CHECKING:
@@ -148,6 +149,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
 
     SCREEN_ID = "jobs"
     TABLE = "jobs"
+    PREVIEWS = True
     SORT_NOTE = "Newest first (id) is in order over all pages, if no state is chosen. Other columns sort each page."
 
     def __init__(self) -> None:
@@ -163,8 +165,11 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
     def body(self) -> ComposeResult:
         """Lay out the filter, what was searched, and the jobs."""
         yield FilterBar()
-        yield Static("", id="status", classes="status", markup=False)
-        yield JobsTable(columns_for(80), empty="Loading…", id="jobs")
+        yield from super().body()
+
+    def new_table(self) -> KeyedTable:
+        """Return the table of the jobs."""
+        return JobsTable(columns_for(80), empty="Loading…", id=self.TABLE)
 
     def on_mount(self) -> None:
         """Begin with the filter given on the command line."""
@@ -347,6 +352,14 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
     def columns_for(self, width: int) -> Sequence[TableColumn]:
         """Return the columns that fit."""
         return columns_for(width)
+
+    def preview(self) -> Content:
+        """Return the job under the cursor, with its whole error."""
+        found = self._seen.get(self.table.highlighted or "")
+        if found is None:
+            return Content("")
+        error = found.job.last_error or ""
+        return facts(facts_of(found, self.console.now), error if self._is_unmasked else masked(error))
 
     # -- the filter ------------------------------------------------------------------------------------------------
 

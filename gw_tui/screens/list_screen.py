@@ -51,11 +51,15 @@ class ListScreen(ConsoleScreen):
     def body(self) -> ComposeResult:
         """Lay out the status line and the table."""
         yield Static("", id="status", classes="status", markup=False)
-        yield KeyedTable(self.COLUMNS, empty=self.EMPTY, id=self.TABLE)
+        yield self.new_table()
         if self.PREVIEWS:
             yield TextPanel("Details", id="preview")
 
     # -- for subclasses --------------------------------------------------------------------------------------------
+
+    def new_table(self) -> KeyedTable:
+        """Return the table to lay out."""
+        return KeyedTable(self.COLUMNS, empty=self.EMPTY, id=self.TABLE)
 
     def rows(self) -> Iterable[TableRow] | None:
         """Return the rows to show; None while none are known."""
@@ -208,3 +212,9 @@ class ListScreen(ConsoleScreen):
         """Copy the key of the selected row."""
         if (key := self.table.highlighted) is not None:
             self.console.copy(key)
+
+
+def facts(pairs: Iterable[tuple[str, str]], text: str = "") -> Content:
+    """Return named facts below each other, and a text of several lines."""
+    lines = [f"{name:<8} {sanitize.line(value, 200)}" for name, value in pairs if value]
+    return Content("\n".join([*lines, "", sanitize.block(text)]))

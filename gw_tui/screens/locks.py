@@ -21,7 +21,8 @@ from gw_tui.screens.list_screen import ListScreen
 from gw_tui.screens.worker_actions import CleanupMixin, SweepMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.redact import masked
-from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, duration_cell
+from gw_tui.text.symbols import Symbol
+from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, duration_cell, sign_cell
 from gw_tui.widgets.text_panel import TextPanel
 
 _FINDING_COLUMNS: Final = (
@@ -41,9 +42,9 @@ MEMBERS: Final = "flag:gw:group"
 OLD_TRANSACTION: Final = timedelta(minutes=1)
 """From this age on a transaction is listed although no session waits for it."""
 _VERDICTS: Final = {
-    CheckStatus.OK: (symbols.DONE, "ready", 2),
-    CheckStatus.WARNING: ("i", "quiet", 1),
-    CheckStatus.ERROR: (symbols.STATE_GLYPHS["failed"], "error", 0),
+    CheckStatus.OK: (symbols.OK, 2),
+    CheckStatus.WARNING: (symbols.NOTE, 1),
+    CheckStatus.ERROR: (symbols.ALARM, 0),
 }
 
 
@@ -71,8 +72,8 @@ class BlockedSession:
     """One row about sessions: what about it, and its details for the pane."""
 
     key: str
+    symbol: Symbol
     what: str
-    role: str
     pid: str
     age: timedelta | None
     who: str
@@ -149,7 +150,7 @@ class LocksScreen(SweepMixin, CleanupMixin, ListScreen):
         """Yield the findings with keys, what is wrong first; one check may find several things."""
         found = () if self._health is None else self._health.findings
         numbers: dict[str, int] = {}
-        for each in sorted(found, key=lambda each: _VERDICTS[each.status][2]):
+        for each in sorted(found, key=lambda each: _VERDICTS[each.status][1]):
             numbers[each.check] = number = numbers.get(each.check, 0) + 1
             yield f"{each.check}/{number}", each
 
@@ -238,12 +239,12 @@ class LocksScreen(SweepMixin, CleanupMixin, ListScreen):
 
 
 def _finding_row(key: str, finding: Finding) -> TableRow:
-    sign, role, _ = _VERDICTS[finding.status]
+    symbol, _ = _VERDICTS[finding.status]
     quiet = "quiet" if finding.status is CheckStatus.OK else ""
     return TableRow(
         key,
         {
-            "verdict": Cell(f"{sign} {finding.status}", role),
+            "verdict": sign_cell(symbol, str(finding.status)),
             "check": Cell(finding.check, "" if quiet else "strong"),
             "words": Cell(masked(formatting.padded(finding.message)), quiet),
         },
@@ -263,23 +264,22 @@ def _standstills(blockages: LockWaits) -> Iterator[BlockedSession]:
     for blocked in blockages.blocked:
         by = ", ".join(map(str, blocked.blocked_by))
         detail = f"{blocked.waits_for}, by {by}"
-        yield _of_session("blocked", f"{symbols.WARNING} blocked", "error", blocked.session, detail)
+        yield _of_session("blocked", symbols.WARNING, "blocked", blocked.session, detail)
     for session in blockages.blockers:
-        yield _of_session("blocker", f"{symbols.STATE_GLYPHS['failed']} blocks others", "error", session)
+        yield _of_session("blocker", symbols.ALARM, "blocks others", session)
     for lock in blockages.advisory:
-        words = f"{symbols.STATE_GLYPHS['running']} holds" if lock.granted else f"{symbols.WARNING} waits for"
-        role = "running" if lock.granted else "warning"
-        yield _of_session(f"advisory {lock.name}", f"{words} lock", role, lock.session, f"lock of {lock.name}")
+        symbol, words = (symbols.NOTE, "holds lock") if lock.granted else (symbols.WARNING, "waits for lock")
+        yield _of_session(f"advisory {lock.name}", symbol, words, lock.session, f"lock of {lock.name}")
     shown = {session.pid for session in blockages.blockers}
     for session in blockages.oldest_transactions:
         if session.pid not in shown and (session.transaction_age or timedelta()) >= OLD_TRANSACTION:
-            yield _of_session("oldest", f"{symbols.STATE_GLYPHS['scheduled']} old transaction", "", session)
+            yield _of_session("oldest", symbols.WARNING, "old transaction", session)
     for name, age in blockages.prepared_transactions:
         lines = (("name", sanitize.line(name)), ("to end it", "commit prepared or rollback prepared, with its name"))
-        yield BlockedSession(f"prepared {name}", f"{symbols.WARNING} prepared", "warning", "", age, "", name, lines)
+        yield BlockedSession(f"prepared {name}", symbols.WARNING, "prepared", "", age, "", name, lines)
 
 
-def _of_session(kind: str, what: str, role: str, session: BackendSession, detail: str | None = None) -> BlockedSession:
+def _of_session(kind: str, symbol: Symbol, what: str, session: BackendSession, detail: str = "") -> BlockedSession:
     who = " ".join(each for each in (session.user, session.application) if each)
     statement = "not visible to this role" if session.statement is None else masked(session.statement)
     lines = (
@@ -290,14 +290,14 @@ def _of_session(kind: str, what: str, role: str, session: BackendSession, detail
         ("to end it", f"select pg_terminate_backend({session.pid})"),
     )
     age = session.transaction_age if session.transaction_age is not None else session.in_state_for
-    return BlockedSession(f"{kind} {session.pid}", what, role, str(session.pid), age, who, detail or statement, lines)
+    return BlockedSession(f"{kind} {session.pid}", symbol, what, str(session.pid), age, who, detail or statement, lines)
 
 
 def _standstill_row(each: BlockedSession) -> TableRow:
     return TableRow(
         each.key,
         {
-            "what": Cell(each.what, each.role),
+            "what": sign_cell(each.symbol, each.what),
             "pid": each.pid,
             "age": Cell(formatting.NOTHING) if each.age is None else duration_cell(each.age),
             "who": each.who,

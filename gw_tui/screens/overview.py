@@ -22,7 +22,7 @@ from gw_tui.rules.history import HOUR_RANGE, LENGTH, TIME_RANGES, TimeRange
 from gw_tui.screens.base import ConsoleScreen
 from gw_tui.text import formatting, symbols
 from gw_tui.widgets.bars import Bars
-from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow
+from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, sign_cell
 from gw_tui.widgets.tiles import Tile
 
 if TYPE_CHECKING:
@@ -98,10 +98,10 @@ class OverviewScreen(ConsoleScreen):
     def body(self) -> ComposeResult:
         """Lay out tiles, charts and the two lists."""
         with Horizontal(id="tiles"):
-            yield Tile("▶ READY", "state-ready", id="ready")
-            yield Tile("● RUNNING", "state-running", id="running")
-            yield Tile("◷ SCHEDULED ↻ BACKOFF", "state-scheduled", short="◷ SCHED ↻ BACKOFF", id="waiting")
-            yield Tile("✖ FAILED", "state-failed", id="failed")
+            yield Tile("ready", id="ready")
+            yield Tile("running", id="running")
+            yield Tile("scheduled", "backoff", id="waiting")
+            yield Tile("failed", id="failed")
         with Horizontal(id="charts"):
             yield Bars("done", formatting.rate, id="done")
             yield Bars("failed", formatting.rate, id="failures", classes="-failures")
@@ -342,9 +342,7 @@ def _priorities(snapshot: QueueSnapshot) -> Iterator[TableRow]:
 
 
 def _words(alert: Alert) -> Cell:
-    if alert.severity is Severity.CRITICAL:
-        return Cell(f"{symbols.STATE_GLYPHS['failed']} {alert.what}", "error")
-    return Cell(f"{symbols.WARNING} {alert.what}", "warning")
+    return sign_cell(symbols.ALARM if alert.severity is Severity.CRITICAL else symbols.WARNING, alert.what)
 
 
 def _shown(count: Count | None) -> str:

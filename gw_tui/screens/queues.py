@@ -18,7 +18,7 @@ from gw_tui.screens.pause_actions import PauseMixin
 from gw_tui.screens.worker_actions import WorkerActionsMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.widgets.job_rows import when_cell
-from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, count_cell, duration_cell
+from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, count_cell, duration_cell, sign_cell
 
 if TYPE_CHECKING:
     from gw_tui.data.messages import ActionFinished
@@ -281,18 +281,18 @@ def _holder(queue: QueueReport) -> str:
 def _state(queue: QueueReport, *, is_stuck: bool) -> Cell:
     """Return in a word how a queue stands."""
     if queue.pause is not None:
-        return Cell(f"{symbols.WARNING} paused", "warning")
+        return sign_cell(symbols.WARNING, "paused")
     if is_stuck:
-        return Cell(f"{symbols.WARNING} stuck", "error")
+        return sign_cell(symbols.ALARM, "stuck")
     if queue.held_at is not None:
-        return Cell(f"{symbols.STATE_GLYPHS['running']} locked", "running")
+        return sign_cell(symbols.STATES["running"], "locked")
     if queue.due.value:
-        return Cell(f"{symbols.STATE_GLYPHS['ready']} ready", "ready")
+        return sign_cell(symbols.STATES["ready"], "ready")
     if _is_unknown(queue.due) or _is_unknown(queue.waiting):
-        return Cell("? unknown", "quiet")
+        return sign_cell(symbols.UNKNOWN, "unknown")
     if queue.waiting.value:
-        return Cell(f"{symbols.STATE_GLYPHS['scheduled']} later", "scheduled")
-    return Cell("  empty", "quiet")
+        return sign_cell(symbols.STATES["scheduled"], "later")
+    return sign_cell(symbols.NOTHING, "empty")
 
 
 def _is_unknown(count: Count) -> bool:

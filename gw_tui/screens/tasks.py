@@ -24,7 +24,7 @@ from gw_tui.screens.list_screen import ListScreen
 from gw_tui.screens.pause_actions import PauseMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.widgets.bars import Bars
-from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, count_cell, duration_cell
+from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, count_cell, duration_cell, sign_cell
 
 _COLUMNS: Final = (
     TableColumn("task", "task", least=14, rank=9),
@@ -194,7 +194,7 @@ def _row(task: TaskInfo, now: datetime, pause: Pause | None, limit: TaskLimit | 
         {
             "task": Cell(task.name, "strong" if task.is_unknown else ""),
             **{state.value: count_cell(task.jobs[state], _role(task.jobs[state], state)) for state in states},
-            "lately": Cell(f"{lately.value / MINUTES:.1f}" if lately.value else "", "warning", lately.value),
+            "lately": Cell(f"{lately.value / MINUTES:.1f}" if lately.value else "", "failed", lately.value),
             "wait": _age(task.since(JobState.READY), now),
             "run": _age(task.since(JobState.RUNNING), now),
             "known_by": _claimed_by(task, pause, limit),
@@ -205,9 +205,9 @@ def _row(task: TaskInfo, now: datetime, pause: Pause | None, limit: TaskLimit | 
 def _claimed_by(task: TaskInfo, pause: Pause | None, limit: TaskLimit | None) -> Cell:
     """Return what keeps all workers from claiming jobs of the task, else who knows it."""
     if pause is not None:
-        return Cell(f"{symbols.WARNING} paused", "warning")
+        return sign_cell(symbols.WARNING, "paused")
     if limit is not None and limit.is_full:
-        return Cell("at its limit", "warning")
+        return sign_cell(symbols.WARNING, "at limit")
     return _known_by(task)
 
 
@@ -221,7 +221,7 @@ def _age(since: datetime | None, now: datetime) -> Cell | str:
 
 def _known_by(task: TaskInfo) -> Cell:
     if task.known_by is None:
-        return Cell("unknown", "quiet")
+        return sign_cell(symbols.UNKNOWN, "unknown")
     if task.is_unknown:
-        return Cell(f"{symbols.WARNING} no worker", "error", 0)
+        return sign_cell(symbols.ALARM, "no worker", 0)
     return Cell(formatting.counted(len(task.known_by), "worker"), "", len(task.known_by))

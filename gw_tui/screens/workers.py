@@ -24,7 +24,7 @@ from gw_tui.screens.list_screen import ListScreen
 from gw_tui.screens.worker_actions import SweepMixin, WorkerActionsMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.widgets.job_rows import RowContext, row_of
-from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, day_cell, duration_cell
+from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, day_cell, duration_cell, sign_cell
 
 MAX_JOBS: Final = 50
 BAR: Final = 10
@@ -53,11 +53,11 @@ _JOB_COLUMNS: Final = (
     TableColumn("attempts", "att", 5, right=True, rank=4),
     TableColumn("locked", "running", 8, right=True, rank=6),
 )
-_ROLES: Final = {
-    WorkerHealth.HEALTHY: (symbols.DONE, "ready"),
-    WorkerHealth.LATE: (symbols.STATE_GLYPHS["scheduled"], "warning"),
-    WorkerHealth.STALE: (symbols.STATE_GLYPHS["failed"], "error"),
-    WorkerHealth.UNKNOWN: ("?", "quiet"),
+_SYMBOLS: Final = {
+    WorkerHealth.HEALTHY: symbols.OK,
+    WorkerHealth.LATE: symbols.WARNING,
+    WorkerHealth.STALE: symbols.ALARM,
+    WorkerHealth.UNKNOWN: symbols.UNKNOWN,
 }
 _WEIGHT: Final = (WorkerHealth.STALE, WorkerHealth.LATE, WorkerHealth.UNKNOWN, WorkerHealth.HEALTHY)
 """Those who need a hand come first."""
@@ -259,14 +259,14 @@ def _aged(worker: WorkerInfo, by: timedelta) -> WorkerInfo:
 
 def _row(worker: WorkerInfo, recovery: RecoverySettings, now: datetime) -> TableRow:
     found = health(worker, recovery)
-    sign, role = _ROLES[found]
+    symbol = _SYMBOLS[found]
     return TableRow(
         worker.id,
         {
             "id": Cell(worker.id, "strong" if found is WorkerHealth.STALE else ""),
-            "health": Cell(f"{sign} {found}", role),
+            "health": sign_cell(symbol, str(found)),
             "heartbeat": "none" if worker.heartbeat_age is None else duration_cell(worker.heartbeat_age),
-            "bar": Cell(_bar(staleness(worker, recovery)), role, staleness(worker, recovery)),
+            "bar": Cell(_bar(staleness(worker, recovery)), symbol.role, staleness(worker, recovery)),
             "jobs": f"{worker.jobs:,}",
             "queues": f"{worker.queues:,}",
             "lock": "" if worker.lock_age is None else duration_cell(worker.lock_age, "quiet"),

@@ -1,26 +1,55 @@
-"""The sign and the word of every state; colour only comes on top."""
+"""The symbol of every meaning: a sign and a role, which gives its colour; no two meanings share one."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
-STATE_GLYPHS: Final = {"ready": "▶", "running": "●", "scheduled": "◷", "backoff": "↻", "failed": "✖"}
-DONE: Final = "✓"
-WARNING: Final = "!"
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A sign, and the role that gives it a colour."""
+
+    sign: str
+    role: str
+
+    def before(self, words: str) -> str:
+        """Return words after the sign."""
+        return f"{self.sign} {words}"
+
+
+STATES: Final = {
+    "ready": Symbol("▶", "ready"),
+    "running": Symbol("●", "running"),
+    "scheduled": Symbol("◷", "scheduled"),
+    "backoff": Symbol("↻", "backoff"),
+    "failed": Symbol("✖", "failed"),
+}
+OK: Final = Symbol("✓", "")
+NOTE: Final = Symbol("i", "quiet")
+UNKNOWN: Final = Symbol("?", "quiet")
+NOTHING: Final = Symbol(" ", "quiet")
+WARNING: Final = Symbol("!", "warning")
+ALARM: Final = Symbol("▲", "error")
+MARK: Final = "◆"
+SHOWN: Final = "✓"
+"""Stands before what is chosen in a dialog."""
 GONE: Final = "gone"
 
 
 def state(name: str) -> str:
     """Return a state as it is shown: its sign and its word."""
-    return f"{STATE_GLYPHS[name]} {name}"
+    return STATES[name].before(name)
 
 
 _SIGNS: Final = {
     "▶": ">",
     "●": "*",
-    "◷": "~",
+    "◷": "o",
     "↻": "%",
     "✖": "x",
+    "▲": "#",
+    "◆": "@",
     "✓": "+",
     "✔": "+",
     "…": ".",

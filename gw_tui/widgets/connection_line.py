@@ -18,13 +18,13 @@ from gw_tui.text import formatting, sanitize, symbols
 
 NAME: Final = " gw "
 SIGNS: Final = {
-    ConnectionPhase.CONNECTING: ("↻ CONNECTING", "quiet"),
-    ConnectionPhase.LIVE: ("● LIVE", "state-ready"),
+    ConnectionPhase.CONNECTING: ("… CONNECTING", "quiet"),
+    ConnectionPhase.LIVE: ("✓ LIVE", "foreground"),
     ConnectionPhase.STALE: ("! STALE", "warning"),
-    ConnectionPhase.DOWN: ("✖ DOWN", "error"),
-    ConnectionPhase.RETRYING: ("↻ RETRYING", "error"),
-    ConnectionPhase.DENIED: ("✖ DENIED", "error"),
-    ConnectionPhase.NO_SCHEMA: ("✖ NO SCHEMA", "error"),
+    ConnectionPhase.DOWN: ("▲ DOWN", "error"),
+    ConnectionPhase.RETRYING: ("▲ RETRYING", "error"),
+    ConnectionPhase.DENIED: ("▲ DENIED", "error"),
+    ConnectionPhase.NO_SCHEMA: ("▲ NO SCHEMA", "error"),
 }
 
 
@@ -169,5 +169,5 @@ class Banner(Static):
             return
         self._words = words
         self.set_class(bool(words), "-shown")
-        self.set_class(words.startswith(symbols.WARNING), "-warns")
+        self.set_class(words.startswith(symbols.WARNING.sign), "-warns")
         self.update(Content(words))

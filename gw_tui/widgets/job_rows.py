@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -81,6 +82,21 @@ def row_of(found: FoundJob, now: datetime, around: RowContext, *, unmask: bool =
     )
 
 
+def facts_of(found: FoundJob, now: datetime) -> Iterator[tuple[str, str]]:
+    """Yield everything about a job but its payload and its error."""
+    job = found.job
+    yield "job", f"{job.id}  {job.task_identifier}"
+    yield "state", f"{symbols.state(found.state)}, attempt {job.attempts} of {job.max_attempts}"
+    for name, time in (("created", job.created_at), ("due", job.run_at), ("started", job.started_at)):
+        if time is not None:
+            yield name, f"{formatting.day(time, now)} ({when(time, now)})"
+    yield "queue", job.queue_name or ""
+    yield "priority", str(job.priority or "")
+    yield "key", job.key or ""
+    yield "flags", ", ".join(job.flag_names)
+    yield "worker", job.locked_by or ""
+
+
 def _time_of(found: FoundJob, now: datetime) -> Cell:
     """Return when a job is due, or for how long it has run."""
     since = found.job.started_at if found.state is JobState.RUNNING else None
@@ -101,10 +117,10 @@ def when(time: datetime, now: datetime) -> str:
 
 
 def state_cell(found: FoundJob, now: datetime, around: RowContext) -> Cell:
-    """Return a state with its sign, with `q` if a locked queue blocks a ready job, or `!` for a failure."""
+    """Return a state with its sign, with `q` if a locked queue blocks the job, or `▲` if its worker is dead."""
     text = symbols.state(found.state)
     if found.state is JobState.RUNNING and is_stuck(found.job, now, around):
-        return Cell(f"{text} {symbols.WARNING}", "error")
+        return Cell(f"{text} {symbols.ALARM.sign}", symbols.ALARM.role)
     if found.state is JobState.READY and found.job.queue_name in around.held_queues:
         return Cell(f"{text} q", found.state.value)
     return Cell(text, found.state.value)

@@ -21,7 +21,7 @@ from textual.strip import Strip
 from gw_tui.rules.stable_order import RowOrder, arranged, held
 from gw_tui.rules.table_choice import TableSort, sort_value, sorted_by
 from gw_tui.text import formatting, sanitize
-from gw_tui.text.symbols import DONE, GONE
+from gw_tui.text.symbols import GONE, MARK, Symbol
 
 if TYPE_CHECKING:
     from gw_core.operations import Count
@@ -70,6 +70,11 @@ class TableRow:
     key: str
     cells: Mapping[str, Cell | str]
     role: str = ""
+
+
+def sign_cell(symbol: Symbol, words: str, value: float | None = None) -> Cell:
+    """Return words with the sign and the colour of their meaning."""
+    return Cell(symbol.before(words), symbol.role, value)
 
 
 def duration_cell(value: timedelta, role: str = "", text: str | None = None) -> Cell:
@@ -530,7 +535,7 @@ class KeyedTable(ScrollView, can_focus=True):
         if is_gone:
             ground += self._style("gone")
         over = self._style("cursor" if self.has_focus else "cursor-blurred") if is_cursor else None
-        mark = Segment(f"{DONE if key in self.marks else ' '} ", _over(ground + self._style("mark"), over))
+        mark = Segment(f"{MARK if key in self.marks else ' '} ", _over(ground + self._style("mark"), over))
         cells = [mark]
         for column in self._columns:
             if (size := self.widths.get(column.key)) is None:

@@ -6,8 +6,6 @@ from typing import Final
 
 from textual.theme import Theme
 
-STATES: Final = ("ready", "running", "scheduled", "backoff", "failed")
-
 
 def _scrollbar(*, thumb: str, ground: str) -> dict[str, str]:
     grounds = ("background", "background-hover", "background-active", "corner-color")
@@ -19,28 +17,28 @@ def _scrollbar(*, thumb: str, ground: str) -> dict[str, str]:
     }
 
 
-def _states(*, ready: str, running: str, scheduled: str, failed: str) -> dict[str, str]:
-    # Four hues for five states: a fifth brings two of them too near to each other. Backoff shares that of scheduled
-    # and differs by its glyph and its word.
-    found = {"ready": ready, "running": running, "scheduled": scheduled, "backoff": scheduled, "failed": failed}
+def _states(*, ready: str, running: str, scheduled: str, backoff: str, failed: str) -> dict[str, str]:
+    # These five, the warning and the text differ by at least 15 (CIEDE2000) with every kind of colour vision: found by
+    # a search over all of them together. Changing one of them usually brings it too near to another.
+    found = {"ready": ready, "running": running, "scheduled": scheduled, "backoff": backoff, "failed": failed}
     return {f"state-{name}": colour for name, colour in found.items()}
 
 
 DARK: Final = Theme(
     name="gw-dark",
-    primary="#5AB0FF",
-    secondary="#7F8894",
-    accent="#FFF3A0",
-    warning="#FFF3A0",
-    error="#F0682F",
-    success="#5AB0FF",
+    primary="#5FA5F7",
+    secondary="#8F9677",
+    accent="#5FA5F7",
+    warning="#FDD700",
+    error="#EF5901",
+    success="#82FFBE",
     foreground="#D8DEE6",
     background="#101418",
     surface="#101418",
     panel="#191F26",
     dark=True,
     variables={
-        **_states(ready="#5AB0FF", running="#FFF3A0", scheduled="#7F8894", failed="#F0682F"),
+        **_states(ready="#5FA5F7", running="#82FFBE", scheduled="#8F9677", backoff="#AB7996", failed="#EF5901"),
         "quiet": "#8E97A3",
         "line": "#3A444F",
         **_scrollbar(thumb="#3A444F", ground="#101418"),
@@ -53,19 +51,19 @@ DARK: Final = Theme(
 
 LIGHT: Final = Theme(
     name="gw-light",
-    primary="#1F78B4",
-    secondary="#70757A",
-    accent="#3D2B00",
-    warning="#3D2B00",
-    error="#C2410C",
-    success="#1F78B4",
+    primary="#2A5FE6",
+    secondary="#6D6882",
+    accent="#2A5FE6",
+    warning="#641E00",
+    error="#B4500C",
+    success="#1E5E4A",
     foreground="#1A1D21",
     background="#FFFFFF",
     surface="#FFFFFF",
     panel="#F7F8FA",
     dark=False,
     variables={
-        **_states(ready="#1C72AC", running="#3D2B00", scheduled="#6C7176", failed="#C2410C"),
+        **_states(ready="#2A5FE6", running="#1E5E4A", scheduled="#6D6882", backoff="#4A0C74", failed="#B4500C"),
         "quiet": "#5F666E",
         "line": "#B4BBC3",
         **_scrollbar(thumb="#B4BBC3", ground="#FFFFFF"),
@@ -78,19 +76,19 @@ LIGHT: Final = Theme(
 
 CONTRAST: Final = Theme(
     name="gw-contrast",
-    primary="#5CB8FF",
-    secondary="#B8BEC6",
-    accent="#FFFFFF",
-    warning="#FFF38A",
-    error="#FF7A3D",
-    success="#5CB8FF",
+    primary="#3578FF",
+    secondary="#9D8278",
+    accent="#3578FF",
+    warning="#FFE318",
+    error="#FF3226",
+    success="#7BDCA1",
     foreground="#FFFFFF",
     background="#000000",
     surface="#000000",
     panel="#000000",
     dark=True,
     variables={
-        **_states(ready="#5CB8FF", running="#FFF38A", scheduled="#9AA2AC", failed="#FF7A3D"),
+        **_states(ready="#3578FF", running="#7BDCA1", scheduled="#9D8278", backoff="#9696B3", failed="#FF3226"),
         "quiet": "#D0D5DB",
         "line": "#FFFFFF",
         **_scrollbar(thumb="#FFFFFF", ground="#000000"),

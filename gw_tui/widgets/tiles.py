@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from gw_tui.text import formatting, sanitize
+from gw_tui.text import formatting, sanitize, symbols
+
+SHORT: Final = len("s SCHED")
 
 
 class Tile(Static):
@@ -16,11 +20,9 @@ class Tile(Static):
     Tile { width: 1fr; height: auto; text-wrap: nowrap; text-overflow: ellipsis; }
     """
 
-    def __init__(self, head: str, role: str, *, short: str = "", id: str | None = None) -> None:
+    def __init__(self, *states: str, id: str) -> None:
         super().__init__("", id=id, markup=False)
-        self._short = short or head
-        self._head = head
-        self._role = role
+        self._states = states
         self._shown = ("", "")
 
     class Clicked(Message):
@@ -52,11 +54,10 @@ class Tile(Static):
     def _draw(self) -> None:
         number, about = self._shown
         width = self.content_size.width
-        head = self._head if len(self._head) <= width else self._short
         about = about if len(about) <= width else about.partition(", ")[0]
         self.update(
             Content.assemble(
-                (head, f"${self._role}"),
+                self._head(width),
                 "\n",
                 (sanitize.line(number), "bold"),
                 "\n",
@@ -64,3 +65,11 @@ class Tile(Static):
             ),
             layout=False,
         )
+
+    def _head(self, width: int) -> Content:
+        """Return the states with their signs, each in its colour; short words where the long ones do not fit."""
+        titles = [symbols.state(each).upper() for each in self._states]
+        if len(" ".join(titles)) > width and len(titles) > 1:
+            titles[0] = titles[0][:SHORT]
+        parts = zip(titles, self._states, strict=True)
+        return Content(" ").join(Content.styled(title, f"$state-{state}") for title, state in parts)

@@ -26,7 +26,7 @@ NEAR: Final = 3
 
 # The first name that fits is taken.
 NAMES: Final = ("foreground", "background", "panel", "quiet", "line", "cursor", "cursor-text", "primary", "error")
-MORE: Final = ("state-ready", "state-running", "state-scheduled", "state-failed", "accent", "warning")
+MORE: Final = ("state-ready", "state-running", "state-scheduled", "state-backoff", "state-failed", "accent", "warning")
 
 Cells = list[tuple[str, str]]
 

@@ -56,6 +56,10 @@ def test_another_database_is_shown_and_nothing_of_the_first(pane: Pane, monkeypa
     pane.shows("1 marked")
     pane.press(":", "context us", "Enter")
     second = pane.shows("US", "only_in_us", "LIVE")
+    pane.press(":", "Up")
+    pane.shows(":context us")
+    pane.press("Enter")  # it is shown already
+    pane.shows("q Quit")
     assert "only_in_eu" not in second
     assert "marked" not in second
     assert "only_in_us" not in first
@@ -73,7 +77,9 @@ def test_another_database_is_shown_and_nothing_of_the_first(pane: Pane, monkeypa
 def test_a_key_leaves_for_another_database_with_the_screen_and_the_theme() -> None:
     async def scenario(console: Console) -> None:
         await console.shows(" EU ")
-        await console.press("ctrl+t", "8", "D")
+        await entered(console)
+        await console.type("jobs state:ready")
+        await console.press("enter", "ctrl+t", "8", "D")
         await console.shows("Show another database")
         await console.pilot.pause()
         await console.press("down", "enter")
@@ -81,6 +87,7 @@ def test_a_key_leaves_for_another_database_with_the_screen_and_the_theme() -> No
         found = console.app.return_value
         assert isinstance(found, Options)
         assert (found.context, found.screen, found.theme) == ("us", "tasks", "gw-light")
+        assert found.typed == ("jobs state:ready",)
 
     run(scenario, screen="jobs", **SEVERAL)
 

@@ -189,7 +189,7 @@ def test_what_was_known_stays_dimmed_with_ages_that_go_on_while_the_database_is_
     async def scenario(console: Console) -> None:
         await console.shows("9m04s")
         await go_down(console)
-        await console.shows("✖ DOWN: the database is not available")
+        await console.shows("▲ DOWN: the database is not available")
         assert "1 queue" in console.text
         assert front(console).query_one("#body").has_class("-dimmed")
         await console.shows("r retries now")
@@ -203,7 +203,7 @@ def test_it_goes_on_without_a_key_when_the_database_is_back() -> None:
         await go_down(console)
         console.source.come_back()
         await console.until(lambda: console.app.phase is ConnectionPhase.LIVE)
-        await console.until(lambda: "DOWN" not in console.text and "● LIVE" in console.text)
+        await console.until(lambda: "DOWN" not in console.text and "✓ LIVE" in console.text)
         assert not front(console).query_one("#body").has_class("-dimmed")
 
     run(scenario, screen="overview")
@@ -252,7 +252,7 @@ def test_read_only_offers_no_acts(is_asked_for: bool) -> None:
 @pytest.mark.parametrize(
     ("error", "phase", "words"),
     [
-        pytest.param(GONE, ConnectionPhase.DOWN, "✖ DOWN: the database is not available", id="down"),
+        pytest.param(GONE, ConnectionPhase.DOWN, "▲ DOWN: the database is not available", id="down"),
         pytest.param(
             AuthenticationError("the server rejected the connection: password"),
             ConnectionPhase.DENIED,
@@ -468,7 +468,7 @@ def test_ascii_alone_is_enough() -> None:
         for place in SCREENS:
             await go(console, place.id)
             await console.until(lambda: console.app.answer is not None or front(console).current_query() is None)
-            await console.shows("* LIVE")
+            await console.shows("+ LIVE")
             assert console.text.isascii(), [each for each in console.text if not each.isascii()]
 
     run(scenario, screen="overview", ascii=True)

@@ -18,7 +18,7 @@ class Paged(DemoSource):
 
 def states(console: Console) -> set[str]:
     table = console.table("#history")
-    return {getattr(table.shown_rows[key].cells["state"], "text", "") for key in table.keys}
+    return {getattr(table.shown_rows[key].cells["state"], "text", "").split()[-1] for key in table.keys}
 
 
 def test_ended_attempts_are_listed_with_their_state() -> None:

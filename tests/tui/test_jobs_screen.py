@@ -268,7 +268,7 @@ def test_the_newest_jobs_of_all_come_first_when_asked_for() -> None:
         ((80, 24), ["id", "state", "task", "att", "when", "last error"]),
         ((120, 34), ["id", "state", "task", "queue", "prio", "att", "when", "last error"]),
         (
-            (170, 45),
+            (190, 45),
             ["id", "state", "task", "queue", "prio", "att", "when", "created", "worker", "key", "last error"],
         ),
     ],
@@ -286,7 +286,7 @@ def test_a_job_whose_worker_is_dead_and_one_whose_queue_is_held_say_so() -> None
     async def scenario(console: Console) -> None:
         await ready(console)
         await apply_filter(console, "state:running")
-        await console.shows("● running !")
+        await console.shows("● running ▲")
         await console.press("escape")
         await console.shows("/ all jobs")
         await apply_filter(console, "queue:imports state:ready")

@@ -142,7 +142,7 @@ def test_a_cut_network_shows_down_and_keeps_what_was_known(queue: Queue) -> None
         await live(console)
         await console.shows("task_0")
         proxy.cut()
-        await console.shows("✖ DOWN")
+        await console.shows("▲ DOWN")
         assert "task_0" in console.text
         proxy.restore()
         await live(console)
@@ -164,7 +164,7 @@ def test_a_table_locked_by_another_session_is_no_loss_and_does_not_block_others(
 
 def test_a_schema_that_is_missing_is_waited_for(empty_database_url: str) -> None:
     async def scenario(console: Console) -> None:
-        await console.shows("✖ NO SCHEMA")
+        await console.shows("▲ NO SCHEMA")
         await console.shows("gw migrate")
         await asyncio.to_thread(migrate, empty_database_url)
         await live(console)

@@ -98,7 +98,7 @@ def test_a_worker_that_is_dead_comes_first_with_what_it_holds() -> None:
         await ready(console)
         dead = console.table("#workers").keys[0]
         assert dead.startswith("gw-app-3")
-        assert any(dead in line and "✖ stale" in line and "██████████" in line for line in console.text.splitlines())
+        assert any(dead in line and "▲ stale" in line and "██████████" in line for line in console.text.splitlines())
         await console.until(lambda: len(console.table("#held").keys) == 3)
         await console.press("enter")
         await reaches_jobs(console, f"state:running worker:{dead}")
@@ -126,7 +126,7 @@ def test_a_recurring_task_that_missed_runs_comes_first_and_leads_to_its_jobs() -
     async def scenario(console: Console) -> None:
         await ready(console)
         assert console.table().keys[0] == "nightly_cleanup"
-        assert "! missed" in console.text
+        assert "▲ missed" in console.text
         assert "every day at 02:30 UTC" in console.text
         await console.press("enter")
         await reaches_jobs(console, "task:cleanup")
@@ -142,7 +142,7 @@ def test_without_a_crontab_nothing_is_due() -> None:
     async def scenario(console: Console) -> None:
         await ready(console)
         await console.shows("--crontab FILE shows")
-        assert "! missed" not in console.text
+        assert "▲ missed" not in console.text
 
     run(scenario, source=Without(), screen="cron")
 
@@ -346,6 +346,7 @@ def test_hostile_data_steers_nothing_and_is_no_markup() -> None:
             assert harmless(console.text)
         await console.press("2")
         await ready(console)
+        console.table().focus()
         await console.press("enter")
         screen = await console.reach("job")
         await console.until(lambda: screen.report is not None)

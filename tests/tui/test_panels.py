@@ -5,12 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from console_fixture import Console, demo_queue, run
 
 from gw_core import JobState
 from gw_core.operations import WorkerInfo
 from gw_tui.rules.cancel_effects import cancel_effects
+from gw_tui.text.redact import masked
 
 WIDE = (160, 45)
 
@@ -19,7 +21,7 @@ def pane(console: Console, selector: str = "#preview") -> Any:
     return console.app.screen.query_one(selector)
 
 
-@pytest.mark.parametrize("screen", ["errors", "history"])
+@pytest.mark.parametrize("screen", ["errors", "history", "jobs"])
 def test_a_wide_terminal_shows_the_selected_row_beside_the_list(screen: str) -> None:
     async def scenario(console: Console) -> None:
         table = console.table(f"#{screen}")
@@ -46,16 +48,44 @@ def test_the_pane_of_errors_has_the_whole_error_and_its_jobs() -> None:
     run(scenario, screen="errors", size=WIDE)
 
 
-def test_there_is_no_pane_where_there_is_no_room() -> None:
+@pytest.mark.parametrize("screen", ["errors", "jobs"])
+def test_there_is_no_pane_where_there_is_no_room(screen: str) -> None:
     async def scenario(console: Console) -> None:
-        await console.until(lambda: console.table("#errors").keys)
+        await console.until(lambda: console.table(f"#{screen}").keys)
         assert not pane(console).display
 
-    run(scenario, screen="errors", size=(120, 34))
+    run(scenario, screen=screen, size=(120, 34))
+
+
+def test_the_pane_of_jobs_has_all_columns_and_the_whole_error() -> None:
+    async def scenario(console: Console) -> None:
+        table = console.table("#jobs")
+        await console.until(lambda: table.highlighted and pane(console).text)
+        job = console.source.job(int(table.highlighted or "")).job
+        assert f"attempt {job.attempts} of {job.max_attempts}" in pane(console).text
+        assert all(line in pane(console).text for line in masked(job.last_error or "").splitlines())
+        assert table.region.right <= pane(console).region.x + 1
+
+    run(scenario, screen="jobs", filter="state:failed", size=WIDE)
+
+
+def test_secrets_in_the_pane_of_jobs_are_masked_until_asked_for() -> None:
+    source = demo_queue(stands_still=True)
+    job = next(each.job for each in source.queue.states() if each.job.last_error and each.state is JobState.FAILED)
+    source.queue.jobs[job.id] = msgspec.structs.replace(job, last_error="ConnectionError\npassword=hunter2")
+
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: "password" in pane(console).text)
+        assert "hunter2" not in pane(console).text
+        await console.press("v")
+        await console.until(lambda: "hunter2" in pane(console).text)
+
+    run(scenario, source=source, screen="jobs", filter=f"id:{job.id}", size=WIDE)
 
 
 @pytest.mark.parametrize(
-    ("screen", "selector"), [("errors", "#preview"), ("history", "#preview"), ("cron", "#about"), ("locks", "#about")]
+    ("screen", "selector"),
+    [("errors", "#preview"), ("jobs", "#preview"), ("history", "#preview"), ("cron", "#about"), ("locks", "#about")],
 )
 def test_y_copies_the_panel_that_has_the_focus_and_z_zooms_it(screen: str, selector: str) -> None:
     copied: list[str] = []

@@ -59,7 +59,7 @@ def test_the_lines_show_the_alerts() -> None:
     lines = list(lines_of(read_once(demo_queue())))
 
     assert lines[0] == "demo@in-memory/shop  schema graphile_worker  2026-03-14T14:52:07Z"
-    assert "  ✖ 4 due jobs in 1 queue wait: worker gw-app-3-977-760e1f is gone  9m04s" in lines
+    assert "  ▲ 4 due jobs in 1 queue wait: worker gw-app-3-977-760e1f is gone  9m04s" in lines
     assert any(line.startswith("✖ failed") for line in lines)
 
 

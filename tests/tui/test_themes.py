@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from itertools import combinations
 from math import atan2, cos, degrees, exp, hypot, radians, sin, sqrt
+from pathlib import Path
 
 import pytest
 from textual.theme import Theme
 
-from gw_tui.widgets.themes import STATES, THEMES
+import gw_tui
+from gw_tui.text import symbols
+from gw_tui.text.symbols import ASCII, Symbol
+from gw_tui.widgets.themes import THEMES
 
+PROGRAM = Path(gw_tui.__file__).parent
 MIN_DIFFERENCE = 15.0
 MIN_CONTRAST = 4.5
 
@@ -76,8 +81,11 @@ def contrast(one: str, other: str) -> float:
 
 
 def colours(theme: Theme) -> dict[str, str]:
-    """Return one colour for each hue; scheduled and backoff share theirs, and differ by sign and word."""
-    return {name: theme.variables[f"state-{name}"] for name in STATES if name != "backoff"}
+    """Return a colour for each state, for warnings and for plain text."""
+    assert theme.warning is not None
+    assert theme.foreground is not None
+    states = {name: theme.variables[f"state-{name}"] for name in symbols.STATES}
+    return {**states, "warning": theme.warning, "text": theme.foreground}
 
 
 @pytest.mark.parametrize(
@@ -95,7 +103,7 @@ def test_the_measure_is_the_published_one(one: Triple, other: Triple, expected: 
 
 @pytest.mark.parametrize("vision", VISIONS)
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
-def test_states_are_distinguishable_with_every_kind_of_colour_vision(theme: Theme, vision: str) -> None:
+def test_meanings_are_distinguishable_with_every_kind_of_colour_vision(theme: Theme, vision: str) -> None:
     found = {
         f"{one}/{other}": difference(lab(seen(a, vision)), lab(seen(b, vision)))
         for (one, a), (other, b) in combinations(colours(theme).items(), 2)
@@ -107,9 +115,8 @@ def test_states_are_distinguishable_with_every_kind_of_colour_vision(theme: Them
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
 def test_everything_written_can_be_read(theme: Theme) -> None:
     assert theme.background is not None
-    assert theme.foreground is not None
     assert theme.panel is not None
-    written = {**colours(theme), "text": theme.foreground, "quiet": theme.variables["quiet"]}
+    written = {**colours(theme), "quiet": theme.variables["quiet"]}
     for ground in (theme.background, theme.panel):
         found = {name: contrast(colour, ground) for name, colour in written.items()}
         assert min(found.values()) >= MIN_CONTRAST, (ground, found)
@@ -120,3 +127,32 @@ def test_everything_written_can_be_read(theme: Theme) -> None:
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
 def test_every_theme_names_every_colour(theme: Theme) -> None:
     assert set(theme.variables) == set(THEMES[0].variables)
+
+
+SYMBOLS = [*symbols.STATES.values(), *(each for each in vars(symbols).values() if isinstance(each, Symbol))]
+SIGNS = [*(symbol.sign for symbol in SYMBOLS), symbols.MARK]
+
+
+def test_no_two_meanings_share_a_sign_also_in_ascii() -> None:
+    assert len(set(SIGNS)) == len(SIGNS)
+    plain = [sign.translate(ASCII) for sign in SIGNS]
+    assert all(each.isascii() for each in plain)
+    assert len(set(plain)) == len(plain)
+
+
+def test_no_two_meanings_that_have_a_colour_share_it() -> None:
+    roles = [symbol.role for symbol in SYMBOLS if symbol.role not in ("", "quiet")]
+    assert len(set(roles)) == len(roles)
+
+
+@pytest.mark.parametrize("state", symbols.STATES)
+def test_the_sign_of_a_state_means_nothing_else(state: str) -> None:
+    sign = symbols.STATES[state].sign
+    elsewhere = [
+        f"{path.name}: {line.strip()}"
+        for path in PROGRAM.rglob("*.py")
+        if path.name != "symbols.py"
+        for line in path.read_text("utf-8").splitlines()
+        if sign in line
+    ]
+    assert elsewhere == []
