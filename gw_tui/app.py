@@ -394,6 +394,11 @@ class ConsoleApp(App[Options]):
             words = f"The columns cannot be remembered: {error.strerror}"
             self.call_from_thread(self.note, EntryKind.ERROR, words, is_bad=True)
 
+    def keep_line(self, line: str) -> None:
+        """Add a line to the history of `:`, unless it is the last one already."""
+        if self._typed[-1:] != [line]:
+            self._typed.append(line)
+
     def command_context(self, *, has_row: bool, has_changes: bool) -> CommandContext:
         """Return what decides which commands are possible."""
         phase = self.phase

@@ -92,6 +92,9 @@ class Console(Protocol):
     def visit(self, place: str, filter: str = "") -> None:
         """Go to a screen and apply a filter to it."""
 
+    def keep_line(self, line: str) -> None:
+        """Add a line to the history of `:`."""
+
     def draw_frame(self) -> None:
         """Draw the lines around the screen."""
 

@@ -29,7 +29,7 @@ from gw_tui.screens.list_screen import ListScreen, facts
 from gw_tui.screens.worker_actions import WorkerActionsMixin
 from gw_tui.text import formatting, sanitize
 from gw_tui.text.redact import masked
-from gw_tui.widgets.filter_bar import FilterBar
+from gw_tui.widgets.filter_bar import LONGEST, FilterBar, line
 from gw_tui.widgets.job_rows import RowContext, columns_for, facts_of, row_of
 from gw_tui.widgets.keyed_table import KeyedTable, TableColumn, TableRow
 
@@ -385,6 +385,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
     def on_filter_bar_submitted(self, event: FilterBar.Submitted) -> None:
         """Show what matches."""
         self.table.focus()
+        self.keep_filter(line(event.wanted, LONGEST))
         self.apply_filter(event.wanted)
 
     def action_back(self) -> None:

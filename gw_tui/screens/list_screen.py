@@ -87,6 +87,11 @@ class ListScreen(ConsoleScreen):
         title = next((each.title for each in self.all_columns if each.key == sort.column), sort.column)
         return f"{'page ' * bool(self.SORT_NOTE)}by {title} {sort.arrow}"
 
+    def keep_filter(self, text: str) -> None:
+        """Let `:` recall a filter that was typed, also after it was cleared."""
+        if text:
+            self.console.keep_line(f"{self.SCREEN_ID} {text}")
+
     # -- columns and order -------------------------------------------------------------------------------------------
 
     @property

@@ -89,7 +89,9 @@ class PagedList(ListScreen):
         """Show what matches."""
         event.stop()
         self._close_entry()
-        self.take_filter(sanitize.UNSAFE.sub(" ", event.value).strip())
+        text = sanitize.UNSAFE.sub(" ", event.value).strip()
+        self.keep_filter(text)
+        self.take_filter(text)
 
     def on_descendant_blur(self) -> None:
         """Typing ends when something else is focused."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 from console_fixture import Console, run
 from support.cli_program import CliProgram
 from test_command_line import entered
 from tmux import Pane
 
-from gw_core import Client
+from gw_core import Client, JobSpec
 from gw_tui.rules.command_line import Destination, completions, parse_line
 from gw_tui.rules.options import Options
 
@@ -72,6 +74,34 @@ def test_another_database_is_shown_and_nothing_of_the_first(pane: Pane, monkeypa
     pane.shows("Show another database")
     pane.press("Enter")
     pane.shows("DEFAULT", "only_in_eu", "LIVE")
+
+
+@pytest.mark.acceptance
+@pytest.mark.once
+def test_each_database_shows_what_its_sql_says(folder: Path, database_url: str, empty_database_url: str) -> None:
+    urls = {"DEFAULT": database_url, "US": empty_database_url}
+    for factor, url in enumerate(urls.values(), 1):
+        with Client(url) as client:
+            client.add_many([JobSpec(task=f"task_{n}") for n in range(1, 6) for _ in range(n * 37 * factor)])
+    pane = Pane(["--config", str(folder / "gw.toml"), "--screen", "tasks"], size=(120, 34), state=folder)
+    try:
+        for badge, keys in (("DEFAULT", []), ("US", ["D", "Down", "Enter"]), ("DEFAULT", ["D", "Enter"])):
+            if keys:
+                pane.press(keys[0])
+                pane.shows("Show another database")
+                pane.press(*keys[1:])
+            text = pane.shows(f" {badge} ", "task_5")
+            shown = dict(re.findall(r"^ +(\w+_\w+) +([\d,]+)", text, re.MULTILINE))
+            assert {task: int(number.replace(",", "")) for task, number in shown.items()} == ready(urls[badge])
+    finally:
+        pane.close()
+
+
+def ready(url: str) -> dict[str, int]:
+    """Return the ready jobs by task."""
+    with psycopg.connect(url, options="-c search_path=graphile_worker") as connection:
+        counts = "select identifier, count(*) from _private_jobs join _private_tasks t on t.id = task_id group by 1"
+        return {str(task): int(number) for task, number in connection.execute(counts)}
 
 
 def test_a_key_leaves_for_another_database_with_the_screen_and_the_theme() -> None:

@@ -131,6 +131,26 @@ def test_escape_drops_the_marks_and_then_the_filter() -> None:
     run(scenario, filter="state:failed")
 
 
+@pytest.mark.parametrize(
+    ("screen", "typed", "table"), [("jobs", "state:failed", "#jobs"), ("queues", "customer", "#queues")]
+)
+def test_a_filter_that_escape_cleared_is_recalled_by_the_command_line(screen: str, typed: str, table: str) -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table(table).keys)
+        everything = set(console.table(table).keys)
+        await console.press("slash")
+        await console.type(typed)
+        await console.press("enter")
+        await console.until(lambda: 0 < len(console.table(table).keys) < len(everything))
+        matching = set(console.table(table).keys)
+        await console.press("escape")
+        await console.until(lambda: set(console.table(table).keys) not in (set(), matching))
+        await console.press(":", "up", "enter")
+        await console.until(lambda: set(console.table(table).keys) == matching)
+
+    run(scenario, screen=screen)
+
+
 def test_pages_are_turned_and_the_way_back_is_exact() -> None:
     async def scenario(console: Console) -> None:
         await ready(console)

@@ -6,13 +6,15 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
+from threading import Event
 
 import psycopg
 import pytest
 from console_fixture import Console, console_on, queue_source, search_of
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from support.waiting import wait_until
 
-from gw_core import Client, Selection
+from gw_core import Client, JobSpec, Runner, Selection, TaskRegistry, WorkerSettings
 from gw_tui.text import formatting
 
 pytestmark = pytest.mark.once
@@ -448,3 +450,77 @@ def test_a_job_shows_each_time_in_one_format(url: str) -> None:
     play(url, scenario, "jobs", filter=f"id:{job}")
     assert all(reason == timeline for reason, timeline in pairs), pairs
     assert all(re.fullmatch(r"\dm\d\ds", reason) for reason, _ in pairs), pairs
+
+
+def test_groups_among_the_locks_say_what_the_database_says(url: str) -> None:
+    with Client(url) as client:
+        ids = [client.group([JobSpec(task="a")] * 3, then=JobSpec(task="b")).id for _ in range(9)]
+        ended = client.group([JobSpec(task="a"), JobSpec(task="c")], then=JobSpec(task="b"))
+    # The third and the ninth group have a member that failed permanently; another group was done before.
+    with psycopg.connect(url, autocommit=True, options="-c search_path=graphile_worker") as connection:
+        connection.execute(
+            "update _private_jobs set attempts = max_attempts, last_error = 'no' where id in"
+            " (select min(job_id) from _private_gw_edges where waiting_id = any(%s) group by waiting_id)",
+            [[ids[2], ids[8]]],
+        )
+        done = "select complete_jobs(array(select job_id from _private_gw_edges where waiting_id = %s))"
+        connection.execute(done, [ended.id])
+    ((waiting,),) = ask(url, "select count(*) from _private_gw_waiting")
+    members = {str(job) for (job,) in ask(url, "select distinct job_id from _private_gw_edges")}
+
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: "groups" in {row["check"] for row in shown_rows(console, "#findings").values()})
+        (shown,) = (row for row in shown_rows(console, "#findings").values() if row["check"] == "groups")
+        assert shown["words"].startswith(f"2 of {waiting} waiting groups are held by members that failed permanently")
+        assert f"the first, {ids[2]}, by job " in shown["words"]
+        table = console.table("#findings")
+        table.move_to(next(key for key, row in shown_rows(console, "#findings").items() if row["check"] == "groups"))
+        await console.press("enter")
+        await console.reach("jobs")
+        await console.until(lambda: set(console.table("#jobs").keys))
+        assert set(console.table("#jobs").keys) <= members
+
+    play(url, scenario, "locks")
+
+
+OF_TASKS = "from _private_jobs join _private_tasks as tasks on tasks.id = task_id"
+LOCKED_BY_VALUE = f"""
+select payload->>'tenant_id', count(*) filter (where locked_at is not null), count(*)
+  {OF_TASKS} where identifier = 'rent' group by 1 order by 1
+"""
+
+
+def test_limits_say_what_the_database_says_while_jobs_run(url: str) -> None:
+    go_on = Event()
+    tasks = TaskRegistry()
+    tasks.register("rent", lambda payload: go_on.wait(60))
+    tasks.register("total", lambda payload: go_on.wait(60))
+    with Client(url) as client:
+        client.limits.set("rent", running=2, field="tenant_id")
+        client.limits.set("total", running=3)
+        client.add_many([JobSpec(task="rent", payload={"tenant_id": tenant}) for tenant in "xyz" for _ in range(30)])
+        client.add_many([JobSpec(task="total")] * 40)
+    runner = Runner(url, tasks=tasks, settings=WorkerSettings(concurrency=20), handle_signals=False)
+    runner.start()
+    try:
+        locked = (
+            "select count(*) from _private_jobs join _private_tasks t on t.id = task_id where locked_at is not null"
+        )
+        wait_until(lambda: ask(url, f"{locked} and identifier = 'rent'") == [(6,)])
+        wait_until(lambda: ask(url, f"{locked} and identifier = 'total'") == [(3,)])
+        assert [(value, running) for value, running, _ in ask(url, LOCKED_BY_VALUE)] == [("x", 2), ("y", 2), ("z", 2)]
+
+        async def scenario(console: Console) -> None:
+            await console.until(lambda: {"rent", "total"} <= set(console.table("#tasks").keys))
+            shown = shown_rows(console, "#tasks")
+            assert (shown["rent"]["running"], shown["total"]["running"]) == ("6", "3")
+            assert shown["total"]["known_by"] == "! at limit"
+            for task, words in (("rent", "tenant_id"), ("total", "3")):
+                console.table("#tasks").move_to(task)
+                await console.until(lambda words=words: words in console.text.split("limit: ")[-1].splitlines()[0])
+
+        play(url, scenario, "tasks")
+    finally:
+        go_on.set()
+        runner.stop()
+        runner.wait()
