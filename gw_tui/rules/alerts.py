@@ -174,9 +174,11 @@ def _backlog(known: AlertInput) -> Iterator[Alert]:
         yield Alert(severity=Severity.CRITICAL, what=what, subject="backlog", age=age, place="workers")
         return
     diverges = _diverges(known.ages)
+    is_oldest = snapshot.oldest is None or task == snapshot.oldest.oldest_task
+    oldest = "oldest ready job" if is_oldest else "oldest ready job of a known task"
     yield Alert(
         severity=Severity.CRITICAL if diverges else Severity.WARNING,
-        what=f"backlog is growing{words}" if diverges else f"oldest ready job{words}",
+        what=f"{'backlog is growing' if diverges else oldest}{words}",
         subject="backlog",
         age=age,
         place="jobs",

@@ -132,12 +132,11 @@ class ErrorsScreen(JobActionsMixin, ListScreen):
         return (self._row(each, self.console.now) for each in self._groups.values())
 
     def _row(self, group: ErrorGroup, now: datetime) -> TableRow:
-        more = "" if self._sample is None or self._sample.is_complete else "+"
         is_growing = group.is_growing(now)
         return TableRow(
             group.key,
             {
-                "jobs": Cell(f"{len(group.jobs):,}{more}", "", len(group.jobs)),
+                "jobs": Cell(self._count(group), "", len(group.jobs)),
                 "task": group.task,
                 "error": Cell(masked(group.fingerprint), "strong" if is_growing else ""),
                 "failed": Cell(f"{group.failed:,}" if group.failed else "", "failed"),
@@ -146,6 +145,10 @@ class ErrorsScreen(JobActionsMixin, ListScreen):
                 "growing": sign_cell(symbols.WARNING, "growing") if is_growing else "",
             },
         )
+
+    def _count(self, group: ErrorGroup) -> str:
+        """Return how many jobs the group has, marked if there may be more."""
+        return f"{len(group.jobs):,}{'' if self._sample is None or self._sample.is_complete else '+'}"
 
     def status(self) -> Iterator[str]:
         """Yield how many errors there are, and what became of the probe."""
@@ -163,7 +166,10 @@ class ErrorsScreen(JobActionsMixin, ListScreen):
         if (group := self._group) is None:
             return Content("")
         now = self.console.now
-        lines = [f"{formatting.counted(len(group.jobs), 'job')} of {sanitize.line(group.task, 60)}", ""]
+        lines = [
+            f"{self._count(group)} {'job' if len(group.jobs) == 1 else 'jobs'} of {sanitize.line(group.task, 60)}",
+            "",
+        ]
         lines += [
             f"{each.job.id}  attempt {each.job.attempts} of {each.job.max_attempts}"
             f"  {formatting.duration(now - each.job.updated_at)} ago"
@@ -204,3 +210,7 @@ class ErrorsScreen(JobActionsMixin, ListScreen):
         """Copy the filter that lists the jobs of the group."""
         if (group := self._group) is not None:
             self.console.copy(group.selection)
+
+
+def _jobs(group: ErrorGroup) -> str:
+    return "job" if len(group.jobs) == 1 else "jobs"

@@ -29,7 +29,7 @@ from gw_tui.screens.list_screen import ListScreen, facts
 from gw_tui.screens.worker_actions import WorkerActionsMixin
 from gw_tui.text import formatting, sanitize
 from gw_tui.text.redact import masked
-from gw_tui.widgets.filter_bar import LONGEST, FilterBar, line
+from gw_tui.widgets.filter_bar import LONGEST, FilterBar
 from gw_tui.widgets.job_rows import RowContext, columns_for, facts_of, row_of
 from gw_tui.widgets.keyed_table import KeyedTable, TableColumn, TableRow
 
@@ -355,11 +355,12 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
 
     def preview(self) -> Content:
         """Return the job under the cursor, with its whole error."""
-        found = self._seen.get(self.table.highlighted or "")
-        if found is None:
+        key = self.table.highlighted or ""
+        if (found := self._seen.get(key)) is None:
             return Content("")
         error = found.job.last_error or ""
-        return facts(facts_of(found, self.console.now), error if self._is_unmasked else masked(error))
+        known = facts_of(found, self.console.now, is_gone=self.table.is_gone(key))
+        return facts(known, error if self._is_unmasked else masked(error))
 
     # -- the filter ------------------------------------------------------------------------------------------------
 
@@ -385,7 +386,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
     def on_filter_bar_submitted(self, event: FilterBar.Submitted) -> None:
         """Show what matches."""
         self.table.focus()
-        self.keep_filter(line(event.wanted, LONGEST))
+        self.keep_filter(sanitize.line(event.wanted, LONGEST))
         self.apply_filter(event.wanted)
 
     def action_back(self) -> None:

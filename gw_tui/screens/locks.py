@@ -43,7 +43,7 @@ OLD_TRANSACTION: Final = timedelta(minutes=1)
 """From this age on a transaction is listed although no session waits for it."""
 _VERDICTS: Final = {
     CheckStatus.OK: (symbols.OK, 2),
-    CheckStatus.WARNING: (symbols.NOTE, 1),
+    CheckStatus.WARNING: (symbols.WARNING, 1),
     CheckStatus.ERROR: (symbols.ALARM, 0),
 }
 

@@ -82,11 +82,12 @@ def row_of(found: FoundJob, now: datetime, around: RowContext, *, unmask: bool =
     )
 
 
-def facts_of(found: FoundJob, now: datetime) -> Iterator[tuple[str, str]]:
+def facts_of(found: FoundJob, now: datetime, *, is_gone: bool) -> Iterator[tuple[str, str]]:
     """Yield everything about a job but its payload and its error."""
     job = found.job
     yield "job", f"{job.id}  {job.task_identifier}"
-    yield "state", f"{symbols.state(found.state)}, attempt {job.attempts} of {job.max_attempts}"
+    state = f"{symbols.GONE}: completed or removed" if is_gone else symbols.state(found.state)
+    yield "state", f"{state}, attempt {job.attempts} of {job.max_attempts}"
     for name, time in (("created", job.created_at), ("due", job.run_at), ("started", job.started_at)):
         if time is not None:
             yield name, f"{formatting.day(time, now)} ({when(time, now)})"

@@ -74,6 +74,16 @@ def test_a_long_wait_is_reported() -> None:
     assert alert.what == "oldest ready job (mail)"
 
 
+def test_the_oldest_job_of_a_known_task_is_not_called_the_oldest_of_all() -> None:
+    snapshot = reporting(with_backlog(quiet_snapshot(), timedelta(minutes=50)), "report")
+    unknown, known = statistics_of("mail", ready=1), statistics_of("report", ready=1)
+    both = replace(known, tasks={**unknown.tasks, **known.tasks}, activity={**unknown.activity, **known.activity})
+
+    words = [alert.what for alert in found(snapshot, statistics=both)]
+
+    assert words == ["mail: 1 ready, no live worker knows it", "oldest ready job of a known task (report)"]
+
+
 @pytest.mark.parametrize(
     ("ready", "done", "expected"),
     [

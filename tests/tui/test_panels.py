@@ -12,6 +12,7 @@ from console_fixture import Console, demo_queue, run
 from gw_core import JobState
 from gw_core.operations import WorkerInfo
 from gw_tui.rules.cancel_effects import cancel_effects
+from gw_tui.screens import errors
 from gw_tui.text.redact import masked
 
 WIDE = (160, 45)
@@ -48,6 +49,20 @@ def test_the_pane_of_errors_has_the_whole_error_and_its_jobs() -> None:
     run(scenario, screen="errors", size=WIDE)
 
 
+def test_the_pane_of_errors_marks_a_count_that_stopped_at_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors, "MAX_JOBS", 5)
+
+    async def scenario(console: Console) -> None:
+        table = console.table("#errors")
+        await console.until(lambda: table.highlighted and pane(console).text)
+        cell = table.shown_rows[table.highlighted or ""].cells["jobs"]
+        count = getattr(cell, "text", "")
+        assert count.endswith("+")
+        assert pane(console).text.startswith(f"{count} job")
+
+    run(scenario, screen="errors", size=WIDE)
+
+
 @pytest.mark.parametrize("screen", ["errors", "jobs"])
 def test_there_is_no_pane_where_there_is_no_room(screen: str) -> None:
     async def scenario(console: Console) -> None:
@@ -67,6 +82,19 @@ def test_the_pane_of_jobs_has_all_columns_and_the_whole_error() -> None:
         assert table.region.right <= pane(console).region.x + 1
 
     run(scenario, screen="jobs", filter="state:failed", size=WIDE)
+
+
+def test_the_pane_of_jobs_says_that_a_job_is_gone() -> None:
+    source = demo_queue(stands_still=True)
+
+    async def scenario(console: Console) -> None:
+        table = console.table("#jobs")
+        await console.until(lambda: table.highlighted and "attempt" in pane(console).text)
+        assert "gone" not in pane(console).text
+        source.queue.jobs.pop(int(table.highlighted or ""))
+        await console.until(lambda: "gone: completed or removed" in pane(console).text)
+
+    run(scenario, source=source, screen="jobs", filter="state:failed", size=WIDE)
 
 
 def test_secrets_in_the_pane_of_jobs_are_masked_until_asked_for() -> None:
