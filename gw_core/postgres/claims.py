@@ -64,13 +64,7 @@ SLOW_SECONDS_A_JOB: Final = 0.00002
 """A claim that took longer than this, and this for each job it found, may have read much that it could not take."""
 
 SLOW_ONES: Final = 3
-"""So many in a row are no accident, such as a plan that was made."""
-
-MAX_SLOW_ONES: Final = 24
-"""That number doubles up to this while skipping does not help: the machine is busy."""
-
-SMALL_MARGIN: Final = 0.02
-"""Seconds: a claim that is slow within this margin does not read many dead rows."""
+"""So many in a row are no accident: a plan that was made, a machine that was busy."""
 
 MAX_MARGIN: Final = 5.0
 """Seconds before the first job found last time at which a claim begins: there are the jobs of transactions that took
@@ -251,7 +245,6 @@ class SkipAhead:
     While another transaction prevents vacuum from removing them, the index entries of deleted jobs precede those of
     waiting jobs, and every claim reads them all. Only then, measured by the duration of claims, do most claims start
     where the last one found something. From time to time one starts at the beginning; once that is fast again, all do.
-    All do too if claims stay slow: then the machine is busy, and the complete statement would cost it more.
     """
 
     def __init__(self) -> None:
@@ -260,8 +253,6 @@ class SkipAhead:
         self.queued: dict[int, float] = {}
         self._margin = MAX_MARGIN
         self._slow_ones = 0
-        self._slow_ones_needed = SLOW_ONES
-        self._slow_skips = 0
         self.full_scan_at = 0.0
 
     def may_skip(self, now: float) -> bool:
@@ -282,26 +273,12 @@ class SkipAhead:
             self._slow_ones, self.full_scan_at = 0, 0.0
             return
         self._slow_ones += 1
-        if self._slow_ones >= self._slow_ones_needed:
+        if self._slow_ones >= SLOW_ONES:
             self.full_scan_at = now + min(SHARE * seconds, max(MAX_SKIPPING_SECONDS, 3 * seconds))
 
     def record_partial_scan(self, *, found: int, seconds: float) -> None:
         """Record the duration of a claim that started at the recorded jobs."""
-        if not _is_slow(found, seconds):
-            self._slow_skips = 0
-            self._margin = min(MAX_MARGIN, self._margin * 1.1 + 0.001)
-            if self._margin == MAX_MARGIN:
-                self._slow_ones_needed = SLOW_ONES
-            return
-        self._slow_skips += self._margin < SMALL_MARGIN
-        self._margin /= 4
-        if self._slow_skips >= SLOW_ONES:
-            self._stop_skipping()
-
-    def _stop_skipping(self) -> None:
-        self._slow_skips, self._slow_ones = 0, 0
-        self._slow_ones_needed = min(2 * self._slow_ones_needed, MAX_SLOW_ONES)
-        self.restart_scan()
+        self._margin = self._margin / 4 if _is_slow(found, seconds) else min(MAX_MARGIN, self._margin * 1.1 + 0.001)
 
     def record_found(self, jobs: Iterable[tuple[int, float, bool]]) -> None:
         """Record priority, `run_at` in seconds since 1970 and whether it has a named queue, of each job found."""

@@ -85,31 +85,3 @@ def test_the_margin_shrinks_while_claims_within_it_are_slow_and_grows_again() ->
     for _ in range(200):
         skip.record_partial_scan(found=1, seconds=QUICK)
     assert margin() == MAX_MARGIN
-
-
-def test_claims_do_not_skip_while_that_does_not_help_as_on_a_busy_machine() -> None:
-    skip = skip_after(*[SLOW] * SLOW_ONES)
-    partial = 0
-    while skip.may_skip(0.1):
-        skip.record_partial_scan(found=1, seconds=SLOW)
-        partial += 1
-    assert partial < 10
-
-    for _ in range(2 * SLOW_ONES - 1):
-        skip.record_full_scan(found=1, seconds=SLOW, now=0.0)
-        assert not skip.may_skip(0.1)
-
-    skip.record_full_scan(found=1, seconds=SLOW, now=0.0)
-    assert skip.may_skip(0.1)
-
-
-def test_claims_skip_as_soon_as_before_once_that_has_helped() -> None:
-    skip = skip_after(*[SLOW] * SLOW_ONES)
-    while skip.may_skip(0.1):
-        skip.record_partial_scan(found=1, seconds=SLOW)
-    for _ in range(200):
-        skip.record_partial_scan(found=1, seconds=QUICK)
-
-    for _ in range(SLOW_ONES):
-        skip.record_full_scan(found=1, seconds=SLOW, now=0.0)
-    assert skip.may_skip(0.1)
