@@ -87,7 +87,12 @@ def asks(recorded: Sequence[tuple[str, str]]) -> int:
     return sum(name == "gw:claim" and text.startswith("select exists (select from") for name, text in recorded)
 
 
-def test_a_worker_gathers_notifications_of_jobs_that_others_claim(site: QueueFixture, proxy: DatabaseProxy) -> None:
+def test_a_worker_gathers_notifications_of_jobs_that_others_claim(
+    site: QueueFixture, proxy: DatabaseProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # On a slow machine notifications are far apart, and gaps of 50 ms would hold one each.
+    monkeypatch.setattr("gw_core.domain.claim_gap.MAX_GAP", 1.0)
+    monkeypatch.setattr("gw_core.domain.claim_gap.GAP_PER_RIVAL", 0.02)
     recorded = proxy.record()
     with site.running({"work": RunRecord()}, url=proxy.url, poll_interval=NEVER) as running:
         running.recorded.wait_for(PoolListening)
