@@ -12,7 +12,7 @@ from gw_core.domain.errors import DatabaseUnavailableError
 from gw_core.domain.job import Job
 from gw_core.domain.settings import CLAIM_BYTES
 from gw_core.postgres.database import Connection
-from gw_core.postgres.statement_runner import StatementRunner
+from gw_core.postgres.statement_runner import StatementRunner, array_text
 
 # The order of a queue, and near enough the order of everything: priority, run_at, id.
 _ORDER: Final = itemgetter(5, 6, 0)
@@ -136,7 +136,7 @@ class Claims:
         """
         values = {
             "worker_id": worker_id,
-            "task_ids": list(tasks),
+            "task_ids": array_text(tasks),
             "limit": limit,
             "per_queue": per_queue,
             "scan_limit": max(SCAN_LIMIT, limit),
@@ -225,10 +225,10 @@ class ClaimsByField(Claims):
         return self._after is not None
 
     def _rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        [task_id] = values["task_ids"]
+        task_id = int(values["task_ids"].strip("{}"))
         after_value, after_priority = self._after or _BEFORE_ALL_VALUES
         scan = {"task": self.task, "scan_limit": STEPS, "after_value": after_value, "after_priority": after_priority}
-        rows = self._run("claim_by_field", {**values, **scan}, TASK=str(int(task_id)), FIELD=self.field)
+        rows = self._run("claim_by_field", {**values, **scan}, TASK=str(task_id), FIELD=self.field)
         note = rows.pop()
         if self._after is None:
             self.is_any_full, self.seconds_until_tokens = False, None

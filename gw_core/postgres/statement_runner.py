@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -56,3 +57,8 @@ class Store:
 
     def _rows(self, name: str, variables: Mapping[str, str] | None = None, /, **values: Any) -> list[tuple[Any, ...]]:
         return self._statements.rows(name, values, **variables or {})
+
+
+def array_text(items: Iterable[int | datetime]) -> str:
+    """Return items as the text of an array; the driver adapts a list item by item, and takes 20 times as long."""
+    return "{" + ",".join(map(str, items)) + "}"
