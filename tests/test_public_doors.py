@@ -14,7 +14,7 @@ PUBLIC = {
     *CONTRIB,
 }
 MAX_CORE_IMPORTS = 203
-MAX_FRONT_END_IMPORTS = 199
+MAX_FRONT_END_IMPORTS = 201
 MAX_PRIVATE_ACCESSES = 37
 OF_PYTHON = {"_replace", "_asdict", "_fields", "_exit"}
 

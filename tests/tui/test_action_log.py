@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 from console_fixture import Console, demo_queue, run
+from support.cli_program import CliProgram
 
 from gw_cli import job_files
 from gw_core import JobSpec, JobState, Selection
@@ -272,10 +273,12 @@ def test_payloads_are_written_down_as_was_chosen(tmp_path: Path, payloads: Paylo
     ids=str,
 )
 def test_the_console_takes_the_choice(
-    arguments: list[str], payloads: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    arguments: list[str],
+    payloads: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
-    from gw_cli.main import program
-
     chosen: list[str] = []
 
     def start(source: object, options: Options) -> int:
@@ -285,6 +288,6 @@ def test_the_console_takes_the_choice(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr("gw_tui.main.run", start)
     monkeypatch.setattr("gw_cli.commands.tui._without_screen", lambda: None)
-    program(["tui", "--demo", *arguments])
+    CliProgram(capsys, monkeypatch)("tui", "--demo", *arguments)
 
     assert chosen == [payloads]

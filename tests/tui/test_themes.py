@@ -11,7 +11,6 @@ from textual.theme import Theme
 
 import gw_tui
 from gw_tui.text import symbols
-from gw_tui.text.symbols import ASCII, Symbol
 from gw_tui.widgets.themes import THEMES
 
 PROGRAM = Path(gw_tui.__file__).parent
@@ -129,13 +128,13 @@ def test_every_theme_names_every_colour(theme: Theme) -> None:
     assert set(theme.variables) == set(THEMES[0].variables)
 
 
-SYMBOLS = [*symbols.STATES.values(), *(each for each in vars(symbols).values() if isinstance(each, Symbol))]
+SYMBOLS = [*symbols.STATES.values(), *(each for each in vars(symbols).values() if isinstance(each, symbols.Symbol))]
 SIGNS = [*(symbol.sign for symbol in SYMBOLS), symbols.MARK]
 
 
 def test_no_two_meanings_share_a_sign_also_in_ascii() -> None:
     assert len(set(SIGNS)) == len(SIGNS)
-    plain = [sign.translate(ASCII) for sign in SIGNS]
+    plain = [sign.translate(symbols.ASCII) for sign in SIGNS]
     assert all(each.isascii() for each in plain)
     assert len(set(plain)) == len(plain)
 
