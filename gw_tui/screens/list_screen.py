@@ -178,8 +178,8 @@ class ListScreen(ConsoleScreen):
         self._draw_preview()
 
     def _draw_preview(self) -> None:
-        if self.PREVIEWS and self.stands:
-            self.query_one("#preview", TextPanel).show(self.preview())
+        if self.PREVIEWS and self.stands and (panel := self.query_one("#preview", TextPanel)).display:
+            panel.show(self.preview())
 
     def on_keyed_table_highlighted(self) -> None:
         """Show everything about the row under the cursor."""

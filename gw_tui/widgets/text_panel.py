@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
@@ -90,5 +91,15 @@ class TextPanel(VerticalScroll, can_focus=True):
     def show(self, text: Content) -> None:
         """Show another text, scrolled as it was."""
         if self._shown is None or not text.is_same(self._shown):
+            # A layout of the whole screen costs more than everything else that a second changes.
+            keeps_height = self._shown is not None and self._keeps_height(self._shown.plain, text.plain)
             self._shown = text
-            self._text.update(text)
+            self._text.update(text, layout=not keeps_height)
+
+    def _keeps_height(self, before: str, after: str) -> bool:
+        """Return whether a text needs as many lines as the one before: lines that differ fit without wrapping."""
+        old, new = before.split("\n"), after.split("\n")
+        room = self._text.size.width
+        return len(old) == len(new) and all(
+            one == other or max(cell_len(one), cell_len(other)) <= room for one, other in zip(old, new, strict=True)
+        )
