@@ -24,7 +24,8 @@ ON, OFF, CURSOR = "\x1b[?1049h", b"\x1b[?1049l", b"\x1b[?25h"
 READY = "LIVE"
 MAX_BYTES, MAX_PROCESSOR = 5_000, 0.04
 WIDE = (160, 45)
-"""A size at which lists have a pane."""
+WITH_A_PANE = ("jobs", "errors", "history")
+"""The lists that show a pane at this size."""
 MAX_ANSWER = 0.05
 PLACES = [*(f"--screen={screen}" for screen in SCREEN_BY_ID), "--open=job/99001"]
 
@@ -190,7 +191,7 @@ def test_a_defect_of_ours_is_a_message_and_shows_no_data(start: Start, arguments
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "size"),
-    [*((place, (120, 34)) for place in PLACES), *((f"--screen={name}", WIDE) for name in ("jobs", "errors", "history"))],
+    [*((place, (120, 34)) for place in PLACES), *((f"--screen={name}", WIDE) for name in WITH_A_PANE)],
 )
 def test_an_idle_console_writes_little_and_rests(start: Start, place: str, size: tuple[int, int]) -> None:
     terminal = start(console("--demo", place), size=size)
