@@ -28,6 +28,7 @@ from support.databases import (
 from support.pgbouncer import PgBouncer, bouncer_program
 
 if TYPE_CHECKING:
+    from support.console_queue import ConsoleQueue
     from support.queue_fixture import QueueFixture
 
 NUMBERS = count(1)
@@ -192,6 +193,27 @@ def database_url(reused_database: ReusedDatabase, pooler: PgBouncer | None) -> I
     """A database with the newest schema and nothing else, whatever the tests before have done."""
     yield _entrance(pooler, reused_database.url())
     reused_database.empty()
+
+
+@pytest.fixture(scope="session")
+def console_rows(databases: Databases) -> Iterator[ConsoleQueue]:
+    """The queue that tests of the console show, made when the first one needs it."""
+    from support.console_queue import ConsoleQueue
+
+    name = f"{databases.run.prefix}{databases.worker}_console"
+    databases.create(name)
+    with ConsoleQueue.made(databases.url(name)) as queue:
+        yield queue
+    databases.drop(name)
+
+
+@pytest.fixture
+def console_queue(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let `QueueSource` find its queue; a test without one makes no database."""
+    from support.console_source import showing
+
+    with showing(lambda: request.getfixturevalue("console_rows")):
+        yield
 
 
 def _temporary(databases: Databases, *, template: str) -> Iterator[str]:

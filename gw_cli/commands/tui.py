@@ -66,7 +66,7 @@ def tui(
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Print the first screen and exit")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --once: print JSON with stable keys")] = False,
-    demo: Annotated[bool, typer.Option("--demo", help="Show a demo queue; needs no database")] = False,
+    demo: Annotated[bool, typer.Option("--demo", help="Play the recording of a demo queue; needs no database")] = False,
     record: Annotated[
         str | None,
         typer.Option("--record", metavar="FILE", help="Record the session, secrets masked; .gz compresses it"),
@@ -240,7 +240,7 @@ def _views(configuration: Configuration) -> Mapping[str, SavedView]:
 
 
 def _writing_down(options: Options) -> Options:
-    """Return the options with an action log; actions on the demo queue are not logged."""
+    """Return the options with an action log; a recording takes no actions."""
     from gw_tui.actions.log import usual_path
 
     return replace(options, action_log=usual_path())
@@ -262,7 +262,7 @@ def _sources(configuration: Configuration, *, demo: bool, replay: str | None) ->
     if demo and replay is not None:
         raise InvalidInputError("--demo and --replay both say what to show; give one of them")
     if demo:
-        return {"": partial(_demo, configuration)}
+        return {"": _demo}
     if replay is not None:
         return {"": partial(_replay, Path(replay))}
     return {name: partial(_source, each) for name, each in _contexts(configuration).items()}
@@ -294,10 +294,10 @@ def _in_context(options: Options, context: str | None, names: Iterable[str]) -> 
 # -- where from ------------------------------------------------------------------------------------------------------
 
 
-def _demo(configuration: Configuration) -> DataSource:
-    from gw_tui.data.demo import DemoSource, real_clock
+def _demo() -> DataSource:
+    from gw_tui.data.demo import RECORDING
 
-    return DemoSource(real_clock, read_only=configuration[table.TUI_READ_ONLY])
+    return _replay(RECORDING)
 
 
 def _replay(path: Path) -> DataSource:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from gw_core import Selection, Skip
 from gw_core.errors import StatementTimeoutError
-from gw_core.operations import SkippedJob
+from gw_core.operations import JobVersion, SkippedJob
 
 if TYPE_CHECKING:
     from gw_core import ActionResult, Client, Job, JobSpec, RecoverySettings
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         Count,
         Finding,
         FoundJob,
-        JobVersion,
         PageCursor,
         PauseResult,
         QueueStatistics,

@@ -7,11 +7,11 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from support.console_source import QueueSource
 from textual.pilot import Pilot
 from textual.screen import Screen
 
 from gw_tui.app import ConsoleApp
-from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.data.source import ClientSource, ConnectionOptions, DataSource
 from gw_tui.dialogs.choose import Choose
 from gw_tui.rules.options import Options
@@ -23,7 +23,7 @@ DEADLINE = 90.0
 class Console:
     """A running console with what tests want of it."""
 
-    def __init__(self, app: ConsoleApp, pilot: Pilot[Any], source: DemoSource) -> None:
+    def __init__(self, app: ConsoleApp, pilot: Pilot[Any], source: QueueSource) -> None:
         self.app = app
         self.pilot = pilot
         self.source = source
@@ -117,11 +117,6 @@ def search_of(screen: Any) -> Any:
     return screen.search
 
 
-def demo_queue(*, stands_still: bool = False, **options: Any) -> DemoSource:
-    """Return the demo's queue; its time can stand still until the test moves it."""
-    return DemoSource(FixedClock(), **options) if stands_still else DemoSource(**options)
-
-
 def queue_source(url: str, **more: Any) -> ClientSource:
     """Return the source that reads the queue of a database."""
     return ClientSource(ConnectionOptions(**{"conninfo": url, "schema": "graphile_worker", **more}))
@@ -135,7 +130,7 @@ def console_on(source: DataSource, **options: Any) -> ConsoleApp:
 def run(
     scenario: Callable[[Console], Awaitable[None]],
     *,
-    source: DemoSource | None = None,
+    source: QueueSource | None = None,
     screen: str = "jobs",
     size: tuple[int, int] = (80, 24),
     clock: Callable[[], float] = time.monotonic,
@@ -144,7 +139,7 @@ def run(
     """Play a scenario on a console whose clock stands still; its first answers have arrived."""
 
     async def inside() -> None:
-        found = source or DemoSource()
+        found = source or QueueSource()
         app = ConsoleApp(found, Options(screen=screen, period=30.0, **options), clock=clock)
         async with app.run_test(size=size, notifications=True) as pilot:
             console = Console(app, pilot, found)

@@ -12,7 +12,8 @@ import msgspec
 
 from gw_core import Selection
 from gw_core.operations import FoundJob, JobPage, QueueSnapshot
-from gw_tui.data.demo import DemoSource
+from gw_tui.data.demo import RECORDING
+from gw_tui.data.recording import ReplaySource
 from gw_tui.main import run
 from gw_tui.rules.options import Options
 from gw_tui.screens import overview as module
@@ -21,8 +22,11 @@ from gw_tui.screens.overview import OverviewScreen
 EVIL = "A\x1b]52;c;aGFja2Vk\x1b\\B\x9b31m\u202eC\x07\x00\x1b[2J[red]x[/red]"
 
 
-class HostileSource(DemoSource):
+class HostileSource(ReplaySource):
     """Puts the text wherever a text can stand."""
+
+    def __init__(self) -> None:
+        super().__init__(RECORDING)
 
     def snapshot(self) -> QueueSnapshot:
         snapshot = super().snapshot()
@@ -65,11 +69,11 @@ if __name__ == "__main__":
         import gw_cli.commands.tui as command
         from gw_cli.main import program
 
-        command._demo = lambda _: FaultySource()
+        command._demo = FaultySource
         sys.exit(program(["tui", "--demo", *sys.argv[2:]]))
     if sys.argv[1] == "stuck":
         module.OverviewScreen = StuckScreen
-        sys.exit(run({"": DemoSource}, Options(period=0.2)))
+        sys.exit(run({"": lambda: ReplaySource(RECORDING)}, Options(period=0.2)))
     # Say it past every widget as well: the last filter is there for what forgets to clean.
     from textual.widgets import Static
 

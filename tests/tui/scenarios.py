@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from console_fixture import Console
+from support.console_source import QueueSource
 from textual.command import CommandPalette
 from textual.screen import Screen
 from textual.widgets import Input
 
 from gw_core.errors import AuthenticationError, DatabaseUnavailableError, SchemaMissingError, StatementTimeoutError
-from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.dialogs.add import AddDialog
 from gw_tui.dialogs.choose import Choose
 from gw_tui.dialogs.confirm import Confirm
@@ -47,11 +47,10 @@ class Scene:
     sizes: tuple[tuple[int, int], ...] = ((80, 24), (120, 34), (160, 45), LEAST)
 
 
-def a_queue() -> DemoSource:
+def a_queue() -> QueueSource:
     """Return a queue that is the same each time, and stands still."""
-    clock = FixedClock()
-    source = DemoSource(clock)
-    clock.advance(LIVED)
+    source = QueueSource()
+    source.clock.advance(LIVED)
     return source
 
 
@@ -97,7 +96,6 @@ async def charted(console: Console) -> None:
 async def lived(console: Console) -> None:
     """Let the charts have something to show."""
     clock, app = console.source.clock, console.app
-    assert isinstance(clock, FixedClock)
     for _ in range(CHARTED):
         clock.advance(1)
         app.refresh_now()
@@ -141,10 +139,10 @@ async def palette(console: Console) -> None:
 
 
 async def result(console: Console) -> None:
-    await _press(console, "m", "m", "m", "f", until=Confirm)
-    queue = console.source.queue
-    first = min(job for job, each in queue.jobs.items() if each.attempts >= each.max_attempts)
-    queue.change(queue.jobs[first], attempts=1)
+    await _press(console, "m", "m", "m")
+    changed = console.screen("jobs").targets()[1].job.id
+    await _press(console, "f", until=Confirm)
+    console.source.queue.change(changed, attempts=1)
     await _press(console, "tab", "tab", "enter", until=ResultDialog)
 
 

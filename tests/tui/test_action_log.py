@@ -13,8 +13,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from console_fixture import Console, demo_queue, run
+from console_fixture import Console, run
 from support.cli_program import CliProgram
+from support.console_source import QueueSource
 
 from gw_cli import job_files
 from gw_core import JobSpec, JobState, Selection
@@ -23,7 +24,10 @@ from gw_tui.actions import actions
 from gw_tui.actions.log import ActionLog, Payloads, usual_path
 from gw_tui.data.poller import ActionThread
 from gw_tui.rules.options import Options
+from gw_tui.rules.queue_info import QueueInfo
 from gw_tui.text.redact import MASK
+
+TARGET = QueueInfo(where="demo", schema="graphile_worker")
 
 
 @pytest.fixture
@@ -40,9 +44,9 @@ def seen(source: Any, state: JobState, count: int = 1) -> list[JobVersion]:
 
 
 def test_a_line_says_who_did_what_to_which_jobs_and_what_became_of_them(log: ActionLog) -> None:
-    source = demo_queue()
+    source = QueueSource()
     first, second = seen(source, JobState.FAILED, 2)
-    source.queue.jobs.pop(second.id)
+    source.queue.delete(second.id)
 
     ActionThread(source, lambda _: None, log).turn(actions.Retry(jobs=[first, second]))
 
@@ -57,9 +61,9 @@ def test_a_line_says_who_did_what_to_which_jobs_and_what_became_of_them(log: Act
 
 
 def test_what_was_removed_is_there_whole_and_can_be_added_by_the_command(log: ActionLog) -> None:
-    source = demo_queue()
+    source = QueueSource()
     (job,) = seen(source, JobState.SCHEDULED)
-    payload = source.queue.jobs[job.id].payload
+    payload = source.queue.by_id[job.id].payload
 
     ActionThread(source, lambda _: None, log).turn(actions.Complete(jobs=[job]))
 
@@ -75,14 +79,14 @@ def test_what_was_removed_is_there_whole_and_can_be_added_by_the_command(log: Ac
 def test_a_payload_of_several_lines_keeps_its_numbers_and_takes_one_line(log: ActionLog) -> None:
     payload = '{\n  "id": 90071992547409931,\n  "amount": 1.10\n}'
 
-    log.note(demo_queue().info, actions.Add(spec=JobSpec(task="mail"), payload=payload), actions.Result(done=("1",)))
+    log.note(TARGET, actions.Add(spec=JobSpec(task="mail"), payload=payload), actions.Result(done=("1",)))
 
     assert '{"id":90071992547409931,"amount":1.10}' in log.path.read_text("utf-8")
     assert len(lines(log)) == 1
 
 
 def test_a_failure_is_written_down_with_its_reason(log: ActionLog) -> None:
-    source = demo_queue()
+    source = QueueSource()
     (job,) = seen(source, JobState.FAILED)
     source.go_down(OSError("nobody there"))
 
@@ -103,20 +107,20 @@ def test_a_failure_is_written_down_with_its_reason(log: ActionLog) -> None:
     ids=lambda action: type(action).__name__,
 )
 def test_every_kind_of_act_can_be_written_down(log: ActionLog, action: actions.Action) -> None:
-    log.note(demo_queue().info, action, actions.Result())
+    log.note(TARGET, action, actions.Result())
 
     assert lines(log)[0]["action"] == type(action).__name__.lower()
 
 
 def test_what_only_reads_is_not_recorded(log: ActionLog) -> None:
     for action in (actions.Sweep(dry_run=True), actions.CountExactly()):
-        log.note(demo_queue().info, action, actions.Result())
+        log.note(TARGET, action, actions.Result())
 
     assert not log.path.exists()
 
 
 def test_only_its_owner_may_read_the_file(log: ActionLog) -> None:
-    log.note(demo_queue().info, actions.Sweep(), actions.Result())
+    log.note(TARGET, actions.Sweep(), actions.Result())
 
     assert stat.S_IMODE(log.path.stat().st_mode) == 0o600
 
@@ -141,7 +145,7 @@ def test_an_action_is_done_and_its_operator_informed_when_it_cannot_be_recorded(
 
 
 def test_a_failed_job_is_not_run_again_by_the_documented_command(log: ActionLog) -> None:
-    source = demo_queue()
+    source = QueueSource()
     found = next(each for each in source.queue.states() if each.state is JobState.FAILED)
 
     ActionThread(source, lambda _: None, log).turn(actions.Complete(jobs=[JobVersion.from_job(found.job)]))
@@ -159,7 +163,7 @@ SECRET = '{"user": "me", "token": "hunter2"}'
 
 
 def removal(source: Any) -> tuple[actions.Complete, actions.Result]:
-    job = next(each for each in source.queue.jobs.values() if each.attempts < each.max_attempts)
+    job = next(each for each in source.queue.by_id.values() if each.attempts < each.max_attempts)
     gone = msgspec.structs.replace(job, payload=SECRET)
     return actions.Complete(jobs=[JobVersion.from_job(gone)]), actions.Result(done=(str(job.id),), removed=(gone,))
 
@@ -168,9 +172,10 @@ def test_a_file_that_is_large_is_put_aside_in_place_of_the_one_before(
     log: ActionLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gw_tui.actions.log.MAX_BYTES", 2_000)
-    source = demo_queue()
+    source = QueueSource()
+    done = removal(source)
     for _ in range(50):
-        log.note(source.info, *removal(source))
+        log.note(source.info, *done)
 
     assert sorted(each.name for each in log.path.parent.iterdir()) == ["actions.1.jsonl", "actions.jsonl"]
     assert all(0 < path.stat().st_size <= 2_000 for path in (log.path, log.aside))
@@ -179,7 +184,7 @@ def test_a_file_that_is_large_is_put_aside_in_place_of_the_one_before(
 
 
 def test_what_was_removed_is_not_kept_for_ever(log: ActionLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = demo_queue()
+    source = QueueSource()
     log.note(source.info, *removal(source))
     old = log.path.read_text("utf-8").replace(lines(log)[0]["at"], "2020-01-01T00:00:00Z")
     log.path.write_text(old, "utf-8")
@@ -211,14 +216,14 @@ def test_a_first_line_of_another_process_stops_nothing(log: ActionLog, first: st
     log.path.parent.mkdir(parents=True)
     log.path.write_text(first)
 
-    log.note(demo_queue().info, actions.Sweep(), actions.Result())
+    log.note(TARGET, actions.Sweep(), actions.Result())
 
     assert '"action":"sweep"' in log.path.read_text("utf-8")
 
 
 def test_consoles_that_write_at_the_same_time_lose_nothing(log: ActionLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gw_tui.actions.log.MAX_BYTES", 12_000)
-    target = demo_queue().info
+    target = TARGET
 
     def write(name: int) -> None:
         for number in range(20):
@@ -251,7 +256,7 @@ def lines_of(path: Path) -> list[str]:
 )
 def test_payloads_are_written_down_as_was_chosen(tmp_path: Path, payloads: Payloads, name: str, payload: Any) -> None:
     log = ActionLog(tmp_path / "actions.jsonl", payloads)
-    source = demo_queue()
+    source = QueueSource()
     log.note(source.info, *removal(source))
     log.note(source.info, actions.Add(spec=JobSpec(task="mail"), payload=SECRET), actions.Result())
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from console_fixture import demo_queue
+from support.console_queue import START
+from support.console_source import QueueSource
 
 from gw_core import JobState, cron_item
 from gw_core.operations import (
@@ -19,16 +20,13 @@ from gw_core.operations import (
     QueueStatistics,
     TaskActivity,
 )
-from gw_tui.data.demo import START
 from gw_tui.data.source import Crontabs
 from gw_tui.rules.alerts import GROWING_FOR, Alert, AlertInput, Severity, alerts, drain_time
-
-CALM = demo_queue(stands_still=True, jobs=60)
 
 
 def quiet_snapshot() -> QueueSnapshot:
     """Return a snapshot at a queue where all is well."""
-    snapshot = CALM.snapshot()
+    snapshot = QueueSource(jobs=60).snapshot()
     workers = [worker for worker in snapshot.workers if worker.has_heartbeat and not worker.is_stale]
     priorities = [replace(head, oldest_due_at=None, ready=Count(0)) for head in snapshot.priorities]
     counters = replace(snapshot.counters, dead_rows=0)
@@ -49,7 +47,7 @@ def test_a_quiet_queue_raises_no_alert() -> None:
 
 
 def test_stale_workers_come_first_with_the_jobs_they_hold() -> None:
-    snapshot = demo_queue(stands_still=True).snapshot()
+    snapshot = QueueSource().snapshot()
 
     worst = found(snapshot)[0]
 
@@ -125,7 +123,7 @@ def statistics_of(task: str, *, lately: int = 0, **jobs: int) -> QueueStatistics
     states = {state: Count(jobs.get(state.value, 0)) for state in JobState}
     since = START - timedelta(minutes=46)
     activity = TaskActivity(failed_lately=Count(lately), failing_since=since, due_since=since)
-    return replace(CALM.statistics(), tasks={task: states}, activity={task: activity})
+    return replace(QueueSource(jobs=60).statistics(), tasks={task: states}, activity={task: activity})
 
 
 def reporting(snapshot: QueueSnapshot, *tasks: str) -> QueueSnapshot:
@@ -172,7 +170,7 @@ def test_a_worker_that_does_not_report_its_tasks_may_know_every_task() -> None:
 
 
 def test_what_waits_behind_a_dead_worker_is_counted() -> None:
-    source = demo_queue(stands_still=True)
+    source = QueueSource()
     snapshot = source.snapshot()
     dead = next(worker for worker in snapshot.workers if worker.is_stale)
     names = [f"q{number}" for number in range(8)]
@@ -188,7 +186,7 @@ def test_what_waits_behind_a_dead_worker_is_counted() -> None:
 
 def keys_of(number: int) -> set[str]:
     """Return the keys of alerts that all have this number in their words."""
-    snapshot = with_backlog(demo_queue(stands_still=True).snapshot(), timedelta(hours=number))
+    snapshot = with_backlog(QueueSource().snapshot(), timedelta(hours=number))
     counters = replace(snapshot.counters, live_rows=1_000, dead_rows=10_000 * number)
     changed = replace(snapshot, counters=counters, errors=(("failed", f"cancelled after {number} ms"),))
     findings = [Finding("indexes", CheckStatus.ERROR, f"{number} indexes are invalid")]
@@ -205,7 +203,7 @@ def test_an_alert_that_changes_its_numbers_stays_the_same_alert() -> None:
 @pytest.mark.parametrize(("seconds", "is_alert"), [(60, False), (100, True)])
 def test_a_missed_run_is_named_once_it_is_late(seconds: int, is_alert: bool) -> None:
     at = START.replace(minute=30, second=0) + timedelta(seconds=seconds)
-    crontabs = Crontabs(known=CALM.crontabs().known, items=[cron_item("30 14 * * *", "sync_customer")])
+    crontabs = Crontabs(known=QueueSource(jobs=60).crontabs().known, items=[cron_item("30 14 * * *", "sync_customer")])
     known = [replace(each, last_execution=at - timedelta(days=1)) for each in crontabs.known]
 
     named = [alert.what for alert in found(replace(quiet_snapshot(), at=at), crontabs=known, items=crontabs.items)]

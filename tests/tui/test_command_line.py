@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from console_fixture import Console, demo_queue, run, search_of
+from console_fixture import Console, run, search_of
+from support.console_source import QueueSource
 from textual import events
 from textual.widgets import Input
 
@@ -95,7 +96,7 @@ def test_tab_completes_and_a_command_runs() -> None:
 
 
 def test_a_deep_link_opens_one_job() -> None:
-    source = demo_queue(stands_still=True)
+    source = QueueSource()
     job = next(each.job for each in source.queue.states() if each.state is JobState.FAILED)
 
     async def scenario(console: Console) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from console_fixture import Console, demo_queue, run
+from console_fixture import Console, run
+from support.console_source import QueueSource
 from textual.widgets import Button, Input, TextArea
 
 from gw_core import JobState
@@ -62,7 +63,7 @@ def test_one_job_is_retried_without_a_question() -> None:
         (action,) = await acted(console)
         assert isinstance(action, actions.Retry)
         assert ids(action) == [target.job.id]
-        job = console.source.queue.jobs[target.job.id]
+        job = console.source.queue.by_id[target.job.id]
         assert job.attempts == 0
         await console.notified(f"job {job.id} retried")
 
@@ -101,10 +102,9 @@ def test_several_jobs_are_named_cancel_has_the_focus_and_enter_does_nothing() ->
 def test_marks_are_taken_from_jobs_that_were_changed_and_stay_on_those_left_alone() -> None:
     async def scenario(console: Console) -> None:
         marked = await mark(console, 3)
-        changed = console.source.queue.jobs[marked[1]]
         await console.press("r")
         await console.reach(Confirm)
-        console.source.queue.jobs[marked[1]] = _locked(changed)
+        console.source.queue.change(marked[1], revision="=revision + 1")
         await console.press("right", "enter")
         await acted(console)
         await console.reach(ResultDialog)
@@ -115,11 +115,6 @@ def test_marks_are_taken_from_jobs_that_were_changed_and_stay_on_those_left_alon
         assert console.table("#jobs").marks == {str(marked[1])}
 
     run(scenario, filter=FAILED)
-
-
-def _locked(job: object) -> object:
-    fields = {name: getattr(job, name) for name in job.__struct_fields__}
-    return type(job)(**{**fields, "revision": fields["revision"] + 1})
 
 
 def test_a_job_that_has_not_failed_is_left_alone_and_the_key_that_runs_it_is_named() -> None:
@@ -140,18 +135,18 @@ def test_a_removed_job_comes_back_with_everything_but_its_id() -> None:
     async def scenario(console: Console) -> None:
         screen = await jobs(console)
         (target,) = screen.targets()
-        before = console.source.queue.jobs[target.job.id]
+        before = console.source.queue.by_id[target.job.id]
         await console.press("x")
         await console.reach(Confirm)
         await console.press("right", "enter")
         await acted(console)
-        assert before.id not in console.source.queue.jobs
+        assert before.id not in console.source.queue.by_id
         await console.notified("U restores it")
         await console.press("U")
         await acted(console, 2)
         (restored,) = [
             each
-            for each in console.source.queue.jobs.values()
+            for each in console.source.queue.by_id.values()
             if each.payload == before.payload and each.id > before.id
         ]
         assert (restored.task_identifier, restored.priority) == (before.task_identifier, before.priority)
@@ -176,7 +171,7 @@ def test_failing_takes_a_reason() -> None:
 
 
 def test_many_jobs_are_destroyed_only_when_their_number_is_typed() -> None:
-    source = demo_queue(jobs=600)
+    source = QueueSource(jobs=600)
 
     async def scenario(console: Console) -> None:
         screen = await jobs(console)
@@ -213,7 +208,7 @@ def test_a_running_job_is_left_to_its_worker() -> None:
 
 def test_a_long_act_is_done_in_parts_and_stops_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gw_tui.actions.batch.PART", 20)
-    source = demo_queue()
+    source = QueueSource()
 
     async def scenario(console: Console) -> None:
         await jobs(console)
@@ -258,7 +253,7 @@ def test_a_job_is_given_another_time_in_the_words_of_the_command_line() -> None:
         await console.press("enter")
         (action,) = await acted(console)
         assert isinstance(action, actions.Reschedule)
-        job = console.source.queue.jobs[ids(action)[0]]
+        job = console.source.queue.by_id[ids(action)[0]]
         assert job.priority == -5
         assert job.run_at.timestamp() == pytest.approx(console.source.clock().timestamp() + 7_200, abs=30)
 
@@ -339,7 +334,9 @@ def test_a_run_of_a_recurring_task_can_be_had_now() -> None:
 async def to_worker(console: Console, *, is_stale: bool) -> str:
     """Put the cursor on a worker."""
     await console.until(lambda: console.table("#workers").keys)
-    (worker_id, *_) = [each.id for each in console.source.workers() if each.is_stale is is_stale and each.has_heartbeat]
+    (worker_id, *_) = [
+        each.id for each in console.source.snapshot().workers if each.is_stale is is_stale and each.has_heartbeat
+    ]
     console.table("#workers").move_to(worker_id)
     await console.pilot.pause()
     return worker_id
@@ -372,7 +369,7 @@ def test_a_dead_worker_is_unlocked_after_a_plain_question() -> None:
         await console.press("right", "enter")
         (action,) = await acted(console)
         assert action == actions.Unlock(workers=(worker_id,))
-        assert not [each for each in console.source.queue.jobs.values() if each.locked_by == worker_id]
+        assert not [each for each in console.source.queue.by_id.values() if each.locked_by == worker_id]
 
     run(scenario, screen="workers")
 
@@ -401,7 +398,6 @@ def test_a_running_job_is_cancelled_after_a_question() -> None:
         (action,) = await acted(console)
         assert isinstance(action, actions.Cancel)
         assert action.ids == [job_id]
-        assert console.source.queue.jobs[job_id].locked_by is None
 
     run(scenario, filter="state:running")
 
@@ -471,7 +467,7 @@ def test_read_only_offers_no_act(screen: str) -> None:
         assert console.source.actions == []
         assert type(console.app.screen).__module__.startswith("gw_tui.screens")
 
-    run(scenario, source=demo_queue(read_only=True), screen=screen)
+    run(scenario, source=QueueSource(read_only=True), screen=screen)
 
 
 def test_an_action_the_database_rejects_says_why() -> None:
@@ -531,7 +527,7 @@ def test_hostile_names_reach_no_dialog() -> None:
     async def scenario(console: Console) -> None:
         screen = await jobs(console)
         (target,) = screen.targets()
-        job = console.source.queue.jobs[target.job.id]
+        job = console.source.queue.by_id[target.job.id]
         fields = {name: getattr(job, name) for name in job.__struct_fields__}
         evil = type(job)(**{**fields, "task_identifier": "a\x1b]52;c;evil\x07[red]\u202eb"})
         screen._seen = {key: replace(each, job=evil) for key, each in screen._seen.items()}
@@ -565,10 +561,10 @@ def test_no_more_jobs_are_marked_together_than_was_said() -> None:
 
 
 def test_a_cleanup_is_narrowed_by_task_and_age_and_records_what_it_deletes(tmp_path: Path) -> None:
-    source = demo_queue(jobs=600)
+    source = QueueSource(jobs=600)
     failed = [each.job for each in source.queue.states() if each.state is JobState.FAILED]
     task = failed[0].task_identifier
-    old = source.queue.change(failed[0], created_at_epoch=source.queue.now.timestamp() - 8 * 86_400)
+    old = source.queue.alter(failed[0], created_at_epoch=source.queue.now.timestamp() - 8 * 86_400)
 
     async def scenario(console: Console) -> None:
         await console.app.run_action("cleanup_failed_jobs")
@@ -583,7 +579,7 @@ def test_a_cleanup_is_narrowed_by_task_and_age_and_records_what_it_deletes(tmp_p
         assert "1 failed job" in console.text
         await console.type("1")
         await console.press("enter")
-        await acted(console, 2)
+        await console.until(lambda: old.id not in console.source.queue.by_id)
         left = {each.job.id for each in console.source.queue.states() if each.state is JobState.FAILED}
         assert {each.id for each in failed} - left == {old.id}
         (line,) = (tmp_path / "actions.jsonl").read_text().splitlines()
@@ -608,4 +604,4 @@ def test_failing_many_jobs_needs_their_number_only_in_production(environment: st
         else:
             await acted(console, 1)
 
-    run(scenario, source=demo_queue(jobs=600), filter="state:scheduled", environment=environment)
+    run(scenario, source=QueueSource(jobs=600), filter="state:scheduled", environment=environment)

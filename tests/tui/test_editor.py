@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 import subprocess
 import sys
@@ -34,14 +35,16 @@ def editor(tmp_path: Path) -> Editor:
 
 
 @pytest.fixture
-def start() -> Iterator[Callable[[str], Terminal]]:
-    """Start the console on a demo queue with this editor, and open the form for a job."""
+def start(database_url: str) -> Iterator[Callable[[str], Terminal]]:
+    """Start the console with this editor, and open the form for a job."""
     started: list[Terminal] = []
 
     def starting(command: str) -> Terminal:
-        terminal = Terminal(console("--demo", "--screen", "jobs", "--no-mouse"), EDITOR=command, VISUAL="")
+        terminal = Terminal(
+            console("--connection", database_url, "--screen", "jobs", "--no-mouse"), EDITOR=command, VISUAL=""
+        )
         started.append(terminal)
-        terminal.until("page 1")
+        terminal.until("LIVE")
         terminal.type("a")
         terminal.until("Add a job")
         return terminal
@@ -120,13 +123,14 @@ def gw(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_what_was_recorded_is_shown_again(tmp_path: Path) -> None:
-    path = str(tmp_path / "demo.jsonl.gz")
-    recorded = gw("--demo", "--read-only", "--once", "--json", "--record", path)
+def test_what_was_recorded_is_shown_again(tmp_path: Path, database_url: str) -> None:
+    path = str(tmp_path / "queue.jsonl.gz")
+    recorded = gw("--connection", database_url, "--read-only", "--once", "--json", "--record", path)
     replayed = gw("--replay", path, "--once", "--json")
 
     assert recorded.returncode == replayed.returncode == 0
-    assert replayed.stdout == recorded.stdout.replace("demo@in-memory/shop", "demo@in-memory/shop (replay)")
+    target = json.loads(recorded.stdout)["target"]
+    assert json.loads(replayed.stdout) == {**json.loads(recorded.stdout), "target": f"{target} (replay)"}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from console_fixture import Console, demo_queue, run, search_of
+from console_fixture import Console, run, search_of
+from support.console_source import QueueSource
 from textual.widgets import Button
 
 from gw_core import JobState
@@ -41,7 +42,7 @@ def test_different_errors_stay_apart() -> None:
 
 
 def test_a_group_counts_its_jobs_and_lists_exactly_them() -> None:
-    source = demo_queue(stands_still=True)
+    source = QueueSource()
     found = failing(source)
     groups = error_groups(found)
 
@@ -53,7 +54,7 @@ def test_a_group_counts_its_jobs_and_lists_exactly_them() -> None:
 
 
 def test_a_group_grows_while_jobs_failed_within_a_minute() -> None:
-    source = demo_queue(stands_still=True)
+    source = QueueSource()
     (group, *_) = error_groups(failing(source))
     newest = group.jobs[0]
     at = group.last
@@ -67,7 +68,7 @@ async def shown(console: Console) -> None:
 
 
 def test_enter_lists_the_jobs_of_the_group() -> None:
-    source = demo_queue(stands_still=True)
+    source = QueueSource()
 
     async def scenario(console: Console) -> None:
         await shown(console)
@@ -82,7 +83,7 @@ def test_enter_lists_the_jobs_of_the_group() -> None:
 
 
 def test_one_job_is_retried_as_a_probe_and_then_the_rest() -> None:
-    source = demo_queue(stands_still=True)
+    source = QueueSource()
 
     async def scenario(console: Console) -> None:
         await shown(console)
@@ -94,7 +95,7 @@ def test_one_job_is_retried_as_a_probe_and_then_the_rest() -> None:
         assert isinstance(action, actions.Retry)
         assert action.ids == [probe.job.id]
         await console.shows(f"probe {probe.job.id} ready")
-        source.queue.jobs.pop(probe.job.id)
+        source.queue.delete(probe.job.id)
         await console.refresh()
         await console.shows(f"completed: R retries the other {len(rest)}")
         await console.until(lambda: len(console.app.screen.targets()) == len(rest))
@@ -108,16 +109,16 @@ def test_one_job_is_retried_as_a_probe_and_then_the_rest() -> None:
 
 
 def test_a_probe_that_fails_again_says_so() -> None:
-    source = demo_queue(stands_still=True)
+    source = QueueSource()
 
     async def scenario(console: Console) -> None:
         await shown(console)
         probe = error_groups(failing(source))[0].jobs[0].job
         await console.press("r")
         await console.shows(f"probe {probe.id} ready")
-        job = source.queue.jobs[probe.id]
+        job = source.queue.by_id[probe.id]
         later = source.queue.now.timestamp() + 5
-        source.queue.change(job, attempts=job.max_attempts, last_error="again", updated_at_epoch=later)
+        source.queue.alter(job, attempts=job.max_attempts, last_error="again", updated_at_epoch=later)
         await console.refresh()
         await console.shows(f"probe {probe.id} failed again")
 

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from console_fixture import Console, demo_queue, run
+from console_fixture import Console, run
+from support.console_source import QueueSource
 
 from gw_core import JobState, Selection
 from gw_core.operations import FoundJob
@@ -17,7 +18,7 @@ from gw_tui.dialogs import export
 
 
 def found(**changes: object) -> FoundJob:
-    (each,) = demo_queue().page(Selection.of(state=JobState.FAILED), limit=1).jobs
+    (each,) = QueueSource().page(Selection.of(state=JobState.FAILED), limit=1).jobs
     fields = {name: getattr(each.job, name) for name in each.job.__struct_fields__}
     return replace(each, job=type(each.job)(**{**fields, **changes}))
 

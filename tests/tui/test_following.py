@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from console_fixture import Console, run
+from support.console_source import QueueSource
 
 from gw_core.operations import Count, Quality
 from gw_tui.actions import actions
-from gw_tui.data.demo import DemoSource
 from gw_tui.screens.jump import JumpScreen
 
 
@@ -20,9 +20,9 @@ async def jobs(console: Console) -> Any:
     return console.screen("jobs")
 
 
-def added(source: DemoSource) -> str:
+def added(source: QueueSource) -> str:
     """Add a job from another session, and return its key in the list."""
-    return str(source.queue.insert(task_identifier="mail").id)
+    return str(source.queue.insert("mail"))
 
 
 # -- following ---------------------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def test_a_digit_goes_to_its_screen() -> None:
 
 
 def test_a_queue_is_counted_exactly_and_the_age_of_the_count_is_reported() -> None:
-    source = DemoSource()
+    source = QueueSource()
     do = source.run
 
     def counted(action: actions.Action) -> actions.Result:
@@ -187,7 +187,7 @@ def test_the_holder_of_the_queue_under_the_cursor_says_when_it_last_sent_a_heart
 # -- payloads ----------------------------------------------------------------------------------------------------------
 
 
-class Nosy(DemoSource):
+class Nosy(QueueSource):
     """Notes whether a payload was ever asked for."""
 
     asked_for_payload = False

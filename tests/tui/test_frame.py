@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from console_fixture import Console, run
+from support.console_source import QueueSource
 from textual.command import CommandPalette
 
 from gw_core.errors import AuthenticationError, DatabaseUnavailableError, SchemaMissingError, StatementTimeoutError
 from gw_tui.app import ConsoleApp
-from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.rules import connection_state
 from gw_tui.rules.commands import BY_ID, SCREENS
 from gw_tui.rules.connection_state import ConnectionPhase
@@ -245,7 +245,7 @@ def test_read_only_offers_no_acts(is_asked_for: bool) -> None:
         assert "READ-ONLY" in console.text
         assert "Retry" not in console.text
 
-    source = None if is_asked_for else DemoSource(read_only=True)
+    source = None if is_asked_for else QueueSource(read_only=True)
     run(scenario, screen="jobs", read_only=is_asked_for, source=source)
 
 
@@ -269,7 +269,7 @@ def test_read_only_offers_no_acts(is_asked_for: bool) -> None:
 )
 def test_it_may_be_started_before_the_database(error: Exception, phase: ConnectionPhase, words: str) -> None:
     async def inside() -> None:
-        source = DemoSource()
+        source = QueueSource()
         source.go_down(error)
         app = ConsoleApp(source, Options(period=0.1))
         async with app.run_test(size=(120, 34)) as pilot:
@@ -288,7 +288,7 @@ def test_a_database_that_is_slow_makes_the_screen_stale_and_says_why(monkeypatch
     monkeypatch.setattr(connection_state, "LATE_AT_LEAST", 0.1)
 
     async def inside() -> None:
-        source = DemoSource()
+        source = QueueSource()
         app = ConsoleApp(source, Options(period=0.1))
         async with app.run_test(size=(120, 34)) as pilot:
             console = Console(app, pilot, source)
@@ -321,7 +321,6 @@ def test_a_passing_blip_is_in_the_journal() -> None:
 def test_pausing_stops_the_drawing_and_not_the_measuring() -> None:
     async def scenario(console: Console) -> None:
         clock = console.source.clock
-        assert isinstance(clock, FixedClock)
         await console.press("space")
         await console.shows("PAUSED 00:00")
         before = [str(console.app.screen.query_one(f"#{name}").render()) for name in ("ready", "running")]
@@ -354,9 +353,9 @@ def test_an_unfocused_console_refreshes_less_often_and_immediately_when_it_is_ba
 
 def test_losing_focus_leaves_no_gaps_in_the_charts() -> None:
     """Without focus, an answer comes every ten seconds."""
-    clock = FixedClock()
 
     async def scenario(console: Console) -> None:
+        clock = console.source.clock
         for _ in range(6):
             clock.advance(10)
             console.app.refresh_now()
@@ -366,7 +365,7 @@ def test_losing_focus_leaves_no_gaps_in_the_charts() -> None:
             bars = found.render_line(found.size.height - 2).text
             assert "·" not in bars[-50:], name
 
-    run(scenario, source=DemoSource(clock), screen="overview", size=(330, 40))
+    run(scenario, screen="overview", size=(330, 40))
 
 
 def test_the_pace_is_changed_by_keys() -> None:
@@ -384,9 +383,8 @@ def test_held_changes_are_counted_in_the_frame_and_shown_when_asked() -> None:
         table = console.table("#alerts")
         await console.until(lambda: table.highlighted is not None)
         table.is_pinned = True
-        console.source.queue.held.clear()
+        console.source.queue.run("update _private_job_queues set locked_at = null, locked_by = null")
         clock = console.source.clock
-        assert isinstance(clock, FixedClock)
         clock.advance(3_600)
         await console.refresh()
         await console.until(lambda: table.waiting > 0)
@@ -398,7 +396,7 @@ def test_held_changes_are_counted_in_the_frame_and_shown_when_asked() -> None:
     run(scenario, screen="overview", size=(120, 34))
 
 
-class DeadWorkers(DemoSource):
+class DeadWorkers(QueueSource):
     """A queue that does not answer while its gate is closed, and records which threads ask it."""
 
     def __init__(self) -> None:
@@ -408,7 +406,7 @@ class DeadWorkers(DemoSource):
         self.asked_by: set[int] = set()
         self.waiting = 0
 
-    def _last(self) -> None:
+    def last(self) -> None:
         self.asked_by.add(threading.get_ident())
         self.waiting += 1
         assert self.gate.wait(300)
@@ -479,7 +477,7 @@ def test_the_events_are_narrowed_by_words_and_written_to_a_file(tmp_path: Any, m
 
     async def scenario(console: Console) -> None:
         for number in range(3):
-            console.source.announce(number + 1)
+            console.source.queue.announce(number + 1)
             await console.until(lambda number=number: sum("announced" in e.words for e in console.app.journal) > number)
         await console.press("/")
         await console.type("2 jobs")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from gw_tui.data.demo import START
+from support.console_queue import START
+
 from gw_tui.rules.history import LENGTH, TIME_RANGES, Series
 from gw_tui.rules.journal import EntryKind, Journal
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from console_fixture import Console, DemoSource, run
+from console_fixture import Console, run
+from support.console_source import QueueSource
 
 from gw_core.operations import HistoryPage
 
 
-class Paged(DemoSource):
+class Paged(QueueSource):
     """A queue whose history comes in pages of three."""
 
     def history(self, which: str = "", *, after: str | None = None) -> HistoryPage:

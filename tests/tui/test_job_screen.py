@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from console_fixture import Console, demo_queue, run
+from console_fixture import Console, run
+from support.console_source import QueueSource
 
 from gw_core import Job, JobState
 from gw_tui.widgets.text_panel import TextPanel
@@ -12,7 +13,7 @@ from gw_tui.widgets.text_panel import TextPanel
 
 def a_job(source: Any, state: JobState, **changes: object) -> Job:
     job = next(each.job for each in source.queue.states() if each.state is state)
-    return source.queue.change(job, **changes)
+    return source.queue.alter(job, **changes)
 
 
 async def opened(console: Console) -> Any:
@@ -25,7 +26,7 @@ async def opened(console: Console) -> Any:
 
 
 def test_a_secret_in_the_payload_is_masked_until_v() -> None:
-    source = demo_queue()
+    source = QueueSource()
     payload = '{"n": 12345678901234567890123, "token": "s3cr3t", "text": "hi"}'
     job = a_job(source, JobState.READY, payload=payload)
 
@@ -44,7 +45,7 @@ def test_a_secret_in_the_payload_is_masked_until_v() -> None:
 
 
 def test_a_batch_says_how_many_items_it_has() -> None:
-    source = demo_queue()
+    source = QueueSource()
     job = a_job(source, JobState.READY, payload="[1, 2, 3]")
 
     async def scenario(console: Console) -> None:
@@ -55,7 +56,7 @@ def test_a_batch_says_how_many_items_it_has() -> None:
 
 
 def test_attempts_are_inferred_and_projected_and_the_next_is_marked() -> None:
-    source = demo_queue()
+    source = QueueSource()
     job = a_job(source, JobState.BACKOFF, attempts=3, max_attempts=5)
 
     async def scenario(console: Console) -> None:
@@ -69,12 +70,12 @@ def test_attempts_are_inferred_and_projected_and_the_next_is_marked() -> None:
 
 
 def test_a_job_that_goes_away_while_it_is_shown_stays_as_it_was_last_seen() -> None:
-    source = demo_queue()
+    source = QueueSource()
     job = a_job(source, JobState.READY)
 
     async def scenario(console: Console) -> None:
         screen = await opened(console)
-        del source.queue.jobs[job.id]
+        source.queue.delete(job.id)
         await console.refresh()
         await console.shows("gone by")
         assert job.task_identifier in console.text
@@ -109,7 +110,7 @@ def test_payloads_are_not_shown_where_that_was_asked_for() -> None:
 
 
 def test_ages_go_on_by_themselves() -> None:
-    source = demo_queue(stands_still=True)
+    source = QueueSource()
     clock = source.clock
 
     async def scenario(console: Console) -> None:
@@ -124,7 +125,7 @@ def test_ages_go_on_by_themselves() -> None:
 
 
 def test_a_long_error_can_be_scrolled_zoomed_and_copied_and_has_the_width_of_the_terminal() -> None:
-    source = demo_queue()
+    source = QueueSource()
     error = "\n".join(f"line {number} of a traceback that is {'quite ' * 6}long" for number in range(40))
     job = a_job(source, JobState.FAILED, last_error=error)
 
@@ -150,7 +151,7 @@ def test_a_long_error_can_be_scrolled_zoomed_and_copied_and_has_the_width_of_the
 
 
 def test_the_help_of_the_job_screen_is_about_one_job() -> None:
-    source = demo_queue()
+    source = QueueSource()
     job = a_job(source, JobState.READY)
 
     async def scenario(console: Console) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from console_fixture import Console, run, search_of
+from support.console_source import QueueSource
 from support.profiles import scaled
 from textual import events
 from textual.widgets import Input
@@ -17,12 +18,11 @@ from textual.widgets import Input
 from gw_core import JobState, Selection
 from gw_core.errors import StatementTimeoutError
 from gw_core.operations import JobPage, PageCursor
-from gw_tui.data.demo import DemoSource, FixedClock
 from gw_tui.screens import jobs
 from gw_tui.widgets.filter_bar import FilterBar
 
 
-class Endless(DemoSource):
+class Endless(QueueSource):
     """A queue in which a search finds nothing and never ends."""
 
     def page(self, wanted: Selection, *, after: PageCursor | None = None, **more: Any) -> JobPage:
@@ -31,7 +31,7 @@ class Endless(DemoSource):
         return JobPage(after=PageCursor.after_id(place + 10_000), scanned=10_000)
 
 
-class Piecemeal(DemoSource):
+class Piecemeal(QueueSource):
     """A queue in which a search finds few jobs at a time."""
 
     def page(self, wanted: Selection, *, limit: int = 100, **more: Any) -> JobPage:
@@ -55,7 +55,7 @@ async def apply_filter(console: Console, text: str) -> Any:
 
 
 def states(console: Console) -> set[str]:
-    return {str(console.source.queue.state(console.source.queue.jobs[int(key)])) for key in console.table().keys}
+    return {str(console.source.queue.state(console.source.queue.by_id[int(key)])) for key in console.table().keys}
 
 
 def test_a_filter_is_typed_with_suggestions_and_shows_what_matches() -> None:
@@ -66,7 +66,7 @@ def test_a_filter_is_typed_with_suggestions_and_shows_what_matches() -> None:
         await console.press(*"send", "tab", "enter")
         await console.shows("task:send_email")
         await console.until(lambda: console.table().keys)
-        held = console.source.queue.jobs
+        held = console.source.queue.by_id
         assert {held[int(key)].task_identifier for key in console.table().keys} == {"send_email"}
 
     run(scenario)
@@ -201,8 +201,8 @@ def test_all_that_match_are_marked_beyond_the_page() -> None:
         screen = await ready(console)
         await console.press("ctrl+a")
         await console.until(lambda: console.table().marks)
-        assert console.table().marks == {str(job_id) for job_id in console.source.queue.jobs}
-        assert len(screen.targets()) == len(console.source.queue.jobs)
+        assert console.table().marks == {str(job_id) for job_id in console.source.queue.by_id}
+        assert len(screen.targets()) == len(console.source.queue.by_id)
         await console.shows("400 jobs marked")
 
     run(scenario)
@@ -234,12 +234,12 @@ def test_a_page_that_takes_several_answers_is_made_again_after_a_while(monkeypat
         await console.until(lambda: set(console.table().keys) == set(map(str, failed)))
         assert search_of(console.screen("jobs")).asks > 1
         await console.press("G")
-        del source.queue.jobs[failed[0]]
-        added = source.queue.insert(task_identifier="t", attempts=25)
+        source.queue.delete(failed[0])
+        added = source.queue.insert("t", attempts=25, max_attempts=25)
         await console.press("full_stop")
         console.table().moved_at = None
-        await console.until(lambda: str(added.id) in console.table().keys)
-        assert str(failed[0]) not in console.table().keys
+        await console.until(lambda: str(added) in console.table().keys)
+        await console.until(lambda: str(failed[0]) not in console.table().keys)
 
     run(scenario, source=source, filter="state:failed,backoff")
 
@@ -268,7 +268,7 @@ def test_an_order_of_the_page_says_that_it_is_one() -> None:
 def test_the_newest_jobs_of_all_come_first_when_asked_for() -> None:
     async def scenario(console: Console) -> None:
         screen = await ready(console)
-        newest = sorted(console.source.queue.jobs, reverse=True)
+        newest = sorted(console.source.queue.by_id, reverse=True)
         await console.press("s")
         await console.until(lambda: console.table().keys == tuple(map(str, newest[:100])))
         assert "newest first" in console.text
@@ -337,8 +337,7 @@ def _slow() -> Any:
 @pytest.mark.once
 def test_the_highlighted_job_never_changes_by_itself() -> None:
     chance = Random(5)
-    clock = FixedClock()
-    source = DemoSource(clock, jobs=150)
+    source = QueueSource(jobs=150)
 
     async def scenario(console: Console) -> None:
         screen = await ready(console)
@@ -352,7 +351,7 @@ def test_the_highlighted_job_never_changes_by_itself() -> None:
             highlighted = console.table().highlighted
             assert highlighted is not None
             place = console.table().keys.index(highlighted) - console.table().scroll_offset.y
-            clock.advance(chance.choice((0.2, 1, 1, 2, 30)))
+            source.clock.advance(chance.choice((0.2, 1, 1, 2, 30)))
             if chance.random() < 0.3:  # as when the cursor came to rest
                 console.table().moved_at = None
             await _tick(screen, source)
@@ -364,7 +363,7 @@ def test_the_highlighted_job_never_changes_by_itself() -> None:
     run(scenario, source=source)
 
 
-async def _tick(screen: Any, source: DemoSource) -> None:
+async def _tick(screen: Any, source: QueueSource) -> None:
     """Do explicitly what a tick does."""
     screen.console.snapshot = source.snapshot()
     screen.show_snapshot(screen.console.snapshot)
@@ -375,9 +374,9 @@ async def _tick(screen: Any, source: DemoSource) -> None:
 
 def test_jobs_are_exported_with_secrets_masked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    source = DemoSource()
+    source = QueueSource()
     failed = next(each.job for each in source.queue.states() if each.state is JobState.FAILED)
-    source.queue.change(failed, last_error="login failed: password=hunter2\x1b[31m")
+    source.queue.alter(failed, last_error="login failed: password=hunter2\x1b[31m")
 
     async def scenario(console: Console) -> None:
         await ready(console)

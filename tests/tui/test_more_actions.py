@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from console_fixture import Console, demo_queue, run
+from console_fixture import Console, run
+from support.console_queue import ALIVE
+from support.console_source import QueueSource
 from textual.widgets import Button, Input, TextArea
 
 from gw_core.operations import CleanupTarget
@@ -39,10 +41,10 @@ async def rows(console: Console) -> None:
 
 def keyed(source: Any, *, running: bool) -> tuple[int, str]:
     """Return a job with a key, in the requested state."""
-    job = next(each for each in source.queue.jobs.values() if each.key and each.locked_by is None)
+    job = next(each for each in source.queue.by_id.values() if each.key and each.locked_by is None)
     if running:
-        locked = {"locked_by": source.queue.alive[0], "locked_at_epoch": source.queue.now.timestamp(), "attempts": 1}
-        job = source.queue.change(job, **locked)
+        locked = {"locked_by": ALIVE[0], "locked_at_epoch": source.queue.now.timestamp(), "attempts": 1}
+        job = source.queue.alter(job, **locked)
     assert job.key is not None
     return job.id, job.key
 
@@ -59,7 +61,7 @@ async def ask_for(console: Console, key: str) -> None:
 
 
 def test_a_job_that_waits_is_removed_by_its_key_and_comes_back() -> None:
-    source = demo_queue()
+    source = QueueSource()
     job_id, key = keyed(source, running=False)
 
     async def scenario(console: Console) -> None:
@@ -70,16 +72,16 @@ def test_a_job_that_waits_is_removed_by_its_key_and_comes_back() -> None:
         assert dialog.focused is dialog.query_one("#cancel")
         await console.press("right", "enter")
         await console.notified(f"job {job_id} removed · U restores it")
-        assert job_id not in source.queue.jobs
+        assert job_id not in source.queue.by_id
         await console.reach("jobs")
         await console.press("U")
-        await console.until(lambda: any(each.key == key for each in source.queue.jobs.values()))
+        await console.until(lambda: any(each.key == key for each in source.queue.by_id.values()))
 
     run(scenario, source=source)
 
 
 def test_of_a_running_job_it_is_said_before_and_after_that_it_goes_on() -> None:
-    source = demo_queue()
+    source = QueueSource()
     job_id, key = keyed(source, running=True)
 
     async def scenario(console: Console) -> None:
@@ -89,7 +91,7 @@ def test_of_a_running_job_it_is_said_before_and_after_that_it_goes_on() -> None:
         assert "cannot be undone" in console.text
         await console.press("right", "enter")
         await console.notified(f"job {job_id} is running: it lost its key")
-        job = source.queue.jobs[job_id]
+        job = source.queue.by_id[job_id]
         assert (job.key, job.attempts) == (None, job.max_attempts)
         assert not any("U restores it" in each for each in console.notices)
 
@@ -97,18 +99,18 @@ def test_of_a_running_job_it_is_said_before_and_after_that_it_goes_on() -> None:
 
 
 def test_a_job_that_changed_between_the_question_and_the_answer_is_left_alone() -> None:
-    source = demo_queue()
+    source = QueueSource()
     job_id, key = keyed(source, running=False)
 
     async def scenario(console: Console) -> None:
         await ask_for(console, key)
         await console.reach(Confirm)
-        source.queue.change(source.queue.jobs[job_id], revision=9)
+        source.queue.alter(source.queue.by_id[job_id], revision=9)
         await console.press("right", "enter")
         await console.reach(ResultDialog)
         assert "1 skipped" in console.text
         assert "revision 0→9" in console.text
-        assert source.queue.jobs[job_id].key == key
+        assert source.queue.by_id[job_id].key == key
 
     run(scenario, source=source)
 
@@ -123,7 +125,7 @@ def test_a_key_that_no_job_has_is_said_to_be_unknown() -> None:
 
 
 def test_the_key_of_the_job_under_the_cursor_is_offered() -> None:
-    source = demo_queue()
+    source = QueueSource()
     _, key = keyed(source, running=False)
 
     async def scenario(console: Console) -> None:
@@ -178,7 +180,7 @@ def test_read_only_the_palette_offers_the_doctor_and_no_act() -> None:
         assert console.app.check_action("sweep_now", ()) is False
         assert console.app.check_action("run_doctor", ()) is True
 
-    run(scenario, source=demo_queue(read_only=True), screen="overview")
+    run(scenario, source=QueueSource(read_only=True), screen="overview")
 
 
 def test_a_sweep_from_the_palette_shows_first_what_it_would_do() -> None:
@@ -194,7 +196,7 @@ def test_a_sweep_from_the_palette_shows_first_what_it_would_do() -> None:
 
 def test_failed_jobs_are_counted_before_anybody_is_asked() -> None:
     async def scenario(console: Console) -> None:
-        count = sum(job.attempts >= job.max_attempts for job in console.source.queue.jobs.values())
+        count = sum(job.attempts >= job.max_attempts for job in console.source.queue.by_id.values())
         await console.app.run_action("cleanup_failed_jobs")
         await console.reach(NarrowDialog)
         await console.press("enter")
@@ -380,7 +382,7 @@ def test_what_an_entry_or_an_alert_says_is_copied() -> None:
 
 
 def test_what_was_removed_can_be_brought_back_from_the_events() -> None:
-    source = demo_queue()
+    source = QueueSource()
     _, key = keyed(source, running=False)
 
     async def scenario(console: Console) -> None:
@@ -389,7 +391,7 @@ def test_what_was_removed_can_be_brought_back_from_the_events() -> None:
         await console.press("right", "enter")
         await acted(console, 2)
         await console.press("7", "U")
-        await console.until(lambda: any(each.key == key for each in source.queue.jobs.values()))
+        await console.until(lambda: any(each.key == key for each in source.queue.by_id.values()))
 
     run(scenario, source=source)
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import msgspec
 import pytest
 from console_fixture import Console, run, search_of
+from support.console_source import QueueSource
 
-from gw_core import Job, cron_item
-from gw_core.crontab import KnownCronItem
+from gw_core import cron_item
 from gw_core.errors import StatementTimeoutError
 from gw_core.operations import (
     AdvisoryLock,
@@ -21,10 +21,8 @@ from gw_core.operations import (
     LockWait,
     LockWaits,
     QueueSnapshot,
-    WorkerInfo,
 )
 from gw_core.selection import Selection
-from gw_tui.data.demo import DemoSource
 from gw_tui.data.source import Crontabs, classify_error
 from gw_tui.screens.queues import PAGE
 from gw_tui.text.sanitize import UNSAFE
@@ -75,9 +73,9 @@ def test_queues_are_found_by_a_part_of_their_name_or_by_being_held() -> None:
 
 
 def test_queues_are_shown_page_by_page() -> None:
-    source = DemoSource()
+    source = QueueSource()
     for number in range(PAGE + 20):
-        source.queue.insert(task_identifier="t", queue_name=f"q{number:04}")
+        source.queue.insert("t", queue=f"q{number:04}")
 
     async def scenario(console: Console) -> None:
         await ready(console)
@@ -111,7 +109,7 @@ def test_the_pane_follows_the_cursor_and_opens_a_job() -> None:
         await ready(console)
         await console.press("down")
         node = console.table("#workers").keys[1]
-        held = {str(job.id) for job in console.source.queue.jobs.values() if job.locked_by == node}
+        held = {str(job.id) for job in console.source.queue.by_id.values() if job.locked_by == node}
         await console.until(lambda: set(console.table("#held").keys) == held)
         await console.press("tab", "enter")
         await console.reach("job")
@@ -135,7 +133,7 @@ def test_a_recurring_task_that_missed_runs_comes_first_and_leads_to_its_jobs() -
 
 
 def test_without_a_crontab_nothing_is_due() -> None:
-    class Without(DemoSource):
+    class Without(QueueSource):
         def crontabs(self) -> Crontabs:
             return replace(super().crontabs(), items=None)
 
@@ -148,7 +146,7 @@ def test_without_a_crontab_nothing_is_due() -> None:
 
 
 def test_a_recurring_task_shows_its_time_zone() -> None:
-    class Zoned(DemoSource):
+    class Zoned(QueueSource):
         def crontabs(self) -> Crontabs:
             item = cron_item("30 2 * * *", "cleanup", id="nightly_cleanup", tz="Asia/Tokyo")
             return replace(super().crontabs(), items=(item,))
@@ -163,7 +161,7 @@ def test_a_recurring_task_shows_its_time_zone() -> None:
 # -- what workers hold -----------------------------------------------------------------------------------------------
 
 
-class ExactCount(DemoSource):
+class ExactCount(QueueSource):
     """What workers hold was counted some time ago."""
 
     def __init__(self, ago: timedelta) -> None:
@@ -216,7 +214,7 @@ def test_a_session_that_waits_says_for_what_and_for_whom() -> None:
 
 @pytest.mark.parametrize(("seconds", "is_listed"), [(0, False), (59, False), (61, True)])
 def test_only_an_old_transaction_is_listed_as_one(seconds: int, is_listed: bool) -> None:
-    class Claiming(DemoSource):
+    class Claiming(QueueSource):
         def blockages(self) -> LockWaits:
             (session,) = super().blockages().oldest_transactions
             age = timedelta(seconds=seconds)
@@ -249,7 +247,7 @@ def test_every_screen_fits(size: tuple[int, int]) -> None:
 
 @pytest.mark.once
 def test_a_failure_is_shown_on_every_screen_and_goes_when_it_is_over() -> None:
-    class Troubled(DemoSource):
+    class Troubled(QueueSource):
         slow = False
 
         def _queue(self) -> Any:
@@ -271,43 +269,27 @@ def test_a_failure_is_shown_on_every_screen_and_goes_when_it_is_over() -> None:
     run(scenario, source=source)
 
 
-HOSTILE = "[red]x[/red][/]A\x1b]52;c;ZXZpbA==\x1b\\B\x9b31m\u202eevil\u2066\x00\x07\x7f"
+HOSTILE = "[red]x[/red][/]A\x1b]52;c;ZXZpbA==\x1b\\B\x9b31m\u202eevil\u2066\x07\x7f"
 
 
-class Hostile(DemoSource):
+class Hostile(QueueSource):
     """A queue in which every text was written by an enemy."""
 
     def __init__(self) -> None:
-        super().__init__()
-        job = Job(
-            id=5,
-            task_identifier=HOSTILE,
-            payload='{"' + HOSTILE.replace("\\", "") + '": "' + HOSTILE.replace("\\", "") + '"}',
-            attempts=2,
-            max_attempts=25,
-            priority=0,
-            run_at_epoch=self.clock().timestamp() + 60,
-            created_at_epoch=0.0,
-            updated_at_epoch=0.0,
-            revision=0,
-            key=HOSTILE,
-            flags='{"\\u001b[31m\\u202e": true}',
-            queue_name=HOSTILE,
-            last_error=f"{HOSTILE}\n{HOSTILE}",
-        )
-        held = msgspec.structs.replace(job, id=6, locked_by=HOSTILE, locked_at_epoch=1.0)
-        self.queue.jobs = {5: job, 6: held}
-        self.queue.held = {HOSTILE: (HOSTILE, self.clock())}
-        self.queue.workers = [
-            WorkerInfo(
-                id=HOSTILE, host=HOSTILE, version=HOSTILE, heartbeat_age=timedelta(), last_heartbeat_at=self.clock()
-            )
-        ]
-        self.queue.known = [KnownCronItem(HOSTILE, self.clock(), None)]
+        super().__init__(jobs=0)
+        self.queue.run("delete from _private_gw_workers")
+        self.queue.run("update _private_known_crontabs set identifier = %s where identifier = 'retired_task'", HOSTILE)
+        self.queue.run("insert into _private_gw_workers values (%s, now(), now(), %s, 7, %s)", *(HOSTILE,) * 3)
+        texts = {"queue": HOSTILE, "key": HOSTILE, "last_error": f"{HOSTILE}\n{HOSTILE}"}
+        payload = json.dumps({HOSTILE: HOSTILE})
+        self.queue.insert(HOSTILE, payload=payload, attempts=2, flags='{"\\u001b[31m\\u202e": true}', **texts)
+        held = self.queue.insert(HOSTILE, payload=payload)
+        self.queue.change(held, locked_by=HOSTILE, locked_at=self.clock())
+        self.queue.change_queue(HOSTILE, locked_by=HOSTILE, locked_at=self.clock())
 
     def crontabs(self) -> Crontabs:
-        item = cron_item("* * * * *", HOSTILE.replace("\x00", ""), id="x", payload={"a": HOSTILE.replace("\x00", "")})
-        return Crontabs(known=tuple(self.queue.known), items=(item,))
+        item = cron_item("* * * * *", HOSTILE, id="x", payload={"a": HOSTILE})
+        return replace(super().crontabs(), items=(item,))
 
     def findings(self) -> tuple[Finding, ...]:
         return (Finding(HOSTILE, CheckStatus.ERROR, HOSTILE, HOSTILE),)
@@ -358,11 +340,10 @@ def test_hostile_data_steers_nothing_and_is_no_markup() -> None:
 
 
 def test_names_of_any_kind_lead_to_their_jobs() -> None:
-    source = DemoSource()
+    source = QueueSource(jobs=0)
     odd = 'a "quoted" \\ name\twith: everything'
-    source.queue.jobs = {}
-    source.queue.held = {odd: ("w", source.clock())}
-    source.queue.insert(task_identifier="t", queue_name=odd)
+    source.queue.insert("t", queue=odd)
+    source.queue.change_queue(odd, locked_by="w", locked_at=source.clock())
 
     async def scenario(console: Console) -> None:
         await ready(console)

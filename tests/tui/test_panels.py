@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-import msgspec
 import pytest
-from console_fixture import Console, demo_queue, run
+from console_fixture import Console, run
+from support.console_source import QueueSource
 
 from gw_core import JobState
 from gw_core.operations import WorkerInfo
@@ -40,8 +40,9 @@ def test_the_pane_of_errors_has_the_whole_error_and_its_jobs() -> None:
         table = console.table("#errors")
         await console.until(lambda: table.keys and pane(console).text)
         states = console.source.queue.states()
-        task = table.highlighted.partition("/")[0] if table.highlighted else ""
-        members = [each.job for each in states if each.job.task_identifier == task and each.job.last_error]
+        key = table.highlighted or ""
+        jobs = [each.job for each in states if each.job.last_error]
+        members = [job for job in jobs if key.startswith(f"{job.task_identifier}/")]
         latest = max(members, key=lambda job: job.updated_at_epoch)
         assert str(latest.id) in pane(console).text
         assert (latest.last_error or "").splitlines()[-1] in pane(console).text
@@ -85,22 +86,23 @@ def test_the_pane_of_jobs_has_all_columns_and_the_whole_error() -> None:
 
 
 def test_the_pane_of_jobs_says_that_a_job_is_gone() -> None:
-    source = demo_queue(stands_still=True)
+    source = QueueSource()
 
     async def scenario(console: Console) -> None:
         table = console.table("#jobs")
         await console.until(lambda: table.highlighted and "attempt" in pane(console).text)
         assert "gone" not in pane(console).text
-        source.queue.jobs.pop(int(table.highlighted or ""))
+        source.queue.delete(int(table.highlighted or ""))
+        await console.refresh()
         await console.until(lambda: "gone: completed or removed" in pane(console).text)
 
     run(scenario, source=source, screen="jobs", filter="state:failed", size=WIDE)
 
 
 def test_secrets_in_the_pane_of_jobs_are_masked_until_asked_for() -> None:
-    source = demo_queue(stands_still=True)
+    source = QueueSource()
     job = next(each.job for each in source.queue.states() if each.job.last_error and each.state is JobState.FAILED)
-    source.queue.jobs[job.id] = msgspec.structs.replace(job, last_error="ConnectionError\npassword=hunter2")
+    source.queue.alter(job, last_error="ConnectionError\npassword=hunter2")
 
     async def scenario(console: Console) -> None:
         await console.until(lambda: "password" in pane(console).text)
@@ -131,11 +133,11 @@ def test_y_copies_the_panel_that_has_the_focus_and_z_zooms_it(screen: str, selec
         await console.press("j", "z")
         await console.until(lambda: console.app.screen.maximized is None)
 
-    run(scenario, screen=screen, size=WIDE)
+    run(scenario, screen=screen, size=WIDE, clock=lambda: 0.0)
 
 
 def test_the_question_before_a_cancellation_says_what_each_worker_will_do() -> None:
-    source = demo_queue(stands_still=True)
+    source = QueueSource()
     running = [each for each in source.queue.states() if each.state is JobState.RUNNING]
     one, other, third = sorted({str(each.job.locked_by) for each in running})[:3]
     workers = {

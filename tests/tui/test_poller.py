@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 import pytest
-from console_fixture import demo_queue
+from support.console_source import QueueSource
 from support.stall_clock import StallClock
 from support.waiting import wait_until
 from textual.message import Message
@@ -76,7 +76,7 @@ class Room:
     def __init__(self, *, period: float = 1.0) -> None:
         self.now = 1_000.0
         self.takes = 0.002
-        self.source = demo_queue()
+        self.source = QueueSource()
         self.posted: list[Message] = []
         self.reader = QueryThread(
             self.source, self.posted.append, period=period, clock=lambda: self.now, chance=lambda: 0.5
@@ -300,7 +300,7 @@ def test_the_way_to_the_database_does_not_count_as_work_for_the_server(room: Roo
 def test_connecting_does_not_count_as_work_for_the_server(room: Room) -> None:
     def connecting() -> QueueSnapshot:
         room.now += 3.0
-        return demo_queue().snapshot()
+        return QueueSource().snapshot()
 
     room.source.snapshot = connecting
     room.turn()
@@ -445,7 +445,7 @@ def post() -> Post:
 
 @pytest.fixture
 def source() -> Any:
-    return demo_queue()
+    return QueueSource()
 
 
 @pytest.fixture
@@ -481,12 +481,10 @@ def test_announcements_are_gathered_into_one_refresh(source: Any, post: Post, po
     wait_until(lambda: post.find(SnapshotReceived))
     poller.listener.reached()
     wait_until(lambda: post.find(ListenStateChanged))
-    source.announce(3)
-    source.announce(4)
+    source.queue.announce(3)
+    source.queue.announce(4)
 
-    wait_until(lambda: post.find(JobsAnnounced))
-
-    assert sum(each.jobs for each in post.find(JobsAnnounced)) == 7
+    wait_until(lambda: sum(each.jobs for each in post.find(JobsAnnounced)) == 7)
 
 
 def test_a_listener_that_misses_notifications_listens_again_when_the_database_is_back(source: Any, post: Post) -> None:

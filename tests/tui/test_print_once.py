@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from console_fixture import demo_queue, queue_source
+from console_fixture import queue_source
 from hostile_console import EVIL, HostileSource
+from support.console_source import QueueSource
 
 from gw_core import Client, JobSpec
 from gw_tui.print_once import KEYS, lines_of, read_once, record_of
@@ -49,16 +50,16 @@ def ran(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 
 
 def test_every_key_is_documented_and_nothing_else() -> None:
-    record = record_of(read_once(demo_queue()))
+    record = record_of(read_once(QueueSource()))
 
     assert tuple(record) == KEYS
     assert set(keys_in(record)) - {"count", "quality"} == documented() - {"ready"}
 
 
 def test_the_lines_show_the_alerts() -> None:
-    lines = list(lines_of(read_once(demo_queue())))
+    lines = list(lines_of(read_once(QueueSource())))
 
-    assert lines[0] == "demo@in-memory/shop  schema graphile_worker  2026-03-14T14:52:07Z"
+    assert lines[0] == "app@demo/shop  schema graphile_worker  2026-03-14T14:52:07Z"
     assert "  ▲ 4 due jobs in 1 queue wait: worker gw-app-3-977-760e1f is gone  9m04s" in lines
     assert any(line.startswith("✖ failed") for line in lines)
 

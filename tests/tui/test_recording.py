@@ -10,6 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 from console_fixture import Console
+from support.console_queue import START
+from support.console_source import QueueSource
 
 from gw_core import JobState, Selection
 from gw_core.errors import DatabaseUnavailableError, GraphileWorkerError, InvalidInputError
@@ -17,7 +19,6 @@ from gw_core.operations import NameKind, PageCursor, QueueSnapshot
 from gw_core.selection import parse
 from gw_tui.actions import actions
 from gw_tui.app import ConsoleApp
-from gw_tui.data.demo import START, DemoSource, FixedClock
 from gw_tui.data.recording import RecordingSource, ReplaySource
 from gw_tui.data.source import DataSource
 from gw_tui.rules.options import Options
@@ -33,9 +34,9 @@ class Clock:
         return self.now
 
 
-def first_secret(source: DemoSource) -> int:
+def first_secret(source: QueueSource) -> int:
     """Return a job whose payload holds a secret."""
-    return next(job.id for job in source.queue.jobs.values() if "s3cr3t" in job.payload)
+    return next(job.id for job in source.queue.by_id.values() if "s3cr3t" in job.payload)
 
 
 QUERIES: dict[str, Callable[[DataSource], object]] = {
@@ -48,7 +49,6 @@ QUERIES: dict[str, Callable[[DataSource], object]] = {
     "statistics": lambda source: source.statistics(),
     "queues": lambda source: source.queues(),
     "held queues": lambda source: source.queues(only_held=True),
-    "workers": lambda source: source.workers(),
     "crontabs": lambda source: source.crontabs(),
     "findings": lambda source: source.findings(),
     "blockages": lambda source: source.blockages(),
@@ -62,7 +62,7 @@ def plain(answer: object) -> object:
 
 @pytest.mark.parametrize("name", ["session.jsonl", "session.jsonl.gz"])
 def test_every_answer_is_played_back_as_it_was(tmp_path: Path, name: str) -> None:
-    recorder = RecordingSource(DemoSource(), tmp_path / name)
+    recorder = RecordingSource(QueueSource(), tmp_path / name)
     answers = {each: query(recorder) for each, query in QUERIES.items()}
     recorder.close()
 
@@ -77,11 +77,11 @@ def test_every_answer_is_played_back_as_it_was(tmp_path: Path, name: str) -> Non
 
 
 def test_answers_come_when_they_came_and_the_last_one_stays(tmp_path: Path) -> None:
-    time, clock = FixedClock(), Clock()
-    recorder = RecordingSource(DemoSource(time), tmp_path / "r", clock)
+    source, clock = QueueSource(), Clock()
+    recorder = RecordingSource(source, tmp_path / "r", clock)
     first = recorder.snapshot()
     clock.now += 5
-    time.advance(5)
+    source.clock.advance(5)
     second = recorder.snapshot()
     recorder.close()
     assert first.at == START < second.at
@@ -96,9 +96,9 @@ def test_answers_come_when_they_came_and_the_last_one_stays(tmp_path: Path) -> N
 
 
 def test_no_secret_is_written_down(tmp_path: Path) -> None:
-    demo = DemoSource()
+    demo = QueueSource()
     job_id = first_secret(demo)
-    demo.queue.change(demo.queue.jobs[job_id], last_error="refused: postgres://app:hunter2@db/shop")
+    demo.queue.alter(demo.queue.by_id[job_id], last_error="refused: postgres://app:hunter2@db/shop")
     recorder = RecordingSource(demo, tmp_path / "r")
     recorder.job(job_id)
     recorder.page(Selection.of(id=(job_id,)), with_payload=True)
@@ -113,7 +113,7 @@ def test_no_secret_is_written_down(tmp_path: Path) -> None:
 
 
 def test_a_search_by_time_is_found_again(tmp_path: Path) -> None:
-    recorder = RecordingSource(DemoSource(), tmp_path / "r")
+    recorder = RecordingSource(QueueSource(), tmp_path / "r")
     answer = recorder.page(parse("run_at:<+1h"))
     recorder.close()
 
@@ -121,7 +121,7 @@ def test_a_search_by_time_is_found_again(tmp_path: Path) -> None:
 
 
 def test_a_failure_is_played_back_as_a_failure(tmp_path: Path) -> None:
-    demo, clock = DemoSource(), Clock()
+    demo, clock = QueueSource(), Clock()
     recorder = RecordingSource(demo, tmp_path / "r", clock)
     recorder.snapshot()
     clock.now += 1
@@ -139,7 +139,7 @@ def test_a_failure_is_played_back_as_a_failure(tmp_path: Path) -> None:
 
 
 def test_a_recording_says_what_it_does_not_hold_and_takes_no_acts(tmp_path: Path) -> None:
-    RecordingSource(DemoSource(), tmp_path / "r").close()
+    RecordingSource(QueueSource(), tmp_path / "r").close()
     replay = ReplaySource(tmp_path / "r")
 
     with pytest.raises(GraphileWorkerError, match="not in the recording"):
@@ -147,11 +147,11 @@ def test_a_recording_says_what_it_does_not_hold_and_takes_no_acts(tmp_path: Path
     with pytest.raises(GraphileWorkerError, match="actions are unavailable"):
         replay.run(actions.Sweep())
     assert replay.info.is_read_only
-    assert replay.info.where == "demo@in-memory/shop (replay)"
+    assert replay.info.where == "app@demo/shop (replay)"
 
 
 def test_a_recording_that_was_cut_short_plays_up_to_there(tmp_path: Path) -> None:
-    recorder = RecordingSource(DemoSource(), tmp_path / "r")
+    recorder = RecordingSource(QueueSource(), tmp_path / "r")
     recorder.snapshot()
     recorder.statistics()
     recorder.close()
@@ -177,12 +177,12 @@ def test_a_file_that_is_there_already_is_not_written_over(tmp_path: Path) -> Non
     (tmp_path / "r").write_text("mine")
 
     with pytest.raises(FileExistsError):
-        RecordingSource(DemoSource(), tmp_path / "r")
+        RecordingSource(QueueSource(), tmp_path / "r")
     assert (tmp_path / "r").read_text() == "mine"
 
 
 def test_a_disk_that_is_full_ends_the_recording_and_not_the_console(tmp_path: Path) -> None:
-    recorder = RecordingSource(DemoSource(), tmp_path / "r")
+    recorder = RecordingSource(QueueSource(), tmp_path / "r")
     assert recorder.file is not None
     recorder.file.close()
     recorder.file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115 - the recorder closes it
@@ -195,11 +195,11 @@ def test_a_disk_that_is_full_ends_the_recording_and_not_the_console(tmp_path: Pa
 
 def five_seconds(path: Path) -> tuple[QueueSnapshot, QueueSnapshot]:
     """Record a queue at its beginning and five seconds later."""
-    time, clock = FixedClock(), Clock()
-    recorder = RecordingSource(DemoSource(time), path, clock)
+    source, clock = QueueSource(), Clock()
+    recorder = RecordingSource(source, path, clock)
     first = recorder.snapshot()
     clock.now += 5
-    time.advance(5)
+    source.clock.advance(5)
     second = recorder.snapshot()
     recorder.close()
     return first, second
@@ -233,7 +233,7 @@ def test_the_console_says_that_it_replays_and_where_it_is(tmp_path: Path) -> Non
     async def inside() -> None:
         app = ConsoleApp(ReplaySource(tmp_path / "r", clock), Options(period=30.0))
         async with app.run_test(size=(120, 24)) as pilot:
-            console = Console(app, pilot, DemoSource())
+            console = Console(app, pilot, QueueSource())
             await console.shows("REPLAY 00:00 of 00:05")
             assert "LIVE" not in console.text
             await console.press("space")
@@ -247,14 +247,14 @@ def test_the_console_says_that_it_replays_and_where_it_is(tmp_path: Path) -> Non
 
 
 def test_the_console_shows_a_recording_read_only(tmp_path: Path) -> None:
-    recorder = RecordingSource(DemoSource(), tmp_path / "r")
+    recorder = RecordingSource(QueueSource(), tmp_path / "r")
     snapshot, page = recorder.snapshot(), recorder.page(Selection(), limit=100)
     recorder.close()
 
     async def inside() -> None:
         app = ConsoleApp(ReplaySource(tmp_path / "r"), Options(period=30.0, screen="jobs"))
         async with app.run_test(size=(80, 24)) as pilot:
-            console = Console(app, pilot, DemoSource())
+            console = Console(app, pilot, QueueSource())
             await console.shows("READ-ONLY")
             await console.until(lambda: app.snapshot is not None)
             assert app.snapshot is not None

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from console_fixture import Console, demo_queue, run, search_of
+from console_fixture import Console, run, search_of
+from support.console_source import QueueSource
 
 from gw_tui.data.table_choices import TableChoices
 from gw_tui.dialogs.columns import ChooseColumns
@@ -124,7 +125,7 @@ def test_newest_first_is_remembered_and_other_orders_sort_the_page(tmp_path: Pat
 
     async def scenario(console: Console) -> None:
         screen = console.screen("jobs")
-        newest = sorted(console.source.queue.jobs, reverse=True)
+        newest = sorted(console.source.queue.by_id, reverse=True)
         await console.until(lambda: screen.table.keys == tuple(map(str, newest[:100])))
         assert "newest first" in console.text
         screen.take_filter("state:failed")
@@ -196,7 +197,7 @@ def test_a_damaged_file_is_ignored_and_replaced(tmp_path: Path, text: str) -> No
         await console.press("s")
         await console.until(lambda: "task asc" in path.read_text())
 
-    run(scenario, source=demo_queue(stands_still=True), screen="tasks", size=WIDE, choices=path)
+    run(scenario, source=QueueSource(), screen="tasks", size=WIDE, choices=path)
 
 
 def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:

@@ -21,13 +21,13 @@ from gw_tui.rules.commands import SCREEN_BY_ID
 
 HERE = Path(__file__).parent
 ON, OFF, CURSOR = "\x1b[?1049h", b"\x1b[?1049l", b"\x1b[?25h"
-READY = "LIVE"
+READY = "REPLAY"
 MAX_BYTES, MAX_PROCESSOR = 5_000, 0.04
 WIDE = (160, 45)
 WITH_A_PANE = ("jobs", "errors", "history")
 """The lists that show a pane at this size."""
 MAX_ANSWER = 0.05
-PLACES = [*(f"--screen={screen}" for screen in SCREEN_BY_ID), "--open=job/99001"]
+PLACES = [*(f"--screen={screen}" for screen in SCREEN_BY_ID), "--open=job/99007"]
 
 Start = Callable[..., Terminal]
 

@@ -1,0 +1,195 @@
+"""The console's data on the queue of `console_queue`: tests delay it, let it fail, and see what was asked."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from functools import wraps
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from gw_core.errors import StatementTimeoutError
+from gw_core.operations import Finding, LockWaits, QueueSnapshot, QueueStatistics, RunHistory
+from gw_tui.actions.actions import Action, Result
+from gw_tui.data.source import READ_LIMITS, ClientSource, ConnectionOptions, JobSubscription
+from gw_tui.rules.queue_info import QueueInfo
+from support import console_queue
+from support.console_queue import CRONTAB, LOCK_WAITS, TABLE_BYTES, ConsoleQueue, QueueClock, as_seen, findings
+from support.databases import running_server
+
+POLL = timedelta(milliseconds=20)
+
+opened: list[QueueSource] = []
+"""What a test has opened; closed at its end."""
+
+
+class BreakableSubscription:
+    """Receives notifications until the source fails."""
+
+    def __init__(self, source: QueueSource, real: JobSubscription) -> None:
+        self._source = source
+        self._real = real
+        self._is_closed = False
+
+    def wait(self, timeout: timedelta) -> int:
+        end = time.monotonic() + timeout.total_seconds()
+        found = 0
+        while not found and time.monotonic() < end and not self._is_closed:
+            self._source.check()
+            found = self._real.wait(min(timeout, POLL))
+        return found
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._real.close()
+
+
+class QueueSource(ClientSource):
+    """Reads the queue and changes it. `failure` is raised by every call, and `delay` is how long each lasts."""
+
+    def __init__(self, *, jobs: int = console_queue.JOBS, read_only: bool = False) -> None:
+        self.queue: ConsoleQueue = console_queue.open_queue().begin(jobs=jobs)
+        self.failure: Exception | None = None
+        self.delay = 0.0
+        self.snapshots = 0
+        self.actions: list[Action] = []
+        self.closed = False
+        self.is_busy = False
+        self._read_only = read_only
+        self._cancelled = threading.Event()
+        opened.append(self)
+        super().__init__(
+            ConnectionOptions(
+                conninfo=self.queue.url, schema=self.queue.schema, read_only=read_only, crontab=lambda: CRONTAB
+            )
+        )
+        self.read_client = self.queue.reader
+
+    # -- for tests
+
+    @property
+    def clock(self) -> QueueClock:
+        """The time of the queue."""
+        return self.queue.clock
+
+    def go_down(self, error: Exception) -> None:
+        """Let every call raise this from now on, and break what listens."""
+        self.failure = error
+
+    def come_back(self) -> None:
+        """Answer again."""
+        self.failure = None
+
+    def check(self) -> None:
+        """Raise what the test has set."""
+        if self.failure is not None:
+            raise self.failure
+
+    # -- what is different each time
+
+    @property
+    def info(self) -> QueueInfo:
+        return QueueInfo(where="app@demo/shop", schema=self.queue.schema, is_read_only=self._read_only)
+
+    def snapshot(self) -> QueueSnapshot:
+        self.snapshots += 1
+        return as_seen(self.read_client.queries.snapshot(), self.queue)
+
+    def count_locks(self) -> timedelta | None:
+        """Do nothing: each snapshot counts them."""
+        return timedelta()
+
+    def statistics(self) -> QueueStatistics:
+        return replace(super().statistics(), table_bytes=TABLE_BYTES)
+
+    def run_history(self, back: timedelta, step: timedelta, task: str | None = None) -> RunHistory:
+        """Ask each time: the console's own answer serves for ten seconds of real time."""
+        return self.read_client.queries.run_history(back, step=step, task=task)
+
+    def findings(self) -> Sequence[Finding]:
+        return findings(self.workers())
+
+    def blockages(self) -> LockWaits:
+        return LOCK_WAITS
+
+    # -- acting
+
+    def run(self, action: Action) -> Result:
+        self.actions.append(action)
+        self.queue.jobs_at_first = None
+        result = super().run(action)
+        return replace(result, findings=self.findings()) if result.findings else result
+
+    def cancel(self) -> None:
+        if self.is_busy:
+            self._cancelled.set()
+        else:
+            super().cancel()
+
+    def close(self) -> None:
+        self.closed = True
+        self.read_client = self._client(READ_LIMITS)  # the queue's own stays open
+        super().close()
+
+    def listen(self) -> JobSubscription:
+        self.check()
+        return BreakableSubscription(self, super().listen())
+
+    def last(self) -> None:
+        """Wait for the configured delay, or until the query is cancelled."""
+        if not self.delay:
+            return
+        self._cancelled.clear()
+        self.is_busy = True
+        cancelled = self._cancelled.wait(self.delay)
+        self.is_busy = False
+        if cancelled:
+            raise StatementTimeoutError("the database could not finish the statement now: cancelled")
+
+
+def _asked(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the method, which lasts and fails as the test has set."""
+
+    @wraps(method)
+    def asked(source: QueueSource, *values: Any, **options: Any) -> Any:
+        source.last()
+        source.check()
+        return method(source, *values, **options)
+
+    return asked
+
+
+@contextmanager
+def showing(find: Callable[[], ConsoleQueue]) -> Iterator[None]:
+    """Let `QueueSource` show this queue, and close what was opened."""
+    before, console_queue.open_queue = console_queue.open_queue, find
+    try:
+        yield
+    finally:
+        console_queue.open_queue = before
+        while opened:
+            opened.pop().close()
+
+
+@contextmanager
+def own_server() -> Iterator[None]:
+    """Let `QueueSource` find a queue on a server of this program, for what is made outside the tests."""
+    with (
+        TemporaryDirectory() as folder,
+        running_server(Path(folder), pg_bin=None) as conninfo,
+        ConsoleQueue.made(conninfo) as queue,
+        showing(lambda: queue),
+    ):
+        yield
+
+
+for name in (
+    *("snapshot", "page", "job", "statistics", "history", "run_history", "queues", "workers"),
+    *("crontabs", "findings", "blockages", "names", "run"),
+):
+    setattr(QueueSource, name, _asked(getattr(QueueSource, name)))
