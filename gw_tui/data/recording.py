@@ -22,7 +22,6 @@ import msgspec
 
 import gw_core.errors
 from gw_core import CronItem, Job
-from gw_core.crontab import KnownCronItem
 from gw_core.errors import GraphileWorkerError, InvalidInputError
 from gw_core.operations import (
     BackendSession,
@@ -36,7 +35,6 @@ from gw_core.operations import (
     QueueSnapshot,
     QueueStatistics,
     RunHistory,
-    WorkerInfo,
 )
 from gw_core.selection import Selection
 from gw_tui.data.playback import Playback
@@ -80,11 +78,6 @@ class RecordedLine(msgspec.Struct, omit_defaults=True):
     error: tuple[str, str] | None = None
 
 
-class _Crontabs(msgspec.Struct):
-    known: list[KnownCronItem]
-    items: list[CronItem] | None
-
-
 _KINDS: Final[Mapping[str, Any]] = {
     "snapshot": QueueSnapshot,
     "page": JobPage,
@@ -93,18 +86,83 @@ _KINDS: Final[Mapping[str, Any]] = {
     "history": HistoryPage,
     "runs": RunHistory,
     "queues": list[QueueReport],
-    "workers": list[WorkerInfo],
-    "crontabs": _Crontabs,
+    "crontabs": Crontabs,
     "findings": list[Finding],
     "blockages": LockWaits,
     "names": list[str],
 }
 
 
+# -- what is asked ---------------------------------------------------------------------------------------------------
+
+
+class KeyedSource:
+    """A source in which each query has a key, by which its answer is found again."""
+
+    def _answer(self, key: str, query: Callable[[DataSource], T]) -> T:
+        """Return the answer to a query."""
+        raise NotImplementedError
+
+    def snapshot(self) -> QueueSnapshot:
+        """Return what every tick shows."""
+        return self._answer("snapshot", lambda source: source.snapshot())
+
+    def page(
+        self,
+        wanted: Selection,
+        *,
+        after: PageCursor | None = None,
+        limit: int = PAGE,
+        timeout: timedelta | None = None,
+        with_payload: bool = False,
+    ) -> JobPage:
+        """Return a page of jobs."""
+        more: dict[str, Any] = {"after": after, "limit": limit, "timeout": timeout, "with_payload": with_payload}
+        return self._answer(f"page {wanted} {after or ''} {limit}", lambda source: source.page(wanted, **more))
+
+    def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
+        """Return everything about one job."""
+        return self._answer(f"job {job_id}", lambda source: source.job(job_id, with_payload=with_payload))
+
+    def statistics(self) -> QueueStatistics:
+        """Return how many jobs are in each state."""
+        return self._answer("statistics", lambda source: source.statistics())
+
+    def history(self, which: str = "", *, after: str | None = None) -> HistoryPage:
+        """Return a page of ended attempts."""
+        return self._answer(f"history {after or ''} {which}", lambda source: source.history(which, after=after))
+
+    def run_history(self, back: timedelta, step: timedelta, task: str | None = None) -> RunHistory:
+        """Return what ended in each step."""
+        key = f"runs {step.total_seconds():g} {task or ''}"
+        return self._answer(key, lambda source: source.run_history(back, step, task))
+
+    def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
+        """Return named queues in order of their names."""
+        key = f"queues {'held' if only_held else 'all'} {after}"
+        return self._answer(key, lambda source: source.queues(after=after, limit=limit, only_held=only_held))
+
+    def crontabs(self) -> Crontabs:
+        """Return the recurring tasks."""
+        return self._answer("crontabs", lambda source: source.crontabs())
+
+    def findings(self) -> Sequence[Finding]:
+        """Return the doctor's findings."""
+        return self._answer("findings", lambda source: source.findings())
+
+    def blockages(self) -> LockWaits:
+        """Return who waits for whom."""
+        return self._answer("blockages", lambda source: source.blockages())
+
+    def names(self, kind: NameKind, prefix: str = "") -> Sequence[str]:
+        """Return names to suggest."""
+        return self._answer(f"names {kind.value} {prefix}", lambda source: source.names(kind, prefix))
+
+
 # -- recording -------------------------------------------------------------------------------------------------------
 
 
-class RecordingSource:
+class RecordingSource(KeyedSource):
     """Answers as another source does, and records the answers. Actions pass through and are not recorded.
 
     Raises `OSError` when the file cannot be created; an existing one is never overwritten. When it cannot be written
@@ -127,67 +185,9 @@ class RecordingSource:
         """Which queue this is."""
         return self._source.info
 
-    def snapshot(self) -> QueueSnapshot:
-        """Return what every tick shows."""
-        return self._noted("snapshot", self._source.snapshot)
-
     def count_locks(self) -> timedelta | None:
         """Count the locks of workers again; the next snapshots show the result."""
         return self._source.count_locks()
-
-    def page(
-        self,
-        wanted: Selection,
-        *,
-        after: PageCursor | None = None,
-        limit: int = PAGE,
-        timeout: timedelta | None = None,
-        with_payload: bool = False,
-    ) -> JobPage:
-        """Return a page of jobs."""
-        more: dict[str, Any] = {"after": after, "limit": limit, "timeout": timeout, "with_payload": with_payload}
-        return self._noted(_asked_page(wanted, after, limit), lambda: self._source.page(wanted, **more))
-
-    def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
-        """Return everything about one job."""
-        return self._noted(f"job {job_id}", lambda: self._source.job(job_id, with_payload=with_payload))
-
-    def statistics(self) -> QueueStatistics:
-        """Return how many jobs are in each state."""
-        return self._noted("statistics", self._source.statistics)
-
-    def history(self, which: str = "", *, after: str | None = None) -> HistoryPage:
-        """Return a page of ended attempts."""
-        return self._noted(_asked_history(which, after), lambda: self._source.history(which, after=after))
-
-    def run_history(self, back: timedelta, step: timedelta, task: str | None = None) -> RunHistory:
-        """Return what ended in each step."""
-        return self._noted(_asked_runs(step, task), lambda: self._source.run_history(back, step, task))
-
-    def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
-        """Return named queues in order of their names."""
-        ask = _asked_queues(after, only_held=only_held)
-        return self._noted(ask, lambda: self._source.queues(after=after, limit=limit, only_held=only_held))
-
-    def workers(self) -> Sequence[WorkerInfo]:
-        """Return every worker known."""
-        return self._noted("workers", self._source.workers)
-
-    def crontabs(self) -> Crontabs:
-        """Return the recurring tasks."""
-        return self._noted("crontabs", self._source.crontabs)
-
-    def findings(self) -> Sequence[Finding]:
-        """Return the doctor's findings."""
-        return self._noted("findings", self._source.findings)
-
-    def blockages(self) -> LockWaits:
-        """Return who waits for whom."""
-        return self._noted("blockages", self._source.blockages)
-
-    def names(self, kind: NameKind, prefix: str = "") -> Sequence[str]:
-        """Return names to suggest."""
-        return self._noted(f"names {kind.value} {prefix}", lambda: self._source.names(kind, prefix))
 
     def run(self, action: Action) -> Result:
         """Have something done."""
@@ -209,13 +209,13 @@ class RecordingSource:
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    def _noted(self, ask: str, read: Callable[[], T]) -> T:
+    def _answer(self, key: str, query: Callable[[DataSource], T]) -> T:
         try:
-            answer = read()
+            answer = query(self._source)
         except GraphileWorkerError as error:
-            self._note(ask, b"null", (type(error).__name__, masked(str(error))))
+            self._note(key, b"null", (type(error).__name__, masked(str(error))))
             raise
-        self._note(ask, msgspec.json.encode(_without_secrets(answer)), None)
+        self._note(key, msgspec.json.encode(_without_secrets(answer)), None)
         return answer
 
     def _note(self, ask: str, answer: bytes, error: tuple[str, str] | None) -> None:
@@ -255,23 +255,6 @@ def _new_file(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", zipped)
 
 
-def _asked_page(wanted: Selection, after: PageCursor | None, limit: int) -> str:
-    """Return the key of a page, by which it is found again."""
-    return f"page {wanted} {after or ''} {limit}"
-
-
-def _asked_history(which: str, after: str | None) -> str:
-    return f"history {after or ''} {which}"
-
-
-def _asked_runs(step: timedelta, task: str | None) -> str:
-    return f"runs {step.total_seconds():g} {task or ''}"
-
-
-def _asked_queues(after: str, *, only_held: bool) -> str:
-    return f"queues {'held' if only_held else 'all'} {after}"
-
-
 # -- secrets ---------------------------------------------------------------------------------------------------------
 
 
@@ -291,7 +274,7 @@ def _without_secrets(answer: object) -> object:
                 oldest_transactions=[_masked_session(each) for each in answer.oldest_transactions],
             )
         case Crontabs(known=known, items=items):
-            return _Crontabs(list(known), None if items is None else [_masked_item(each) for each in items])
+            return Crontabs(known=known, items=None if items is None else [_masked_item(each) for each in items])
         case [Finding(), *_]:
             return [replace(each, message=masked(each.message)) for each in answer if isinstance(each, Finding)]
         case _:
@@ -322,6 +305,10 @@ def _masked_item(item: CronItem) -> CronItem:
 # -- playing back ----------------------------------------------------------------------------------------------------
 
 
+class NotRecordedError(InvalidInputError):
+    """The recording has no answer to the query."""
+
+
 class NoSubscription:
     """Receives no notifications."""
 
@@ -336,7 +323,7 @@ class NoSubscription:
         self._closed.set()
 
 
-class ReplaySource:
+class ReplaySource(KeyedSource):
     """Answers as it was answered then, at the position of `playback`; it takes no actions.
 
     Raises `InvalidInputError` for a file that is no recording, `OSError` for one that cannot be read.
@@ -353,76 +340,16 @@ class ReplaySource:
         """Which queue this was."""
         return self._info
 
-    def snapshot(self) -> QueueSnapshot:
-        """Return what every tick showed."""
-        found: QueueSnapshot = self._answer("snapshot")
-        return found
-
     def count_locks(self) -> timedelta | None:
         """Do nothing: what was counted then is in the snapshots."""
         return timedelta()
 
-    def page(
-        self,
-        wanted: Selection,
-        *,
-        after: PageCursor | None = None,
-        limit: int = PAGE,
-        timeout: timedelta | None = None,
-        with_payload: bool = False,
-    ) -> JobPage:
-        """Return a page of jobs that was recorded at that time."""
-        found: JobPage = self._answer(_asked_page(wanted, after, limit))
-        return found
-
-    def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
-        """Return everything about one job that was recorded at that time."""
-        found: JobReport | None = self._answer(f"job {job_id}")
-        return found
-
-    def statistics(self) -> QueueStatistics:
-        """Return how many jobs were in each state."""
-        found: QueueStatistics = self._answer("statistics")
-        return found
-
-    def history(self, which: str = "", *, after: str | None = None) -> HistoryPage:
-        """Return a page of ended attempts that was recorded at that time."""
-        found: HistoryPage = self._answer(_asked_history(which, after))
-        return found
-
-    def run_history(self, back: timedelta, step: timedelta, task: str | None = None) -> RunHistory:
-        """Return what ended in each step that was recorded at that time."""
-        found: RunHistory = self._answer(_asked_runs(step, task))
-        return found
-
-    def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
-        """Return named queues in order of their names."""
-        found: Sequence[QueueReport] = self._answer(_asked_queues(after, only_held=only_held))
-        return found
-
-    def workers(self) -> Sequence[WorkerInfo]:
-        """Return every worker that was known."""
-        return self.snapshot().workers
-
-    def crontabs(self) -> Crontabs:
-        """Return the recurring tasks."""
-        found: _Crontabs = self._answer("crontabs")
-        return Crontabs(known=found.known, items=found.items)
-
-    def findings(self) -> Sequence[Finding]:
-        """Return the recorded findings of the doctor."""
-        found: Sequence[Finding] = self._answer("findings")
-        return found
-
-    def blockages(self) -> LockWaits:
-        """Return who waited for whom."""
-        found: LockWaits = self._answer("blockages")
-        return found
-
     def names(self, kind: NameKind, prefix: str = "") -> Sequence[str]:
         """Return names to suggest, as far as any were asked for then."""
-        ask = f"names {kind.value} {prefix}"
-        return self._answer(ask) if ask in self._tracks else ()
+        try:
+            return super().names(kind, prefix)
+        except NotRecordedError:
+            return ()
 
     def run(self, action: Action) -> Result:
         """Reject the action: a recording cannot change."""
@@ -438,15 +365,15 @@ class ReplaySource:
     def close(self) -> None:
         """There is nothing to let go of."""
 
-    def _answer(self, ask: str) -> Any:
-        if ask not in self._tracks:
-            raise InvalidInputError("not in the recording")
-        timestamps, lines = self._tracks[ask]
+    def _answer(self, key: str, query: Callable[[DataSource], T]) -> T:
+        if key not in self._tracks:
+            raise NotRecordedError("not in the recording")
+        timestamps, lines = self._tracks[key]
         line = lines[max(0, bisect_right(timestamps, self.playback.position) - 1)]
         if line.error is not None:
             raise _error(*line.error)
         try:
-            return msgspec.json.decode(line.answer, type=_KINDS[ask.split(" ", 1)[0]])
+            return cast(T, msgspec.json.decode(line.answer, type=_KINDS[key.split(" ", 1)[0]]))
         except msgspec.DecodeError as error:
             raise InvalidInputError(f"this part of the recording cannot be read: {error}") from None
 

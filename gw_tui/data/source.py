@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from msgspec.structs import replace
 
-from gw_core import Client, RecoverySettings, SessionLimits, __version__
+from gw_core import Client, CronItem, RecoverySettings, SessionLimits, __version__
+from gw_core.crontab import KnownCronItem
 from gw_core.errors import (
     AuthenticationError,
     DatabaseUnavailableError,
@@ -41,8 +42,6 @@ from gw_tui.rules.count_limit import COUNT_LIMITS, next_limit
 from gw_tui.rules.queue_info import QueueInfo
 
 if TYPE_CHECKING:
-    from gw_core import CronItem
-    from gw_core.crontab import KnownCronItem
     from gw_core.operations import (
         Finding,
         HistoryPage,
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
         QueueSnapshot,
         QueueStatistics,
         RunHistory,
-        WorkerInfo,
     )
 
 PAGE: Final = 100
@@ -159,9 +157,6 @@ class DataSource(Protocol):
 
     def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
         """Return named queues in order of their names."""
-
-    def workers(self) -> Sequence[WorkerInfo]:
-        """Return every worker known, by heartbeat or locks."""
 
     def crontabs(self) -> Crontabs:
         """Return the recurring tasks."""
@@ -321,10 +316,6 @@ class ClientSource:
         self._count_limits = dict(list(self._count_limits.items())[-MAX_PAGES:])
         self._count_limits[after, only_held] = next_limit((each.waiting for each in found), current)
         return found
-
-    def workers(self) -> Sequence[WorkerInfo]:
-        """Return every worker known, by heartbeat or locks."""
-        return self.read_client.workers.list(self._place.recovery)
 
     def crontabs(self) -> Crontabs:
         """Return the recurring tasks; the file is read again, so that changes show."""

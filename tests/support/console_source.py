@@ -112,7 +112,7 @@ class QueueSource(ClientSource):
         return self.read_client.queries.run_history(back, step=step, task=task)
 
     def findings(self) -> Sequence[Finding]:
-        return findings(self.workers())
+        return findings(self.read_client.workers.list())
 
     def blockages(self) -> LockWaits:
         return LOCK_WAITS
@@ -189,7 +189,7 @@ def own_server() -> Iterator[None]:
 
 
 for name in (
-    *("snapshot", "page", "job", "statistics", "history", "run_history", "queues", "workers"),
+    *("snapshot", "page", "job", "statistics", "history", "run_history", "queues"),
     *("crontabs", "findings", "blockages", "names", "run"),
 ):
     setattr(QueueSource, name, _asked(getattr(QueueSource, name)))
