@@ -129,7 +129,7 @@ def test_every_screen_shows_what_the_database_says(url: str) -> None:
         await console.until(lambda: DEAD in console.table("#workers").keys)
         await console.until(lambda: len(console.table("#held").keys) == 6)
         await console.press("5")
-        await console.shows("! missed")
+        await console.shows("▲ missed")
         await console.shows("every hour")
         await console.press("6")
         await console.shows("gw unlock")
@@ -166,7 +166,7 @@ def test_the_tasks_screen_says_which_task_is_limited_and_which_limit_is_reached(
     assert locked["task_0"] >= 2
 
     async def scenario(console: Console) -> None:
-        await console.shows("at its limit")
+        await console.shows("! at limit")
         console.table("#tasks").move_to("task_0")
         await console.shows(f"limit: {locked['task_0']} of at most 2 jobs are locked")
         console.table("#tasks").move_to("task_1")

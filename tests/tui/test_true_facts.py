@@ -143,7 +143,7 @@ def test_stuck_queues_are_counted_and_listed_alone(url: str) -> None:
         await console.press("enter")
         await console.until(lambda: set(console.table("#queues").keys) == stuck)
         states = {row["state"] for row in shown_rows(console, "#queues").values()}
-        assert states == {"! stuck"}
+        assert states == {"▲ stuck"}
 
     play(url, scenario, "queues")
 
@@ -197,7 +197,9 @@ def test_history_says_what_the_database_says(url: str) -> None:
 
     def shown(console: Console) -> list[tuple[object, ...]]:
         rows = shown_rows(console, "#history").values()
-        return [(int(row["id"]), int(row["tries"].split("/")[0]), row["task"], row["state"]) for row in rows]
+        return [
+            (int(row["id"]), int(row["tries"].split("/")[0]), row["task"], row["state"].split()[-1]) for row in rows
+        ]
 
     async def scenario(console: Console) -> None:
         await console.until(lambda: shown(console) == everything)
