@@ -12,6 +12,7 @@ from functools import cache
 from random import Random
 from typing import Any, Final, Self, cast
 
+import msgspec
 import psycopg
 
 from gw_core import Client, Job, JobState, Selection, cron_item
@@ -81,6 +82,11 @@ CRONTAB: Final = tuple(
     )
 )
 
+LIMITS: Final = msgspec.structs.replace(
+    READ_LIMITS, statement_timeout=timedelta(seconds=30), lock_timeout=timedelta(seconds=10)
+)
+"""The limits of a console, but a busy machine ends no query: they would show old rows for half a minute."""
+
 CLOCK: Final = """
 create table public.clock (at timestamptz not null);
 insert into public.clock values ('epoch');
@@ -127,7 +133,7 @@ class ConsoleQueue(Rows):
     def __init__(self, url: str) -> None:
         super().__init__(url)
         self.clock = QueueClock(self)
-        self.reader = Client(url, limits=READ_LIMITS, max_pool_size=1)
+        self.reader = Client(url, limits=LIMITS, max_pool_size=1)
         """What consoles read with, one after the other: its connection has planned all statements."""
         self.jobs_at_first: int | None = None
         """With how many jobs it has begun; None when the rows may have changed since."""
