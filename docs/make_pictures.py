@@ -40,6 +40,8 @@ CHARTED_SECONDS: Final = 40
 SIZES: Final = ((80, 24), (120, 34), (160, 45))
 WEB_FONT: Final = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 """Rich refers to a font on another server; the pages load nothing from there."""
+LEFT_OUT: Final = ("NO_COLOR", "TMUX", "DATABASE_URL", "COLUMNS", "LINES")
+"""Variables that would change what the console shows."""
 MESS: Final = Path(__file__).with_name("pictures.sql")
 
 
@@ -170,7 +172,7 @@ class Terminal:
         self._tmux("kill-server")
 
     def _tmux(self, *arguments: str, state: str = "") -> str:
-        kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TMUX", "DATABASE_URL")}
+        kept = {name: value for name, value in os.environ.items() if name not in LEFT_OUT}
         settings = {**kept, "LANG": "C.UTF-8", "COLORTERM": "truecolor", "TERM": "xterm-256color"}
         command = ["tmux", "-L", self.server, "-f", "/dev/null", *arguments]
         ran = subprocess.run(  # noqa: S603 - our own command

@@ -14,9 +14,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from gw_core.errors import StatementTimeoutError
-from gw_core.operations import Finding, LockWaits, QueueSnapshot, QueueStatistics, RunHistory
+from gw_core.operations import Finding, LockWaits, QueueReport, QueueSnapshot, QueueStatistics, RunHistory
 from gw_tui.actions.actions import Action, Result
-from gw_tui.data.source import READ_LIMITS, ClientSource, ConnectionOptions, JobSubscription
+from gw_tui.data.source import PAGE, READ_LIMITS, ClientSource, ConnectionOptions, JobSubscription
 from gw_tui.rules.queue_info import QueueInfo
 from support import console_queue
 from support.console_queue import CRONTAB, LOCK_WAITS, TABLE_BYTES, ConsoleQueue, QueueClock, as_seen, findings
@@ -110,6 +110,10 @@ class QueueSource(ClientSource):
     def run_history(self, back: timedelta, step: timedelta, task: str | None = None) -> RunHistory:
         """Ask each time: the console's own answer serves for ten seconds of real time."""
         return self.read_client.queries.run_history(back, step=step, task=task)
+
+    def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
+        """Count each queue whole: how far the console counts depends on what it asked before."""
+        return self.read_client.queries.queues(after=after, limit=limit, only_held=only_held)
 
     def findings(self) -> Sequence[Finding]:
         return findings(self.read_client.workers.list())

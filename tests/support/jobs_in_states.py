@@ -87,6 +87,7 @@ class Queue(Rows):
 
     def without_our_line(self) -> None:
         """Leave what npm's installation would have left."""
-        self.rows("drop table _private_gw_workers, _private_gw_migrations, _private_gw_history cascade")
+        tables = ", ".join(f"_private_gw_{name}" for name in ("workers", "migrations", "history", "statistics"))
+        self.rows(f"drop table {tables} cascade")
         for name in ("queued", "queue_heads", "locked", "failed"):
             self.rows(f"drop index jobs_gw_{name}_index")

@@ -63,7 +63,7 @@ def test_attempts_are_inferred_and_projected_and_the_next_is_marked() -> None:
         await opened(console)
         assert "attempt 3 of 5" in console.text
         assert "≈ inferred" in console.text
-        assert any("▶" in line and "due" in line for line in console.text.splitlines())
+        assert any("→" in line and "due" in line for line in console.text.splitlines())
         assert "earliest, last" in console.text
 
     run(scenario, source=source, filter=f"id:{job.id}", size=(120, 34))

@@ -132,7 +132,7 @@ def test_marks_hold_rows_until_they_are_released() -> None:
         table.release()
         assert table.keys == ("0", "7", "8", "2")
         assert table.is_gone("0")
-        assert lines(table)[4].startswith("✓")
+        assert lines(table)[4].startswith("◆")
 
     play(scenario)
 
