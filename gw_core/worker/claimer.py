@@ -406,7 +406,10 @@ class Claimer(Service):
                 batches[job.queue_id] = batch = QueueBatch([job])
                 items.append(batch)
         self._handed_over = time.monotonic()
+        was_idle = self._handoff.idle == len(self._slots)
         self._handoff.put(items)
+        if was_idle:
+            time.sleep(0)  # gives up the GIL, for which the woken thread would wait until this one rests
 
     # -- how much ----------------------------------------------------------------------------------------------------
 
