@@ -1,7 +1,7 @@
--- What the statistics hold: rows by the estimate of the last analyze, null before it; bytes, the first and the last minute;
+-- What the statistics hold: rows by the estimate of the last analyze, null without one; bytes, the first and the last minute;
 -- and how many live workers record them, and how many there are.
 select
-  case when tables.reltuples >= 0::real then tables.reltuples::bigint end,
+  case when tables.reltuples > 0::real then tables.reltuples::bigint end,
   pg_total_relation_size(tables.oid::regclass),
   (select min(first.minute) from :GRAPHILE_WORKER_SCHEMA._private_gw_statistics as first),
   (select max(last.minute) from :GRAPHILE_WORKER_SCHEMA._private_gw_statistics as last),
