@@ -202,6 +202,9 @@ def _describe(scope: Scope, job: Job) -> None:
     """Say in every event of the run which job it is; payloads are not sent."""
     scope.clear_breadcrumbs()
     scope.set_transaction_name(job.task_identifier, source="task")
+    current = sentry_sdk.get_current_scope()
+    if current.span is None:  # else this would rename the transaction; without one, the name of an earlier one is left
+        current.set_transaction_name(job.task_identifier, source="task")
     scope.fingerprint = ["{{ default }}", job.task_identifier]
     scope.set_tag("task", job.task_identifier)
     if job.queue_name is not None:

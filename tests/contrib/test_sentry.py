@@ -104,6 +104,16 @@ def test_a_failed_attempt_is_one_event_with_cause_stack_and_job(site: QueueFixtu
     assert event["contexts"]["job"] == {"id": job_id, "attempt": 10, "max_attempts": 34, "key": "k"}
 
 
+def test_an_event_has_the_name_of_the_task_after_a_transaction_of_the_program(
+    site: QueueFixture, traced: Captured
+) -> None:
+    with sentry_sdk.start_transaction(name="request"):
+        site.add()
+    run(site, fail)
+
+    assert [event["transaction"] for event in traced.of("event")] == ["work"]
+
+
 def test_two_tasks_are_two_groups(site: QueueFixture, sent: Captured) -> None:
     for task in ("work", "mail"):
         site.add(task)
