@@ -406,10 +406,12 @@ class Claimer(Service):
                 batches[job.queue_id] = batch = QueueBatch([job])
                 items.append(batch)
         self._handed_over = time.monotonic()
-        was_idle = self._handoff.idle == len(self._slots)
+        is_alone = len(items) == 1 and self._handoff.idle == len(self._slots)
         self._handoff.put(items)
-        if was_idle:
-            time.sleep(0)  # gives up the GIL, for which the woken thread would wait until this one rests
+        if is_alone:
+            # Gives up the GIL, for which the woken thread would wait until this one rests. With many jobs, this thread
+            # would wait up to 5 ms to get it back before the next claim, which takes a tenth off a drain.
+            time.sleep(0)
 
     # -- how much ----------------------------------------------------------------------------------------------------
 
