@@ -24,6 +24,7 @@ from gw_tui.clipboard import on_one_line, ways
 pytestmark = [pytest.mark.acceptance, pytest.mark.once]
 
 DEADLINE = 90.0
+PROMPT = "ready"
 
 TYPEABLE = {
     "a quote": "'; touch pwned; '",
@@ -75,6 +76,7 @@ class Pasted:
         inputrc = folder / "inputrc"
         inputrc.write_text(f"set enable-bracketed-paste {'on' if brackets else 'off'}\n")
         self._brackets = brackets
+        self._entered = 0
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))
         self.output = b""
@@ -90,16 +92,21 @@ class Pasted:
                 "TERM": "xterm",
                 "LC_ALL": "C.UTF-8",
                 "INPUTRC": str(inputrc),
-                "PS1": "ready",
+                "PS1": PROMPT,
+                "PS2": PROMPT,
                 **more,
             },
         )
         os.close(slave)
 
     def paste(self, text: str) -> None:
+        """Paste at a prompt, as an operator does: between two prompts the terminal itself acts on the keys."""
+        self.until(lambda: PROMPT.encode() in self.output[self._entered :])
         self._write(f"\x1b[200~{text}\x1b[201~" if self._brackets else text)
 
     def enter(self) -> None:
+        self._read(0)
+        self._entered = len(self.output)
         self._write("\r")
 
     def kill_line(self) -> None:
@@ -189,6 +196,7 @@ def test_what_no_shell_can_be_given_is_offered_as_sql_alone(name: str) -> None:
         assert list(ways(typed)) == ["sql"]
 
 
+PSQL = ["psql", "-X", "-v", f"PROMPT1={PROMPT}", "-v", f"PROMPT2={PROMPT}"]
 SHELLS = [
     pytest.param(["bash", "--norc", "--noprofile", "-i"], True, id="bash, bracketed"),
     pytest.param(["bash", "--norc", "--noprofile", "-i"], False, id="bash"),
@@ -251,7 +259,7 @@ def test_sql_pasted_into_psql_acts_on_what_it_names_and_nothing_else(
         for value in (*HOSTILE.values(), "bystander"):
             hands.execute("select graphile_worker.add_job('t', job_key => %s)", (value,))
         left = keys()
-        terminal = start(["psql", "-X", database_url], brackets=brackets, PATH=os.environ["PATH"], PAGER="cat")
+        terminal = start([*PSQL, database_url], brackets=brackets, PATH=os.environ["PATH"], PAGER="cat")
         for value in HOSTILE.values():
             terminal.paste(copied(removal(value), "sql"))
             terminal.enter()
@@ -269,7 +277,7 @@ def test_a_command_pasted_into_psql_by_mistake_runs_nothing(
 ) -> None:
     with psycopg.connect(database_url, autocommit=True) as hands:
         hands.execute("select graphile_worker.add_job('t', job_key => 'bystander')")
-        terminal = start(["psql", "-X", database_url], brackets=brackets, PATH=os.environ["PATH"], PAGER="cat")
+        terminal = start([*PSQL, database_url], brackets=brackets, PATH=os.environ["PATH"], PAGER="cat")
         for number, value in enumerate(TYPEABLE.values()):
             terminal.paste(copied(removal(value), "command"))
             terminal.enter()
