@@ -28,7 +28,7 @@ from gw_core.execution.task import Task as Task
 from gw_core.log import JobLogger as JobLogger
 from gw_core.postgres.bulk_actions import ActionResult as ActionResult, Jobs as Jobs
 from gw_core.runner import Runner as Runner, RunResult as RunResult, run as run, run_once as run_once
-from gw_core.selection import Selection as Selection
+from gw_core.selection.selection import Selection as Selection
 from gw_core.sharding import ShardedClient as ShardedClient
 from gw_core.tasks.loading import LoadedTasks as LoadedTasks, load_folder as load_folder
 from gw_core.tasks.references import load_app as load_app, load_plugin as load_plugin

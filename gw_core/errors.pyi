@@ -6,6 +6,6 @@ from gw_core.execution.executor import BatchError as BatchError, TaskResultError
 from gw_core.execution.payloads import PayloadError as PayloadError
 from gw_core.execution.process_pool import IsolatedProcessError as IsolatedProcessError
 from gw_core.execution.process_protocol import IsolatedTaskError as IsolatedTaskError
-from gw_core.selection import SelectionError as SelectionError
+from gw_core.selection.parser import SelectionError as SelectionError
 from gw_core.tasks.loading import TaskFileError as TaskFileError
 from gw_core.worker.timeouts import TaskTimeoutError as TaskTimeoutError

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gw_core import JobState
+from gw_core import JobState, Selection
 from gw_core.operations import CheckStatus, CleanupTarget
-from gw_core.selection import Selection
 from gw_tui.actions.actions import MAX_CLEANED, Cleanup, CleanupSelected, RunDoctor, Sweep
 from gw_tui.actions.batch import ActionBatch
 from gw_tui.dialogs.choose import Choice, Choose

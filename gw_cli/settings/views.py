@@ -59,8 +59,8 @@ def _check(table: Mapping[str, object]) -> None:
 
 def _check_selection(screen: str, selection: str) -> None:
     """Check a selection of jobs or of history; on other screens it is a name."""
-    from gw_core.errors import InvalidInputError
-    from gw_core.selection import HISTORY_TERMS, SelectionError, parse
+    from gw_core.errors import InvalidInputError, SelectionError
+    from gw_core.selection import HISTORY_TERMS, parse
 
     try:
         if screen == "jobs":

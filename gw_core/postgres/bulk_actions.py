@@ -27,7 +27,8 @@ from gw_core.postgres.selected import resolve
 from gw_core.postgres.statements import query
 from gw_core.postgres.steps import Steps, fetch_on, run_steps
 from gw_core.postgres.worker_store import list_heartbeats, list_worker_locks
-from gw_core.selection import Fragment, Selection, Which, selection_of, selection_to_change
+from gw_core.selection.parser import Which, selection_of, selection_to_change
+from gw_core.selection.selection import Fragment, Selection
 
 if TYPE_CHECKING:
     from gw_core.domain.cancellation import CancelledJob

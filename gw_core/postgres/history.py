@@ -15,7 +15,10 @@ from gw_core.postgres.error_mapping import rows_hidden
 from gw_core.postgres.history_partitions import HistoryPartitions
 from gw_core.postgres.read_only import PlanMode, ReadLimits, Rows, read
 from gw_core.postgres.selected import values_of
-from gw_core.selection import HISTORY_TERMS, Fragment, Resolved, Selection, parse
+from gw_core.selection.history_terms import HISTORY_TERMS
+from gw_core.selection.kinds import Resolved
+from gw_core.selection.parser import parse
+from gw_core.selection.selection import Fragment, Selection
 
 EVERY_ROW: Final = Fragment("true")
 

@@ -41,7 +41,8 @@ from gw_core.postgres.read_only import PlanMode, ReadLimits, read
 from gw_core.postgres.row_mapping import heartbeat
 from gw_core.postgres.selected import resolved, values_of
 from gw_core.postgres.statements import quoted
-from gw_core.selection import Fragment, Resolved, Selection
+from gw_core.selection.kinds import Resolved
+from gw_core.selection.selection import Fragment, Selection
 
 if TYPE_CHECKING:
     from gw_core.domain.run_statistics import RunHistory, RunStatistics

@@ -9,7 +9,8 @@ from typing import Any
 from gw_core.postgres.database import Connection
 from gw_core.postgres.row_mapping import rows
 from gw_core.postgres.statements import query, quoted
-from gw_core.selection import Resolved, Selection
+from gw_core.selection.kinds import Resolved
+from gw_core.selection.selection import Selection
 
 
 def values_of(selection: Selection, schema: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, TypeVar, cast
 import msgspec
 
 import gw_core.errors
-from gw_core import CronItem, Job
+from gw_core import CronItem, Job, Selection
 from gw_core.errors import GraphileWorkerError, InvalidInputError
 from gw_core.operations import (
     BackendSession,
@@ -36,7 +36,6 @@ from gw_core.operations import (
     QueueStatistics,
     RunHistory,
 )
-from gw_core.selection import Selection
 from gw_tui.data.playback import Playback
 from gw_tui.data.source import PAGE, Crontabs
 from gw_tui.rules.queue_info import QueueInfo

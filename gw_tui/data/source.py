@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from msgspec.structs import replace
 
-from gw_core import Client, CronItem, RecoverySettings, SessionLimits, __version__
+from gw_core import Client, CronItem, RecoverySettings, Selection, SessionLimits, __version__
 from gw_core.crontab import KnownCronItem
 from gw_core.errors import (
     AuthenticationError,
@@ -35,7 +35,6 @@ from gw_core.errors import (
     TransientDatabaseError,
 )
 from gw_core.operations import NameKind, described
-from gw_core.selection import Selection
 from gw_tui.actions.actions import Action, Result
 from gw_tui.rules.connection_state import FailureKind
 from gw_tui.rules.count_limit import COUNT_LIMITS, next_limit

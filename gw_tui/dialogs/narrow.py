@@ -8,7 +8,9 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Label
 
-from gw_core.selection import Selection, SelectionError, parse
+from gw_core import Selection
+from gw_core.errors import SelectionError
+from gw_core.selection import parse
 from gw_tui.dialogs.base import Dialog
 
 FAILED = "state:failed"

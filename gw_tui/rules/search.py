@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from gw_core import JobState
+from gw_core import JobState, Selection
 from gw_core.operations import FoundJob, JobPage, PageCursor
-from gw_core.selection import EVERYTHING, Selection
+from gw_core.selection import EVERYTHING
 
 PAGE: Final = 100
 MAX_ROWS: Final = 200

@@ -9,9 +9,8 @@ from typing import ClassVar, Final
 
 from textual.content import Content
 
-from gw_core import JobState
+from gw_core import JobState, Selection
 from gw_core.operations import FoundJob, JobPage, JobReport, JobVersion
-from gw_core.selection import Selection
 from gw_tui.actions.actions import Retry
 from gw_tui.actions.batch import ActionBatch
 from gw_tui.data.source import DataSource, Query

@@ -15,9 +15,10 @@ from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
 
-from gw_core import JobState
+from gw_core import JobState, Selection
+from gw_core.errors import SelectionError
 from gw_core.operations import FoundJob, JobPage, NameKind, PageCursor
-from gw_core.selection import EVERYTHING, Selection, SelectionError, parse
+from gw_core.selection import EVERYTHING, parse
 from gw_tui.data.source import DataSource, Query
 from gw_tui.dialogs import export
 from gw_tui.dialogs.choose import Choose

@@ -12,9 +12,9 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 
-from gw_core import JobState, RecoverySettings
+from gw_core import JobState, RecoverySettings, Selection
 from gw_core.operations import JobPage, QueueSnapshot, WorkerInfo
-from gw_core.selection import Selection, written
+from gw_core.selection import written
 from gw_tui.actions.actions import Action, Sweep, Unlock
 from gw_tui.data.source import FRESH, LOCKS_INTERVAL, DataSource, Query
 from gw_tui.dialogs.choose import Choice

@@ -13,7 +13,9 @@ from textual.events import Blur
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from gw_core.selection import EVERYTHING, Cost, Selection, SelectionError, Suggestion, parse, suggest
+from gw_core import Selection
+from gw_core.errors import SelectionError
+from gw_core.selection import EVERYTHING, Cost, Suggestion, parse, suggest
 from gw_tui.text.sanitize import UNSAFE, line
 
 LONGEST: Final = 1_000

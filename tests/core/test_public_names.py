@@ -11,7 +11,7 @@ import pytest
 
 import gw_core
 
-MODULES = ("gw_core", "gw_core.crontab", "gw_core.errors", "gw_core.events", "gw_core.operations")
+MODULES = ("gw_core", "gw_core.crontab", "gw_core.errors", "gw_core.events", "gw_core.operations", "gw_core.selection")
 
 
 @pytest.mark.parametrize("module", MODULES)

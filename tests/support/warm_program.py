@@ -132,7 +132,7 @@ if __name__ == "__main__":
     import gw_core.events
     import gw_core.postgres.job_queries
     import gw_core.runner
-    import gw_core.selection
+    import gw_core.selection.parser
     import gw_core.tasks.references  # noqa: F401
     from gw_cli.main import main
 

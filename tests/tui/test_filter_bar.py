@@ -10,7 +10,8 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
-from gw_core.selection import Selection, parse
+from gw_core import Selection
+from gw_core.selection import parse
 from gw_tui.widgets.filter_bar import FilterBar
 
 NAMES = {"tasks": ["send_email", "send_sms"], "queues": [], "workers": ["w\x1b[31m"]}

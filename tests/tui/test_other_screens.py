@@ -11,7 +11,7 @@ import pytest
 from console_fixture import Console, run, search_of
 from support.console_source import QueueSource
 
-from gw_core import cron_item
+from gw_core import Selection, cron_item
 from gw_core.errors import StatementTimeoutError
 from gw_core.operations import (
     AdvisoryLock,
@@ -22,7 +22,6 @@ from gw_core.operations import (
     LockWaits,
     QueueSnapshot,
 )
-from gw_core.selection import Selection
 from gw_tui.data.source import Crontabs, classify_error
 from gw_tui.screens.queues import PAGE
 from gw_tui.text.sanitize import UNSAFE

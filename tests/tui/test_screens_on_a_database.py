@@ -10,8 +10,7 @@ import psycopg
 import pytest
 from console_fixture import Console, console_on, queue_source, search_of
 
-from gw_core import Client, JobSpec, cron_item
-from gw_core.selection import Selection
+from gw_core import Client, JobSpec, Selection, cron_item
 
 pytestmark = pytest.mark.once
 
