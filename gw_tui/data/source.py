@@ -34,7 +34,7 @@ from gw_core.errors import (
     StatementTimeoutError,
     TransientDatabaseError,
 )
-from gw_core.operations import NameKind, described
+from gw_core.operations import NameKind, Quality, described
 from gw_tui.actions.actions import Action, Result
 from gw_tui.rules.connection_state import FailureKind
 from gw_tui.rules.count_limit import COUNT_LIMITS, next_limit
@@ -309,11 +309,17 @@ class ClientSource:
 
     def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
         """Return named queues in order of their names; the more of them are long, the less far each is counted."""
-        current = self._count_limits.get((after, only_held), COUNT_LIMITS[-1])
-        found = self.read_client.queries.queues(after=after, limit=limit, only_held=only_held, most=current)
+        page = (after, only_held)
+        depth = self._count_limits.pop(page, COUNT_LIMITS[-1])
+        while True:
+            found = self.read_client.queries.queues(after=after, limit=limit, only_held=only_held, most=depth)
+            counts = [each.waiting for each in found]
+            before, depth = depth, next_limit(counts, depth)
+            # A page that was not counted as far as it can be is read again: its numbers do not change at a refresh.
+            if depth <= before or not any(each.quality is Quality.AT_LEAST for each in counts):
+                break
         # Each page keeps its own limit; only the pages turned lately matter.
-        self._count_limits = dict(list(self._count_limits.items())[-MAX_PAGES:])
-        self._count_limits[after, only_held] = next_limit((each.waiting for each in found), current)
+        self._count_limits = dict([*self._count_limits.items(), (page, depth)][-MAX_PAGES:])
         return found
 
     def crontabs(self) -> Crontabs:

@@ -211,16 +211,14 @@ def test_history_says_what_the_database_says(url: str) -> None:
     play(url, scenario, "history")
 
 
-def test_a_number_of_a_queue_does_not_alternate_between_exact_and_cut(url: str) -> None:
+@pytest.mark.parametrize("after", ["", "q190"])
+def test_a_number_of_a_queue_does_not_alternate_between_exact_and_cut(url: str, after: str) -> None:
     source = queue_source(url)
     try:
-        source.queues(after="q100")
-        for _ in range(3):
-            source.queues()
-        first = [each.waiting for each in source.queues()]
+        first = [each.waiting for each in source.queues(after=after)]
         for _ in range(5):
             source.queues(after="q100")
-            assert [each.waiting for each in source.queues()] == first
+            assert [each.waiting for each in source.queues(after=after)] == first
     finally:
         source.close()
 
