@@ -71,8 +71,8 @@ SEEK: Final = 30.0
 
 
 def screen_of(place: ScreenInfo) -> ConsoleScreen:
-    module, name = place.home
-    screen: ConsoleScreen = getattr(importlib.import_module(f"gw_tui.screens.{module}"), name)()
+    module = importlib.import_module(f"gw_tui.screens.{place.id}")
+    screen: ConsoleScreen = getattr(module, f"{place.title}Screen")()
     return screen
 
 

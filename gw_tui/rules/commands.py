@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import KW_ONLY, dataclass
 from enum import Enum
+from functools import partial
 from typing import Final
 
 # -- the screens -----------------------------------------------------------------------------------------------------
@@ -12,27 +13,26 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class ScreenInfo:
-    """A screen with its key; `home` is the module and the class, imported when it is first shown."""
+    """A screen with its key; its module, named like it, is imported when it is first shown."""
 
     id: str
     key: str
     title: str
     short: str
-    home: tuple[str, str]
     help: str
 
 
 SCREENS: Final = (
-    ScreenInfo("overview", "1", "Overview", "Over", ("overview", "OverviewScreen"), "Health, rates and alerts."),
-    ScreenInfo("jobs", "2", "Jobs", "Jobs", ("jobs", "JobsScreen"), "Find jobs and act on them."),
-    ScreenInfo("queues", "3", "Queues", "Queue", ("queues", "QueuesScreen"), "Named queues: locks and waiting jobs."),
-    ScreenInfo("workers", "4", "Workers", "Work", ("workers", "WorkersScreen"), "Workers: heartbeats and locks."),
-    ScreenInfo("cron", "5", "Cron", "Cron", ("cron", "CronScreen"), "Recurring tasks: next, last and missed runs."),
-    ScreenInfo("locks", "6", "Locks", "Lock", ("locks", "LocksScreen"), "Doctor findings and lock waits."),
-    ScreenInfo("events", "7", "Events", "Event", ("events", "EventsScreen"), "This console's events and actions."),
-    ScreenInfo("tasks", "8", "Tasks", "Task", ("tasks", "TasksScreen"), "Tasks: jobs, failures, waits, known by whom."),
-    ScreenInfo("errors", "9", "Errors", "Error", ("errors", "ErrorsScreen"), "Errors: equal ones in one row."),
-    ScreenInfo("history", "0", "History", "Hist", ("history", "HistoryScreen"), "Jobs that have ended, with errors."),
+    ScreenInfo("overview", "1", "Overview", "Over", "Health, rates and alerts."),
+    ScreenInfo("jobs", "2", "Jobs", "Jobs", "Find jobs and act on them."),
+    ScreenInfo("queues", "3", "Queues", "Queue", "Named queues: locks and waiting jobs."),
+    ScreenInfo("workers", "4", "Workers", "Work", "Workers: heartbeats and locks."),
+    ScreenInfo("cron", "5", "Cron", "Cron", "Recurring tasks: next, last and missed runs."),
+    ScreenInfo("locks", "6", "Locks", "Lock", "Doctor findings and lock waits."),
+    ScreenInfo("events", "7", "Events", "Event", "This console's events and actions."),
+    ScreenInfo("tasks", "8", "Tasks", "Task", "Tasks: jobs, failures, waits, known by whom."),
+    ScreenInfo("errors", "9", "Errors", "Error", "Errors: equal ones in one row."),
+    ScreenInfo("history", "0", "History", "Hist", "Jobs that have ended, with errors."),
 )
 JOB: Final = "job"
 """The screen of one job, pushed over another."""
@@ -77,17 +77,18 @@ class CommandContext:
     """Shown in a browser, which has neither files nor a shell here."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ConsoleCommand:
     """One command of the console; the method that does it is `action_ID` of the screen or the app."""
 
     id: str
-    keys: tuple[str, ...]
-    """None for what only the palette offers, unless the user gives it some."""
+    usual_keys: str
+    """Empty for what only the palette offers, unless the user gives it some."""
     label: str
     help: str
-    screens: frozenset[str] = field(default=frozenset())
-    """Where it is known; everywhere when empty."""
+    _: KW_ONLY
+    on: Set[str] = frozenset()
+    """The screens that know it; all of them when empty."""
     risk: Risk = Risk.NONE
     needs: Requirement | None = None
     is_typed: bool = False
@@ -98,6 +99,11 @@ class ConsoleCommand:
     """Its screen in the key bar, from the left; None keeps it out."""
 
     @property
+    def keys(self) -> Sequence[str]:
+        """The keys that we give it."""
+        return self.usual_keys.split()
+
+    @property
     def action(self) -> str:
         """What Textual runs for it."""
         return f"go('{self.id.removeprefix('go_')}')" if self.id.startswith("go_") else self.id
@@ -105,7 +111,7 @@ class ConsoleCommand:
     @property
     def is_everywhere(self) -> bool:
         """True when it belongs to the app and not to a screen."""
-        return not self.screens
+        return not self.on
 
     def possible(self, now: CommandContext) -> bool | None:
         """Return True when it can be given, None when it must wait, False when it makes no sense at all."""
@@ -134,44 +140,19 @@ _FILTERED: Final = frozenset({"jobs", "queues", "events", "history"})
 _TABLES: Final = _LISTS - {"overview"}
 _JOBS: Final = frozenset({"jobs"})
 _JOB: Final = frozenset({JOB})
-_JOBS_AND_JOB: Final = _JOBS | _JOB
+_OF_JOBS: Final = _JOBS | _JOB
 
 
-def _go(screen: ScreenInfo) -> ConsoleCommand:
-    return ConsoleCommand(id=f"go_{screen.id}", keys=(screen.key,), label=screen.title, help=screen.help)
-
-
-def _known(
-    name: str,
-    keys: str,
-    label: str,
-    help: str,
-    *,
-    on: Set[str] = frozenset(),
-    risk: Risk = Risk.NONE,
-    needs: Requirement | None = None,
-    rank: int | None = None,
-    is_local: bool = False,
-    is_typed: bool = False,
-) -> ConsoleCommand:
-    return ConsoleCommand(
-        id=name,
-        keys=tuple(keys.split()),
-        label=label,
-        help=help,
-        screens=frozenset(on),
-        risk=risk,
-        needs=needs,
-        rank=rank,
-        is_local=is_local,
-        is_typed=is_typed,
-    )
-
+_known = ConsoleCommand
+_row = partial(ConsoleCommand, needs=Requirement.ROW)
+_change = partial(_row, risk=Risk.CHANGES)
+_destroy = partial(_row, risk=Risk.DESTROYS)
+_maintain = partial(ConsoleCommand, risk=Risk.DESTROYS)
 
 COMMANDS: Final = (
-    *(_go(screen) for screen in SCREENS),
+    *(ConsoleCommand(f"go_{each.id}", each.key, each.title, each.help) for each in SCREENS),
     # -- in lists --
-    _known("open", "enter", "Open", "Open the selected row.", on=_LISTS - {"events"}, needs=Requirement.ROW, rank=0),
+    _row("open", "enter", "Open", "Open the selected row.", on=_LISTS - {"events"}, rank=0),
     _known(
         "back",
         "escape",
@@ -186,15 +167,8 @@ COMMANDS: Final = (
     _known("order", "s", "Sort", "Sort by the next column.", on=_TABLES, rank=22),
     _known("reverse_order", "i", "Reverse", "Reverse the sort order.", on=_TABLES),
     _known("columns", "o", "Columns", "Choose the columns and the sort order.", on=_TABLES),
-    _known("mark", "m", "Mark", "Mark or unmark the selected row.", on=_JOBS, needs=Requirement.ROW, rank=7),
-    _known(
-        "mark_range",
-        "M",
-        "Mark to here",
-        "Mark all rows from the last mark to the cursor.",
-        on=_JOBS,
-        needs=Requirement.ROW,
-    ),
+    _row("mark", "m", "Mark", "Mark or unmark the selected row.", on=_JOBS, rank=7),
+    _row("mark_range", "M", "Mark to here", "Mark all rows from the last mark to the cursor.", on=_JOBS),
     _known("mark_page", "A", "Mark page", "Mark all rows of the page.", on=_JOBS),
     _known("mark_all", "ctrl+a", "Mark all", "Mark all jobs that match the filter.", on=_JOBS),
     _known(
@@ -222,162 +196,47 @@ COMMANDS: Final = (
     _known("range_longer", "]", "Longer", "Show a longer time range in the charts.", on={"overview"}, rank=25),
     _known("previous_job", "[", "Previous job", "Show the previous job of the list.", on=_JOB, rank=20),
     _known("next_job", "]", "Next job", "Show the next job of the list.", on=_JOB, rank=21),
-    _known("unmask", "v", "Unmask", "Show or mask secrets.", on=_JOBS_AND_JOB, rank=22),
+    _known("unmask", "v", "Unmask", "Show or mask secrets.", on=_OF_JOBS, rank=22),
     # -- actions --
-    _known(
-        "retry",
-        "r",
-        "Retry",
-        "Retry the job now, with new attempts if none are left.",
-        on=_JOBS_AND_JOB,
-        risk=Risk.CHANGES,
-        needs=Requirement.ROW,
-        rank=2,
+    _change("retry", "r", "Retry", "Retry the job now, with new attempts if none are left.", on=_OF_JOBS, rank=2),
+    _change("probe", "r", "Retry one", "Retry one job of the group as a probe.", on={"errors"}, rank=2),
+    _change(
+        "retry_group", "R", "Retry all", "Retry all jobs of the group, after a confirmation.", on={"errors"}, rank=3
     ),
-    _known(
-        "probe",
-        "r",
-        "Retry one",
-        "Retry one job of the group as a probe.",
-        on={"errors"},
-        risk=Risk.CHANGES,
-        needs=Requirement.ROW,
-        rank=2,
+    _change("reschedule", "t", "Time", "Change the job's time, priority or attempts.", on=_OF_JOBS, rank=3),
+    _destroy("fail", "f", "Fail", "Fail the job permanently.", on=_OF_JOBS | {"errors"}, rank=4),
+    _destroy("complete", "x", "Complete", "Delete the job as if it had completed; U restores it.", on=_OF_JOBS, rank=5),
+    _destroy("cancel", "c", "Cancel", "Cancel the running job: its task is asked to stop.", on=_OF_JOBS, rank=29),
+    _maintain(
+        "remove_by_key", "K", "Remove by key", "Remove the job with a key, even if it is running.", on=_OF_JOBS, rank=28
     ),
-    _known(
-        "retry_group",
-        "R",
-        "Retry all",
-        "Retry all jobs of the group, after a confirmation.",
-        on={"errors"},
-        risk=Risk.CHANGES,
-        needs=Requirement.ROW,
-        rank=3,
+    _known("add", "a", "Add", "Add a job.", on=_JOBS | {"cron"}, rank=26, risk=Risk.CHANGES),
+    _change("run_now", "t", "Run now", "Add one run of this recurring task now.", on={"cron"}, rank=3),
+    _destroy("forget", "x", "Forget", "Forget this recurring task in the database.", on={"cron"}, rank=4),
+    _destroy(
+        "unlock", "u", "Unlock", "Release all locks of a dead worker.", on={"queues", "workers", "jobs", JOB}, rank=6
     ),
-    _known(
-        "reschedule",
-        "t",
-        "Time",
-        "Change the job's time, priority or attempts.",
-        on=_JOBS_AND_JOB,
-        risk=Risk.CHANGES,
-        needs=Requirement.ROW,
-        rank=3,
-    ),
-    _known(
-        "fail",
-        "f",
-        "Fail",
-        "Fail the job permanently.",
-        on=_JOBS_AND_JOB | {"errors"},
-        risk=Risk.DESTROYS,
-        needs=Requirement.ROW,
-        rank=4,
-    ),
-    _known(
-        "complete",
-        "x",
-        "Complete",
-        "Delete the job as if it had completed; U restores it.",
-        on=_JOBS_AND_JOB,
-        risk=Risk.DESTROYS,
-        needs=Requirement.ROW,
-        rank=5,
-    ),
-    _known(
-        "cancel",
-        "c",
-        "Cancel",
-        "Cancel the running job: its task is asked to stop.",
-        on=_JOBS_AND_JOB,
-        risk=Risk.DESTROYS,
-        needs=Requirement.ROW,
-        rank=29,
-    ),
-    _known(
-        "remove_by_key",
-        "K",
-        "Remove by key",
-        "Remove the job with a key, even if it is running.",
-        on=_JOBS_AND_JOB,
-        risk=Risk.DESTROYS,
-        rank=28,
-    ),
-    _known("add", "a", "Add", "Add a job.", on=_JOBS | {"cron"}, risk=Risk.CHANGES, rank=26),
-    _known(
-        "run_now",
-        "t",
-        "Run now",
-        "Add one run of this recurring task now.",
-        on={"cron"},
-        risk=Risk.CHANGES,
-        needs=Requirement.ROW,
-        rank=3,
-    ),
-    _known(
-        "forget",
-        "x",
-        "Forget",
-        "Forget this recurring task in the database.",
-        on={"cron"},
-        risk=Risk.DESTROYS,
-        needs=Requirement.ROW,
-        rank=4,
-    ),
-    _known(
-        "unlock",
-        "u",
-        "Unlock",
-        "Release all locks of a dead worker.",
-        on={"queues", "workers", "jobs", JOB},
-        risk=Risk.DESTROYS,
-        needs=Requirement.ROW,
-        rank=6,
-    ),
-    _known(
+    _change(
         "pause_jobs",
         "P",
         "Pause jobs",
         "Pause the task or queue under the cursor, or resume it.",
         on={"queues", "tasks"},
-        risk=Risk.CHANGES,
-        needs=Requirement.ROW,
     ),
-    _known(
-        "sweep",
-        "S",
-        "Sweep",
-        "Recover the jobs of stale workers, after a preview.",
-        on={"workers", "locks"},
-        risk=Risk.DESTROYS,
-        rank=5,
+    _maintain(
+        "sweep", "S", "Sweep", "Recover the jobs of stale workers, after a preview.", on={"workers", "locks"}, rank=5
     ),
+    _maintain("cleanup", "C", "Clean up", "Delete failed jobs, unused tasks or unused queues.", on={"locks"}, rank=6),
     _known(
-        "cleanup",
-        "C",
-        "Clean up",
-        "Delete failed jobs, unused tasks or unused queues.",
-        on={"locks"},
-        risk=Risk.DESTROYS,
-        rank=6,
+        "undo", "U", "Undo", "Restore the jobs completed last.", on=_OF_JOBS | {"events"}, rank=27, risk=Risk.CHANGES
     ),
-    _known(
-        "undo",
-        "U",
-        "Undo",
-        "Restore the jobs completed last.",
-        on=_JOBS_AND_JOB | {"events"},
-        risk=Risk.CHANGES,
-        rank=27,
-    ),
-    _known("copy", "y", "Copy", "Copy the selected row's id or text.", on=_LISTS | _JOB, needs=Requirement.ROW),
-    _known(
+    _row("copy", "y", "Copy", "Copy the selected row's id or text.", on=_LISTS | _JOB),
+    _row(
         "copy_command",
         "Y",
         "Copy command",
         "Copy the equivalent gw command or SQL.",
-        on=_JOBS_AND_JOB | {"queues", "workers", "cron", "locks"},
-        needs=Requirement.ROW,
+        on=_OF_JOBS | {"queues", "workers", "cron", "locks"},
     ),
     # -- everywhere --
     _known("reconnect", "r", "Reconnect", "Reconnect to the database now.", needs=Requirement.FAILURE, rank=0),
@@ -402,33 +261,13 @@ COMMANDS: Final = (
     _known("palette", "ctrl+p", "Commands", "Find a command by its name."),
     _known("jump", "ctrl+o", "Jump", "Label the panels with letters; type one to focus it."),
     # -- keeping the queue in order: by the palette alone --
-    _known(
-        "sweep_now",
-        "",
-        "Sweep stale workers",
-        "Recover their jobs and release their queues, after a preview.",
-        risk=Risk.DESTROYS,
+    _maintain("sweep_now", "", "Sweep stale workers", "Recover their jobs and release their queues, after a preview."),
+    _maintain(
+        "cleanup_failed_jobs", "", "Clean up failed jobs", "Delete permanently failed jobs, after counting them."
     ),
-    _known(
-        "cleanup_failed_jobs",
-        "",
-        "Clean up failed jobs",
-        "Delete permanently failed jobs, after counting them.",
-        risk=Risk.DESTROYS,
-    ),
-    _known(
-        "cleanup_unused_tasks",
-        "",
-        "Clean up unused tasks",
-        "Delete tasks without jobs, after counting them.",
-        risk=Risk.DESTROYS,
-    ),
-    _known(
-        "cleanup_unused_queues",
-        "",
-        "Clean up unused queues",
-        "Delete named queues without jobs, after counting them.",
-        risk=Risk.DESTROYS,
+    _maintain("cleanup_unused_tasks", "", "Clean up unused tasks", "Delete tasks without jobs, after counting them."),
+    _maintain(
+        "cleanup_unused_queues", "", "Clean up unused queues", "Delete named queues without jobs, after counting them."
     ),
     _known("run_doctor", "", "Run doctor", "Run the doctor's checks and show the findings.", needs=Requirement.ANSWERS),
     _known("next_theme", "ctrl+t", "Theme", "Switch to the next theme."),
@@ -444,7 +283,7 @@ EVERYWHERE: Final = tuple(command for command in COMMANDS if command.is_everywhe
 
 def known_on(screen: str) -> tuple[ConsoleCommand, ...]:
     """Return the commands of a screen, and after them those known everywhere."""
-    return (*(command for command in COMMANDS if screen in command.screens), *EVERYWHERE)
+    return (*(command for command in COMMANDS if screen in command.on), *EVERYWHERE)
 
 
 # -- keys ------------------------------------------------------------------------------------------------------------
@@ -457,7 +296,7 @@ def written(key: str) -> str:
     return _WRITTEN.get(key, f"^{key.removeprefix('ctrl+')}" if key.startswith("ctrl+") else key)
 
 
-def with_keys(chosen: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+def with_keys(chosen: Mapping[str, str]) -> dict[str, Sequence[str]]:
     """Return the keys of every command, those chosen by the user in screen of ours; several are divided by spaces.
 
     Raises `ValueError` for a command that is none, or a key that two commands of a screen would share.
@@ -465,13 +304,13 @@ def with_keys(chosen: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     for name in chosen:
         if name not in BY_ID:
             raise ValueError(f"unknown command {name!r}; commands are {', '.join(BY_ID)}")
-    keys = {each.id: tuple(chosen[each.id].split()) if each.id in chosen else each.keys for each in COMMANDS}
+    keys = {each.id: chosen[each.id].split() if each.id in chosen else each.keys for each in COMMANDS}
     for screen in (*SCREEN_BY_ID, JOB):
         _reject_clash(screen, known_on(screen), keys)
     return keys
 
 
-def _reject_clash(screen: str, commands: Iterable[ConsoleCommand], keys: Mapping[str, tuple[str, ...]]) -> None:
+def _reject_clash(screen: str, commands: Iterable[ConsoleCommand], keys: Mapping[str, Sequence[str]]) -> None:
     taken: dict[str, str] = {}
     for command in commands:
         for key in keys[command.id]:

@@ -44,7 +44,7 @@ class ConsoleCommands(Provider):
 
 def _help(command: ConsoleCommand, chosen: Mapping[str, str]) -> str:
     """Return what a command does, after its keys."""
-    keys = tuple(chosen[command.id].split()) if command.id in chosen else command.keys
+    keys = chosen[command.id].split() if command.id in chosen else command.keys
     return f"{' '.join(map(written, keys))} · {command.help}" if keys else command.help
 
 

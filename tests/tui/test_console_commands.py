@@ -31,7 +31,7 @@ def test_every_command_explains_itself() -> None:
         assert command.label[0].isupper(), command.id
         assert command.help[0].isupper(), command.id
         assert command.help.endswith("."), command.id
-        assert command.screens <= {*SCREEN_BY_ID, JOB}, command.id
+        assert command.on <= {*SCREEN_BY_ID, JOB}, command.id
 
 
 @pytest.mark.parametrize("screen", [*SCREEN_BY_ID, JOB])
@@ -43,7 +43,7 @@ def test_no_key_means_two_things_on_a_screen(screen: str) -> None:
 
 def test_every_place_is_reached_by_its_number() -> None:
     assert [place.key for place in SCREENS] == [str(number % 10) for number in range(1, len(SCREENS) + 1)]
-    assert all(BY_ID[f"go_{place.id}"].keys == (place.key,) for place in SCREENS)
+    assert all(BY_ID[f"go_{place.id}"].keys == [place.key] for place in SCREENS)
 
 
 def test_the_manual_names_every_screen_with_its_key_and_words() -> None:
@@ -87,7 +87,7 @@ def test_waiting_changes_are_offered_when_there_are_any() -> None:
 def test_a_command_can_have_other_keys() -> None:
     keys = with_keys({"quit": "Q ctrl+c"})
 
-    assert keys["quit"] == ("Q", "ctrl+c")
+    assert keys["quit"] == ["Q", "ctrl+c"]
     assert keys["help"] == BY_ID["help"].keys
 
 
