@@ -9,12 +9,51 @@ This package has the names that most programs use. The others are in five module
 - `gw_core.selection`: parse, complete and explain selections of jobs
 
 All other modules are internal. Each name is imported when it is first used, so `import gw_core` is fast.
-The stub `__init__.pyi` lists the names; type checkers read it too.
+Each of these modules lists its names under `TYPE_CHECKING`, for type checkers and for the imports on first use.
 """
 
 from __future__ import annotations
 
-from gw_core.lazy import public_names
-from gw_core.version import __version__ as __version__
+from typing import TYPE_CHECKING
 
-__getattr__, __dir__, __all__ = public_names(__name__, __file__)
+from gw_core.lazy import public_names
+
+if TYPE_CHECKING:
+    from gw_core.async_client import AsyncClient as AsyncClient
+    from gw_core.async_jobs import AsyncJobs as AsyncJobs
+    from gw_core.client import Client as Client
+    from gw_core.domain.cancellation import (
+        CancelledJob as CancelledJob,
+        CancelResult as CancelResult,
+        StopReason as StopReason,
+    )
+    from gw_core.domain.cron_item import CronItem as CronItem, cron_item as cron_item
+    from gw_core.domain.event_bus import Event as Event, Events as Events
+    from gw_core.domain.health import ProbeSettings as ProbeSettings
+    from gw_core.domain.job import Job as Job, JobKeyMode as JobKeyMode, JobSpec as JobSpec
+    from gw_core.domain.job_state import JobState as JobState
+    from gw_core.domain.outcome import GiveUp as GiveUp, RetryAfter as RetryAfter, Snooze as Snooze
+    from gw_core.domain.plugins import Addition as Addition, Plugin as Plugin, Reject as Reject, Skip as Skip
+    from gw_core.domain.recovery import (
+        DefaultRecovery as DefaultRecovery,
+        FailWithBackoff as FailWithBackoff,
+        RecoverySettings as RecoverySettings,
+        Reschedule as Reschedule,
+        SkipRecovery as SkipRecovery,
+    )
+    from gw_core.domain.session_limits import SessionLimits as SessionLimits
+    from gw_core.domain.settings import PoolerMode as PoolerMode, WorkerSettings as WorkerSettings
+    from gw_core.execution.context import JobContext as JobContext, StopSignal as StopSignal
+    from gw_core.execution.payloads import CronRun as CronRun
+    from gw_core.execution.task import Task as Task
+    from gw_core.log import JobLogger as JobLogger
+    from gw_core.postgres.bulk_actions import ActionResult as ActionResult, Jobs as Jobs
+    from gw_core.runner import Runner as Runner, RunResult as RunResult, run as run, run_once as run_once
+    from gw_core.selection.selection import Selection as Selection
+    from gw_core.sharding import ShardedClient as ShardedClient
+    from gw_core.tasks.loading import LoadedTasks as LoadedTasks, load_folder as load_folder
+    from gw_core.tasks.references import load_app as load_app, load_plugin as load_plugin
+    from gw_core.tasks.registry import TaskRegistry as TaskRegistry, cron as cron, task as task
+    from gw_core.version import __version__ as __version__
+else:
+    __getattr__, __dir__, __all__ = public_names(__name__, __file__)

@@ -1,5 +1,27 @@
 """Crontabs and schedules: read, write, build and describe them."""
 
+from typing import TYPE_CHECKING
+
 from gw_core.lazy import public_names
 
-__getattr__, __dir__, __all__ = public_names(__name__, __file__)
+if TYPE_CHECKING:
+    from gw_core.domain.cron_item import KnownCronItem as KnownCronItem, reject_duplicates as reject_duplicates
+    from gw_core.domain.crontab import (
+        format_crontab as format_crontab,
+        format_item as format_item,
+        parse_crontab as parse_crontab,
+        read_crontab as read_crontab,
+    )
+    from gw_core.domain.schedule import (
+        Schedule as Schedule,
+        daily_at as daily_at,
+        every_minute as every_minute,
+        every_n_minutes as every_n_minutes,
+        hourly_at as hourly_at,
+        monthly_on as monthly_on,
+        weekly_on as weekly_on,
+        yearly_on as yearly_on,
+    )
+    from gw_core.domain.schedule_text import describe_schedule as describe_schedule
+else:
+    __getattr__, __dir__, __all__ = public_names(__name__, __file__)

@@ -1,5 +1,19 @@
 """Events of workers, jobs, recurring tasks and processes. Subscribe to them with `gw_core.Events`."""
 
+from typing import TYPE_CHECKING
+
 from gw_core.lazy import public_names
 
-__getattr__, __dir__, __all__ = public_names(__name__, __file__)
+if TYPE_CHECKING:
+    from gw_core.domain.event_bus import NODE_EVENTS_HERE as NODE_EVENTS_HERE
+    from gw_core.domain.events import *
+    from gw_core.domain.outcome import (
+        Completed as Completed,
+        Failed as Failed,
+        Outcome as Outcome,
+        Returned as Returned,
+    )
+    from gw_core.domain.process_events import *
+    from gw_core.domain.schedule_events import *
+else:
+    __getattr__, __dir__, __all__ = public_names(__name__, __file__)

@@ -9,18 +9,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-_IMPORT: Final = re.compile(r"^from (\S+) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
+_IMPORT: Final = re.compile(r"^    from (\S+) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
 _NAME: Final = re.compile(r"(\w+) as \w+")
 _CLASS: Final = re.compile(r"^class (\w+)", re.MULTILINE)
 
 
 def public_names(module: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and `__all__` for a module, from the imports in its stub (`.pyi`).
+    """Return `__getattr__`, `__dir__` and `__all__` for a module, from its own imports under `TYPE_CHECKING`.
 
     `from MODULE import *` means the classes of a module, which is read and not imported.
     """
-    stub = Path(file).with_suffix(".pyi").read_text("utf-8")
-    origin = {name: found[1] for found in _IMPORT.finditer(stub) for name in _names(found[1], found[2] or found[3])}
+    source = Path(file).read_text("utf-8")
+    origin = {name: found[1] for found in _IMPORT.finditer(source) for name in _names(found[1], found[2] or found[3])}
     names = sorted(origin)
 
     def resolve(name: str) -> Any:

@@ -1,5 +1,111 @@
 """Tools for operators: results of queries and actions, diagnosis, migrations and supervision."""
 
+from typing import TYPE_CHECKING
+
 from gw_core.lazy import public_names
 
-__getattr__, __dir__, __all__ = public_names(__name__, __file__)
+if TYPE_CHECKING:
+    from gw_core.async_rules import AsyncLimits as AsyncLimits, AsyncPauses as AsyncPauses
+    from gw_core.domain.backoff import retry_delay as retry_delay
+    from gw_core.domain.diagnosis import (
+        CheckStatus as CheckStatus,
+        DoctorFacts as DoctorFacts,
+        Finding as Finding,
+        diagnose as diagnose,
+        is_healthy as is_healthy,
+    )
+    from gw_core.domain.durations import (
+        format_duration as format_duration,
+        parse_duration as parse_duration,
+        parse_time as parse_time,
+    )
+    from gw_core.domain.group import JobGroup as JobGroup, OnFailure as OnFailure, WaitingGroup as WaitingGroup
+    from gw_core.domain.history import (
+        EndedAttempt as EndedAttempt,
+        HistoryPage as HistoryPage,
+        HistoryState as HistoryState,
+        HistoryStatus as HistoryStatus,
+    )
+    from gw_core.domain.job_status import PlannedAttempt as PlannedAttempt, Reason as Reason, ReasonCode as ReasonCode
+    from gw_core.domain.job_version import JobVersion as JobVersion
+    from gw_core.domain.lock_waits import (
+        AdvisoryLock as AdvisoryLock,
+        BackendSession as BackendSession,
+        LockWait as LockWait,
+        LockWaits as LockWaits,
+    )
+    from gw_core.domain.pause import (
+        Pause as Pause,
+        PauseKind as PauseKind,
+        PauseResult as PauseResult,
+        PauseTarget as PauseTarget,
+    )
+    from gw_core.domain.query_results import (
+        Count as Count,
+        FoundJob as FoundJob,
+        JobPage as JobPage,
+        JobReport as JobReport,
+        PageCursor as PageCursor,
+        Quality as Quality,
+        QueueReport as QueueReport,
+        QueueStatistics as QueueStatistics,
+        TaskActivity as TaskActivity,
+        TaskReport as TaskReport,
+    )
+    from gw_core.domain.recovery import SweepReport as SweepReport, WorkerInfo as WorkerInfo
+    from gw_core.domain.run_statistics import (
+        RunHistory as RunHistory,
+        RunPoint as RunPoint,
+        RunStatistics as RunStatistics,
+        StatisticsStatus as StatisticsStatus,
+    )
+    from gw_core.domain.snapshot import (
+        LockedQueue as LockedQueue,
+        PrioritySummary as PrioritySummary,
+        QueueSnapshot as QueueSnapshot,
+        SchemaInfo as SchemaInfo,
+        ServerInfo as ServerInfo,
+        TableCounters as TableCounters,
+        Throughput as Throughput,
+        ThroughputMeter as ThroughputMeter,
+    )
+    from gw_core.domain.task_limit import TaskLimit as TaskLimit
+    from gw_core.domain.text import UNSAFE_NAME as UNSAFE_NAME, UNSAFE_TEXT as UNSAFE_TEXT
+    from gw_core.log import (
+        LOGGER_NAME as LOGGER_NAME,
+        CompletedJobs as CompletedJobs,
+        get_logger as get_logger,
+        job_fields as job_fields,
+        record_fields as record_fields,
+    )
+    from gw_core.maintenance.metrics import METRICS as METRICS, MetricInfo as MetricInfo
+    from gw_core.postgres.add_calls import RemovedJob as RemovedJob
+    from gw_core.postgres.bulk_actions import (
+        ChangedJob as ChangedJob,
+        JobBatches as JobBatches,
+        SelectionCount as SelectionCount,
+        SkippedJob as SkippedJob,
+        SkipReason as SkipReason,
+        WorkerActions as WorkerActions,
+        WorkerLocks as WorkerLocks,
+    )
+    from gw_core.postgres.cleanup import Cleaner as Cleaner, CleanupTarget as CleanupTarget
+    from gw_core.postgres.command_preview import CommandPreview as CommandPreview, CommandText as CommandText
+    from gw_core.postgres.database import Database as Database, described as described, find_conninfo as find_conninfo
+    from gw_core.postgres.doctor import Doctor as Doctor
+    from gw_core.postgres.history import History as History
+    from gw_core.postgres.job_queries import JobQueries as JobQueries
+    from gw_core.postgres.limits import Limits as Limits
+    from gw_core.postgres.listener import JobListener as JobListener
+    from gw_core.postgres.migrations import (
+        MigrationPlan as MigrationPlan,
+        MigrationReport as MigrationReport,
+        MigrationStep as MigrationStep,
+    )
+    from gw_core.postgres.name_lookup import NameKind as NameKind, known_names as known_names
+    from gw_core.postgres.pauses import Pauses as Pauses
+    from gw_core.postgres.scratch_schema import ScratchSchema as ScratchSchema, ServerTiming as ServerTiming
+    from gw_core.processes.control_channel import ControlChannel as ControlChannel
+    from gw_core.processes.supervisor import Supervisor as Supervisor
+else:
+    __getattr__, __dir__, __all__ = public_names(__name__, __file__)

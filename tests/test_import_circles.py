@@ -1,4 +1,4 @@
-"""No two modules import each other, also not in functions, under `TYPE_CHECKING` or through a stub."""
+"""No two modules import each other, also not in functions or under `TYPE_CHECKING`."""
 
 from __future__ import annotations
 
@@ -25,14 +25,10 @@ KNOWN = {
 """Modules whose circles are to be broken. Add none; remove those that are."""
 
 
-def modules_of(package: str) -> dict[str, list[Path]]:
-    """Return the files of each module: its source, and its stub if it has one."""
-    found: dict[str, list[Path]] = {}
-    for path in sorted((ROOT / package).rglob("*.py*")):
-        if path.suffix in (".py", ".pyi"):
-            parts = path.relative_to(ROOT).with_suffix("").parts
-            found.setdefault(".".join(parts).removesuffix(".__init__"), []).append(path)
-    return found
+def modules_of(package: str) -> dict[str, Path]:
+    """Return the file of each module."""
+    files = sorted((ROOT / package).rglob("*.py"))
+    return {".".join(each.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): each for each in files}
 
 
 def imports_of(path: Path, known: Mapping[str, object]) -> Iterator[str]:
@@ -66,8 +62,8 @@ def reachable(graph: Mapping[str, set[str]], start: str) -> set[str]:
 def test_no_modules_import_each_other(package: str) -> None:
     modules = modules_of(package)
     graph = {
-        name: {each for file in files for each in imports_of(file, modules) if each in modules and each != name}
-        for name, files in modules.items()
+        name: {each for each in imports_of(file, modules) if each in modules and each != name}
+        for name, file in modules.items()
     }
 
     assert in_circles(graph) - KNOWN == set()

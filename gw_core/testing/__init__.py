@@ -12,7 +12,28 @@ No name here needs pytest; fixtures are in `gw_core.testing.pytest_plugin`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gw_core.lazy import public_names
 
 # Late, as for gw_core itself: pytest imports the package for its plugin in every run.
-__getattr__, __dir__, __all__ = public_names(__name__, __file__)
+if TYPE_CHECKING:
+    from gw_core.synchronous import Attempt as Attempt, ScratchDatabase as ScratchDatabase
+    from gw_core.testing.assertions import (
+        assert_enqueued as assert_enqueued,
+        enqueued as enqueued,
+        refute_enqueued as refute_enqueued,
+    )
+    from gw_core.testing.clock import Clock as Clock
+    from gw_core.testing.queue import Queue as Queue
+    from gw_core.testing.running import (
+        DrainLimitError as DrainLimitError,
+        DrainResult as DrainResult,
+        FailedAttempt as FailedAttempt,
+        drain as drain,
+        inline as inline,
+        perform as perform,
+    )
+    from gw_core.testing.schema import install as install
+else:
+    __getattr__, __dir__, __all__ = public_names(__name__, __file__)

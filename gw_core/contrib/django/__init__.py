@@ -6,18 +6,12 @@ Add `gw_core.contrib.django` to `INSTALLED_APPS` and name the backend in `TASKS`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from gw_core.lazy import public_names
+
+# Imported on first use: as an app, this package is imported before `django.tasks` can be.
 if TYPE_CHECKING:
-    from gw_core.contrib.django.backend import GraphileWorkerBackend
-
-__all__ = ["GraphileWorkerBackend"]
-
-
-def __getattr__(name: str) -> Any:
-    """Import the backend on first use; as an app, this package is imported before `django.tasks` can be."""
-    if name != "GraphileWorkerBackend":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from gw_core.contrib.django.backend import GraphileWorkerBackend
-
-    return GraphileWorkerBackend
+    from gw_core.contrib.django.backend import GraphileWorkerBackend as GraphileWorkerBackend
+else:
+    __getattr__, __dir__, __all__ = public_names(__name__, __file__)

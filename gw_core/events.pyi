@@ -1,5 +1,0 @@
-from gw_core.domain.event_bus import NODE_EVENTS_HERE as NODE_EVENTS_HERE
-from gw_core.domain.events import *
-from gw_core.domain.outcome import Completed as Completed, Failed as Failed, Outcome as Outcome, Returned as Returned
-from gw_core.domain.process_events import *
-from gw_core.domain.schedule_events import *
