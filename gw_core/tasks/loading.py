@@ -76,6 +76,31 @@ class LoadedTasks(msgspec.Struct, frozen=True):
     executable_env: Sequence[str] | None = None
     """The variables that executables get of our environment; None is all."""
 
+    def reload(self) -> LoadedTasks:
+        """Load the files that changed since; returns the object itself when none did.
+
+        A file that cannot be loaded any more keeps the tasks it had. When a file changed that is no task, such as a
+        helper module, every file is loaded again, for any of them may use it.
+        """
+        stamps = stamps_of(self.root)
+        changed = {path for path in {*stamps, *self.stamps} if stamps.get(path) != self.stamps.get(path)}
+        return self._reload(stamps, changed) if changed else self
+
+    def _reload(self, stamps: Stamps, changed: set[Path]) -> LoadedTasks:
+        # Finders remember a folder's listing by its time of change, which two quick changes may share.
+        importlib.invalidate_caches()
+        if _helpers_among(changed, self):
+            _forget_modules_of(self.root)
+            changed.update(self.files)
+        return _load(
+            self.root,
+            self.package,
+            known=self.files,
+            stale=changed,
+            stamps=stamps,
+            executable_env=self.executable_env,
+        )
+
 
 # -- the folder ----------------------------------------------------------------------------------------------------
 
@@ -93,31 +118,6 @@ def load_folder(path: Path, *, strict: bool = False, executable_env: Sequence[st
     if strict and loaded.errors:
         raise TaskLoadError("\n".join(["not every task could be loaded:", *map(str, loaded.errors)]))
     return loaded
-
-
-def reload_folder(before: LoadedTasks) -> LoadedTasks:
-    """Load the files that changed since `before` was loaded; returns `before` itself when none did.
-
-    A file that cannot be loaded any more keeps the tasks it had. When a file changed that is no task, such as a helper
-    module, every file is loaded again, for any of them may use it.
-    """
-    stamps = stamps_of(before.root)
-    changed = {path for path in {*stamps, *before.stamps} if stamps.get(path) != before.stamps.get(path)}
-    if not changed:
-        return before
-    # Finders remember a folder's listing by its time of change, which two quick changes may share.
-    importlib.invalidate_caches()
-    if _helpers_among(changed, before):
-        _forget_modules_of(before.root)
-        changed.update(before.files)
-    return _load(
-        before.root,
-        before.package,
-        known=before.files,
-        stale=changed,
-        stamps=stamps,
-        executable_env=before.executable_env,
-    )
 
 
 def _helpers_among(changed: Collection[Path], before: LoadedTasks) -> bool:

@@ -10,7 +10,7 @@ from gw_core.domain.errors import TaskLoadError
 from gw_core.domain.event_bus import Events
 from gw_core.domain.events import TasksReloaded
 from gw_core.service import Service
-from gw_core.tasks.loading import LoadedTasks, reload_folder
+from gw_core.tasks.loading import LoadedTasks
 from gw_core.tasks.registry import TaskRegistry
 
 _POLL_INTERVAL: Final = timedelta(milliseconds=500)
@@ -61,7 +61,7 @@ class TaskWatcher(Service):
 
     def reload(self) -> bool:
         """Load what changed and hand it over; returns whether anything did."""
-        after = reload_folder(self.loaded)
+        after = self.loaded.reload()
         if after is self.loaded:
             return False
         self.loaded = after

@@ -17,20 +17,14 @@ import isolated_tasks as theirs
 import pytest
 from supervised import CHECKOUT
 from support.queue_fixture import DEADLINE, LogRecorder, QueueFixture, ms
-from support.task_builders import a_job
+from support.task_builders import a_job, attempt
 from support.waiting import wait_until
 
-from gw_core import JobContext, Plugin, Reject, Runner, TaskRegistry, load_app, load_folder, task
+from gw_core import Plugin, Reject, Runner, TaskRegistry, load_app, load_folder, task
 from gw_core.errors import JobRejectedError, TaskLoadError
 from gw_core.events import Failed, JobCompleted, JobErrored, JobReturned, Outcome
 from gw_core.execution import process_pool
-from gw_core.execution.context import TaskResources
-from gw_core.execution.executor import execute
-from gw_core.operations import Database
-from gw_core.postgres.connections import ConnectionPool
 from gw_core.worker import timeouts
-
-NOWHERE = Database("postgres://localhost:1/nowhere")
 
 
 def is_alive(pid: int) -> bool:
@@ -62,12 +56,7 @@ def run(registry: TaskRegistry, text: str = "{}", log: LogRecorder | None = None
     log = log or LogRecorder()
     (found,) = registry
     job = a_job(text=text, task_identifier=found.identifier)
-    return execute(job, found, a_context(job, log)), log
-
-
-def a_context(job: Any, log: LogRecorder) -> JobContext:
-    resources = TaskResources(cast(Any, None), ConnectionPool(NOWHERE), log.logger)
-    return JobContext(job, resources, worker_id="gw-host-1", thread_name="gw-worker-1")
+    return attempt(found, job, log=log), log
 
 
 def in_thread(function: Callable[..., object], text: str) -> tuple[Outcome, LogRecorder]:
@@ -220,12 +209,10 @@ def test_a_task_of_a_folder_is_found_with_its_helpers(folder: Path) -> None:
 
 
 def test_a_changed_file_runs_in_a_new_process(folder: Path) -> None:
-    from gw_core.tasks.loading import reload_folder
-
     before = load_folder(folder)
     _, log = run(before.registry)
     (folder / "deep" / "who.py").write_text(SOURCE.replace("{suffix}", " changed"))
-    after = reload_folder(before)
+    after = before.reload()
     run(after.registry, log=log)
 
     first, second = log.of("info")

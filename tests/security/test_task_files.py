@@ -10,7 +10,6 @@ from support.shell import Shell, jobs
 
 from gw_core import WorkerSettings, load_folder
 from gw_core.errors import InvalidSettingError
-from gw_core.tasks.loading import reload_folder
 
 SHOW = "#!/bin/sh\nenv\n"
 
@@ -66,7 +65,7 @@ def test_the_selection_holds_after_a_file_was_read_again(tasks: Path) -> None:
     before = load_folder(tasks, executable_env=("WANTED",))
     program.write_text(SHOW + "# changed\n")
 
-    assert reload_folder(before).executable_env == ("WANTED",)
+    assert before.reload().executable_env == ("WANTED",)
 
 
 @pytest.mark.parametrize("wrong", ["DATABASE_URL", ["a=b"], [""], [1]])

@@ -8,17 +8,21 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
-from gw_core import Job, JobContext, TaskRegistry
+from gw_core import Job, JobContext, Task, TaskRegistry
 from gw_core.events import Outcome
 from gw_core.execution.context import TaskResources
 from gw_core.execution.executor import execute
+from gw_core.operations import Database
+from gw_core.postgres.connections import ConnectionPool
 from support.log_recorder import LogRecorder as LogRecorder
 
 DEADLINE = 60.0
+NOWHERE: Final = Database("postgres://localhost:1/nowhere")
 
 
 def a_job(payload: object = None, *, text: str | None = None, **fields: Any) -> Job:
@@ -38,18 +42,29 @@ def a_job(payload: object = None, *, text: str | None = None, **fields: Any) -> 
 
 
 def a_context(job: Job | None = None, log: LogRecorder | None = None) -> JobContext:
-    resources = TaskResources(adder=cast(Any, None), connections=cast(Any, None), logger=(log or LogRecorder()).logger)
+    resources = TaskResources(cast(Any, None), ConnectionPool(NOWHERE), (log or LogRecorder()).logger)
     return JobContext(job or a_job(), resources, worker_id="gw-host-1", thread_name="worker-1")
+
+
+def attempt(
+    task: Task | None,
+    job: Job | None = None,
+    *,
+    log: LogRecorder | None = None,
+    context: JobContext | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Outcome:
+    """Run a task once, as a thread of a worker does, and return how that ended."""
+    assert task is not None
+    context = context or a_context(job, log)
+    return execute(context.job, task, context, clock)
 
 
 def run(function: Callable[..., object], payload: object = None, *, text: str | None = None, **fields: Any) -> Outcome:
     """Register the function, run it once for the payload, and return how that ended."""
     registry = TaskRegistry()
     registry.register("mail", function)
-    job = a_job(payload, text=text, **fields)
-    task = registry.get("mail")
-    assert task is not None
-    return execute(job, task, a_context(job))
+    return attempt(registry.get("mail"), a_job(payload, text=text, **fields))
 
 
 def in_thread(function: Callable[[], object]) -> Callable[[], Any]:

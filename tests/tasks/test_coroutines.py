@@ -11,12 +11,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.task_builders import DEADLINE, a_context, in_thread, run, run_python
+from support.task_builders import DEADLINE, a_context, attempt, in_thread, run, run_python
 
 from gw_core import JobContext, Snooze, TaskRegistry
 from gw_core.events import Completed, Failed, Returned
 from gw_core.execution.event_loop import SHARED, THREAD_NAME, SharedLoop
-from gw_core.execution.executor import execute
 
 
 @pytest.fixture
@@ -130,7 +129,7 @@ def test_a_coroutine_whose_job_is_returned_is_cancelled_and_the_run_returned() -
     registry.register("mail", task)
     found = registry.get("mail")
     assert found is not None
-    waiting = in_thread(lambda: execute(context.job, found, context))
+    waiting = in_thread(lambda: attempt(found, context=context))
     assert began.wait(DEADLINE)
 
     context.should_stop.forced = True

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.task_builders import LogRecorder, a_context, a_job, in_thread, run_python, write, write_program
+from support.task_builders import LogRecorder, a_context, a_job, attempt, in_thread, run_python, write, write_program
 from support.waiting import wait_until
 
 from gw_core import Job, JobContext, Snooze, Task
@@ -24,12 +24,11 @@ from gw_core.errors import ExecutableError
 from gw_core.events import Completed, Failed, Outcome, Returned
 from gw_core.execution import executables
 from gw_core.execution.executables import MAX_LINE_LENGTH, compose_executable, interrupt_returned, run_executable
-from gw_core.execution.executor import execute
 
 
 def run_program(path: Path, job: Job | None = None, log: LogRecorder | None = None) -> Outcome:
     job = job or a_job()
-    return execute(job, Task("mail", compose_executable(path), str(path)), a_context(job, log))
+    return attempt(Task("mail", compose_executable(path), str(path)), job, log=log)
 
 
 def shell(folder: Path, script: str) -> Path:
@@ -336,7 +335,7 @@ def test_a_program_that_ends_by_the_request_to_stop_is_returned(tmp_path: Path) 
     context = a_context(job, log)
     program = shell(tmp_path, "echo ready; sleep 600")
 
-    outcome = in_thread(lambda: execute(job, Task("mail", compose_executable(program), "here"), context))
+    outcome = in_thread(lambda: attempt(Task("mail", compose_executable(program), "here"), context=context))
     log.wait_for("ready")
     context.should_stop.set()
 

@@ -14,12 +14,12 @@ from itertools import count
 from typing import Any
 
 import pytest
-from support.task_builders import LogRecorder, a_context, a_job, run
+from support.task_builders import LogRecorder, a_job, attempt, run
 
 from gw_core import GiveUp, RetryAfter, Snooze, Task
 from gw_core.errors import BatchError, TaskResultError
 from gw_core.events import Completed, Failed, Returned
-from gw_core.execution.executor import MAX_MESSAGE_LENGTH, execute, outcome_of
+from gw_core.execution.executor import MAX_MESSAGE_LENGTH, outcome_of
 
 
 def raising(error: BaseException) -> Callable[[Any], object]:
@@ -47,7 +47,7 @@ def test_the_time_of_the_run_is_measured() -> None:
     ticks = count(10, 3)
     job = a_job()
 
-    outcome = execute(job, Task("mail", lambda job, context: None, "here"), a_context(job), lambda: float(next(ticks)))
+    outcome = attempt(Task("mail", lambda job, context: None, "here"), job, clock=lambda: float(next(ticks)))
 
     assert outcome == Completed(job, 3.0)
 
@@ -56,7 +56,7 @@ def test_the_time_of_a_failed_run_is_measured() -> None:
     ticks = count(10, 3)
     job = a_job()
 
-    outcome = execute(job, Task("mail", lambda job, context: 1 / 0, "here"), a_context(job), lambda: float(next(ticks)))
+    outcome = attempt(Task("mail", lambda job, context: 1 / 0, "here"), job, clock=lambda: float(next(ticks)))
 
     assert isinstance(outcome, Failed)
     assert outcome.seconds == 3.0
@@ -224,7 +224,7 @@ def test_a_batch_of_another_length_counts_as_done_with_a_warning() -> None:
     log, job = LogRecorder(), a_job([1, 2, 3])
     task = Task("mail", lambda job, context: [ValueError("which?")], "here")
 
-    assert isinstance(execute(job, task, a_context(job, log)), Completed)
+    assert isinstance(attempt(task, job, log=log), Completed)
     (warning,) = log.of("warning")
     assert "1 results for a batch of 3 items" in warning
 
@@ -236,7 +236,7 @@ def test_a_logger_that_breaks_makes_no_failure_of_a_success() -> None:
 
     job = a_job([1, 2])
 
-    assert isinstance(execute(job, Task("mail", lambda job, context: [1], "here"), a_context(job, Broken())), Completed)
+    assert isinstance(attempt(Task("mail", lambda job, context: [1], "here"), job, log=Broken()), Completed)
 
 
 def test_a_list_returned_for_an_object_is_no_batch() -> None:

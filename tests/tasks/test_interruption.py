@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.task_builders import DEADLINE, LogRecorder, a_context, in_thread, run_python, write_program
+from support.task_builders import DEADLINE, LogRecorder, a_context, attempt, in_thread, run_python, write_program
 
 from gw_core import Task, TaskRegistry
 from gw_core.events import Returned
 from gw_core.execution import event_loop, executables
-from gw_core.execution.executor import execute
 from gw_core.execution.kill import interrupt_returned
 
 
@@ -33,7 +32,7 @@ def test_programs_and_coroutines_of_returned_jobs_end_without_polling(
 
     contexts = [a_context(log=log) for _ in registry]
     ends = [
-        in_thread(lambda task=task, context=context: execute(context.job, task, context))  # type: ignore[misc]
+        in_thread(lambda task=task, context=context: attempt(task, context=context))  # type: ignore[misc]
         for task, context in zip(registry, contexts, strict=True)
     ]
     assert began.wait(DEADLINE)

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.task_builders import a_context, a_job, write, write_program
+from support.task_builders import a_job, attempt, write, write_program
 
 from gw_core import LoadedTasks, load_folder
 from gw_core.errors import TaskLoadError
 from gw_core.events import Completed, Failed
-from gw_core.execution.executor import execute
-from gw_core.tasks.loading import reload_folder
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +39,7 @@ def result_of(loaded: LoadedTasks, identifier: str) -> Any:
     """The answer of the task: our test tasks raise it."""
     task, job = loaded.registry.get(identifier), a_job()
     assert task is not None
-    outcome = execute(job, task, a_context(job))
+    outcome = attempt(task, job)
     assert isinstance(outcome, Failed)
     return str(outcome.error)
 
@@ -289,7 +287,7 @@ def test_a_program_runs_with_the_job(tasks: Path) -> None:
     task = loaded.registry.get("mail")
 
     assert task is not None
-    assert isinstance(execute(job, task, a_context(job)), Completed)
+    assert isinstance(attempt(task, job), Completed)
 
 
 def test_a_script_that_is_not_executable_is_an_error_that_says_what_to_run(
@@ -467,7 +465,7 @@ def test_nothing_changed_means_nothing_is_loaded(tasks: Path) -> None:
     answering(tasks / "mail.py", "hi")
     loaded = load_folder(tasks)
 
-    assert reload_folder(loaded) is loaded
+    assert loaded.reload() is loaded
 
 
 def test_a_changed_file_is_loaded_again_and_no_other(tasks: Path) -> None:
@@ -477,7 +475,7 @@ def test_a_changed_file_is_loaded_again_and_no_other(tasks: Path) -> None:
     loaded = load_folder(tasks)
 
     answering(tasks / "mail.py", "new")  # same length, same second
-    loaded = reload_folder(loaded)
+    loaded = loaded.reload()
 
     assert result_of(loaded, "mail") == "new"
     assert count.read_text() == "x"
@@ -490,7 +488,7 @@ def test_files_come_and_go(tasks: Path) -> None:
     path.unlink()
     answering(tasks / "two.py", "two")
 
-    assert reload_folder(loaded).registry.identifiers == ("two",)
+    assert loaded.reload().registry.identifiers == ("two",)
 
 
 def test_a_file_that_breaks_keeps_its_tasks_until_it_is_fixed(tasks: Path) -> None:
@@ -498,12 +496,12 @@ def test_a_file_that_breaks_keeps_its_tasks_until_it_is_fixed(tasks: Path) -> No
     before = load_folder(tasks)
 
     write(path, "def run(payload:\n")
-    broken = reload_folder(before)
+    broken = before.reload()
     assert result_of(broken, "mail") == "old"
     assert "SyntaxError" in only_error(broken)
 
     answering(path, "fixed")
-    fixed = reload_folder(broken)
+    fixed = broken.reload()
     assert result_of(fixed, "mail") == "fixed"
     assert fixed.errors == ()
 
@@ -522,7 +520,7 @@ def test_a_changed_helper_reloads_those_that_use_it(tasks: Path, helper: str, ho
 
     write(tasks / helper, "answer = 'newer'\n")
 
-    assert result_of(reload_folder(loaded), "mail") == "newer"
+    assert result_of(loaded.reload(), "mail") == "newer"
 
 
 def test_a_helper_that_appears_fixes_the_file_that_misses_it(tasks: Path) -> None:
@@ -532,7 +530,7 @@ def test_a_helper_that_appears_fixes_the_file_that_misses_it(tasks: Path) -> Non
     assert len(loaded.errors) == 1
 
     write(tasks / "_late_helper.py", "answer = 'here'\n")
-    loaded = reload_folder(loaded)
+    loaded = loaded.reload()
 
     assert result_of(loaded, "mail") == "here"
     assert loaded.errors == ()
@@ -544,7 +542,7 @@ def test_a_file_that_becomes_executable_becomes_a_task(tasks: Path) -> None:
 
     path.chmod(0o755)
 
-    assert reload_folder(loaded).registry.identifiers == ("mail",)
+    assert loaded.reload().registry.identifiers == ("mail",)
 
 
 def test_a_folder_that_disappears_leaves_no_tasks_and_an_error(tasks: Path) -> None:
@@ -553,13 +551,13 @@ def test_a_folder_that_disappears_leaves_no_tasks_and_an_error(tasks: Path) -> N
 
     (tasks / "mail.py").unlink()
     tasks.rmdir()
-    gone = reload_folder(loaded)
+    gone = loaded.reload()
 
     assert gone.registry.identifiers == ()
     assert "cannot be read" in only_error(gone)
     tasks.mkdir()
     answering(tasks / "mail.py", "back")
-    assert result_of(reload_folder(gone), "mail") == "back"
+    assert result_of(gone.reload(), "mail") == "back"
 
 
 def test_a_task_may_import_the_packages_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,12 +8,11 @@ from functools import partial
 from typing import Any
 
 import pytest
-from support.task_builders import a_context, a_job
+from support.task_builders import a_job, attempt
 
 from gw_core import TaskRegistry, cron, task
 from gw_core.errors import TaskLoadError
 from gw_core.events import Completed
-from gw_core.execution.executor import execute
 from gw_core.tasks.registry import mark_of
 
 
@@ -155,7 +154,7 @@ def test_an_annotation_may_name_a_class_that_is_defined_further_down() -> None:
     job = a_job({"to": "home"})
 
     assert found is not None
-    assert isinstance(execute(job, found, a_context(job)), Completed)
+    assert isinstance(attempt(found, job), Completed)
 
 
 def test_tasks_that_wait_for_their_annotation_are_listed_and_taken() -> None:
@@ -224,5 +223,5 @@ def test_a_partial_can_be_registered() -> None:
     job = a_job([1])
 
     assert found is not None
-    assert isinstance(execute(job, found, a_context(job)), Completed)
+    assert isinstance(attempt(found, job), Completed)
     assert seen == [("home", [1])]

@@ -7,18 +7,13 @@ import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
-from support.task_builders import LogRecorder, a_context, a_job, write, write_program
+from support.task_builders import LogRecorder, a_context, a_job, attempt, write, write_program
 
-from gw_core import JobContext, LoadedTasks, load_app, load_folder
+from gw_core import LoadedTasks, load_app, load_folder
 from gw_core.events import Completed, Failed, Returned
-from gw_core.execution.context import TaskResources
-from gw_core.execution.executor import execute
 from gw_core.execution.kill import end_idle_processes
-from gw_core.operations import Database
-from gw_core.postgres.connections import ConnectionPool
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "writing-tasks.md"
 BLOCK = re.compile(r"^```(?:python|sh)\n((?:#![^\n]*\n)?# (\S+)\n.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -83,14 +78,14 @@ def test_the_tasks_of_the_guide_end_as_it_says(
     task, job = tasks.registry.get(identifier), a_job(payload)
     assert task is not None
 
-    assert type(execute(job, task, a_context(job))) is outcome
+    assert type(attempt(task, job)) is outcome
 
 
 def test_the_refusal_of_a_payload_reads_as_the_guide_says(tasks: LoadedTasks) -> None:
     task, job = tasks.registry.get("invoice"), a_job({"number": "7", "due": "2026-01-31"})
     assert task is not None
 
-    outcome = execute(job, task, a_context(job))
+    outcome = attempt(task, job)
 
     assert isinstance(outcome, Failed)
     assert outcome.message.removeprefix("PayloadError: ") in GUIDE.read_text()
@@ -102,14 +97,14 @@ def test_the_long_task_of_the_guide_stops_when_asked(tasks: LoadedTasks) -> None
     context = a_context(job)
     context.should_stop.set()
 
-    assert isinstance(execute(job, task, context), Returned)
+    assert isinstance(attempt(task, context=context), Returned)
 
 
 def test_the_first_task_of_the_guide_greets(tasks: LoadedTasks) -> None:
     task, job, log = tasks.registry.get("hello"), a_job({"name": "Bobby Tables"}), LogRecorder()
     assert task is not None
 
-    execute(job, task, a_context(job, log))
+    attempt(task, job, log=log)
 
     assert log.of("info") == ["Hello, Bobby Tables"]
 
@@ -117,9 +112,7 @@ def test_the_first_task_of_the_guide_greets(tasks: LoadedTasks) -> None:
 def test_the_isolated_task_of_the_guide_runs_in_a_process(tasks: LoadedTasks) -> None:
     task, job, log = tasks.registry.get("render"), a_job({"page": "/"}), LogRecorder()
     assert task is not None
-    resources = TaskResources(cast(Any, None), ConnectionPool(Database("postgres://")), log.logger)
 
-    context = JobContext(job, resources, worker_id="gw-host-1", thread_name="worker-1")
-    assert isinstance(execute(job, task, context), Completed)
+    assert isinstance(attempt(task, job, log=log), Completed)
     assert (log.of("info"), task.isolation, task.timeout) == (["rendering /"], "process", timedelta(seconds=60))
     end_idle_processes()
