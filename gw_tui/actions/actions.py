@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -59,6 +59,15 @@ class Result:
     queue: tuple[Count, Count] | None = None
     """How many jobs of the counted queue are waiting, and how many of them are due."""
 
+    def followed_by(self, more: Result) -> Result:
+        """Return the result of two actions that ran one after the other."""
+        return replace(
+            more,
+            done=(*self.done, *more.done),
+            skipped=(*self.skipped, *more.skipped),
+            removed=(*self.removed, *more.removed),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreviewContext:
@@ -96,8 +105,17 @@ class Action:
         return None
 
     def entry(self) -> Mapping[str, Any]:
-        """Return its entry in the action log."""
-        return {}
+        """Return its entry in the action log: what it was given, jobs by their ids."""
+        found: dict[str, Any] = {}
+        for name, value in _given(self).items():
+            match name:
+                case "jobs":
+                    found["ids"] = [each.id for each in value]
+                case "job":
+                    found["ids"] = [value.id]
+                case _:
+                    found[name] = value
+        return found
 
 
 # -- jobs ------------------------------------------------------------------------------------------------------------
@@ -114,10 +132,6 @@ class JobAction(Action):
         """The ids of its jobs."""
         return [each.id for each in self.jobs]
 
-    def entry(self) -> Mapping[str, Any]:
-        """Return the ids."""
-        return {"ids": self.ids}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry(JobAction):
@@ -126,11 +140,9 @@ class Retry(JobAction):
     done_words: ClassVar[str] = "retried"
 
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
-        """Retry them."""
         return _changed(client.jobs.retry(expected=self.jobs))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
-        """Return `gw retry`."""
         return write.retry(self.ids)
 
 
@@ -146,7 +158,6 @@ class Reschedule(JobAction):
     max_attempts: int | None = None
 
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
-        """Reschedule them."""
         return _changed(
             client.jobs.reschedule(
                 expected=self.jobs,
@@ -162,10 +173,6 @@ class Reschedule(JobAction):
         run_at = self.run_at if isinstance(self.run_at, datetime) else None
         return write.reschedule(self.ids, run_at=run_at, **self._numbers)
 
-    def entry(self) -> Mapping[str, Any]:
-        """Return the ids and the changes."""
-        return {"ids": self.ids, **_given({"run_at": self.run_at, **self._numbers})}
-
     @property
     def _numbers(self) -> dict[str, int | None]:
         return {"priority": self.priority, "attempts": self.attempts, "max_attempts": self.max_attempts}
@@ -180,16 +187,10 @@ class Fail(JobAction):
     reason: str | None = None
 
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
-        """Fail them."""
         return _changed(client.jobs.fail(reason=self.reason, expected=self.jobs))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
-        """Return `gw fail`."""
         return write.fail(self.ids, self.reason)
-
-    def entry(self) -> Mapping[str, Any]:
-        """Return the ids and the reason."""
-        return {"ids": self.ids, **_given({"reason": self.reason})}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,11 +200,9 @@ class Complete(JobAction):
     done_words: ClassVar[str] = "completed"
 
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
-        """Complete them."""
         return _changed(client.jobs.complete(expected=self.jobs))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
-        """Return `gw complete`."""
         return write.remove(self.ids)
 
 
@@ -230,15 +229,11 @@ class Cancel(JobAction):
 class FindByKey(Action):
     """Find the job that has a key."""
 
+    reads_only: ClassVar[bool] = True
+
     key: str
 
-    @property
-    def reads_only(self) -> bool:
-        """Always."""
-        return True
-
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
-        """Find it."""
         return Result(found=next(iter(client.jobs.list(Selection.of(key=self.key)).jobs), None))
 
 
@@ -252,16 +247,10 @@ class RemoveByKey(Action):
     job: JobVersion
 
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
-        """Remove it."""
         return _removed(client.remove(self.key, expected=self.job))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
-        """Return `gw remove`."""
         return write.remove_by_key(self.key)
-
-    def entry(self) -> Mapping[str, Any]:
-        """Return the key and the id."""
-        return {"key": self.key, "ids": [self.job.id]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,12 +262,7 @@ class Restore(Action):
     jobs: Sequence[Job]
 
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
-        """Restore them."""
         return _restored(client, self.jobs)
-
-    def entry(self) -> Mapping[str, Any]:
-        """Return their former ids."""
-        return {"ids": [each.id for each in self.jobs]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,18 +275,16 @@ class Add(Action):
     payload: str | None = None
 
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
-        """Add it."""
         job = client.add(self.spec) if self.payload is None else client.add_json(self.spec, self.payload)
         return Result(done=() if isinstance(job, Skip) else (str(job.id),))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
-        """Return `gw add`."""
         return write.add(self.spec, self.payload)
 
     def entry(self) -> Mapping[str, Any]:
         """Return the job without its payload."""
         names = ("task", "queue_name", "run_at", "priority", "max_attempts", "job_key")
-        return _given({name: getattr(self.spec, name, None) for name in names})
+        return _given(self.spec, names)
 
 
 # -- workers, cron items and maintenance -----------------------------------------------------------------------------
@@ -313,32 +295,20 @@ class Unlock(Action):
     """Release all locks of dead workers."""
 
     done_words: ClassVar[str] = "unlocked"
+    thing: ClassVar[str] = "worker"
 
     workers: Sequence[str]
 
-    @property
-    def thing(self) -> str:
-        """What it changes, in the singular."""
-        return "worker"
-
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
-        """Unlock them."""
         return Result(done=tuple(each.worker_id for each in client.workers.unlock(self.workers)))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
-        """Return `gw unlock`."""
         return write.unlock(self.workers)
-
-    def entry(self) -> Mapping[str, Any]:
-        """Return the workers."""
-        return {"workers": list(self.workers)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pause(Action):
-    """Pause a task or a named queue."""
-
-    done_words: ClassVar[str] = "paused"
+class PauseAction(Action):
+    """An action on a task or a named queue."""
 
     target: str
     """`task:NAME` or `queue:NAME`."""
@@ -349,47 +319,38 @@ class Pause(Action):
         """What it changes, in the singular."""
         return self.target.partition(":")[0]
 
+    def entry(self) -> Mapping[str, Any]:
+        return {self.done_words: self.target, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause(PauseAction):
+    """Pause it, and report the workers that have not confirmed it."""
+
+    done_words: ClassVar[str] = "paused"
+
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
-        """Pause it, and report the workers that have not confirmed it."""
         result = client.pauses.pause(self.target, reason=self.reason)
         return Result(done=(self.target,), message=_unconfirmed(result))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
-        """Return `gw pause`."""
         return write.pause(self.target, self.reason)
-
-    def entry(self) -> Mapping[str, Any]:
-        """Return the target and the reason."""
-        return {"target": self.target, "reason": self.reason}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resume(Action):
-    """Resume a task or a named queue."""
+class Resume(PauseAction):
+    """Resume it."""
 
     done_words: ClassVar[str] = "resumed"
 
-    target: str
-
-    @property
-    def thing(self) -> str:
-        """What it changes, in the singular."""
-        return self.target.partition(":")[0]
-
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
-        """Resume it."""
         result = client.pauses.resume(self.target)
         if not result.changed:
             return Result(skipped=(SkippedItem(self.target, "not paused"),))
         return Result(done=(self.target,), message=_unconfirmed(result))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
-        """Return `gw resume`."""
         return write.resume(self.target)
-
-    def entry(self) -> Mapping[str, Any]:
-        """Return the target."""
-        return {"target": self.target}
 
 
 def _unconfirmed(result: PauseResult) -> str:
@@ -397,25 +358,35 @@ def _unconfirmed(result: PauseResult) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sweep(Action):
-    """Recover the jobs of stale workers; with `dry_run`, only list them."""
-
-    done_words: ClassVar[str] = "swept"
+class PreviewedAction(Action):
+    """An action that can be run dry first: then it only reports what it would do."""
 
     dry_run: bool = False
-
-    @property
-    def thing(self) -> str:
-        """What it changes, in the singular."""
-        return "worker"
 
     @property
     def reads_only(self) -> bool:
         """True for a dry run."""
         return self.dry_run
 
+    def counted(self, count: Callable[[], int]) -> Result:
+        """Return how many rows there are; no count where counting takes too long."""
+        try:
+            return Result(count=count())
+        except StatementTimeoutError:
+            return Result()
+
+    def entry(self) -> Mapping[str, Any]:
+        return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep(PreviewedAction):
+    """Recover the jobs of stale workers; with `dry_run`, only list them."""
+
+    done_words: ClassVar[str] = "swept"
+    thing: ClassVar[str] = "worker"
+
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
-        """Sweep."""
         report = client.workers.sweep(recovery, dry_run=self.dry_run)
         message = "another sweep is running; nothing was changed" if report.was_busy else ""
         return Result(done=tuple(worker.id for worker in report.workers), sweep=report, message=message)
@@ -428,39 +399,27 @@ class Sweep(Action):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cleanup(Action):
+class Cleanup(PreviewedAction):
     """Delete what is no longer needed; with `dry_run`, only count it."""
 
     done_words: ClassVar[str] = "deleted"
 
     target: CleanupTarget
-    dry_run: bool = False
 
     @property
     def thing(self) -> str:
         """What it changes, in the singular."""
         return self.target.value.replace("-", " ").removesuffix("s")
 
-    @property
-    def reads_only(self) -> bool:
-        """True for a dry run."""
-        return self.dry_run
-
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
-        """Delete the rows, or count them; no count where counting takes too long."""
-        if not self.dry_run:
-            return Result(count=sum(client.cleaner.clear(self.target)))
-        try:
-            return Result(count=client.cleaner.count(self.target))
-        except StatementTimeoutError:
-            return Result()
+        if self.dry_run:
+            return self.counted(lambda: client.cleaner.count(self.target))
+        return Result(count=sum(client.cleaner.clear(self.target)))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
-        """Return `gw cleanup`."""
         return None if self.dry_run else write.clean(self.target.value, has_heartbeats=info.has_heartbeats)
 
     def entry(self) -> Mapping[str, Any]:
-        """Return what was to be deleted."""
         return {"cleanup": self.target.value}
 
 
@@ -470,52 +429,29 @@ CLEANUP_BATCH_SIZE: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CleanupSelected(Action):
+class CleanupSelected(PreviewedAction):
     """Delete the permanently failed jobs of a selection and return them; with `dry_run`, only count them."""
 
     done_words: ClassVar[str] = "deleted"
+    thing: ClassVar[str] = "failed job"
 
     selection: Selection
-    dry_run: bool = False
-
-    @property
-    def thing(self) -> str:
-        """What it changes, in the singular."""
-        return "failed job"
-
-    @property
-    def reads_only(self) -> bool:
-        """True for a dry run."""
-        return self.dry_run
 
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
-        """Delete or count the jobs; no count where counting takes too long."""
         if self.dry_run:
-            try:
-                return Result(count=client.jobs.count(self.selection).jobs)
-            except StatementTimeoutError:
-                return Result()
-        found: list[Result] = []
+            return self.counted(lambda: client.jobs.count(self.selection).jobs)
+        result = Result()
         after: PageCursor | None = None
-        while sum(len(each.done) for each in found) < MAX_CLEANED:
+        while len(result.done) < MAX_CLEANED:
             page = client.jobs.list(self.selection, after=after, limit=CLEANUP_BATCH_SIZE)
             if page.jobs:
                 expected = [JobVersion.from_job(each.job) for each in page.jobs]
-                found.append(_changed(client.jobs.complete(expected=expected)))
+                result = result.followed_by(_changed(client.jobs.complete(expected=expected)))
             if (after := page.after) is None:
                 break
-        return Result(
-            done=tuple(each for result in found for each in result.done),
-            skipped=tuple(each for result in found for each in result.skipped),
-            removed=tuple(each for result in found for each in result.removed),
-        )
-
-    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
-        """Return None: the console deletes exactly the jobs that it counted."""
-        return None
+        return result
 
     def entry(self) -> Mapping[str, Any]:
-        """Return what was to be deleted."""
         return {"cleanup": "failed-jobs", "selection": str(self.selection)}
 
 
@@ -524,26 +460,19 @@ class Forget(Action):
     """Forget a cron item that the database knows."""
 
     done_words: ClassVar[str] = "forgotten"
+    thing: ClassVar[str] = "recurring task"
 
     identifier: str
 
-    @property
-    def thing(self) -> str:
-        """What it changes, in the singular."""
-        return "recurring task"
-
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
-        """Forget it."""
         if client.forget_cron_item(self.identifier):
             return Result(done=(self.identifier,))
         return Result(skipped=(SkippedItem(self.identifier, "not registered"),))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
-        """Return `gw cron forget`."""
         return write.forget(self.identifier)
 
     def entry(self) -> Mapping[str, Any]:
-        """Return its identifier."""
         return {"item": self.identifier}
 
 
@@ -551,13 +480,9 @@ class Forget(Action):
 class RunDoctor(Action):
     """Run the doctor's checks."""
 
-    @property
-    def reads_only(self) -> bool:
-        """Always."""
-        return True
+    reads_only: ClassVar[bool] = True
 
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
-        """Run them."""
         return Result(findings=client.doctor.findings())
 
 
@@ -565,15 +490,11 @@ class RunDoctor(Action):
 class CountExactly(Action):
     """Count all jobs, which reads the whole table, or those of one queue."""
 
+    reads_only: ClassVar[bool] = True
+
     queue: str | None = None
 
-    @property
-    def reads_only(self) -> bool:
-        """Always."""
-        return True
-
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
-        """Count them."""
         if self.queue is not None:
             return Result(queue=client.queries.count_queue(self.queue))
         return Result(statistics=client.queries.statistics(exact=True))
@@ -626,5 +547,7 @@ def _why(skipped: SkippedJob) -> str:
             return "not failed; t reschedules it"
 
 
-def _given(values: Mapping[str, Any]) -> Mapping[str, Any]:
+def _given(action: Any, names: Iterable[str] | None = None) -> Mapping[str, Any]:
+    """Return the fields that an action was given."""
+    values = {name: getattr(action, name, None) for name in names or [each.name for each in fields(action)]}
     return {name: value for name, value in values.items() if value is not None}

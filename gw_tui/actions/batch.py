@@ -66,14 +66,7 @@ class ActionBatch:
         """Return the batch after its next part was done, or failed."""
         if result is None:
             return replace(self, failure=failure)
-        so_far = self.result
-        both = replace(
-            result,
-            done=(*so_far.done, *result.done),
-            skipped=(*so_far.skipped, *result.skipped),
-            removed=(*so_far.removed, *result.removed),
-        )
-        return replace(self, result=both, next_part=self.next_part + 1)
+        return replace(self, result=self.result.followed_by(result), next_part=self.next_part + 1)
 
     def stopped(self) -> ActionBatch:
         """Return the batch as it is when nothing more of it shall be done; the part under way still counts."""

@@ -60,6 +60,15 @@ def test_a_line_says_who_did_what_to_which_jobs_and_what_became_of_them(log: Act
     assert line["at"].endswith("Z")
 
 
+def test_a_line_about_a_pause_keeps_the_name_of_the_database(log: ActionLog) -> None:
+    log.note(TARGET, actions.Pause(target="task:mail", reason="full"), actions.Result(done=("task:mail",)))
+    log.note(TARGET, actions.Resume(target="task:mail"), actions.Result(done=("task:mail",)))
+
+    pause, resume = lines(log)
+    assert (pause["target"], pause["paused"], pause["reason"]) == (TARGET.where, "task:mail", "full")
+    assert (resume["target"], resume["resumed"]) == (TARGET.where, "task:mail")
+
+
 def test_what_was_removed_is_there_whole_and_can_be_added_by_the_command(log: ActionLog) -> None:
     source = QueueSource()
     (job,) = seen(source, JobState.SCHEDULED)

@@ -360,7 +360,7 @@ def test_every_command_of_every_screen_has_its_action() -> None:
     missing = [
         (command.id, screen)
         for command in COMMANDS
-        for screen in command.screens
+        for screen in command.on
         if not callable(getattr(screens[screen], f"action_{command.id}", None))
     ]
     everywhere = [each.id for each in COMMANDS if each.is_everywhere and not each.id.startswith("go_")]
@@ -398,7 +398,7 @@ def test_what_was_removed_can_be_brought_back_from_the_events() -> None:
 
 def test_a_screen_that_cannot_be_imported_raises_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
     (cron,) = (place for place in SCREENS if place.id == "cron")
-    monkeypatch.setitem(sys.modules, f"gw_tui.screens.{cron.home[0]}", None)
+    monkeypatch.setitem(sys.modules, f"gw_tui.screens.{cron.id}", None)
 
-    with pytest.raises(ImportError, match=cron.home[0]):
+    with pytest.raises(ImportError, match=cron.id):
         screen_of(cron)
