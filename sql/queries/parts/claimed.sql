@@ -1,9 +1,13 @@
 -- The rows whose `:COLUMN` is in `:CHOSEN`, locked for this worker.
+-- `key` keeps its value, but is named. Where an update does not name an index's columns, PostgreSQL 14 and later searches
+-- each full page of the index for entries of dead rows. Most keys are null, and their pages are full of entries of rows
+-- that wait or run, so the search finds little. It took a sixth of a claim's time beside a busy settling session.
 claimed as (
   update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
      set attempts = jobs.attempts + 1,
          locked_at = now(),
-         locked_by = %(worker_id)s
+         locked_by = %(worker_id)s,
+         key = jobs.key
    where jobs.:COLUMN = any(array(select :CHOSEN))
   returning
     jobs.id,
