@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
 from gw_core.domain.errors import InvalidInputError
-from gw_core.domain.job import Job
 
 
 class JobState(StrEnum):
@@ -37,14 +35,3 @@ class JobState(StrEnum):
 
 WAITING: Final = frozenset({JobState.READY, JobState.SCHEDULED, JobState.BACKOFF})
 """The states of jobs that a worker will take, now or later."""
-
-
-def state_of(job: Job, now: datetime) -> JobState:
-    """Return the state of a job at that time; `sql/queries` derives the same from rows."""
-    if job.locked_at_epoch is not None:
-        return JobState.RUNNING
-    if job.attempts >= job.max_attempts:
-        return JobState.FAILED
-    if job.run_at_epoch <= now.timestamp():
-        return JobState.READY
-    return JobState.BACKOFF if job.attempts > 0 and job.last_error is not None else JobState.SCHEDULED

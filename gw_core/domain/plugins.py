@@ -41,8 +41,6 @@ class Addition(msgspec.Struct):
 
 
 RunTask = Callable[[], object]
-BeforeAdd = Callable[[JobSpec], "JobSpec | Skip | Reject | None"]
-AroundAdd = Callable[["Addition"], AbstractContextManager[object]]
 AroundRun = Callable[[Job, Any, RunTask], object]
 
 
