@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -126,24 +126,14 @@ class DoctorFacts:
     most_used_sequence: tuple[str, float] | None = None
     backlog: timedelta | None = None
     not_checked: Sequence[tuple[str, str]] = field(default=())
-    has_pauses: bool = False
-    """Whether the schema has the table of pauses."""
     pauses: Sequence[Pause] = ()
-    has_limits: bool = False
-    """Whether the schema has the table of limits."""
     limits: Sequence[TaskLimit] = ()
     unconfirmed_workers: Sequence[str] = ()
     """Live workers that have not confirmed the pauses."""
-    has_groups: bool = False
-    """Whether the schema has the tables of groups."""
     groups: GroupStatus | None = None
     """None where groups were not checked."""
-    has_history: bool = False
-    """Whether the schema has the tables of history."""
     history: HistoryStatus | None = None
     """What history holds; None where the schema has none."""
-    has_statistics: bool = False
-    """Whether the schema has the table of statistics."""
     statistics: StatisticsStatus | None = None
     """What the statistics hold; None where they were not checked."""
     allows_transactions: bool = True
@@ -152,25 +142,8 @@ class DoctorFacts:
 
 def diagnose(facts: DoctorFacts) -> list[Finding]:
     """Return a finding for each check, in the order of the report."""
-    findings = [*_server(facts), *_schema(facts)]
-    if facts.revision is not None and facts.allows_transactions:
-        findings += [
-            *_citus(facts),
-            *_node(facts),
-            *_rights(facts),
-            *_indexes(facts),
-            *_locks(facts),
-            *_workers(facts),
-            *_pauses(facts),
-            *_history(facts),
-            *_statistics(facts),
-            *_limits(facts),
-            *_groups(facts),
-            *_backlog(facts),
-            *_vacuum(facts),
-            *_transactions(facts),
-            *_sequences(facts),
-        ]
+    is_readable = facts.revision is not None and facts.allows_transactions
+    findings = [each for check in (*_SERVER, *(_QUEUE if is_readable else ())) for each in check.findings(facts)]
     not_checked = {check for check, _ in facts.not_checked}
     seen = [each for each in findings if each.check not in not_checked]
     return seen + [Finding(check, CheckStatus.WARNING, f"not checked: {why}") for check, why in facts.not_checked]
@@ -183,293 +156,270 @@ def is_healthy(findings: Sequence[Finding]) -> bool:
 
 # -- the checks ------------------------------------------------------------------------------------------------------
 
+Found = Iterator[tuple[CheckStatus, str, str | None]]
+"""Status, message, and how to fix it."""
 
-def _server(facts: DoctorFacts) -> Iterator[Finding]:
+ERROR: Final = CheckStatus.ERROR
+WARNING: Final = CheckStatus.WARNING
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """A check by its name: what it looks for, and the message if it finds nothing; None reports nothing then."""
+
+    name: str
+    search: Callable[[DoctorFacts], Found]
+    healthy: Callable[[DoctorFacts], str | None] = lambda facts: None
+
+    def findings(self, facts: DoctorFacts) -> list[Finding]:
+        """Return what the check has found."""
+        found = [Finding(self.name, *each) for each in self.search(facts)]
+        message = None if found else self.healthy(facts)
+        return found if message is None else [Finding(self.name, CheckStatus.OK, message)]
+
+
+def _server(facts: DoctorFacts) -> Found:
     if facts.read_only:
-        yield Finding(
-            "server", CheckStatus.ERROR, f"PostgreSQL {facts.server} is read-only", "connect to the primary server"
-        )
-    else:
-        yield Finding("server", CheckStatus.OK, f"PostgreSQL {facts.server}, as role {facts.role}")
+        yield ERROR, f"PostgreSQL {facts.server} is read-only", "connect to the primary server"
+
+
+def _clock(facts: DoctorFacts) -> Found:
     skew = max(abs(facts.clock_skew) - facts.uncertainty, timedelta())
     if skew > MAX_SKEW:
         way = "ahead of" if facts.clock_skew > timedelta() else "behind"
-        yield Finding(
-            "clock",
-            CheckStatus.ERROR,
-            f"the server's clock is {_rounded(skew)} {way} this machine's",
-            "synchronise both clocks (NTP); until then run workers without --client-time",
-        )
-    else:
-        yield Finding("clock", CheckStatus.OK, "the clocks agree")
+        message = f"the server's clock is {_rounded(skew)} {way} this machine's"
+        yield ERROR, message, "synchronise both clocks (NTP); until then run workers without --client-time"
+
+
+def _pooler(facts: DoctorFacts) -> Found:
     if not facts.allows_transactions:
         message = "the connection goes through a pooler in statement mode, and a queue needs transactions"
-        yield Finding("pooler", CheckStatus.ERROR, message, "set pool_mode to transaction, or connect directly")
+        yield ERROR, message, "set pool_mode to transaction, or connect directly"
     elif facts.through_pooler:
         message = "the connection goes through a pooler in transaction mode, which drops notifications, so workers poll"
         fix = "give workers a direct --listen-connection"
         if facts.prepared_statements:
             message += "; prepared statements may fail in your programs"
             fix += ", and your Client prepared_statements=False"
-        yield Finding("pooler", CheckStatus.WARNING, message, fix)
-    else:
-        yield Finding("pooler", CheckStatus.OK, "no pooler")
+        yield WARNING, message, fix
 
 
-def _schema(facts: DoctorFacts) -> Iterator[Finding]:
+def _schema(facts: DoctorFacts) -> Found:
     if facts.schema_problem is not None:
         # A queue that only other implementations work on may stay at its revision.
-        status = CheckStatus.WARNING if facts.schema_behind else CheckStatus.ERROR
+        status = WARNING if facts.schema_behind else ERROR
         can_migrate = facts.schema_behind or facts.revision is None
-        fix = _command(facts, "migrate") if can_migrate else "follow that message first"
-        yield Finding("schema", status, facts.schema_problem, fix)
-        return
-    yield Finding("schema", CheckStatus.OK, f"revision {facts.revision}")
-    for warning in facts.schema_warnings:
-        yield Finding("upstream", CheckStatus.WARNING, warning, "check for a newer version of gw")
+        yield status, facts.schema_problem, _command(facts, "migrate") if can_migrate else "follow that message first"
 
 
-def _citus(facts: DoctorFacts) -> Iterator[Finding]:
+def _upstream(facts: DoctorFacts) -> Found:
+    for warning in facts.schema_warnings if facts.schema_problem is None else ():
+        yield WARNING, warning, "check for a newer version of gw"
+
+
+def _citus(facts: DoctorFacts) -> Found:
     if facts.distributed_tables:
-        yield Finding(
-            "citus",
-            CheckStatus.ERROR,
-            f"Citus distributes {_some(facts.distributed_tables)}, and adding jobs fails",
-            f"keep the queue local to the coordinator: select citus_schema_undistribute('{facts.schema}')",
-        )
+        fix = f"keep the queue local to the coordinator: select citus_schema_undistribute('{facts.schema}')"
+        yield ERROR, f"Citus distributes {_some(facts.distributed_tables)}, and adding jobs fails", fix
 
 
-def _node(facts: DoctorFacts) -> Iterator[Finding]:
+def _node(facts: DoctorFacts) -> Found:
     if facts.parallel_queues:
-        yield Finding(
-            "node",
-            CheckStatus.ERROR,
-            f"a Node.js worker runs several jobs of {_some(facts.parallel_queues)} at the same time",
-            "upgrade graphile-worker to 0.18, or set its worker.localQueue.size to -1",
-        )
+        message = f"a Node.js worker runs several jobs of {_some(facts.parallel_queues)} at the same time"
+        yield ERROR, message, "upgrade graphile-worker to 0.18, or set its worker.localQueue.size to -1"
 
 
-def _rights(facts: DoctorFacts) -> Iterator[Finding]:
-    hidden = [each.name for each in facts.rights if each.rows_hidden]
-    if hidden:
-        yield Finding(
-            "row security",
-            CheckStatus.ERROR,
-            f"row level security hides the rows of {_some(hidden)} from role {facts.role}, without any error",
-            f"connect as the owner, or: alter role {sql_identifier(facts.role)} bypassrls",
-        )
-    else:
-        yield Finding("row security", CheckStatus.OK, "hides no rows from this role")
-    lacking = [each.name for each in facts.rights if not each.everything]
-    if lacking:
-        yield Finding(
-            "rights",
-            CheckStatus.ERROR,
-            f"role {facts.role} cannot read and write {_some(lacking)}",
-            f"grant usage on the schema, and select, insert, update, delete on its tables, to {facts.role}",
-        )
-    else:
-        yield Finding("rights", CheckStatus.OK, "the role has all privileges of a worker")
+def _row_security(facts: DoctorFacts) -> Found:
+    if hidden := [each.name for each in facts.rights if each.rows_hidden]:
+        message = f"row level security hides the rows of {_some(hidden)} from role {facts.role}, without any error"
+        yield ERROR, message, f"connect as the owner, or: alter role {sql_identifier(facts.role)} bypassrls"
 
 
-def _indexes(facts: DoctorFacts) -> Iterator[Finding]:
+def _rights(facts: DoctorFacts) -> Found:
+    if lacking := [each.name for each in facts.rights if not each.everything]:
+        fix = f"grant usage on the schema, and select, insert, update, delete on its tables, to {facts.role}"
+        yield ERROR, f"role {facts.role} cannot read and write {_some(lacking)}", fix
+
+
+def _indexes(facts: DoctorFacts) -> Found:
+    schema = sql_identifier(facts.schema)
     for name in facts.invalid_indexes:
-        yield Finding(
-            "indexes",
-            CheckStatus.ERROR,
-            f"index {name} is invalid and not used",
-            f"reindex index {sql_identifier(facts.schema)}.{sql_identifier(name)}",
-        )
+        yield ERROR, f"index {name} is invalid and not used", f"reindex index {schema}.{sql_identifier(name)}"
     for name in facts.missing_indexes:
-        fix = f"create index concurrently {name} on {sql_identifier(facts.schema)}.{NEEDED_INDEXES[name]}"
-        yield Finding("indexes", CheckStatus.ERROR, f"index {name} is missing, and claims are slow without it", fix)
-    if not (facts.invalid_indexes or facts.missing_indexes):
-        yield Finding("indexes", CheckStatus.OK, "all present and valid")
+        fix = f"create index concurrently {name} on {schema}.{NEEDED_INDEXES[name]}"
+        yield ERROR, f"index {name} is missing, and claims are slow without it", fix
 
 
-def _locks(facts: DoctorFacts) -> Iterator[Finding]:
-    found = False
+def _locks(facts: DoctorFacts) -> Found:
     for each in facts.holders:
         oldest = _rounded(each.oldest)
         what = f"{each.worker_id} has locked {each.jobs} jobs and {each.queues} queues, the oldest for {oldest}"
         unlock = _unlock(facts, each.worker_id)
         if each.last_heartbeat is not None and each.last_heartbeat > STALE_AFTER:
-            found = True
-            why = f"{what}, last heartbeat {_rounded(each.last_heartbeat)} ago"
-            yield Finding("locks", CheckStatus.ERROR, why, unlock)
+            yield ERROR, f"{what}, last heartbeat {_rounded(each.last_heartbeat)} ago", unlock
         elif each.oldest > STALE_LOCK and each.last_heartbeat is None:
-            found = True
-            yield Finding(
-                "locks",
-                CheckStatus.ERROR,
-                f"{what}, and sends no heartbeats",
-                unlock,
-            )
-    if not found:
-        held = sum(each.jobs for each in facts.holders)
-        yield Finding("locks", CheckStatus.OK, f"{held} jobs are locked, none by a dead worker")
+            yield ERROR, f"{what}, and sends no heartbeats", unlock
 
 
-def _workers(facts: DoctorFacts) -> Iterator[Finding]:
+def _workers(facts: DoctorFacts) -> Found:
     if not facts.has_heartbeats:
         message = "the schema has no heartbeats table, so dead workers are only found by locks older than 4 hours"
-        yield Finding("workers", CheckStatus.WARNING, message, _command(facts, "migrate"))
+        yield WARNING, message, _command(facts, "migrate")
     elif facts.stale_workers:
-        message = f"{_some(facts.stale_workers)} exited without unregistering"
-        yield Finding("workers", CheckStatus.WARNING, message, _command(facts, "sweep"))
-    else:
-        yield Finding("workers", CheckStatus.OK, f"{facts.live_workers} alive")
+        yield WARNING, f"{_some(facts.stale_workers)} exited without unregistering", _command(facts, "sweep")
 
 
-def _pauses(facts: DoctorFacts) -> Iterator[Finding]:
+def _pauses(facts: DoctorFacts) -> Found:
     for pause in facts.pauses:
         fix = _typed(facts, "resume", str(pause.target)) or "gw resume, with the target as gw pauses prints it"
-        yield Finding("pauses", CheckStatus.WARNING, f"{pause.target} is {pause.description}", fix)
+        yield WARNING, f"{pause.target} is {pause.description}", fix
+
+
+def _unconfirmed(facts: DoctorFacts) -> Found:
     if (facts.pauses or facts.limits) and facts.unconfirmed_workers:
         message = f"{_some(facts.unconfirmed_workers)} has not confirmed the pauses and limits and may ignore them"
-        yield Finding("pauses", CheckStatus.ERROR, message, "restart it, with the newest version of gw")
-    if not facts.pauses:
-        yield Finding("pauses", CheckStatus.OK, "nothing is paused")
+        yield ERROR, message, "restart it, with the newest version of gw"
 
 
-def _groups(facts: DoctorFacts) -> Iterator[Finding]:
+def _groups(facts: DoctorFacts) -> Found:
     found = facts.groups
-    if found is None or not found.waiting:
-        return
-    if found.held:
+    if found is not None and found.held:
         message = (
             f"{found.held} of {found.waiting} waiting groups are held by members that failed permanently, "
             f"the first, {found.first_held}, by job {found.first_failed_job}"
         )
         fix = _typed(facts, "retry", str(found.first_failed_job)) or f"gw retry {found.first_failed_job}"
-        yield Finding("groups", CheckStatus.WARNING, message, fix)
-        return
-    yield Finding("groups", CheckStatus.OK, f"groups whose last job waits for members: {found.waiting}")
+        yield WARNING, message, fix
 
 
-def _history(facts: DoctorFacts) -> Iterator[Finding]:
-    found = facts.history
-    if found is None:
-        return
-    if found.records_others is not None:
+def _waiting_groups(facts: DoctorFacts) -> str | None:
+    if facts.groups is None or not facts.groups.waiting:
+        return None
+    return f"groups whose last job waits for members: {facts.groups.waiting}"
+
+
+def _recording(facts: DoctorFacts) -> Found:
+    if facts.history is not None and facts.history.records_others is not None:
+        kept = format_duration(facts.history.records_others)
         message = (
-            f"jobs ended by other programs are recorded and kept for {format_duration(found.records_others)}, by the "
+            f"jobs ended by other programs are recorded and kept for {kept}, by the "
             "trigger _private_gw_record_others of the jobs table"
         )
-        yield Finding("history", CheckStatus.OK, message)
-    if found.waiting_rows > MAX_WAITING_ROWS:
+        yield CheckStatus.OK, message, None
+
+
+def _history(facts: DoctorFacts) -> Found:
+    found = facts.history
+    if found is not None and found.waiting_rows > MAX_WAITING_ROWS:
         message = f"at least {MAX_WAITING_ROWS:,} rows wait for a partition, so expiry has to delete them one by one"
-        yield Finding("history", CheckStatus.WARNING, message, "start a worker that keeps history; it makes partitions")
-    if found.expired_partitions > MAX_EXPIRED_PARTITIONS:
-        message = f"{found.expired_partitions} partitions are expired and still there"
+        yield WARNING, message, "start a worker that keeps history; it makes partitions"
+    if found is not None and found.expired_partitions > MAX_EXPIRED_PARTITIONS:
         fix = _typed(facts, "cleanup", "expired-history") or "gw cleanup expired-history, with --schema"
-        yield Finding("history", CheckStatus.WARNING, message, fix)
-    elif found.waiting_rows <= MAX_WAITING_ROWS:
-        size = f"{found.size_bytes / 1_000_000:,.0f} MB"
-        held = "history is empty" if found.latest_at is None else f"about {found.rows:,} rows, {size}"
-        yield Finding("history", CheckStatus.OK, held)
+        yield WARNING, f"{found.expired_partitions} partitions are expired and still there", fix
 
 
-def _statistics(facts: DoctorFacts) -> Iterator[Finding]:
+def _history_size(facts: DoctorFacts) -> str | None:
+    found = facts.history
+    if found is None or found.latest_at is None:
+        return None if found is None else "history is empty"
+    return f"about {found.rows:,} rows, {found.size_bytes / 1_000_000:,.0f} MB"
+
+
+def _statistics(facts: DoctorFacts) -> Found:
+    found = facts.statistics
+    if found is not None and found.recording_workers and (missing := found.live_workers - found.recording_workers):
+        message = f"{missing} of {found.live_workers} live workers record no statistics, so charts leave out their jobs"
+        yield WARNING, message, "set statistics on every worker, or on none"
+
+
+def _statistics_size(facts: DoctorFacts) -> str | None:
     found = facts.statistics
     if found is None:
-        return
-    missing = found.live_workers - found.recording_workers
-    if found.recording_workers and missing:
-        message = f"{missing} of {found.live_workers} live workers record no statistics, so charts leave out their jobs"
-        yield Finding("statistics", CheckStatus.WARNING, message, "set statistics on every worker, or on none")
-        return
+        return None
     who = "live workers record statistics" if found.recording_workers else "no live worker records statistics"
     if found.oldest_age is None or found.latest_age is None:
-        yield Finding("statistics", CheckStatus.OK, f"{who}; there are none")
-        return
+        return f"{who}; there are none"
     times = f"from {_rounded(found.oldest_age)} to {_rounded(found.latest_age)} ago"
-    size = f"{found.size_bytes / 1_000_000:,.1f} MB"
     rows = "" if found.rows is None else f"about {found.rows:,} rows, "
-    yield Finding("statistics", CheckStatus.OK, f"{who}; {rows}{size}, {times}")
+    return f"{who}; {rows}{found.size_bytes / 1_000_000:,.1f} MB, {times}"
 
 
-def _limits(facts: DoctorFacts) -> Iterator[Finding]:
+def _limits(facts: DoctorFacts) -> Found:
     for limit in facts.limits:
         if limit.has_index:
-            yield Finding("limits", CheckStatus.OK, f"task {limit.task}: {limit.description}")
+            yield CheckStatus.OK, f"task {limit.task}: {limit.description}", None
         else:
             message = f"task {limit.task}: no jobs are claimed, because the index of {limit.field} is missing"
-            yield Finding("limits", CheckStatus.ERROR, message, "set the limit again with gw limit")
-    if not facts.limits:
-        yield Finding("limits", CheckStatus.OK, "no task has a limit")
+            yield ERROR, message, "set the limit again with gw limit"
 
 
-def _backlog(facts: DoctorFacts) -> Iterator[Finding]:
+def _backlog(facts: DoctorFacts) -> Found:
     if facts.backlog is not None and facts.backlog > MAX_BACKLOG:
-        alone = facts.has_heartbeats and not facts.live_workers
-        why = "and there is no live worker" if alone else "and no worker claimed it"
-        fix = (
-            _command(facts, "run")
-            if alone
-            else "gw queues; gw tasks: a locked queue, an unknown task, or too few workers"
-        )
-        yield Finding(
-            "backlog", CheckStatus.ERROR, f"the next job has been due for {_rounded(facts.backlog)}, {why}", fix
-        )
-    else:
-        yield Finding("backlog", CheckStatus.OK, "no job is overdue")
+        why, fix = "no worker claimed it", "gw queues; gw tasks: a locked queue, an unknown task, or too few workers"
+        if facts.has_heartbeats and not facts.live_workers:
+            why, fix = "there is no live worker", _command(facts, "run")
+        yield ERROR, f"the next job has been due for {_rounded(facts.backlog)}, and {why}", fix
 
 
-def _vacuum(facts: DoctorFacts) -> Iterator[Finding]:
+def _vacuum(facts: DoctorFacts) -> Found:
     if not facts.autovacuum:
-        yield Finding(
-            "vacuum", CheckStatus.ERROR, "autovacuum is off on this server", "alter system set autovacuum = on"
-        )
+        yield ERROR, "autovacuum is off on this server", "alter system set autovacuum = on"
     for table in facts.tables:
+        name = f"{sql_identifier(facts.schema)}.{table.name}"
         if not table.autovacuum:
-            yield Finding(
-                "vacuum",
-                CheckStatus.ERROR,
-                f"autovacuum is off for {table.name}",
-                f"alter table {sql_identifier(facts.schema)}.{table.name} reset (autovacuum_enabled)",
-            )
+            yield ERROR, f"autovacuum is off for {table.name}", f"alter table {name} reset (autovacuum_enabled)"
         if table.dead_rows > max(DEAD_ROWS, table.live_rows):
             ago = "never vacuumed" if table.last_vacuum is None else f"vacuumed {_rounded(table.last_vacuum)} ago"
-            yield Finding(
-                "vacuum",
-                CheckStatus.ERROR,
-                f"{table.name} has {table.dead_rows} dead rows beside {table.live_rows} live ones, {ago}",
-                f"vacuum analyze {sql_identifier(facts.schema)}.{table.name}",
-            )
+            message = f"{table.name} has {table.dead_rows} dead rows beside {table.live_rows} live ones, {ago}"
+            yield ERROR, message, f"vacuum analyze {name}"
         elif table.autovacuum and table.vacuum_after > LATE_VACUUM:
-            yield Finding(
-                "vacuum",
-                CheckStatus.WARNING,
-                f"autovacuum of {table.name} starts when {table.vacuum_after} rows are dead, which slows claims down",
-                f"alter table {sql_identifier(facts.schema)}.{table.name} set (autovacuum_vacuum_scale_factor = 0.01)",
+            message = (
+                f"autovacuum of {table.name} starts when {table.vacuum_after} rows are dead, which slows claims down"
             )
-    healthy = facts.autovacuum and all(
-        table.autovacuum and table.dead_rows <= max(DEAD_ROWS, table.live_rows) and table.vacuum_after <= LATE_VACUUM
-        for table in facts.tables
-    )
-    if healthy:
-        yield Finding("vacuum", CheckStatus.OK, "dead rows are vacuumed")
+            yield WARNING, message, f"alter table {name} set (autovacuum_vacuum_scale_factor = 0.01)"
 
 
-def _transactions(facts: DoctorFacts) -> Iterator[Finding]:
+def _transactions(facts: DoctorFacts) -> Found:
     if facts.oldest_transaction is not None and facts.oldest_transaction[1] > MAX_TRANSACTION_AGE:
         what, age = facts.oldest_transaction
         message = f"{what} has had a transaction open for {_rounded(age)}, which keeps vacuum from removing dead rows"
-        yield Finding("transactions", CheckStatus.ERROR, message, "end it, or: select pg_terminate_backend(PROCESS)")
-    else:
-        yield Finding("transactions", CheckStatus.OK, "none is long")
+        yield ERROR, message, "end it, or: select pg_terminate_backend(PROCESS)"
 
 
-def _sequences(facts: DoctorFacts) -> Iterator[Finding]:
+def _ids(facts: DoctorFacts) -> Found:
     if facts.most_used_sequence is not None and facts.most_used_sequence[1] > MAX_SEQUENCE_USE:
         table, share = facts.most_used_sequence
-        message = f"{share:.0%} of the ids of {table} are used up"
-        yield Finding(
-            "ids", CheckStatus.ERROR, message, "stop adding new names, and restart the identity column's sequence"
-        )
-    else:
-        yield Finding("ids", CheckStatus.OK, "enough left")
+        fix = "stop adding new names, and restart the identity column's sequence"
+        yield ERROR, f"{share:.0%} of the ids of {table} are used up", fix
+
+
+_SERVER: Final = (
+    _Check("server", _server, lambda facts: f"PostgreSQL {facts.server}, as role {facts.role}"),
+    _Check("clock", _clock, lambda facts: "the clocks agree"),
+    _Check("pooler", _pooler, lambda facts: "no pooler"),
+    _Check("schema", _schema, lambda facts: f"revision {facts.revision}"),
+    _Check("upstream", _upstream),
+)
+_QUEUE: Final = (
+    _Check("citus", _citus),
+    _Check("node", _node),
+    _Check("row security", _row_security, lambda facts: "hides no rows from this role"),
+    _Check("rights", _rights, lambda facts: "the role has all privileges of a worker"),
+    _Check("indexes", _indexes, lambda facts: "all present and valid"),
+    _Check("locks", _locks, lambda f: f"{sum(each.jobs for each in f.holders)} jobs are locked, none by a dead worker"),
+    _Check("workers", _workers, lambda facts: f"{facts.live_workers} alive"),
+    _Check("pauses", _pauses, lambda facts: "nothing is paused"),
+    _Check("pauses", _unconfirmed),
+    _Check("history", _recording),
+    _Check("history", _history, _history_size),
+    _Check("statistics", _statistics, _statistics_size),
+    _Check("limits", _limits, lambda facts: "no task has a limit"),
+    _Check("groups", _groups, _waiting_groups),
+    _Check("backlog", _backlog, lambda facts: "no job is overdue"),
+    _Check("vacuum", _vacuum, lambda facts: "dead rows are vacuumed"),
+    _Check("transactions", _transactions, lambda facts: "none is long"),
+    _Check("ids", _ids, lambda facts: "enough left"),
+)
 
 
 def _command(facts: DoctorFacts, verb: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from operator import attrgetter
@@ -83,26 +83,30 @@ class Doctor(QueueOperations, frozen=True):
             facts = self._server(connection, state)
             if state.revision is None or not facts.allows_transactions:
                 return facts
-            checks: tuple[tuple[str, _Check], ...] = (
-                ("citus", self._citus),
-                ("node", self._node),
-                ("rights", self._rights),
-                ("indexes", self._indexes),
-                ("workers", self._workers),
-                ("locks", self._locks),
-                ("pauses", self._pauses),
-                ("history", self._history),
-                ("statistics", self._statistics),
-                ("limits", self._limits),
-                ("groups", self._groups),
-                ("backlog", self._backlog),
-                ("vacuum", self._tables),
-                ("transactions", self._transactions),
-                ("ids", self._sequences),
-            )
-            for name, check_facts in checks:
+            for name, check_facts in self._checks(state):
                 facts = self._guarded(connection, facts, name, check_facts)
         return facts
+
+    def _checks(self, state: SchemaState) -> Iterator[tuple[str, _Check]]:
+        """Yield the checks for what the schema has."""
+        checks: tuple[tuple[str, _Check, int | None], ...] = (
+            ("citus", self._citus, None),
+            ("node", self._node, None),
+            ("rights", self._rights, None),
+            ("indexes", self._indexes, None),
+            ("workers", self._workers, None),
+            ("locks", self._locks, None),
+            ("pauses", self._pauses, PAUSES_STEP),
+            ("history", self._history, HISTORY_STEP),
+            ("statistics", self._statistics, STATISTICS_STEP),
+            ("limits", self._limits, FIELD_LIMITS_STEP),
+            ("groups", self._groups, GROUPS_STEP),
+            ("backlog", self._backlog, None),
+            ("vacuum", self._tables, None),
+            ("transactions", self._transactions, None),
+            ("ids", self._sequences, None),
+        )
+        return ((name, each) for name, each, step in checks if step is None or step in state.own_present)
 
     def _guarded(self, connection: Connection, facts: DoctorFacts, name: str, check_facts: _Check) -> DoctorFacts:
         try:
@@ -150,11 +154,6 @@ class Doctor(QueueOperations, frozen=True):
             prepared_statements=connection.prepare_threshold is not None,
             autovacuum=autovacuum,
             has_heartbeats=WORKERS_STEP in state.own_present,
-            has_groups=GROUPS_STEP in state.own_present,
-            has_pauses=PAUSES_STEP in state.own_present,
-            has_history=HISTORY_STEP in state.own_present,
-            has_statistics=STATISTICS_STEP in state.own_present,
-            has_limits=FIELD_LIMITS_STEP in state.own_present,
         )
 
     def _rights(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
@@ -206,33 +205,23 @@ class Doctor(QueueOperations, frozen=True):
         )
 
     def _pauses(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
-        if not facts.has_pauses:
-            return facts
         pauses = [pause_of(*row) for row in rows(connection, query("pause_list", self.schema), {})]
         values = {"revision": None, "recent_seconds": STALE_AFTER.total_seconds()}
         unconfirmed = [name for (name,) in rows(connection, query("claim_rules_unconfirmed", self.schema), values)]
         return replace(facts, pauses=pauses, unconfirmed_workers=unconfirmed)
 
     def _history(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
-        if not facts.has_history:
-            return facts
         found = rows(connection, query("history_status", self.schema), {"schema": self.schema})
         return replace(facts, history=history_status(found[0]))
 
     def _statistics(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
-        if not facts.has_statistics:
-            return facts
         [row] = rows(connection, query("statistics_status", self.schema), status_values(self.schema))
         return replace(facts, statistics=statistics_status(row))
 
     def _limits(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
-        if not facts.has_limits:
-            return facts
         return replace(facts, limits=[limit_of(*row) for row in rows(connection, query("limit_list", self.schema), {})])
 
     def _groups(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
-        if not facts.has_groups:
-            return facts
         [row] = rows(connection, query("doctor_groups", self.schema), {})
         return replace(facts, groups=GroupStatus(*row))
 
