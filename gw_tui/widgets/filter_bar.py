@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -28,8 +29,8 @@ COSTS: Final = {
 }
 
 
-class _Line(Input):
-    """The input itself; keys for suggestions go to the bar around it."""
+class FilterBar(Vertical):
+    """Shows a filter, and lets it be edited; posts `Submitted` with the filter, or `Left` when editing was given up."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "complete", "Complete", show=False),
@@ -37,45 +38,20 @@ class _Line(Input):
         Binding("up", "choose(-1)", "Previous suggestion", show=False),
         Binding("escape", "leave", "Leave", show=False),
     ]
-
-    class Key(Message):
-        """A key that is not for typing."""
-
-        def __init__(self, what: str) -> None:
-            super().__init__()
-            self.what = what
-
-    def action_complete(self) -> None:
-        """Take the chosen suggestion."""
-        self.post_message(self.Key("complete"))
-
-    def action_choose(self, step: int) -> None:
-        """Choose another suggestion."""
-        self.post_message(self.Key("next" if step > 0 else "previous"))
-
-    def action_leave(self) -> None:
-        """Give up typing."""
-        self.post_message(self.Key("leave"))
-
-
-class FilterBar(Vertical):
-    """Shows a filter, and lets it be edited; posts `Submitted` with the filter, or `Left` when editing was given up."""
-
     DEFAULT_CSS = """
     FilterBar { height: auto; }
-    FilterBar > _Line, FilterBar > _Line:focus { height: 1; border: none; padding: 0 1; background: $panel; }
+    FilterBar > Input, FilterBar > Input:focus { height: 1; border: none; padding: 0 1; background: $panel; }
     FilterBar > #shown { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
     FilterBar > #hint { height: auto; padding: 0 1; display: none; text-wrap: nowrap; text-overflow: ellipsis; }
     FilterBar.-editing > #hint { display: block; }
     FilterBar.-editing > #shown { display: none; }
     """
 
+    @dataclass
     class Submitted(Message):
         """A filter was typed and understood."""
 
-        def __init__(self, wanted: Selection) -> None:
-            super().__init__()
-            self.wanted = wanted
+        wanted: Selection
 
     class Left(Message):
         """Editing was given up; the filter is what it was."""
@@ -94,7 +70,7 @@ class FilterBar(Vertical):
     def compose(self) -> ComposeResult:
         """Lay out the line shown, the line to type in, and the hint below."""
         yield Static(id="shown")
-        entry = _Line(max_length=LONGEST, select_on_focus=False)
+        entry = Input(max_length=LONGEST, select_on_focus=False)
         entry.cursor_blink = False
         entry.display = False
         yield entry
@@ -136,7 +112,7 @@ class FilterBar(Vertical):
     def edit(self) -> None:
         """Begin to type."""
         self.add_class("-editing")
-        entry = self.query_one(_Line)
+        entry = self.query_one(Input)
         entry.display = True
         text = f"{self._wanted} " if self._wanted.conditions else ""
         entry.value = text
@@ -172,45 +148,39 @@ class FilterBar(Vertical):
         self.show(wanted)
         self.post_message(self.Submitted(wanted))
 
-    def on__line_key(self, event: _Line.Key) -> None:
-        """Do what a key asks that is not for typing."""
-        event.stop()
-        match event.what:
-            case "leave":
-                self._end()
-                self.post_message(self.Left())
-            case "complete":
-                self._complete()
-            case "next" | "previous" if self._suggestions:
-                step = 1 if event.what == "next" else -1
-                self._chosen = (self._chosen + step) % len(self._suggestions)
-                self._hint()
-            case _:
-                pass
+    def action_complete(self) -> None:
+        """Take the chosen suggestion."""
+        if self._suggestions:
+            taken = self._suggestions[self._chosen]
+            entry = self.query_one(Input)
+            entry.value = taken.text
+            entry.cursor_position = taken.cursor
+
+    def action_choose(self, step: int) -> None:
+        """Choose another suggestion."""
+        if self._suggestions:
+            self._chosen = (self._chosen + step) % len(self._suggestions)
+            self._hint()
+
+    def action_leave(self) -> None:
+        """Give up typing."""
+        self._end()
+        self.post_message(self.Left())
 
     def on_descendant_blur(self, event: Blur) -> None:
         """Typing ends when something else is focused, as by the mouse."""
-        if self.is_editing and self.app.focused is not self.query_one(_Line) and self.app.app_focus:
-            self._end()
-            self.post_message(self.Left())
+        if self.is_editing and self.app.focused is not self.query_one(Input) and self.app.app_focus:
+            self.action_leave()
 
     def _end(self) -> None:
         self.remove_class("-editing")
-        self.query_one(_Line).display = False
+        self.query_one(Input).display = False
         self._chosen = 0
-
-    def _complete(self) -> None:
-        if not self._suggestions:
-            return
-        taken = self._suggestions[self._chosen]
-        entry = self.query_one(_Line)
-        entry.value = taken.text
-        entry.cursor_position = taken.cursor
 
     # -- the hint --------------------------------------------------------------------------------------------------
 
     def _hint(self) -> None:
-        entry = self.query_one(_Line)
+        entry = self.query_one(Input)
         self._suggestions = suggest(entry.value, entry.cursor_position, self._names)
         if self._suggestions:
             self._offer()

@@ -31,6 +31,12 @@ SETTLING: Final = 3.0
 
 GUTTER: Final = 2
 GAP: Final = 1
+ROLES: Final = (
+    *("head", "cursor", "cursor-blurred", "gone", "mark"),
+    *("quiet", "strong", "warning", "error"),
+    *("ready", "running", "scheduled", "backoff", "failed"),
+)
+"""What has a style of its own: parts of the table, roles of cells, and states."""
 MAX_MEASURED: Final = 200
 """Longer contents do not fit on any terminal."""
 
@@ -102,25 +108,22 @@ def _value_of(row: TableRow, column: str) -> tuple[int, float, str] | None:
     return sort_value(cell.text, cell.value) if isinstance(cell, Cell) else sort_value(cell, None)
 
 
+@dataclass
+class TableMessage(Message):
+    """Something happened in a table."""
+
+    table: KeyedTable
+
+    @property
+    def control(self) -> KeyedTable:
+        """The table."""
+        return self.table
+
+
 class KeyedTable(ScrollView, can_focus=True):
     """Shows rows and moves a cursor over them. Texts are cleaned here; keys are not shown, and stay as they are."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "keyed-table--head",
-        "keyed-table--cursor",
-        "keyed-table--cursor-blurred",
-        "keyed-table--gone",
-        "keyed-table--mark",
-        "keyed-table--quiet",
-        "keyed-table--strong",
-        "keyed-table--warning",
-        "keyed-table--error",
-        "keyed-table--ready",
-        "keyed-table--running",
-        "keyed-table--scheduled",
-        "keyed-table--backoff",
-        "keyed-table--failed",
-    }
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"keyed-table--{role}" for role in ROLES}
     DEFAULT_CSS = """
     KeyedTable {
         height: 1fr;
@@ -138,56 +141,26 @@ class KeyedTable(ScrollView, can_focus=True):
         Binding("end,G", "move_to_end(1)", "Last", show=False),
     ]
 
-    class Highlighted(Message):
+    @dataclass
+    class Highlighted(TableMessage):
         """The operator moved the cursor, or the first rows arrived; `key` is None when there are no rows."""
 
-        def __init__(self, table: KeyedTable, key: str | None) -> None:
-            super().__init__()
-            self.table = table
-            self.key = key
+        key: str | None
 
-        @property
-        def control(self) -> KeyedTable:
-            """The table."""
-            return self.table
-
-    class Opened(Message):
+    @dataclass
+    class Opened(TableMessage):
         """The operator clicked twice on a row."""
 
-        def __init__(self, table: KeyedTable, key: str) -> None:
-            super().__init__()
-            self.table = table
-            self.key = key
+        key: str
 
-        @property
-        def control(self) -> KeyedTable:
-            """The table."""
-            return self.table
-
-    class Waiting(Message):
+    @dataclass
+    class Waiting(TableMessage):
         """So many changes wait to be shown while the rows are frozen."""
 
-        def __init__(self, table: KeyedTable, count: int) -> None:
-            super().__init__()
-            self.table = table
-            self.count = count
+        count: int
 
-        @property
-        def control(self) -> KeyedTable:
-            """The table."""
-            return self.table
-
-    class Sorted(Message):
+    class Sorted(TableMessage):
         """The operator chose another order by a click on a title."""
-
-        def __init__(self, table: KeyedTable) -> None:
-            super().__init__()
-            self.table = table
-
-        @property
-        def control(self) -> KeyedTable:
-            """The table."""
-            return self.table
 
     def __init__(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -29,12 +30,11 @@ class TextPanel(VerticalScroll, can_focus=True):
     TextPanel > Static { height: auto; width: 1fr; }
     """
 
+    @dataclass
     class Copied(Message):
         """The operator copies the text."""
 
-        def __init__(self, panel: TextPanel) -> None:
-            super().__init__()
-            self.panel = panel
+        panel: TextPanel
 
     def __init__(self, title: str, *, id: str | None = None, wraps: bool = True, copies: bool = True) -> None:
         super().__init__(id=id, classes="panel")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from textual.content import Content
@@ -25,12 +26,11 @@ class Tile(Static):
         self._states = states
         self._shown = ("", "")
 
+    @dataclass
     class Clicked(Message):
         """The operator clicked the tile."""
 
-        def __init__(self, tile: Tile) -> None:
-            super().__init__()
-            self.tile = tile
+        tile: Tile
 
     def on_click(self) -> None:
         """Report the click."""
