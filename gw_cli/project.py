@@ -22,13 +22,15 @@ USUAL_CRONTAB: Final = "crontab"
 
 def task_source(configuration: Configuration) -> TaskRegistry | Path:
     """Return the registry of --app, or the folder; when both are set, the one that was set more strongly."""
-    from gw_core import load_app
-
     app, folder = configuration.origin(table.APP), configuration.origin(table.TASKS)
     if app.kind == folder.kind != "default":
         raise InvalidInputError(f"{app}: app and tasks were both given; give one of them")
     is_app = STRENGTH.index(app.kind) < STRENGTH.index(folder.kind)
-    return load_app(str(configuration[table.APP])) if is_app else configuration[table.TASKS]
+    if not is_app:
+        return configuration[table.TASKS]
+    from gw_core import load_app
+
+    return load_app(str(configuration[table.APP]))
 
 
 def registry(configuration: Configuration) -> TaskRegistry:

@@ -46,9 +46,9 @@ from gw_core.maintenance.heartbeat import (
 from gw_core.postgres.connections import CallersPool, ConnectionPool, SharedConnection, conninfo_of
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, described, expand_conninfo, find_conninfo
 from gw_core.postgres.enqueue import Admission, Enqueuer
+from gw_core.postgres.error_mapping import rows_hidden
 from gw_core.postgres.job_store import JobStore
-from gw_core.postgres.migrations import migrate as migrate_schema
-from gw_core.postgres.permissions import require_rights, require_visible_jobs
+from gw_core.postgres.permissions import require_rights
 from gw_core.postgres.schema_state import check
 from gw_core.service import Service
 from gw_core.services import Crontab, ServiceFactory, Tasks, checked_flags, items_of, load_tasks
@@ -418,9 +418,12 @@ class Runner:
     def _prepare_schema(self, *, once: bool) -> None:
         with self._maintenance.connection() as connection:
             state = check(connection, self._database.schema)
-            # To a role that row security hides the ledgers from, the schema would look outdated.
-            require_visible_jobs(connection, self._database.schema)
+        # To a role that row security hides the ledgers from, the schema would look outdated.
+        if state.hidden_from is not None:
+            raise rows_hidden(state.hidden_from, self._database.schema)
         if self._migrate and state.problem() is not None:
+            from gw_core.postgres.migrations import migrate as migrate_schema  # late: most starts need none
+
             with self._migration.connection() as connection:
                 warnings = migrate_schema(connection, self._database.schema).warnings
             self._migration.close()

@@ -22,7 +22,7 @@ from gw_cli.sharding import shards_of
 from gw_cli.worker_processes import NUMBER, TIMES, UNANNOUNCED, as_worker, bind, supervise
 
 if TYPE_CHECKING:
-    from gw_core import CronItem, ProbeSettings, Runner, RunResult, TaskRegistry
+    from gw_core import CronItem, Plugin, ProbeSettings, Runner, RunResult, TaskRegistry
 
 app = new_app()
 
@@ -141,7 +141,7 @@ def _runner(
     log_startup: bool = True,
     schedule_cron: bool = True,
 ) -> Runner:
-    from gw_core import Runner, load_plugin
+    from gw_core import Runner
     from gw_core.operations import get_logger
 
     remember_use(configuration)
@@ -159,7 +159,7 @@ def _runner(
         tasks=_tasks(configuration, once=once),
         settings=configuration.worker_settings(),
         forbidden_flags=configuration[table.FORBIDDEN_FLAG] or None,
-        plugins=[load_plugin(each) for each in configuration[table.PLUGINS]],
+        plugins=_plugins(configuration),
         crontab=_crontab(configuration),
         schedule_cron=schedule_cron,
         prepared_statements=configuration[table.PREPARED_STATEMENTS],
@@ -171,6 +171,14 @@ def _runner(
         probe=_probe(configuration, process),
         log_startup=log_startup,
     )
+
+
+def _plugins(configuration: Configuration) -> list[Plugin]:
+    if not configuration[table.PLUGINS]:
+        return []
+    from gw_core import load_plugin
+
+    return [load_plugin(each) for each in configuration[table.PLUGINS]]
 
 
 def _probe(configuration: Configuration, process: int | None) -> ProbeSettings | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
+
+import msgspec
 
 from gw_cli.cpus import usable_processors
 from gw_core.errors import InvalidInputError
@@ -16,9 +17,7 @@ from gw_core.operations import format_duration, parse_duration
 T_co = TypeVar("T_co", covariant=True)
 
 
-# Without slots: before Python 3.12 a frozen generic dataclass with slots cannot be instantiated as Kind[int](…).
-@dataclass(frozen=True, kw_only=True)
-class Kind(Generic[T_co]):
+class Kind(msgspec.Struct, Generic[T_co], frozen=True, kw_only=True):
     """One kind of value.
 
     `read` returns the value of a text or a TOML value; it raises `ValueError` with what to write instead.
@@ -29,7 +28,7 @@ class Kind(Generic[T_co]):
     read: Callable[[object], T_co]
     write: Callable[[Any], str] = lambda value: "" if value is None else str(value)
     metavar: str = ""
-    schema: Mapping[str, object] = field(default_factory=lambda: {"type": "string"})
+    schema: Mapping[str, object] = msgspec.field(default_factory=lambda: {"type": "string"})
     """The JSON Schema of the value in a file."""
     completion: str = ""
     """What completes it in a shell: words, or `files`."""

@@ -7,12 +7,13 @@ fields that have none.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+import msgspec
 
 from gw_cli.settings.cron_items import CRON_ITEMS
 from gw_cli.settings.kinds import (
@@ -69,8 +70,7 @@ _WORKER: Final = WorkerSettings()
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Setting(Generic[T_co]):
+class Setting(msgspec.Struct, Generic[T_co], frozen=True, kw_only=True):
     """One setting. A name with a dot belongs to a table of the file: `tui.theme` is `theme` in `[tui]`.
 
     `flags` are further spellings of its option, and `variables` further environment variables. `field` names the

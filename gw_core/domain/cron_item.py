@@ -212,8 +212,7 @@ class Window(msgspec.Struct, frozen=True):
         return (DueItem(at, self.item) for at in self.item.schedule.between(self.start, self.end))
 
 
-@dataclass(frozen=True, slots=True)
-class KnownCronItem:
+class KnownCronItem(msgspec.Struct, frozen=True):
     """What the database remembers of an identifier."""
 
     identifier: str

@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import quote, unquote_plus
 
-import json5
 import msgspec
 
 from gw_core.domain.cron_item import MAX_PAYLOAD_DEPTH, CronItem, check_fill, check_identifier, plain_payload
@@ -418,6 +417,8 @@ def _read_json(text: str) -> object:
 
 
 def _read_json5(text: str) -> object:
+    import json5  # late: few payloads need it
+
     try:
         value, error, offset = json5.parse(text)
     except (ValueError, RecursionError, OverflowError):

@@ -12,7 +12,7 @@ from gw_core.selection.terms import Cost, Term
 from gw_core.selection.values import Text, Value
 
 
-class EndState(Kind):
+class EndState(Kind, frozen=True):
     """How an attempt ended."""
 
     def read(self, element: Element, path: Path = ()) -> Value:
@@ -27,7 +27,7 @@ class EndState(Kind):
         return f"{compared} and {column} <> '{HistoryState.COMPLETED}'" if is_rare else compared
 
 
-class IndexedName(Names):
+class IndexedName(Names, frozen=True):
     """A name, by an index that also has the order of the list."""
 
     def sql(self, column: str, values: Sequence[Value], path: Path, database: Resolved, bind: Bind) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
 
@@ -52,7 +51,7 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
     has_renewed_locks: bool = False
 
 
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """How the values of a condition are read, compared and written as SQL."""
 
     def read(self, element: Element, path: Path = ()) -> Value:
@@ -71,7 +70,7 @@ class Kind:
 # -- names -----------------------------------------------------------------------------------------------------------
 
 
-class State(Kind):
+class State(Kind, frozen=True):
     """One of the states of a job."""
 
     def read(self, element: Element, path: Path = ()) -> Value:
@@ -100,8 +99,7 @@ _STATES: Final[Mapping[JobState, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Names(Kind):
+class Names(Kind, frozen=True):
     """A name, exactly or by its beginning; `is_set` for the flags of a job, of which one must match."""
 
     is_set: bool = False
@@ -135,8 +133,7 @@ class Names(Kind):
         return _any_of(found)
 
 
-@dataclass(frozen=True, slots=True)
-class References(Kind):
+class References(Kind, frozen=True):
     """The name of a task or a queue, which the jobs table has as an id."""
 
     of: Literal["tasks", "queues"]
@@ -165,7 +162,7 @@ class References(Kind):
 # -- numbers and times -----------------------------------------------------------------------------------------------
 
 
-class _Ranged(Kind):
+class _Ranged(Kind, frozen=True):
     """Values in an order."""
 
     def bound(self, text: str) -> Bound:
@@ -203,8 +200,7 @@ class _Ranged(Kind):
         return _any_of(_between(column, each, kind, bind) for each in ranges)
 
 
-@dataclass(frozen=True, slots=True)
-class Number(_Ranged):
+class Number(_Ranged, frozen=True):
     """A whole number."""
 
     smallest: int
@@ -218,7 +214,7 @@ class Number(_Ranged):
         return int(text)
 
 
-class Time(_Ranged):
+class Time(_Ranged, frozen=True):
     """A point in time, absolute or counted from now."""
 
     def read(self, element: Element, path: Path = ()) -> Value:
@@ -239,7 +235,7 @@ class Time(_Ranged):
         return parse_time(text, datetime(1970, 1, 1, tzinfo=UTC))
 
 
-class StartTime(Time):
+class StartTime(Time, frozen=True):
     """When the running attempt started, however often its lock was renewed since."""
 
     def sql(self, column: str, values: Sequence[Value], path: Path, database: Resolved, bind: Bind) -> str:
@@ -259,7 +255,7 @@ _STARTED_AT: Final = (
 # -- long texts ------------------------------------------------------------------------------------------------------
 
 
-class Containing(Kind):
+class Containing(Kind, frozen=True):
     """A text anywhere in a longer one, in any case; `*` for any text at all."""
 
     def read(self, element: Element, path: Path = ()) -> Value:
@@ -280,7 +276,7 @@ class Containing(Kind):
         return _any_of([*any_text, *(f"strpos(lower({column}), lower({bind(text)}::text)) > 0" for text in texts)])
 
 
-class Payload(Kind):
+class Payload(Kind, frozen=True):
     """A value at a path in the payload; without a path, a text anywhere in it."""
 
     def read(self, element: Element, path: Path = ()) -> Value:

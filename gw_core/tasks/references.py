@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 import sys
 import traceback
-from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Generic, TypeVar
+
+import msgspec
 
 from gw_core.domain.errors import GraphileWorkerError, PluginLoadError, TaskLoadError
 from gw_core.domain.outcome import error_message
@@ -39,8 +40,7 @@ def load_plugin(spec: str) -> Plugin:
     return _PLUGIN.load(spec)
 
 
-@dataclass(frozen=True)
-class _Reference(Generic[T]):
+class _Reference(msgspec.Struct, Generic[T], frozen=True):
     """What the attribute must be or return, what the reference is for, and the error when it cannot be loaded."""
 
     kind: type[T]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import socket
 import threading
 import time
@@ -51,7 +50,7 @@ MIN_SETTLE_TIMEOUT = timedelta(seconds=0.25)
 def new_pool_id() -> str:
     """Return a unique id from which an operator can locate the process: host, process id, random number."""
     host = re.sub(r"[^A-Za-z0-9_.-]", "_", socket.gethostname())[:40]
-    return f"gw-{host}-{os.getpid()}-{secrets.token_hex(5)}"
+    return f"gw-{host}-{os.getpid()}-{os.urandom(5).hex()}"
 
 
 class WorkerPool:
