@@ -187,12 +187,14 @@ def answered_within(connection: Connection, duration: timedelta) -> Iterator[Non
         connection.response_timeout = before
 
 
-PIN_SEARCH_PATH: Final = (
-    "select pg_catalog.set_config('search_path', %s, false) where pg_catalog.pg_backend_pid() = %s::int"
+_SET_IF_DIRECT: Final = (
+    "select pg_catalog.set_config(wanted.name, wanted.value, false)"
+    " from rows from (pg_catalog.unnest(%s::text[]), pg_catalog.unnest(%s::text[])) as wanted (name, value)"
+    " where pg_catalog.pg_backend_pid() = %s::int"
 )
-"""Fixes the search path of a session that leads straight to the server, in one round trip.
+"""Applies settings to a session that leads straight to the server, in one round trip, and returns a row for each.
 
-A pooler invents the number of the server's process, and would hand the setting on to its other clients.
+A pooler invents the number of the server's process, and would hand the settings on to its other clients.
 """
 
 _SET_CONFIG: Final = (
@@ -313,13 +315,7 @@ class Database:
             connection.response_timeout = min(response_timeout or FIRST_RESPONSE_TIMEOUT, FIRST_RESPONSE_TIMEOUT)
             try:
                 self._reject_unknown_encoding(connection)
-                if self._notice_pooler:
-                    self._check_for_pooler(connection, role)
-                elif role == TASK_ROLE:
-                    # At least one statement is answered, or the connection is worth nothing; else `prepare` has one.
-                    connection.execute("select 1", prepare=False)
-                self.prepare(connection, role)
-                self._apply(connection, settings or {})
+                self._set_up(connection, role, {**READS_NULLS, **settings} if settings else {})
                 connection.response_timeout = response_timeout
             except BaseException:
                 connection.close()
@@ -333,10 +329,28 @@ class Database:
                 "has no meaning, and payloads are JSON; use a database that was created with encoding 'UTF8'"
             )
 
-    def _apply(self, connection: QueueConnection, settings: Mapping[str, str]) -> None:
+    def _set_up(self, connection: QueueConnection, role: str, settings: Mapping[str, str]) -> None:
         # Disabling prepared statements means that there is a pooler.
-        if settings:
-            settings = {**READS_NULLS, **settings}
+        if self.prepared_statements and self._set_if_direct(connection, role, settings):
+            self.pooling = PoolerMode.NONE
+            self.configure(connection)
+            return
+        if self._notice_pooler:
+            self._check_for_pooler(connection, role)
+        elif role == TASK_ROLE:
+            # At least one statement is answered, or the connection is worth nothing; else `prepare` has one.
+            connection.execute("select 1", prepare=False)
+        self.prepare(connection, role)
+        self._apply(connection, settings)
+
+    def _set_if_direct(self, connection: QueueConnection, role: str, settings: Mapping[str, str]) -> bool:
+        """Set up the session in one round trip, if it leads straight to the server and there is something to set."""
+        path = {} if role == TASK_ROLE else {"search_path": SEARCH_PATH}
+        wanted = {**path, **self.limits.settings(), **settings}
+        values = (list(wanted), list(wanted.values()), connection.info.backend_pid)
+        return bool(wanted) and connection.execute(_SET_IF_DIRECT, values, prepare=False).rowcount > 0
+
+    def _apply(self, connection: QueueConnection, settings: Mapping[str, str]) -> None:
         if self.pooling is PoolerMode.TRANSACTION or not self.prepared_statements:
             connection.local_settings = {"search_path": SEARCH_PATH, **settings} if settings else settings
         elif settings:
@@ -382,7 +396,7 @@ class Database:
         if self.pooling is PoolerMode.TRANSACTION:
             return
         if role != TASK_ROLE:
-            yield PIN_SEARCH_PATH, (SEARCH_PATH, backend_pid)
+            yield _SET_IF_DIRECT, (["search_path"], [SEARCH_PATH], backend_pid)
         if settings := self.limits.settings():
             yield _SET_CONFIG, (False, list(settings), list(settings.values()))
 

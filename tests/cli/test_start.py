@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support.database_proxy import DatabaseProxy
 
 PROGRAM = """
 import atexit, gc, sys
@@ -89,9 +90,12 @@ READERS = (
     "gw_core.postgres.job_queries",
     "gw_core.selection",
 )
-WORKERS = ("gw_core.domain.crontab", "gw_core.execution", "gw_core.postgres.migrations", "gw_core.worker", "json5")
+MIGRATIONS = "gw_core.postgres.migrations"
+WORKERS = ("gw_core.domain.crontab", "gw_core.execution", MIGRATIONS, "gw_core.worker", "json5")
 FRONT_ENDS = ("gw_tui", "pydantic", "rich", "textual")
-MAX_DATACLASSES = 16
+SELDOM = ("gw_core.tasks.references", "json5", "uvloop", MIGRATIONS)
+"""What a worker needs for plugins, some payloads in a crontab, or an outdated schema."""
+MAX_DATACLASSES = 11
 """A frozen dataclass takes forty times as long to define as a struct, see ADR 5."""
 
 
@@ -100,17 +104,41 @@ MAX_DATACLASSES = 16
     [
         (("add", "mail"), (*READERS, *WORKERS, *FRONT_ENDS)),
         (("list",), (*WORKERS, *FRONT_ENDS)),
-        (("run", "--once"), (*READERS, *FRONT_ENDS, "gw_core.domain.crontab", "json5", "uvloop")),
+        (("run", "--once"), (*READERS, *FRONT_ENDS, *SELDOM, "gw_core.domain.crontab")),
+        (("run", "--once", "--crontab", "jobs.cron"), (*READERS, *FRONT_ENDS, *SELDOM)),
     ],
-    ids=lambda value: " ".join(value)[:10],
+    ids=["add", "list", "run", "run with a crontab"],
 )
 def test_a_command_loads_nothing_that_it_does_not_need(
     tmp_path: Path, database_url: str, arguments: tuple[str, ...], needless: tuple[str, ...]
 ) -> None:
     (tmp_path / "tasks").mkdir()
     (tmp_path / "tasks" / "mail.py").write_text("def mail(payload): ...\n")
+    (tmp_path / "jobs.cron").write_text('0 4 * * * mail {"to": "all"}\n')
 
     ended = run(tmp_path, database_url, *arguments)
 
     assert [each for each in needless if each in ended.modules] == []
     assert ended.dataclasses <= MAX_DATACLASSES
+
+
+@pytest.mark.direct("behind a pooler a start checks what kind of pooler it is")
+@pytest.mark.parametrize(
+    ("arguments", "sessions", "most"),
+    [(("run", "--once"), {"gw:maintenance", "gw:claim"}, 13), (("list",), {"gw"}, 6), (("add", "mail"), {"gw"}, 7)],
+    ids=["run", "list", "add"],
+)
+def test_a_command_makes_few_connections_and_round_trips(
+    tmp_path: Path, database_url: str, arguments: tuple[str, ...], sessions: set[str], most: int
+) -> None:
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "mail.py").write_text("def mail(payload): ...\n")
+    proxy = DatabaseProxy(database_url)
+    statements = proxy.record()
+
+    run(tmp_path, proxy.url, *arguments)
+    proxy.close()
+
+    print(*statements, sep="\n")
+    assert {name for name, _ in statements} == sessions
+    assert len(statements) <= most
