@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from gw_core.postgres.job_queries import JobQueries
 
 T = TypeVar("T")
+Result = TypeVar("Result")
 
 BATCH: Final = 1_000
 """Jobs in one transaction: few enough that a worker waiting for one of the rows does not notice."""
@@ -258,25 +259,23 @@ class _Actions(QueueOperations, frozen=True):
             return run_steps(steps, fetch_on(connection, self.schema))
 
 
-class JobBatches(_Actions, frozen=True):
-    """The actions of `Jobs` as iterators: each step runs one batch of at most `size` jobs, a transaction of its own.
-
-    Nothing happens until the iterator is asked for its first batch, and no batch is begun after it is dropped.
-    """
+class _JobActions(_Actions, Generic[Result], frozen=True):
+    """The actions on jobs; a subclass decides how their batches are delivered."""
 
     size: int = BATCH
 
-    def complete(
-        self, which: Which | None = None, *, expected: Sequence[JobVersion] | None = None
-    ) -> Iterator[ActionResult]:
-        """As `Jobs.complete`."""
-        return self._walk(which, expected, on_idle("action_complete"), deletes=True)
+    def _deliver(self, batches: Iterator[ActionResult]) -> Result:
+        raise NotImplementedError
+
+    def complete(self, which: Which | None = None, *, expected: Sequence[JobVersion] | None = None) -> Result:
+        """Delete jobs as if they had been completed; those that were seen come back in the result with everything."""
+        return self._deliver(self._walk(which, expected, on_idle("action_complete"), deletes=True))
 
     def fail(
         self, which: Which | None = None, reason: str | None = None, *, expected: Sequence[JobVersion] | None = None
-    ) -> Iterator[ActionResult]:
-        """As `Jobs.fail`."""
-        return self._walk(which, expected, on_idle("action_fail", reason=reason))
+    ) -> Result:
+        """Fail jobs permanently; `reason` becomes their last error."""
+        return self._deliver(self._walk(which, expected, on_idle("action_fail", reason=reason)))
 
     def reschedule(
         self,
@@ -287,16 +286,20 @@ class JobBatches(_Actions, frozen=True):
         priority: int | None = None,
         attempts: int | None = None,
         max_attempts: int | None = None,
-    ) -> Iterator[ActionResult]:
-        """As `Jobs.reschedule`."""
-        values = reschedule_values(run_at=run_at, priority=priority, attempts=attempts, max_attempts=max_attempts)
-        return self._walk(which, expected, on_idle("action_reschedule", announces=True, **values))
+    ) -> Result:
+        """Change when and how jobs run; None keeps a value, a `timedelta` counts from the database's clock.
 
-    def retry(
-        self, which: Which | None = None, *, expected: Sequence[JobVersion] | None = None
-    ) -> Iterator[ActionResult]:
-        """As `Jobs.retry`."""
-        return self._walk(which, expected, _retry)
+        A failed job runs again when `attempts` is set below its `max_attempts`.
+        """
+        values = reschedule_values(run_at=run_at, priority=priority, attempts=attempts, max_attempts=max_attempts)
+        return self._deliver(self._walk(which, expected, on_idle("action_reschedule", announces=True, **values)))
+
+    def retry(self, which: Which | None = None, *, expected: Sequence[JobVersion] | None = None) -> Result:
+        """Run failed jobs again now: those that wait for their next attempt, and those that failed permanently.
+
+        The latter get all their attempts again. Idle workers are woken.
+        """
+        return self._deliver(self._walk(which, expected, _retry))
 
     # -- inside -----------------------------------------------------------------------------------------------------
 
@@ -350,13 +353,28 @@ class JobBatches(_Actions, frozen=True):
         return ActionResult(changed, skipped), held[-1].id if held else None
 
 
-class Jobs(_Actions, frozen=True):
+class JobBatches(_JobActions[Iterator[ActionResult]], frozen=True):
+    """The actions of `Jobs` as iterators: `complete`, `fail`, `reschedule` and `retry`.
+
+    Each step runs one batch of at most `size` jobs, a transaction of its own. Nothing happens until the iterator is
+    asked for its first batch, and no batch is begun after it is dropped.
+    """
+
+    def _deliver(self, batches: Iterator[ActionResult]) -> Iterator[ActionResult]:
+        return batches
+
+
+class Jobs(_JobActions[ActionResult], frozen=True):
     """Acts on any number of jobs; `client.jobs` is one. Safe to use from any thread.
 
     Name the jobs by a selection, as text or as a `Selection`, by their ids, or by their `expected` versions: then only
-    those that have not changed since are acted on. _Actions run in batches of a thousand jobs, each in a transaction of
-    its own: if a call raises, the batches before it stay done. `in_batches` yields each result, in bounded memory.
+    those that have not changed since are acted on. Actions run in batches of a thousand jobs, each in a transaction of
+    its own, and return one `ActionResult`: if a call raises, the batches before it stay done. `in_batches` yields the
+    result of each, in bounded memory.
     """
+
+    def _deliver(self, batches: Iterator[ActionResult]) -> ActionResult:
+        return ActionResult.combine(batches)
 
     def in_batches(self, size: int = BATCH) -> JobBatches:
         """Return the same actions as iterators over batches of at most `size` jobs; raises `InvalidInputError`."""
@@ -426,43 +444,6 @@ class Jobs(_Actions, frozen=True):
         ids = self._ids_of(selection_to_change(which))
         requests = CancelRequests(self.connections, self.schema)
         return requests.cancel(ids, by=by, reason=reason, retry=retry, timeout=timeout)
-
-    def complete(self, which: Which | None = None, *, expected: Sequence[JobVersion] | None = None) -> ActionResult:
-        """Delete jobs as if they had been completed; those that were seen come back in the result with everything."""
-        return ActionResult.combine(self.in_batches().complete(which, expected=expected))
-
-    def fail(
-        self, which: Which | None = None, reason: str | None = None, *, expected: Sequence[JobVersion] | None = None
-    ) -> ActionResult:
-        """Fail jobs permanently; `reason` becomes their last error."""
-        return ActionResult.combine(self.in_batches().fail(which, reason, expected=expected))
-
-    def reschedule(
-        self,
-        which: Which | None = None,
-        *,
-        expected: Sequence[JobVersion] | None = None,
-        run_at: datetime | timedelta | None = None,
-        priority: int | None = None,
-        attempts: int | None = None,
-        max_attempts: int | None = None,
-    ) -> ActionResult:
-        """Change when and how jobs run; None keeps a value, a `timedelta` counts from the database's clock.
-
-        A failed job runs again when `attempts` is set below its `max_attempts`.
-        """
-        return ActionResult.combine(
-            self.in_batches().reschedule(
-                which, expected=expected, run_at=run_at, priority=priority, attempts=attempts, max_attempts=max_attempts
-            )
-        )
-
-    def retry(self, which: Which | None = None, *, expected: Sequence[JobVersion] | None = None) -> ActionResult:
-        """Run failed jobs again now: those that wait for their next attempt, and those that failed permanently.
-
-        The latter get all their attempts again. Idle workers are woken.
-        """
-        return ActionResult.combine(self.in_batches().retry(which, expected=expected))
 
     def restore(self, job: Job) -> int | None:
         """Add a deleted job again as it was, under a new id, and return that; None when another job has its key now.
