@@ -119,8 +119,8 @@ class History(QueueOperations, frozen=True):
 
     def _read(self, name: str, values: dict[str, Any], timeout: timedelta, fragment: Fragment = EVERY_ROW) -> Rows:
         limits = ReadLimits(statement=timeout, lock=LOCK_TIMEOUT, plans=PlanMode.CUSTOM)
-        queries = [(name, {**values, **fragment.values})]
-        return read(self.connections, self.schema, queries, limits, selection=fragment.text)[0]
+        call = Call(name, {**values, **fragment.values}, {"SELECTION": fragment.text})
+        return read(self.connections, self.schema, [call], limits)[0]
 
 
 def end_values(job_id: int, schema: str) -> dict[str, Any]:

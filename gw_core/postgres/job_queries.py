@@ -34,11 +34,12 @@ from gw_core.domain.query_results import (
 )
 from gw_core.domain.recovery import RecoverySettings
 from gw_core.domain.task_limit import TaskLimit
+from gw_core.postgres.add_calls import Call
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.limits import limit_of
 from gw_core.postgres.pauses import pause_of
 from gw_core.postgres.read_only import PlanMode, ReadLimits, read
-from gw_core.postgres.row_mapping import heartbeat
+from gw_core.postgres.row_mapping import RUST_WORKERS, heartbeat
 from gw_core.postgres.selected import resolved, values_of
 from gw_core.postgres.statements import quoted
 from gw_core.selection.kinds import Resolved
@@ -58,7 +59,6 @@ GENERIC_PLANS: Final = frozenset(
         "queue_of_job",
         "queue_list",
         "queue_starts",
-        "heartbeat_list_rust",
         "pause_list",
         "limit_list",
         "task_list",
@@ -119,6 +119,9 @@ BACKLOG_LIMIT: Final = 30_000
 MAX_PRIORITIES: Final = 100
 MAX_QUEUE_PRIORITIES: Final = 50
 """How many priorities of one queue are probed for its next job."""
+
+NEWEST_FIRST: Final = {"SIDE": "<", "ORDER": "desc", "LAST": "min"}
+"""The variables of job_page_by_id.sql in the other direction."""
 
 MAX_TASKS: Final = 10_000
 MAX_WORKERS: Final = 10_000
@@ -336,12 +339,9 @@ class JobQueries:
         return self._chunk_by_turn(wanted, "job_page_by_turn", values, mark)
 
     def _chunk_by_id(self, wanted: _Wanted, values: dict[str, Any], mark: PageCursor) -> _Chunk:
-        name, side, cursor = (
-            ("job_page_by_id", "after_id", PageCursor.after_id)
-            if mark.order == "id"
-            else ("job_page_newest", "before_id", PageCursor.newest)
-        )
-        ((scanned, end, ids),) = self._rows(name, {**values, side: int(mark.place[0])}, wanted.fragment)
+        cursor, names = (PageCursor.after_id, {}) if mark.order == "id" else (PageCursor.newest, NEWEST_FIRST)
+        values = {**values, "from_id": int(mark.place[0])}
+        ((scanned, end, ids),) = self._rows("job_page_by_id", values, wanted.fragment, names=names)
         return _Chunk(
             scanned=scanned,
             ids=ids,
@@ -540,16 +540,14 @@ class JobQueries:
 
     def _database(self, wanted: Selection) -> tuple[_SchemaObjects, Resolved]:
         """Read what leads to the jobs of a selection, in one round trip."""
-        names = ("selection_names", values_of(wanted, self._schema))
+        calls = [Call("schema_objects", self._tables), Call("selection_names", values_of(wanted, self._schema))]
         bounds = ReadLimits(statement=STATEMENT_TIMEOUT, lock=LOCK_TIMEOUT, plans=PlanMode.GENERIC)
-        ((objects,), (found,)) = read(
-            self._connections, self._schema, [("schema_objects", self._tables), names], bounds
-        )
+        ((objects,), (found,)) = read(self._connections, self._schema, calls, bounds)
         return _SchemaObjects(*objects), resolved(*found)
 
     def _heartbeats(self, names: _SchemaObjects) -> list[WorkerHeartbeat]:
         limit = {"limit": MAX_WORKERS}
-        found = self._rows("heartbeat_list_rust", limit) if names.has_rust_heartbeats else []
+        found = self._rows("heartbeat_list", limit, names=RUST_WORKERS) if names.has_rust_heartbeats else []
         found += self._rows("heartbeat_list", limit) if names.has_heartbeats else []
         # gw's workers are in both tables; their row in gw's own table comes last, and counts.
         by_id = {row[0]: heartbeat(*row) for row in found}
@@ -586,10 +584,12 @@ class JobQueries:
         fragment: Fragment = EVERY_JOB,
         *,
         timeout: timedelta = STATEMENT_TIMEOUT,
+        names: Mapping[str, str] | None = None,
     ) -> list[tuple[Any, ...]]:
         plans = PlanMode.GENERIC if name in GENERIC_PLANS else PlanMode.CUSTOM
         bounds = ReadLimits(statement=timeout, lock=LOCK_TIMEOUT, plans=plans)
-        return read(self._connections, self._schema, [(name, values or {})], bounds, selection=fragment.text)[0]
+        call = Call(name, values or {}, {"SELECTION": fragment.text, **(names or {})})
+        return read(self._connections, self._schema, [call], bounds)[0]
 
 
 # -- searching -------------------------------------------------------------------------------------------------------

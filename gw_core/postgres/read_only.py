@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final
@@ -12,15 +12,13 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from gw_core.domain.session_limits import milliseconds
+from gw_core.postgres.add_calls import Call
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.database import answered_within, in_one_trip
 from gw_core.postgres.error_mapping import rows_hidden, translate
 from gw_core.postgres.statements import query
 
 Rows = list[tuple[Any, ...]]
-ReadQuery = tuple[str, Mapping[str, Any]]
-"""The name of a statement, and its values."""
-
 
 CATALOG_STATEMENTS: Final = frozenset({"snapshot_place", "snapshot_counters"})
 """Statements that read only the catalog, so row security hides nothing from them."""
@@ -46,15 +44,10 @@ class ReadLimits(msgspec.Struct, frozen=True, kw_only=True):
 def read(
     connections: ConnectionSource,
     schema: str,
-    queries: Sequence[ReadQuery],
+    calls: Sequence[Call],
     limits: ReadLimits,
-    *,
-    selection: str = "true",
 ) -> list[Rows]:
-    """Run statements that only read, and return the rows of each. If one fails, all fail.
-
-    `selection` is the text that stands for `:SELECTION` in them.
-    """
+    """Run statements that only read, and return the rows of each. If one fails, all fail."""
     with connections.connection() as connection:
         own = connections.database.limits
         values = {
@@ -65,19 +58,19 @@ def read(
         try:
             # A pipeline is one transaction without `begin` and `commit`: its settings end with it, a pooler keeps it on
             # one server connection, and the server never waits inside an open transaction.
-            with answered_within(connection, limits.statement * (len(queries) + 1)), in_one_trip(connection):
+            with answered_within(connection, limits.statement * (len(calls) + 1)), in_one_trip(connection):
                 session = connection.execute(query("session_limits", schema), {**values, "schema": schema})
                 cursors = [
                     connection.cursor(binary=True, row_factory=tuple_row).execute(
-                        query(name, schema, SELECTION=selection), parameters
+                        query(call.statement, schema, **call.names), call.values
                     )
-                    for name, parameters in queries
+                    for call in calls
                 ]
             row = session.fetchone()
             if (
                 row is not None
                 and row[0] is not None
-                and not CATALOG_STATEMENTS.issuperset(name for name, _ in queries)
+                and not CATALOG_STATEMENTS.issuperset(call.statement for call in calls)
             ):
                 raise rows_hidden(row[0], schema)
             return [cursor.fetchall() for cursor in cursors]

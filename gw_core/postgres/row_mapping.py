@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from psycopg.rows import tuple_row
@@ -13,6 +13,10 @@ from gw_core.domain.recovery import WorkerInfo
 
 if TYPE_CHECKING:
     from gw_core.postgres.database import Connection
+
+
+RUST_WORKERS: Final = {"WORKERS": "_private_workers", "DETAILS": "null::text, null::integer, null::text"}
+"""The variables of heartbeat_list.sql for the table of graphile_worker_rs."""
 
 
 def rows(connection: Connection, statement: Any, values: Any) -> list[tuple[Any, ...]]:

@@ -16,9 +16,10 @@ from gw_core.domain.job import timestamp
 from gw_core.domain.query_results import Count, Quality
 from gw_core.domain.recovery import RecoverySettings, WorkerInfo, is_dead, merged
 from gw_core.domain.snapshot import LockedQueue, PrioritySummary, QueueSnapshot, SchemaInfo, ServerInfo, TableCounters
+from gw_core.postgres.add_calls import Call
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.read_only import PlanMode, ReadLimits, Rows, read
-from gw_core.postgres.row_mapping import heartbeat
+from gw_core.postgres.row_mapping import RUST_WORKERS, heartbeat
 from gw_core.postgres.statements import quoted
 
 STATEMENT_TIMEOUT: Final = timedelta(milliseconds=500)
@@ -74,7 +75,7 @@ class Snapshots:
         """
         if self._known is None or not self._known.has_locked_index:
             return timedelta()
-        answers, errors = self._ask({"locks": self._about_locks(recovery), "server_time": ("snapshot_server_time", {})})
+        answers, errors = self._ask({"locks": self._about_locks(recovery), "server_time": Call("snapshot_server_time")})
         self._locks, self._locks_at, self._lock_errors = answers.get("locks", []), monotonic(), errors
         return _server_time(answers)
 
@@ -137,7 +138,7 @@ class Snapshots:
 
     # -- what is asked -----------------------------------------------------------------------------------------------
 
-    def _questions(self, recovery: RecoverySettings, most_ready: int) -> dict[str, tuple[str, dict[str, Any]]]:
+    def _questions(self, recovery: RecoverySettings, most_ready: int) -> dict[str, Call]:
         """Return the statements by the part of the snapshot they fill; the first describes the server."""
         schema = quoted(self._schema)
         tables = {"jobs": "_private_jobs", "workers": "_private_gw_workers", "rust_workers": "_private_workers"}
@@ -145,34 +146,32 @@ class Snapshots:
         values = {f"{key}_table": f"{schema}.{name}" for key, name in tables.items()}
         indexes = {"waiting": "jobs_main_index", "failed": "jobs_gw_failed_index"}
         values |= {f"{key}_index": f"{schema}.{name}" for key, name in indexes.items()}
-        questions: dict[str, tuple[str, dict[str, Any]]] = {
-            "place": ("snapshot_place", values),
-            "revision": ("snapshot_revision", {}),
-            "counters": ("snapshot_counters", values),
-            "priorities": ("snapshot_priorities", {"levels": MAX_PRIORITIES, "most": most_ready + 1}),
-            "queues": ("snapshot_queues", {"queues": MAX_QUEUES + 1}),
-            "crontabs": ("list_cron_items", {}),
+        questions: dict[str, Call] = {
+            "place": Call("snapshot_place", values),
+            "revision": Call("snapshot_revision"),
+            "counters": Call("snapshot_counters", values),
+            "priorities": Call("snapshot_priorities", {"levels": MAX_PRIORITIES, "most": most_ready + 1}),
+            "queues": Call("snapshot_queues", {"queues": MAX_QUEUES + 1}),
+            "crontabs": Call("list_cron_items"),
         }
         known = self._known
         if known is not None and known.has_locked_index and self._locks_at == -inf:
             questions["locks"] = self._about_locks(recovery)
         if known is not None and known.has_failed_index:
-            questions["failed"] = ("snapshot_failed", {"most": MAX_FAILED + 1})
+            questions["failed"] = Call("snapshot_failed", {"most": MAX_FAILED + 1})
         if known is not None and known.has_heartbeats:
-            questions["workers"] = ("heartbeat_list", {"limit": MAX_WORKERS})
+            questions["workers"] = Call("heartbeat_list", {"limit": MAX_WORKERS})
         if known is not None and known.has_renewed_locks:
-            questions["queue starts"] = ("queue_starts", {})
+            questions["queue starts"] = Call("queue_starts")
         if self._has_rust_workers:
-            questions["rust workers"] = ("heartbeat_list_rust", {"limit": MAX_WORKERS})
-        return {**questions, "server_time": ("snapshot_server_time", {})}
+            questions["rust workers"] = Call("heartbeat_list", {"limit": MAX_WORKERS}, RUST_WORKERS)
+        return {**questions, "server_time": Call("snapshot_server_time")}
 
     @staticmethod
-    def _about_locks(recovery: RecoverySettings) -> tuple[str, dict[str, Any]]:
-        return "snapshot_locks", {"most": MAX_LOCKED + 1, "resilient_flags": list(recovery.resilient_flags)}
+    def _about_locks(recovery: RecoverySettings) -> Call:
+        return Call("snapshot_locks", {"most": MAX_LOCKED + 1, "resilient_flags": list(recovery.resilient_flags)})
 
-    def _ask(
-        self, questions: Mapping[str, tuple[str, dict[str, Any]]]
-    ) -> tuple[dict[str, Rows], tuple[tuple[str, str], ...]]:
+    def _ask(self, questions: Mapping[str, Call]) -> tuple[dict[str, Rows], tuple[tuple[str, str], ...]]:
         """Run all queries together; when a part fails, run them one by one and name those that fail again."""
         try:
             return dict(zip(questions, self._rows(list(questions.values())), strict=True)), ()
@@ -181,9 +180,7 @@ class Snapshots:
         except DatabaseError:
             return self._ask_one_by_one(questions)
 
-    def _ask_one_by_one(
-        self, questions: Mapping[str, tuple[str, dict[str, Any]]]
-    ) -> tuple[dict[str, Rows], tuple[tuple[str, str], ...]]:
+    def _ask_one_by_one(self, questions: Mapping[str, Call]) -> tuple[dict[str, Rows], tuple[tuple[str, str], ...]]:
         answers: dict[str, Rows] = {}
         errors: list[tuple[str, str]] = []
         for part, question in questions.items():
@@ -199,7 +196,7 @@ class Snapshots:
                 errors.append((part, str(error)))
         return answers, tuple(errors)
 
-    def _rows(self, questions: Sequence[tuple[str, dict[str, Any]]]) -> list[Rows]:
+    def _rows(self, questions: Sequence[Call]) -> list[Rows]:
         """Run statements in one transaction and one trip there and back."""
         # Planning these again at each refresh would take longer than running them.
         bounds = ReadLimits(statement=STATEMENT_TIMEOUT, lock=LOCK_TIMEOUT, plans=PlanMode.GENERIC)

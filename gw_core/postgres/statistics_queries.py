@@ -9,6 +9,7 @@ from typing import Any, Final
 from gw_core.domain.diagnosis import STALE_AFTER
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.run_statistics import RunHistory, RunStatistics, StatisticsStatus, run_history
+from gw_core.postgres.add_calls import Call
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.read_only import PlanMode, ReadLimits, Rows, read
 from gw_core.postgres.statements import quoted
@@ -32,7 +33,7 @@ class StatisticsQueries:
         if not self._exists():
             return RunHistory(at=datetime.now(UTC), step=step)
         values = {"back_seconds": back.total_seconds(), "step_seconds": step.total_seconds(), "task": task}
-        rows, workers = self._read(("statistics_by_time", values), ("statistics_workers", values))
+        rows, workers = self._read(Call("statistics_by_time", values), Call("statistics_workers", values))
         return run_history(
             datetime.fromtimestamp(workers[0][0], UTC),
             back=back,
@@ -45,24 +46,24 @@ class StatisticsQueries:
         """Return what ended lately of each task."""
         if not self._exists():
             return {}
-        (rows,) = self._read(("statistics_by_task", {"back_seconds": back.total_seconds()}))
+        (rows,) = self._read(Call("statistics_by_task", {"back_seconds": back.total_seconds()}))
         return {row[0]: _statistics(row) for row in rows}
 
     def status(self) -> StatisticsStatus | None:
         """Return what the table holds; None without the table."""
         if not self._exists():
             return None
-        (found,) = self._read(("statistics_status", status_values(self._schema)))
+        (found,) = self._read(Call("statistics_status", status_values(self._schema)))
         return statistics_status(found[0])
 
     def _exists(self) -> bool:
         if not self._has_table:
             table = f"{quoted(self._schema)}._private_gw_statistics"
-            self._has_table = bool(self._read(("has_table", {"table": table}))[0][0][0])
+            self._has_table = bool(self._read(Call("has_table", {"table": table}))[0][0][0])
         return self._has_table
 
-    def _read(self, *queries: tuple[str, Mapping[str, Any]]) -> list[Rows]:
-        return read(self._connections, self._schema, queries, LIMITS)
+    def _read(self, *calls: Call) -> list[Rows]:
+        return read(self._connections, self._schema, calls, LIMITS)
 
 
 def status_values(schema: str) -> Mapping[str, Any]:

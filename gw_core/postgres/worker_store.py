@@ -27,7 +27,7 @@ from gw_core.domain.session_limits import milliseconds
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.database import Connection
 from gw_core.postgres.error_mapping import translate, translated
-from gw_core.postgres.row_mapping import heartbeat, rows
+from gw_core.postgres.row_mapping import RUST_WORKERS, heartbeat, rows
 from gw_core.postgres.schema_state import REVISION, WORKERS_STEP, check
 from gw_core.postgres.statement_runner import Store
 from gw_core.postgres.statements import query
@@ -169,7 +169,7 @@ class WorkerStore(Store):
         """Return the workers that send heartbeats, in order of their start, once for each table they are in."""
         found = self._rows("heartbeat_list", limit=None)
         if has_rust_workers:
-            found += self._rows("heartbeat_list_rust", limit=None)
+            found += self._rows("heartbeat_list", RUST_WORKERS, limit=None)
         return sorted((heartbeat(*row) for row in found), key=attrgetter("started_at", "id"))
 
     def list_with_locks(self, *, resilient_flags: Sequence[str]) -> list[WorkerInfo]:

@@ -330,8 +330,8 @@ def test_no_part_of_a_snapshot_reads_the_table_of_jobs_whole(queue: Queue, stati
     queue.queries.snapshot()
     snapshots = queue.queries._snapshots
 
-    for part, (name, values) in snapshots._questions(RecoverySettings(), 1000).items():
-        plan = plan_of(queue, name, values)
+    for part, call in snapshots._questions(RecoverySettings(), 1000).items():
+        plan = plan_of(queue, call.statement, dict(call.values))
         assert "Seq Scan on _private_jobs" not in plan, f"{part}:\n{plan}"
         for index, parts in {"jobs_gw_locked_index": "locks", "jobs_gw_failed_index": "failed"}.items():
             assert part != parts or index in plan, f"{part}:\n{plan}"
