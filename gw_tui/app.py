@@ -39,7 +39,6 @@ from gw_tui.data.messages import (
     QueryFailed,
     SnapshotReceived,
 )
-from gw_tui.data.playback import Playback
 from gw_tui.data.poller import BLURRED, Poller
 from gw_tui.data.source import DataSource, Query
 from gw_tui.data.table_choices import TableChoices
@@ -413,7 +412,7 @@ class ConsoleApp(App[Options]):
                 ConnectionPhase.CONNECTING,
             ),
             is_read_only=self.is_read_only,
-            is_replay=self.playback is not None,
+            is_replay=self.source.playback is not None,
             is_served=self.options.is_served,
             has_row=has_row,
             has_changes=has_changes,
@@ -488,7 +487,7 @@ class ConsoleApp(App[Options]):
             is_listening=self.is_listening,
             is_unfocused=self._is_blurred,
             waiting=sum(table.waiting for table in tables),
-            replay="" if self.playback is None else replay_words(self.playback),
+            replay="" if self.source.playback is None else replay_words(self.source.playback),
         )
         screen.frame(status, self._banner(phase), dimmed=phase not in (ConnectionPhase.LIVE, ConnectionPhase.STALE))
 
@@ -556,8 +555,8 @@ class ConsoleApp(App[Options]):
 
     def action_pause(self) -> None:
         """Stop drawing, or go on; a recording is paused itself."""
-        if self.playback is not None:
-            self.playback.toggle()
+        if self.source.playback is not None:
+            self.source.playback.toggle()
             self.refresh_now()
         elif self._paused_at is None:
             self._paused_at = self.clock()
@@ -565,12 +564,6 @@ class ConsoleApp(App[Options]):
             self._paused_at = None
             self._show_again()
         self.draw_frame()
-
-    @property
-    def playback(self) -> Playback | None:
-        """Where the recording is that is shown; None for a live queue."""
-        found: Playback | None = getattr(self.source, "playback", None)
-        return found
 
     def action_seek_back(self) -> None:
         """Move a recording back."""
@@ -581,8 +574,8 @@ class ConsoleApp(App[Options]):
         self._seek(SEEK)
 
     def _seek(self, seconds: float) -> None:
-        if self.playback is not None:
-            self.playback.seek(seconds)
+        if self.source.playback is not None:
+            self.source.playback.seek(seconds)
             self.refresh_now()
             self.draw_frame()
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from datetime import datetime, timedelta
 
 
 class Playback:
-    """The position in a recording of `length` seconds that began at `recorded_at`; safe to share between threads."""
+    """The position in a recording of `length` seconds; safe to share between threads."""
 
-    def __init__(self, length: float, recorded_at: datetime, clock: Callable[[], float]) -> None:
+    def __init__(self, length: float, clock: Callable[[], float]) -> None:
         self.length = length
-        self.recorded_at = recorded_at
         self._clock = clock
         self._lock = threading.Lock()  # guards the two below: the reader asks while the operator moves
         self._base = 0.0
@@ -33,11 +31,6 @@ class Playback:
     def is_over(self) -> bool:
         """True when everything has been shown."""
         return self.position >= self.length
-
-    @property
-    def at(self) -> datetime:
-        """When what is shown now was recorded."""
-        return self.recorded_at + timedelta(seconds=self.position)
 
     def toggle(self) -> None:
         """Pause, or continue; at the end, start again from the beginning."""

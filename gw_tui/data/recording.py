@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, TypeVar, cast
 import msgspec
 
 import gw_core.errors
-from gw_core import CronItem, Job, Selection
+from gw_core import CronItem, Job
 from gw_core.errors import GraphileWorkerError, InvalidInputError
 from gw_core.operations import (
     BackendSession,
@@ -37,15 +37,15 @@ from gw_core.operations import (
     RunHistory,
 )
 from gw_tui.data.playback import Playback
-from gw_tui.data.source import PAGE, Crontabs
+from gw_tui.data.source import Crontabs, DataSource
 from gw_tui.rules.queue_info import QueueInfo
 from gw_tui.text.json_view import json_view
 from gw_tui.text.redact import masked
 
 if TYPE_CHECKING:
-    from gw_core.operations import NameKind, PageCursor
+    from gw_core.operations import NameKind
     from gw_tui.actions.actions import Action, Result
-    from gw_tui.data.source import DataSource, JobSubscription
+    from gw_tui.data.source import JobSubscription
 
 VERSION: Final = 1
 ZIPPED: Final = ".gz"
@@ -92,76 +92,10 @@ _KINDS: Final[Mapping[str, Any]] = {
 }
 
 
-# -- what is asked ---------------------------------------------------------------------------------------------------
-
-
-class KeyedSource:
-    """A source in which each query has a key, by which its answer is found again."""
-
-    def _answer(self, key: str, query: Callable[[DataSource], T]) -> T:
-        """Return the answer to a query."""
-        raise NotImplementedError
-
-    def snapshot(self) -> QueueSnapshot:
-        """Return what every tick shows."""
-        return self._answer("snapshot", lambda source: source.snapshot())
-
-    def page(
-        self,
-        wanted: Selection,
-        *,
-        after: PageCursor | None = None,
-        limit: int = PAGE,
-        timeout: timedelta | None = None,
-        with_payload: bool = False,
-    ) -> JobPage:
-        """Return a page of jobs."""
-        more: dict[str, Any] = {"after": after, "limit": limit, "timeout": timeout, "with_payload": with_payload}
-        return self._answer(f"page {wanted} {after or ''} {limit}", lambda source: source.page(wanted, **more))
-
-    def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
-        """Return everything about one job."""
-        return self._answer(f"job {job_id}", lambda source: source.job(job_id, with_payload=with_payload))
-
-    def statistics(self) -> QueueStatistics:
-        """Return how many jobs are in each state."""
-        return self._answer("statistics", lambda source: source.statistics())
-
-    def history(self, which: str = "", *, after: str | None = None) -> HistoryPage:
-        """Return a page of ended attempts."""
-        return self._answer(f"history {after or ''} {which}", lambda source: source.history(which, after=after))
-
-    def run_history(self, back: timedelta, step: timedelta, task: str | None = None) -> RunHistory:
-        """Return what ended in each step."""
-        key = f"runs {step.total_seconds():g} {task or ''}"
-        return self._answer(key, lambda source: source.run_history(back, step, task))
-
-    def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
-        """Return named queues in order of their names."""
-        key = f"queues {'held' if only_held else 'all'} {after}"
-        return self._answer(key, lambda source: source.queues(after=after, limit=limit, only_held=only_held))
-
-    def crontabs(self) -> Crontabs:
-        """Return the recurring tasks."""
-        return self._answer("crontabs", lambda source: source.crontabs())
-
-    def findings(self) -> Sequence[Finding]:
-        """Return the doctor's findings."""
-        return self._answer("findings", lambda source: source.findings())
-
-    def blockages(self) -> LockWaits:
-        """Return who waits for whom."""
-        return self._answer("blockages", lambda source: source.blockages())
-
-    def names(self, kind: NameKind, prefix: str = "") -> Sequence[str]:
-        """Return names to suggest."""
-        return self._answer(f"names {kind.value} {prefix}", lambda source: source.names(kind, prefix))
-
-
 # -- recording -------------------------------------------------------------------------------------------------------
 
 
-class RecordingSource(KeyedSource):
+class RecordingSource(DataSource):
     """Answers as another source does, and records the answers. Actions pass through and are not recorded.
 
     Raises `OSError` when the file cannot be created; an existing one is never overwritten. When it cannot be written
@@ -181,23 +115,18 @@ class RecordingSource(KeyedSource):
 
     @property
     def info(self) -> QueueInfo:
-        """Which queue this is."""
         return self._source.info
 
     def count_locks(self) -> timedelta | None:
-        """Count the locks of workers again; the next snapshots show the result."""
         return self._source.count_locks()
 
     def run(self, action: Action) -> Result:
-        """Have something done."""
         return self._source.run(action)
 
     def listen(self) -> JobSubscription:
-        """Subscribe to notifications of new jobs."""
         return self._source.listen()
 
     def cancel(self) -> None:
-        """Cancel the query in progress."""
         self._source.cancel()
 
     def close(self) -> None:
@@ -322,26 +251,23 @@ class NoSubscription:
         self._closed.set()
 
 
-class ReplaySource(KeyedSource):
+class ReplaySource(DataSource):
     """Answers as it was answered then, at the position of `playback`; it takes no actions.
 
     Raises `InvalidInputError` for a file that is no recording, `OSError` for one that cannot be read.
     """
 
+    playback: Playback
+
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         head, self._tracks = _read(path)
         self._info = QueueInfo(where=f"{head.where} (replay)", schema=head.schema, is_read_only=True)
         length = max((timestamps[-1] for timestamps, _ in self._tracks.values()), default=0.0)
-        self.playback = Playback(length, head.at, clock)
+        self.playback = Playback(length, clock)
 
     @property
     def info(self) -> QueueInfo:
-        """Which queue this was."""
         return self._info
-
-    def count_locks(self) -> timedelta | None:
-        """Do nothing: what was counted then is in the snapshots."""
-        return timedelta()
 
     def names(self, kind: NameKind, prefix: str = "") -> Sequence[str]:
         """Return names to suggest, as far as any were asked for then."""
@@ -357,12 +283,6 @@ class ReplaySource(KeyedSource):
     def listen(self) -> JobSubscription:
         """Receive nothing: the recorded answers include what was announced."""
         return NoSubscription()
-
-    def cancel(self) -> None:
-        """No look lasts."""
-
-    def close(self) -> None:
-        """There is nothing to let go of."""
 
     def _answer(self, key: str, query: Callable[[DataSource], T]) -> T:
         if key not in self._tracks:

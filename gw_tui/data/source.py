@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -36,6 +36,7 @@ from gw_core.errors import (
 )
 from gw_core.operations import NameKind, Quality, described
 from gw_tui.actions.actions import Action, Result
+from gw_tui.data.playback import Playback
 from gw_tui.rules.connection_state import FailureKind
 from gw_tui.rules.count_limit import COUNT_LIMITS, next_limit
 from gw_tui.rules.queue_info import QueueInfo
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
         QueueStatistics,
         RunHistory,
     )
+
+T = TypeVar("T")
 
 PAGE: Final = 100
 """Rows on a page."""
@@ -118,18 +121,27 @@ class JobSubscription(Protocol):
         """Stop listening; this ends a wait in progress."""
 
 
-class DataSource(Protocol):
-    """What the screens can ask and run. Every method can take long, and raises errors of gw."""
+class DataSource:
+    """What the screens can ask and run. Every method can take long, and raises errors of gw.
+
+    A source either answers the queries itself, or all of them in `_answer`, which gets each query and its key.
+    """
+
+    playback: Playback | None = None
+    """Where the recording is that is shown; None for a live queue."""
 
     @property
     def info(self) -> QueueInfo:
         """Which queue this is."""
+        raise NotImplementedError
+
+    def _answer(self, key: str, query: Callable[[DataSource], T]) -> T:
+        """Return the answer to a query; its key tells it from the others in a recording."""
+        raise NotImplementedError
 
     def snapshot(self) -> QueueSnapshot:
         """Return what every tick shows."""
-
-    def count_locks(self) -> timedelta | None:
-        """Count the locks of workers for the next snapshots; return how long the server worked, if known."""
+        return self._answer("snapshot", lambda source: source.snapshot())
 
     def page(
         self,
@@ -141,39 +153,58 @@ class DataSource(Protocol):
         with_payload: bool = False,
     ) -> JobPage:
         """Return a page of jobs."""
+        more: dict[str, Any] = {"after": after, "limit": limit, "timeout": timeout, "with_payload": with_payload}
+        return self._answer(f"page {wanted} {after or ''} {limit}", lambda source: source.page(wanted, **more))
 
     def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
         """Return everything about one job, its payload only when wanted; None when it is gone."""
+        return self._answer(f"job {job_id}", lambda source: source.job(job_id, with_payload=with_payload))
 
     def statistics(self) -> QueueStatistics:
         """Return how many jobs are in each state, from a sample when there are many."""
+        return self._answer("statistics", lambda source: source.statistics())
 
     def history(self, which: str = "", *, after: str | None = None) -> HistoryPage:
         """Return a page of ended attempts, the latest first."""
+        return self._answer(f"history {after or ''} {which}", lambda source: source.history(which, after=after))
 
     def run_history(self, back: timedelta, step: timedelta, task: str | None = None) -> RunHistory:
         """Return what ended in each step of the last time, as workers recorded it."""
+        key = f"runs {step.total_seconds():g} {task or ''}"
+        return self._answer(key, lambda source: source.run_history(back, step, task))
 
     def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
         """Return named queues in order of their names."""
+        key = f"queues {'held' if only_held else 'all'} {after}"
+        return self._answer(key, lambda source: source.queues(after=after, limit=limit, only_held=only_held))
 
     def crontabs(self) -> Crontabs:
         """Return the recurring tasks."""
+        return self._answer("crontabs", lambda source: source.crontabs())
 
     def findings(self) -> Sequence[Finding]:
         """Return the doctor's findings."""
+        return self._answer("findings", lambda source: source.findings())
 
     def blockages(self) -> LockWaits:
         """Return who waits for whom."""
+        return self._answer("blockages", lambda source: source.blockages())
 
     def names(self, kind: NameKind, prefix: str = "") -> Sequence[str]:
         """Return names to suggest: tasks, queues or workers."""
+        return self._answer(f"names {kind.value} {prefix}", lambda source: source.names(kind, prefix))
+
+    def count_locks(self) -> timedelta | None:
+        """Count the locks of workers for the next snapshots; return how long the server worked, if known."""
+        return timedelta()
 
     def run(self, action: Action) -> Result:
         """Have something done, and say what became of each job."""
+        raise NotImplementedError
 
     def listen(self) -> JobSubscription:
         """Subscribe to notifications of new jobs."""
+        raise NotImplementedError
 
     def cancel(self) -> None:
         """Cancel the query in progress, which then raises; from another thread."""
@@ -220,7 +251,7 @@ class ConnectionOptions:
     recovery: RecoverySettings | None = field(default=None)
 
 
-class ClientSource:
+class ClientSource(DataSource):
     """A queue in a database: three connections at most, one reads, one runs actions and one listens."""
 
     def __init__(self, place: ConnectionOptions) -> None:
@@ -247,7 +278,6 @@ class ClientSource:
 
     @property
     def info(self) -> QueueInfo:
-        """Which queue this is."""
         place = self._place
         recovery = place.recovery or RecoverySettings()
         return QueueInfo(
@@ -255,7 +285,6 @@ class ClientSource:
         )
 
     def snapshot(self) -> QueueSnapshot:
-        """Return what every tick shows."""
         try:
             return self.read_client.queries.snapshot(recovery=self._place.recovery, locks_every=None)
         except SchemaMissingError as error:
@@ -270,7 +299,6 @@ class ClientSource:
         return SchemaMissingError(f"{error}; --schema opens another: {named}")
 
     def count_locks(self) -> timedelta | None:
-        """Count the locks of workers for the next snapshots; return how long the server worked, if known."""
         return self.read_client.queries.count_locks(self._place.recovery)
 
     def page(
@@ -282,20 +310,16 @@ class ClientSource:
         timeout: timedelta | None = None,
         with_payload: bool = False,
     ) -> JobPage:
-        """Return a page of jobs."""
         more = {} if timeout is None else {"timeout": timeout}
         return self.read_client.jobs.list(wanted, after=after, limit=limit, with_payload=with_payload, **more)
 
     def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
-        """Return everything about one job, its payload only when wanted; None when it is gone."""
         return self.read_client.queries.job(job_id, with_payload=with_payload)
 
     def statistics(self) -> QueueStatistics:
-        """Return how many jobs are in each state, from a sample when there are many."""
         return self.read_client.queries.statistics()
 
     def history(self, which: str = "", *, after: str | None = None) -> HistoryPage:
-        """Return a page of ended attempts, the latest first."""
         return self.read_client.history.list(which, after=after, limit=PAGE)
 
     def run_history(self, back: timedelta, step: timedelta, task: str | None = None) -> RunHistory:
@@ -335,31 +359,25 @@ class ClientSource:
         return self._findings[1]
 
     def blockages(self) -> LockWaits:
-        """Return who waits for whom."""
         return self.read_client.doctor.lock_waits()
 
     def names(self, kind: NameKind, prefix: str = "") -> Sequence[str]:
-        """Return names to suggest: tasks, queues or workers."""
         return self.read_client.names(kind, prefix)
 
     def run(self, action: Action) -> Result:
-        """Run an action, and return what became of each job."""
         result = action.run(self._for_actions(), self._place.recovery)
         if result.findings:
             self._findings = time.monotonic(), result.findings
         return result
 
     def listen(self) -> JobSubscription:
-        """Subscribe to notifications of new jobs."""
         return self.read_client.listen()
 
     def cancel(self) -> None:
-        """Cancel the query in progress, which then raises; from another thread."""
         with suppress(GraphileWorkerError):
             self.read_client.cancel()
 
     def close(self) -> None:
-        """Let go of everything."""
         with self._lock:
             acting, self._acting = self._acting, None
         for client in (self.read_client, acting):

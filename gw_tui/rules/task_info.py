@@ -25,11 +25,6 @@ class TaskInfo:
         """True when every live worker reports its tasks and none knows this one."""
         return self.known_by == ()
 
-    @property
-    def retrying(self) -> int:
-        """How many jobs have failed and have attempts left."""
-        return self.jobs[JobState.BACKOFF].value
-
     def since(self, state: JobState) -> datetime | None:
         """Return since when the first of its jobs is due, runs, or fails."""
         return {

@@ -209,7 +209,3 @@ class ErrorsScreen(JobActionsMixin, ListScreen):
         """Copy the filter that lists the jobs of the group."""
         if (group := self._group) is not None:
             self.console.copy(group.selection)
-
-
-def _jobs(group: ErrorGroup) -> str:
-    return "job" if len(group.jobs) == 1 else "jobs"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from textual import on
 from textual.app import ComposeResult
@@ -15,9 +15,6 @@ from gw_tui.rules.journal import EntryKind, LogEntry
 from gw_tui.screens.list_screen import ListScreen
 from gw_tui.text import formatting
 from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow
-
-if TYPE_CHECKING:
-    pass
 
 COLUMNS: Final = (TableColumn("at", "time", 9), TableColumn("kind", "about", 10), TableColumn("words", "what"))
 MAX_SHOWN: Final = 500
