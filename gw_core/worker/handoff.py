@@ -19,11 +19,16 @@ class Handoff:
 
     `_lock` guards `_parked` and `_closed`; `_items` is a deque, whose ends are safe without it. `queue.SimpleQueue`
     neither reports how many threads wait nor returns jobs from its far end.
+
+    One thread at a time wakes up. Once it runs and finds an item, it wakes the next one for the rest. So a thread that
+    ends all trivial jobs before another one gets the GIL wakes one thread and not all of them.
     """
 
     def __init__(self, on_low: Callable[[], None]) -> None:
         self._items: deque[Item] = deque()
         self._parked: list[threading.Lock] = []
+        self._is_waking = False
+        """Whether a thread was woken that does not run yet; it will see what is handed over until it runs."""
         self._lock = threading.Lock()
         self._closed = False
         self._on_low = on_low
@@ -41,23 +46,26 @@ class Handoff:
 
     @property
     def idle(self) -> int:
-        """How many threads wait for an item."""
-        return len(self._parked)
+        """How many threads wait for an item that is not there yet."""
+        return max(0, len(self._parked) - len(self._items))
 
     def call_when_low(self, mark: int) -> None:
         """Call `on_low` once, when at most `mark` items are left or a thread finds none; -1 cancels that."""
         self._low_mark = mark
 
     def put(self, items: Iterable[Item]) -> None:
-        """Hand items over in this order, and wake as many idle threads as there are items."""
-        before = len(self._items)
+        """Hand items over in this order; idle threads wake up for them."""
         self._items.extend(items)
-        fresh = len(self._items) - before
+        self._wake_one()
+
+    def _wake_one(self) -> None:
         with self._lock:
+            if self._is_waking or not self._parked:
+                return
+            self._is_waking = True
             # Last parked, first woken: its stack and caches are warm.
-            woken = [self._parked.pop() for _ in range(min(max(fresh, len(self._items)), len(self._parked)))]
-        for bell in woken:
-            bell.release()
+            bell = self._parked.pop()
+        bell.release()
 
     def take(self, bell: threading.Lock) -> Item | None:
         """Return the next item, waiting for one; None once the hand-off is closed. `bell` is the thread's own lock."""
@@ -68,6 +76,8 @@ class Handoff:
                 if not self._park(bell):
                     return None
                 continue
+            if self._parked and self._items and not self._is_waking:
+                self._wake_one()
             if len(self._items) <= self._low_mark:
                 self._signal_low()
             return item
@@ -102,6 +112,7 @@ class Handoff:
         self._signal_low()
         bell.acquire()
         bell.release()
+        self._is_waking = False
         return True
 
     def _signal_low(self) -> None:

@@ -39,6 +39,17 @@ def test_jobs_run_side_by_side_as_many_as_there_are_threads(site: QueueFixture) 
     assert result.failed == 0
 
 
+def test_all_idle_threads_wake_up_for_the_jobs_of_each_claim(site: QueueFixture) -> None:
+    together = threading.Barrier(5)
+    with site.running({"work": lambda: together.wait(DEADLINE) and None}, concurrency=5, prefetch=NEVER) as running:
+        for count in range(5, 55, 5):
+            site.fill(5)
+            running.recorded.wait_for(JobCompleted, count=count)
+        result = running.stop()
+
+    assert (result.completed, result.failed) == (50, 0)
+
+
 def test_an_added_job_starts_without_waiting_for_the_poll(site: QueueFixture) -> None:
     with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
         running.recorded.wait_for(PoolListening)
