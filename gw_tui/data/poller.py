@@ -129,6 +129,7 @@ class QueryThread:
         self._period = period
         self.busy_with: int | None = None
         self._cancelled: int | None = None
+        self._cancelling: list[threading.Thread] = []
         self._bell = threading.Event()
         self._stopping = threading.Event()
         self._hurried = threading.Event()
@@ -147,11 +148,9 @@ class QueryThread:
         """Ask this query from now on, starting immediately; the previous query is dropped."""
         with self._lock:
             self._wanted = _Wanted(generation, query)
-            given_up = self.busy_with is not None and self.busy_with != generation
-            if given_up:
+            if self.busy_with is not None and self.busy_with != generation:
                 self._cancelled = self.busy_with
-        if given_up:
-            self._cancel()
+                self._cancel()
         self._bell.set()
 
     def refresh_now(self) -> None:
@@ -178,13 +177,16 @@ class QueryThread:
         if not self._thread.is_alive():
             return True
         self._cancel()
-        self._thread.join(timeout)
+        until = time.monotonic() + timeout
+        for thread in (self._thread, *self._cancelling):
+            thread.join(max(0.0, until - time.monotonic()))
         return not self._thread.is_alive()
 
     # -- the thread ------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         while not self._stopping.is_set():
+            self._await_cancellations()
             rest = self.turn()
             self._bell.wait(rest)
             self._bell.clear()
@@ -302,7 +304,14 @@ class QueryThread:
 
     def _cancel(self) -> None:
         # Cancelling opens a connection, which may take long, so the caller does not wait.
-        threading.Thread(target=self._source.cancel, name="gw-tui-cancel", daemon=True).start()
+        cancelling = threading.Thread(target=self._source.cancel, name="gw-tui-cancel", daemon=True)
+        self._cancelling.append(cancelling)
+        cancelling.start()
+
+    def _await_cancellations(self) -> None:
+        """Let requests to cancel arrive first: a late one would cancel the next query instead."""
+        while self._cancelling:
+            self._cancelling.pop().join()
 
 
 class ListenThread:

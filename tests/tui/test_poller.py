@@ -477,6 +477,40 @@ def test_a_question_given_up_is_cancelled_and_its_answer_dropped(source: Any, po
     assert reader.stop()
 
 
+def test_a_late_cancellation_does_not_reach_the_next_query(source: Any, post: Post) -> None:
+    """A request to cancel opens a connection, so the query may end before the request arrives."""
+    order: list[str] = []
+    may_end, has_begun = threading.Event(), threading.Event()
+
+    @dataclass(frozen=True)
+    class Slow(Query):
+        def ask(self, source: DataSource) -> object:
+            return may_end.wait(30)
+
+    @dataclass(frozen=True)
+    class Next(Query):
+        def ask(self, source: DataSource) -> object:
+            order.append("next query")
+            return has_begun.set()
+
+    def cancel() -> None:
+        may_end.set()
+        has_begun.wait(0.3)
+        order.append("cancelled")
+
+    source.cancel = cancel
+    reader = QueryThread(source, post, period=30.0)
+    reader.start()
+    reader.ask(Slow(), 1)
+    wait_until(lambda: reader.busy_with == 1)
+
+    reader.ask(Next(), 2)
+
+    wait_until(lambda: len(order) == 2)
+    assert order == ["cancelled", "next query"]
+    assert reader.stop()
+
+
 def test_announcements_are_gathered_into_one_refresh(source: Any, post: Post, poller: Poller) -> None:
     wait_until(lambda: post.find(SnapshotReceived))
     poller.listener.reached()
