@@ -34,7 +34,7 @@ class AsyncJobs:
             return None
         async with self._connect(conn) as connection:
             rows = await connection.fetch(get_call(job_id, job_key))
-        return Job(*rows[0]) if rows else None
+        return Job(*rows[0][:-1]) if rows else None
 
     async def complete(self, ids: Sequence[int], *, conn: object | None = None) -> ActionResult:
         """Delete jobs as if they had been completed. A job that runs is skipped."""

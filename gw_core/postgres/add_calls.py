@@ -111,8 +111,12 @@ def end_members_call(ids: Sequence[int] | None) -> Call:
 
 
 def get_call(job_id: int | None, job_key: str | None) -> Call:
-    """Return the statement that reads one job by its id or, without one, by its key; its row, if any, is a `Job`."""
-    return Call("get_job", {"id": job_id, "job_key": job_key})
+    """Return the statement that reads one job by its id or, without one, by its key.
+
+    Its row, if there is one, has the fields of a `Job`, and then its state.
+    """
+    ids, key = ([], job_key) if job_id is None else ([job_id], None)
+    return Call("find_jobs", {"ids": ids, "key": key, "with_payload": True})
 
 
 class _Element(msgspec.Struct, omit_defaults=True, gc=False):

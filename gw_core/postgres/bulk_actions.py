@@ -422,7 +422,7 @@ class Jobs(_JobActions[ActionResult], frozen=True):
         if conn is None:
             return self._queries.get(job_id, job_key=job_key)
         rows = callers_connection(conn, self.schema).fetch(get_call(job_id, job_key))
-        return Job(*rows[0]) if rows else None
+        return Job(*rows[0][:-1]) if rows else None
 
     def cancel(
         self,

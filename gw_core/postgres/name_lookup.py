@@ -61,8 +61,10 @@ def _of_running_server(embedded: str) -> str | None:
 
 
 def _statement(kind: NameKind, schema: str) -> LiteralString:
-    if kind in (NameKind.WORKERS, NameKind.SCHEMAS):
-        return query(f"name_completion_{kind}", schema)
+    if kind == NameKind.SCHEMAS:
+        return query("name_completion_schemas", schema)
+    if kind == NameKind.WORKERS:
+        return query("list_worker_locks", schema)
     table, column = COLUMNS[kind]
     return query("name_completion", schema, TABLE=table, NAME=column)
 
@@ -76,7 +78,8 @@ def find_names(
             with in_one_trip(connection):
                 connection.execute("select set_config('statement_timeout', %s, true)", (SEARCH_TIMEOUT,))
                 cursor = connection.cursor(row_factory=tuple_row)
-                cursor.execute(_statement(kind, schema), {"prefix": prefix, "limit": limit})
-            return [row[0] for row in cursor]
+                values = {"prefix": prefix, "limit": limit, "resilient_flags": []}
+                cursor.execute(_statement(kind, schema), values)
+            return [row[0] for row in cursor if row[0] is not None and row[0].startswith(prefix)][:limit]
     except TransientDatabaseError:
         return []

@@ -1,5 +1,14 @@
 -- The waiting jobs as the session's transaction sees them, in the order in which workers take them.
-\ir parts/job_with_payload.sql
+select
+  jobs.id,
+  tasks.identifier,
+  jobs.payload::text,
+  \set JOB jobs
+  \ir parts/job_columns.sql
+  jobs.locked_by
+from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.id = jobs.task_id
+left join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = jobs.job_queue_id
 where jobs.is_available
   and (%(task)s::text is null or tasks.identifier = %(task)s)
 order by jobs.priority, jobs.run_at, jobs.id

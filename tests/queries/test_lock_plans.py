@@ -25,7 +25,6 @@ STATEMENTS: dict[str, dict[str, Any]] = {
     "sweep_delete": WORKERS,
     "release_expired_locks": {"older_than_seconds": 14400.0},
     "lock_jobs_of_workers": {"worker_ids": ["pool-1"]},
-    "name_completion_workers": {"prefix": "pool", "limit": 10},
 }
 
 

@@ -1,4 +1,4 @@
-"""add_job, add_jobs, remove_job, get_job and manual actions: what the store answers."""
+"""add_job, add_jobs, remove_job, find_jobs and manual actions: what the store answers."""
 
 from __future__ import annotations
 
