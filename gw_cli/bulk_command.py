@@ -21,7 +21,6 @@ from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import with_settings
 from gw_core.errors import GraphileWorkerError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ def bulk_command(
         parameters = {"configuration": first, "selection": _parameter("selection", Selected), **own, **shared}
         run.__doc__ = function.__doc__
         run.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]
-        command.command(app, verb.infinitive)(with_settings(verb.infinitive)(run))
+        command.command(app, verb.infinitive)(run)
         return function
 
     return decorate

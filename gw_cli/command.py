@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final
 
 import msgspec
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from gw_cli.sanitize import quoted
+from gw_cli.settings.options import with_settings
 from gw_core.errors import InvalidInputError
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 _NEGATED: Final = re.compile(r"-[a-z_]{2,}[.:]")
 
@@ -53,9 +53,18 @@ def new_app() -> typer.Typer:
     )
 
 
-def command(app: typer.Typer, name: str) -> Callable[[Function], Function]:
-    """Return the decorator that makes a function a command of `app`; its docstring is the help."""
-    return app.command(name, cls=Command, context_settings=HELP_OPTIONS)
+def command(app: typer.Typer, path: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the decorator that makes a function a command of `app`, such as `groups list`; its docstring is the help.
+
+    A function whose first argument is `configuration` has the options of the command's settings.
+    """
+    register = app.command(path.rpartition(" ")[2], cls=Command, context_settings=HELP_OPTIONS)
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        has_settings = "configuration" in inspect.signature(function).parameters
+        return register(with_settings(path)(function) if has_settings else function)
+
+    return decorate
 
 
 class Command(TyperCommand):

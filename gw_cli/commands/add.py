@@ -14,7 +14,6 @@ from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode
 from gw_cli.records import job_record
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import with_settings
 from gw_cli.stderr import note
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ app = new_app()
 
 
 @command(app, "add")
-@with_settings("add")
 def add(
     configuration: Configuration,
     task: Annotated[str | None, typer.Argument(metavar="TASK", help="Task to run, such as reports/weekly")] = None,

@@ -20,7 +20,6 @@ from gw_cli.command import Json, command, new_app
 from gw_cli.exit_codes import ExitCode
 from gw_cli.sanitize import visible
 from gw_cli.settings import Configuration, table
-from gw_cli.settings.options import with_settings
 from gw_core.errors import GraphileWorkerError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -52,7 +51,6 @@ class _Figures:
 
 
 @command(app, "bench")
-@with_settings("bench")
 def bench(
     configuration: Configuration,
     count: Annotated[

@@ -15,7 +15,6 @@ from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import with_settings
 from gw_core.errors import InvalidInputError
 from gw_core.selection import parse
 
@@ -36,7 +35,6 @@ app = new_app()
 
 
 @command(app, "cancel")
-@with_settings("cancel")
 def cancel(
     configuration: Configuration,
     selection: bulk_command.Selected = None,

@@ -12,7 +12,6 @@ from gw_cli.command import Json, command, new_app
 from gw_cli.connect import open_to_change
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import with_settings
 from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ app = new_app()
 
 
 @command(app, "cleanup")
-@with_settings("cleanup")
 def cleanup(
     configuration: Configuration,
     what: Annotated[list[str], typer.Argument(metavar="TARGET...", help=f"{', '.join(WHAT)}, or Node.js names")],

@@ -15,7 +15,6 @@ from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.settings import Configuration, table
 from gw_cli.settings.documents import json_schema
-from gw_cli.settings.options import with_settings
 from gw_cli.settings.resolve import unknown_variables
 
 KEYS = ("name", "value", "origin", "location")
@@ -33,8 +32,7 @@ def config() -> None:
     """Show the configuration."""
 
 
-@command(app, "show")
-@with_settings("config show")
+@command(app, "config show")
 @with_layout
 def show(
     configuration: Configuration,
@@ -53,7 +51,7 @@ def show(
         stderr.note(f"note: {variable} is set but is not a setting of gw")
 
 
-@command(app, "schema")
+@command(app, "config schema")
 def schema() -> None:
     """Print the JSON Schema of gw.toml, for editors."""
     output.line(output.to_json(json_schema()))

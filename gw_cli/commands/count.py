@@ -6,13 +6,11 @@ from gw_cli import bulk_command, output
 from gw_cli.command import Json, command, new_app
 from gw_cli.connect import open_client
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import with_settings
 
 app = new_app()
 
 
 @command(app, "count")
-@with_settings("count")
 def count(
     configuration: Configuration,
     selection: bulk_command.Selected = None,

@@ -20,7 +20,6 @@ from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import with_settings
 from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -90,8 +89,7 @@ def cron() -> None:
     """Inspect and run recurring tasks."""
 
 
-@command(app, "parse")
-@with_settings("cron parse")
+@command(app, "cron parse")
 @with_layout
 def parse(configuration: Configuration, file: File = None, layout: Layout = AUTOMATIC) -> None:
     """Show the items of a crontab.
@@ -104,8 +102,7 @@ def parse(configuration: Configuration, file: File = None, layout: Layout = AUTO
         stderr.note("The crontab has no items.")
 
 
-@command(app, "validate")
-@with_settings("cron validate")
+@command(app, "cron validate")
 def validate(
     configuration: Configuration,
     files: Annotated[
@@ -143,8 +140,7 @@ def validate(
     return ExitCode.OK
 
 
-@command(app, "next")
-@with_settings("cron next")
+@command(app, "cron next")
 @with_layout
 def next_runs(
     configuration: Configuration,
@@ -174,8 +170,7 @@ def next_runs(
         stderr.note("No item will ever run.")
 
 
-@command(app, "run")
-@with_settings("cron run")
+@command(app, "cron run")
 def run(
     configuration: Configuration,
     item: Annotated[str, typer.Argument(metavar="ID", help="The item's identifier.")],
@@ -203,8 +198,7 @@ def run(
     )
 
 
-@command(app, "list")
-@with_settings("cron list")
+@command(app, "cron list")
 @with_layout
 def list_known(
     configuration: Configuration,
@@ -225,8 +219,7 @@ def list_known(
         stderr.note("The database knows no recurring tasks.")
 
 
-@command(app, "forget")
-@with_settings("cron forget")
+@command(app, "cron forget")
 def forget(
     configuration: Configuration,
     item: Annotated[str, typer.Argument(metavar="ID", help="The item's identifier.")],

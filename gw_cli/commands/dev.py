@@ -10,7 +10,6 @@ from gw_cli import stderr
 from gw_cli.command import command, new_app
 from gw_cli.commands.run import run_worker
 from gw_cli.settings import Configuration, table
-from gw_cli.settings.options import with_settings
 from gw_core.errors import InvalidInputError
 
 EMBEDDED: Final = "embedded:"
@@ -21,7 +20,6 @@ app = new_app()
 
 
 @command(app, "dev")
-@with_settings("dev")
 def dev(configuration: Configuration) -> int:
     """Run jobs and reload task files when they change.
 

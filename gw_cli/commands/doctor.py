@@ -12,7 +12,6 @@ from gw_cli.connect import open_client
 from gw_cli.exit_codes import ExitCode
 from gw_cli.sanitize import visible
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import with_settings
 from gw_cli.sharding import for_each_shard
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ app = new_app()
 
 
 @command(app, "doctor")
-@with_settings("doctor")
 @for_each_shard()
 def doctor(
     configuration: Configuration,

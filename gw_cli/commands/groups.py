@@ -14,7 +14,6 @@ from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import with_settings
 
 if TYPE_CHECKING:
     from gw_core.operations import WaitingGroup
@@ -43,8 +42,7 @@ def groups() -> None:
     """List and cancel groups whose last job waits."""
 
 
-@command(app, "list")
-@with_settings("groups list")
+@command(app, "groups list")
 @with_layout
 def list_groups(configuration: Configuration, layout: Layout = AUTOMATIC) -> None:
     """List the groups whose last job waits.
@@ -58,8 +56,7 @@ def list_groups(configuration: Configuration, layout: Layout = AUTOMATIC) -> Non
         stderr.note("No group waits.")
 
 
-@command(app, "cancel")
-@with_settings("groups cancel")
+@command(app, "groups cancel")
 def cancel(
     configuration: Configuration,
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Groups, by the ids that gw groups list shows")],

@@ -6,13 +6,11 @@ from gw_cli import output
 from gw_cli.command import Json, command, new_app
 from gw_cli.connect import open_client
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import with_settings
 
 app = new_app()
 
 
 @command(app, "health")
-@with_settings("health")
 def health(
     configuration: Configuration,
     as_json: Json = False,

@@ -15,7 +15,6 @@ from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Column, JsonText, Layout
 from gw_cli.paging import DEFAULT_LIMIT, MAX_ROWS, After, Limit, search_timeout
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import with_settings
 from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -59,7 +58,6 @@ app = new_app()
 
 
 @command(app, "history")
-@with_settings("history")
 @with_layout
 def history(
     configuration: Configuration,

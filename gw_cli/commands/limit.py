@@ -15,7 +15,6 @@ from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import NothingMatchedError
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import with_settings
 from gw_core.errors import InvalidInputError
 
 MAX_COUNT: Final = 1_000_000
@@ -25,7 +24,6 @@ app = new_app()
 
 
 @command(app, "limit")
-@with_settings("limit")
 def limit(
     configuration: Configuration,
     task: Annotated[str, typer.Argument(metavar="TASK", help="Task identifier", show_default=False)],

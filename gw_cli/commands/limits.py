@@ -10,7 +10,6 @@ from gw_cli.connect import open_client
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import with_settings
 from gw_core.operations import format_duration
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ app = new_app()
 
 
 @command(app, "limits")
-@with_settings("limits")
 @with_layout
 def limits(configuration: Configuration, layout: Layout = AUTOMATIC) -> None:
     """List the limits of tasks.

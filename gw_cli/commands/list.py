@@ -15,7 +15,6 @@ from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.paging import DEFAULT_LIMIT, MAX_ROWS, After, Limit, search_timeout
 from gw_cli.records import COLUMNS, KEYS, for_table, job_record
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import with_settings
 from gw_cli.sharding import for_each_shard
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ app = new_app()
 
 
 @command(app, "list")
-@with_settings("list")
 @with_layout
 @for_each_shard("after")
 def list_jobs(

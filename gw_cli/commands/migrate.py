@@ -12,7 +12,6 @@ from gw_cli.command import Json, command, new_app
 from gw_cli.connect import open_client
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration, table
-from gw_cli.settings.options import with_settings
 
 if TYPE_CHECKING:
     from gw_core.operations import MigrationPlan, MigrationReport, MigrationStep
@@ -29,7 +28,6 @@ app = new_app()
 
 
 @command(app, "migrate")
-@with_settings("migrate")
 def migrate(
     configuration: Configuration,
     plan: Annotated[bool, typer.Option("--plan", help="Only list the steps that would run")] = False,

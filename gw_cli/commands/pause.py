@@ -16,7 +16,6 @@ from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import with_settings
 from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -35,7 +34,6 @@ app = new_app()
 
 
 @command(app, "pause")
-@with_settings("pause")
 def pause(
     configuration: Configuration,
     targets: Targets,

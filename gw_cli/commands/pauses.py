@@ -10,7 +10,6 @@ from gw_cli.connect import open_client
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import with_settings
 
 if TYPE_CHECKING:
     from gw_core.operations import Pause
@@ -28,7 +27,6 @@ app = new_app()
 
 
 @command(app, "pauses")
-@with_settings("pauses")
 @with_layout
 def pauses(configuration: Configuration, layout: Layout = AUTOMATIC) -> None:
     """List what is paused.

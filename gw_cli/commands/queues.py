@@ -16,7 +16,6 @@ from gw_cli.paging import DEFAULT_LIMIT, row_limit
 from gw_cli.records import count_text
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import with_settings
 
 if TYPE_CHECKING:
     from gw_core.operations import QueueReport
@@ -51,7 +50,6 @@ app = new_app()
 
 
 @command(app, "queues")
-@with_settings("queues")
 @with_layout
 def queues(
     configuration: Configuration,

@@ -11,7 +11,6 @@ from gw_cli.connect import open_to_change
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Column, Layout
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import with_settings
 
 KEYS: Final = ("records_others", "keep_seconds")
 COLUMNS: Final = (Column("records_others_shown", "JOBS ENDED BY OTHERS"),)
@@ -20,7 +19,6 @@ app = new_app()
 
 
 @command(app, "record-others")
-@with_settings("record-others")
 @with_layout
 def record_others(
     configuration: Configuration,

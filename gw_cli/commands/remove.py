@@ -12,13 +12,11 @@ from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import NothingMatchedError
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import with_settings
 
 app = new_app()
 
 
 @command(app, "remove")
-@with_settings("remove")
 def remove(
     configuration: Configuration,
     key: Annotated[str, typer.Argument(metavar="KEY", help="Key of the job")],

@@ -8,13 +8,11 @@ from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import NothingMatchedError
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import with_settings
 
 app = new_app()
 
 
 @command(app, "resume")
-@with_settings("resume")
 def resume(configuration: Configuration, targets: Targets, as_json: Json = False) -> int:
     """Resume what is paused.
 

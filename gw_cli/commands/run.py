@@ -16,7 +16,6 @@ from gw_cli.connect import open_client
 from gw_cli.exit_codes import ExitCode
 from gw_cli.password import password_source
 from gw_cli.settings import Configuration, table
-from gw_cli.settings.options import with_settings
 from gw_cli.settings.used_connections import remember_use
 from gw_cli.sharding import shards_of
 from gw_cli.worker_processes import NUMBER, TIMES, UNANNOUNCED, as_worker, bind, supervise
@@ -28,7 +27,6 @@ app = new_app()
 
 
 @command(app, "run")
-@with_settings("run")
 def run(
     configuration: Configuration,
     once: Annotated[bool, typer.Option("--once", help="Exit when no job can run now")] = False,

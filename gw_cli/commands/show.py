@@ -17,7 +17,6 @@ from gw_cli.exit_codes import NothingMatchedError
 from gw_cli.records import KEYS as JOB_KEYS, job_record
 from gw_cli.sanitize import indented, quoted, visible
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import with_settings
 from gw_core import JobState
 from gw_core.errors import InvalidInputError, PermissionDeniedError, SchemaMissingError
 
@@ -36,7 +35,6 @@ app = new_app()
 
 
 @command(app, "show")
-@with_settings("show")
 def show(
     configuration: Configuration,
     job_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="Job id", show_default=False)] = None,

@@ -17,7 +17,6 @@ from gw_cli.connect import open_client
 from gw_cli.records import count_record, count_text
 from gw_cli.sanitize import visible
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import with_settings
 from gw_cli.sharding import for_each_shard
 from gw_core.errors import InvalidInputError
 
@@ -51,7 +50,6 @@ app = new_app()
 
 
 @command(app, "stats")
-@with_settings("stats")
 @for_each_shard("watch")
 def stats(
     configuration: Configuration,

@@ -11,7 +11,6 @@ from gw_cli.command import Json, command, new_app
 from gw_cli.commands.workers import COLUMNS, KEYS, recovery_settings, worker_record
 from gw_cli.connect import open_to_change
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import with_settings
 
 if TYPE_CHECKING:
     from gw_core.operations import SweepReport
@@ -20,7 +19,6 @@ app = new_app()
 
 
 @command(app, "sweep")
-@with_settings("sweep")
 def sweep(
     configuration: Configuration,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what would be done")] = False,

@@ -13,7 +13,6 @@ from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.records import count_text
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import with_settings
 
 if TYPE_CHECKING:
     from gw_core.operations import TaskReport
@@ -30,7 +29,6 @@ app = new_app()
 
 
 @command(app, "tasks")
-@with_settings("tasks")
 @with_layout
 def tasks(
     configuration: Configuration,

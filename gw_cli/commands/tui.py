@@ -22,7 +22,6 @@ from gw_cli.exit_codes import ExitCode
 from gw_cli.password import password_source
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration, table
-from gw_cli.settings.options import with_settings
 from gw_cli.settings.resolve import is_database_named
 from gw_cli.settings.used_connections import remember_use
 from gw_cli.settings.views import SCREENS
@@ -41,7 +40,6 @@ app = new_app()
 
 
 @command(app, "tui")
-@with_settings("tui")
 def tui(
     configuration: Configuration,
     screen: Annotated[

@@ -13,7 +13,6 @@ from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import with_settings
 from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ app = new_app()
 
 
 @command(app, "unlock")
-@with_settings("unlock")
 def unlock(
     configuration: Configuration,
     workers: Annotated[list[str], typer.Argument(metavar="WORKER...", help="Workers, as 'gw list' shows them")],

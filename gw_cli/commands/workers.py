@@ -11,7 +11,6 @@ from gw_cli.connect import open_to_read
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.settings import Configuration, table
-from gw_cli.settings.options import with_settings
 from gw_core.operations import format_duration
 
 if TYPE_CHECKING:
@@ -48,7 +47,6 @@ app = new_app()
 
 
 @command(app, "workers")
-@with_settings("workers")
 @with_layout
 def workers(
     configuration: Configuration,
