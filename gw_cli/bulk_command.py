@@ -92,6 +92,29 @@ def selection(
     return wanted
 
 
+def with_selection(*conditions: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the decorator that gives a command these conditions; the function takes the jobs as the keyword `wanted`.
+
+    Without names, all conditions except `--all`.
+    """
+    names = conditions or tuple(each for each in _SELECTION if each != "every")
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        first, _, *own = inspect.signature(function, eval_str=True).parameters.values()
+
+        def call(configuration: Configuration, **values: Any) -> Any:
+            given = {name: values.pop(name) for name in ("selection", *names)}
+            return function(configuration, selection(given.pop("selection"), **given), **values)
+
+        options = [_parameter("selection", Selected), *(_parameter(each, _SELECTION[each]) for each in names)]
+        call.__doc__ = function.__doc__
+        parameters = [first, *options, *(each.replace(kind=each.KEYWORD_ONLY) for each in own)]
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
 # -- the frame -------------------------------------------------------------------------------------------------------
 
 Act = Callable[["JobBatches", "Selection"], "Iterator[ActionResult]"]

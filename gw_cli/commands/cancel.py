@@ -15,11 +15,12 @@ from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
+from gw_core import Selection
 from gw_core.errors import InvalidInputError
 from gw_core.selection import parse
 
 if TYPE_CHECKING:
-    from gw_core import CancelledJob, Client, Selection
+    from gw_core import CancelledJob, Client
 
 KEYS: Final = ("id", "task", "result", "worker")
 COLUMNS: Final = (
@@ -35,15 +36,10 @@ app = new_app()
 
 
 @command(app, "cancel")
+@bulk_command.with_selection("key", "task", "queue", "worker", "flag", "every")
 def cancel(
     configuration: Configuration,
-    selection: bulk_command.Selected = None,
-    key: bulk_command.Key = None,
-    task: bulk_command.Task = None,
-    queue: bulk_command.Queue = None,
-    worker: bulk_command.Worker = None,
-    flag: bulk_command.Flag = None,
-    every: bulk_command.All = False,
+    wanted: Selection,
     yes: bulk_command.Yes = False,
     reason: Annotated[
         str | None, typer.Option("--reason", metavar="TEXT", help="Why; stands in their last error.")
@@ -65,7 +61,6 @@ def cancel(
     Prints the result of each job. With --retry the jobs are retried, as after any failure. A task that does not react
     loses its job after 5 s, although its thread continues; a job of a named queue ends with its task.
     """
-    wanted = bulk_command.selection(selection, every=every, key=key, task=task, queue=queue, worker=worker, flag=flag)
     timeout = _timeout(wait)
     if reason is not None and len(reason) > MAX_REASON_LENGTH:
         raise InvalidInputError(f"--reason has {len(reason)} characters; give at most {MAX_REASON_LENGTH}")

@@ -16,6 +16,7 @@ from gw_cli.paging import DEFAULT_LIMIT, MAX_ROWS, After, Limit, search_timeout
 from gw_cli.records import COLUMNS, KEYS, for_table, job_record
 from gw_cli.settings import Configuration
 from gw_cli.sharding import for_each_shard
+from gw_core import Selection
 
 if TYPE_CHECKING:
     from gw_core.operations import JobPage
@@ -28,16 +29,10 @@ app = new_app()
 @command(app, "list")
 @with_layout
 @for_each_shard("after")
+@bulk_command.with_selection()
 def list_jobs(
     configuration: Configuration,
-    selection: bulk_command.Selected = None,
-    key: bulk_command.Key = None,
-    state: bulk_command.State = None,
-    task: bulk_command.Task = None,
-    queue: bulk_command.Queue = None,
-    worker: bulk_command.Worker = None,
-    flag: bulk_command.Flag = None,
-    error: bulk_command.Error = None,
+    wanted: Selection,
     after: After = None,
     limit: Limit = DEFAULT_LIMIT,
     timeout_text: Annotated[str, search_timeout(TIMEOUT)] = TIMEOUT,
@@ -49,9 +44,6 @@ def list_jobs(
     Jobs that meet every condition, oldest first; waiting jobs in the order in which they will run. On a large table
     a search may end early; it then reports the --after to continue from.
     """
-    wanted = bulk_command.selection(
-        selection, key=key, state=state, task=task, queue=queue, worker=worker, flag=flag, error=error
-    )
     most, timeout = positive_number("--limit", limit, MAX_ROWS), duration("--timeout", timeout_text)
     with open_client(configuration) as client:
         wanted = client.jobs.at_server_time(wanted)
