@@ -8,6 +8,8 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any, Final
 
+import msgspec
+
 from gw_core.domain.errors import DatabaseUnavailableError
 from gw_core.domain.job import Job
 from gw_core.domain.settings import CLAIM_BYTES
@@ -90,6 +92,8 @@ class Claims:
         self.claims_with_queues = 0
         self.saw_queues = True
         """Whether jobs of named queues may have waited during the last claim."""
+        self.is_rest_locked = False
+        """Whether all jobs that the last claim left are in the queue that it locked: only its release makes room."""
         self.left_rest = False
         """Whether the last claim left jobs to the complete statement, which the next claim runs."""
         self.found_many = False
@@ -178,7 +182,7 @@ class Claims:
         One claim never returns the jobs of two statements: should the second fail, those of the first would be lost.
         """
         self.scanned_to = None
-        self.left_rest = False
+        self.left_rest = self.is_rest_locked = False
         if not self.claims_with_queues:
             rows = self._run("claim_unqueued_jobs", values, **(FOR_MANY if self.found_many else {}))
             self.found_many = len(rows) >= MANY
@@ -196,8 +200,9 @@ class Claims:
     def _claim_with_queues(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         rows = self._run("claim_jobs", values)
         self.saw_queues, self.left_rest = True, False
-        self.scanned_to = rows.pop()[12] if _ends_with_a_note(rows) else None
-        return rows
+        note = rows.pop()
+        names, self.is_rest_locked, self.scanned_to = _queue_names(note[2]), bool(note[3]), note[12]
+        return [(*row[:13], names.get(row[12]), *row[14:]) for row in rows]
 
     def _run(self, name: str, values: Mapping[str, Any], **variables: str) -> list[tuple[Any, ...]]:
         try:
@@ -306,6 +311,10 @@ _FROM_THE_BEGINNING: Final = dict.fromkeys(
 def _as_values(skip: SkipAhead) -> dict[str, Any]:
     unqueued, queued = skip.columns(skip.unqueued), skip.columns(skip.queued)
     return dict(zip(_FROM_THE_BEGINNING, (*unqueued, *queued), strict=True))
+
+
+def _queue_names(document: str | None) -> dict[int, str]:
+    return {} if document is None else msgspec.json.decode(document, type=dict[int, str])
 
 
 def _ends_with_a_note(rows: Sequence[tuple[Any, ...]]) -> bool:

@@ -185,8 +185,8 @@ class Claimer(Service):
         self.wake()
 
     def on_settled(self) -> None:
-        """Request a claim if the settled jobs may have made room for limited ones; from any thread."""
-        if self._gates.is_full:
+        """Request a claim if there is room for limited jobs now, or the last job may have ended; from any thread."""
+        if self._gates.is_full or (self._on_drained is not None and self._is_settled()):
             self.request_claim()
 
     def wake(self) -> None:
@@ -270,7 +270,9 @@ class Claimer(Service):
         has_queued = any(job.queue_id is not None for job in jobs)
         claims = store.claims
         is_unread = claims.scanned_to is not None or claims.left_rest
-        self._may_find = len(jobs) >= limit or is_unread or has_queued or self._is_cut
+        may_be_more = len(jobs) >= limit or is_unread or has_queued or self._is_cut
+        # The release of the only queue with jobs requests a claim.
+        self._may_find = may_be_more and not claims.is_rest_locked
         if has_queued:
             self._retry_after = QUEUE_RETRY_INTERVAL
         elif not self._may_find and claims.saw_queues:
@@ -317,7 +319,7 @@ class Claimer(Service):
     def _claim_allowed(self, store: JobStore, limit: int) -> Sequence[Job]:
         """Claim jobs of the tasks that are not paused; without any, a claim would only read what it cannot take."""
         tasks, self._flags = self._pauses.rules.allowed(self._tasks), self._flags_now()
-        self._is_cut = False
+        self._is_cut = store.claims.is_rest_locked = False
         if not self._pauses.limited.isdisjoint(tasks.values()):
             return self._claim_with_limits(store, tasks, limit)
         return self._claim_unlimited(store, tasks, limit)

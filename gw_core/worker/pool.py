@@ -98,7 +98,7 @@ class WorkerPool:
             events=events,
             keeps=lambda: self._keeps,
             on_queues_freed=self.request_claim,
-            on_settled=self.request_claim if once else lambda: self.claimer.on_settled(),
+            on_settled=lambda: self.claimer.on_settled(),
             on_crash=on_crash,
         )
         self.timeouts = Timeouts(on_crash=on_crash)

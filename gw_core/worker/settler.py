@@ -165,11 +165,9 @@ class Settler(Service):
             return self._set_row_locked_aside(error)
         except GraphileWorkerError as error:
             return self._split_rejected(error) if rejects_a_row(error) else self.try_later(error)
-        self._unwritten.popleft()
         self._rejections = 0
         if self._tries:
             self._report_restored()
-        self._on_settled()
         return NO_DELAY
 
     def teardown(self) -> None:
@@ -304,8 +302,9 @@ class Settler(Service):
         self.completed += len(written) if kind is Completed else 0
         self.failed += len(written) if kind is Failed else 0
         self._end_members(written)
-        if releases:
-            self._on_queues_freed()
+        self._unwritten.popleft()
+        # After the batch is gone, because a worker that ends with the last job checks whether any are left.
+        (self._on_queues_freed if releases else self._on_settled)()
         emit_settled(self._events, self._worker_id, written, lost)
 
     def _end_members(self, written: Sequence[Outcome]) -> None:

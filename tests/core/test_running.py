@@ -124,6 +124,20 @@ def test_without_named_queues_an_empty_claim_is_not_repeated(site: QueueFixture,
     assert 0 < claims(recorded) <= 4
 
 
+def test_a_worker_that_runs_the_only_queue_with_jobs_claims_no_others(site: QueueFixture, proxy: DatabaseProxy) -> None:
+    def work(payload: dict[str, int]) -> None:
+        time.sleep(0.05)
+        claims_before[payload["n"]] = claims(recorded)
+
+    claims_before: dict[int, int] = {}
+    site.fill(8, queue="'q'")
+    recorded = proxy.record()
+    with site.running({"work": work}, url=proxy.url, poll_interval=NEVER, claim_limit=1):
+        wait_until(lambda: len(claims_before) == 8)
+
+    assert claims_before[8] - claims_before[1] == 7
+
+
 def test_without_listening_jobs_are_found_by_polling(site: QueueFixture) -> None:
     with site.running({"work": RunRecord()}, poll_interval=ms(20), listen=False) as running:
         site.add(payload={"n": 1})

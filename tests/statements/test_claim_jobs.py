@@ -365,3 +365,35 @@ def test_a_queue_whose_jobs_do_not_fit_is_not_locked(queue: Queue) -> None:
 
     assert queue.claim_ids(max_bytes=50_000) == [large]
     assert queue.queue_holder("q") is None
+
+
+def test_each_job_has_the_name_of_its_queue(queue: Queue) -> None:
+    names = ['"', "ö\\u0041", "a b", "7"]
+    for name in names * 2:
+        queue.add(payload={"name": name}, queue_name=name)
+    queue.add(payload={"name": None})
+
+    jobs = queue.claim(per_queue=2)
+
+    assert len(jobs) == 9
+    assert all(job.decoded_payload() == {"name": job.queue_name} for job in jobs)
+
+
+def test_a_claim_knows_when_all_jobs_left_are_in_the_queue_it_locked(queue: Queue) -> None:
+    queue.add(queue_name="ours")
+    queue.add(queue_name="ours")
+
+    assert [job.queue_name for job in queue.claim(limit=1)] == ["ours"]
+    assert queue.store.claims.is_rest_locked is not queue.store.claims.skip_ahead.may_skip(0.0)
+
+
+@pytest.mark.parametrize("other", ["earlier", "later", None])
+@pytest.mark.parametrize("delay", [timedelta(0), HOUR], ids=["due", "not due"])
+def test_a_claim_never_overlooks_that_other_jobs_wait(queue: Queue, other: str | None, delay: timedelta) -> None:
+    for name in ("earlier", "ours", "later"):
+        queue.run("insert into _private_job_queues (queue_name) values (%s)", name)
+    queue.add(queue_name="ours", priority=-1)
+    queue.add(queue_name=other, run_at=delay)
+
+    assert [job.queue_name for job in queue.claim(limit=1)] == ["ours"]
+    assert not queue.store.claims.is_rest_locked
