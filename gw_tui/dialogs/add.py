@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import ClassVar
 
 from textual.app import ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
 from textual.content import Content
-from textual.widgets import Input, Label, TextArea
+from textual.widgets import Label, TextArea
 
 from gw_core import JobSpec
-from gw_core.errors import InvalidInputError, InvalidJobError
-from gw_core.operations import parse_time
+from gw_core.errors import InvalidJobError
 from gw_tui.actions.actions import Add
-from gw_tui.dialogs.base import Dialog
+from gw_tui.dialogs.base import MAX_NUMBER, Dialog
 from gw_tui.dialogs.payload import check_payload, edited
 from gw_tui.text import sanitize
 
@@ -31,9 +28,7 @@ class AddDialog(Dialog[tuple[JobSpec, str]]):
     ]
 
     DEFAULT_CSS = """
-    AddDialog .field { height: 1; }
     AddDialog .field Label { width: 14; }
-    AddDialog .field Input { width: 1fr; }
     AddDialog #payload { height: 5; border: none; background: $background; }
     """
 
@@ -56,10 +51,8 @@ class AddDialog(Dialog[tuple[JobSpec, str]]):
     def fields(self) -> ComposeResult:
         """Lay out the fields."""
         for name, label, example in self._FIELDS:
-            with Horizontal(classes="field"):
-                yield Label(Content(label))
-                value = sanitize.line(self._offered, 128) if name == "task" else ""
-                yield Input(value, placeholder=example, id=name, select_on_focus=False, compact=True)
+            value = sanitize.line(self._offered, 128) if name == "task" else ""
+            yield from self.row(name, label, example, value)
         yield Label(Content("Payload (JSON; ^e opens your editor)"), markup=False)
         yield TextArea(sanitize.block(self._payload), id="payload", tab_behavior="focus", compact=True)
 
@@ -83,10 +76,10 @@ class AddDialog(Dialog[tuple[JobSpec, str]]):
     def answer(self) -> tuple[JobSpec, str]:
         """Return the job, or say what is wrong with it."""
         payload = check_payload(self.query_one("#payload", TextArea).text)
-        given = {name: self.query_one(f"#{name}", Input).value.strip() for name, _, _ in self._FIELDS}
+        given = {name: self.text_of(name) for name, _, _ in self._FIELDS}
         try:
             return self._spec({name: text for name, text in given.items() if text}), payload
-        except (InvalidJobError, InvalidInputError) as error:
+        except InvalidJobError as error:
             raise ValueError(str(error)) from error
 
     def pending_action(self) -> Add:
@@ -97,22 +90,15 @@ class AddDialog(Dialog[tuple[JobSpec, str]]):
     def _spec(self, given: dict[str, str]) -> JobSpec:
         if "task" not in given:
             raise ValueError("Enter a task")
-        more: dict[str, object] = {name: given[name] for name in ("queue_name", "job_key") if name in given}
-        more |= {name: _number(name, given[name]) for name in ("priority", "max_attempts") if name in given}
-        if "run_at" in given:
-            more["run_at"] = self._time(given["run_at"])
-        if "job_key_mode" in given:
-            more["job_key_mode"] = given["job_key_mode"]
+        more: dict[str, object] = {
+            name: given[name] for name in ("queue_name", "job_key", "job_key_mode") if name in given
+        }
         if "flags" in given:
             more["flags"] = tuple(each.strip() for each in given["flags"].split(",") if each.strip())
+        parsed = {
+            "run_at": self.time_of("run_at"),
+            "priority": self.number_of("priority", least=-MAX_NUMBER - 1),
+            "max_attempts": self.number_of("max_attempts", least=1),
+        }
+        more |= {name: value for name, value in parsed.items() if value is not None}
         return JobSpec(task=given["task"], **more)  # type: ignore[arg-type] # each field has its kind
-
-    def _time(self, text: str) -> datetime:
-        return parse_time(text, now=self.console.now)
-
-
-def _number(name: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"{name.replace('_', ' ')} must be a whole number, not {sanitize.line(text, 20)!r}.") from None

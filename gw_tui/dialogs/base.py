@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, cast
+from datetime import datetime
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
-from textual.widgets import Button, Static
+from textual.widgets import Button, Input, Label, Static
 
+from gw_core.errors import InvalidInputError
+from gw_core.operations import parse_time
+from gw_tui.dialogs.framed import Framed, T
 from gw_tui.rules.connection_state import ConnectionPhase
 from gw_tui.text import sanitize
 
@@ -18,10 +21,17 @@ if TYPE_CHECKING:
     from gw_tui.actions.actions import Action
     from gw_tui.console import Console
 
-T = TypeVar("T")
+
+MAX_NUMBER: Final = 32_767
+"""The largest priority and number of attempts; these columns are smallint."""
 
 
-class Dialog(ModalScreen[T | None], Generic[T]):
+def entry(name: str, value: str = "", example: str = "") -> Input:
+    """Return a field on one line."""
+    return Input(value, placeholder=example, id=name, select_on_focus=False, compact=True)
+
+
+class Dialog(Framed[T]):
     """A question over a screen; dismissed with what was answered, or None.
 
     Subclasses lay out `fields` and return from `answer` what OK means, or raise `ValueError` with a message about the
@@ -29,7 +39,6 @@ class Dialog(ModalScreen[T | None], Generic[T]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "cancel", "Cancel", show=False),
         # Before a field has its say: an editor of text means something else by it.
         Binding("ctrl+y", "copy_command", "Copy command", show=False, priority=True),
         Binding("left", "app.focus_previous", show=False),
@@ -38,12 +47,8 @@ class Dialog(ModalScreen[T | None], Generic[T]):
     AUTO_FOCUS = "#cancel"
 
     DEFAULT_CSS = """
-    Dialog { align: center middle; background: $background 60%; }
-    Dialog #dialog {
-        width: 72; max-width: 100%; height: auto; max-height: 100%;
-        border: round $primary; background: $panel; padding: 0 1;
-    }
-    Dialog.-destroys #dialog { border: round $error; }
+    Dialog .framed { max-height: 100%; }
+    Dialog.-destroys .framed { border: round $error; }
     Dialog #words { height: auto; max-height: 12; }
     Dialog #failure { height: auto; color: $error; display: none; }
     Dialog #failure.-said { display: block; }
@@ -51,6 +56,8 @@ class Dialog(ModalScreen[T | None], Generic[T]):
     Dialog Button { height: 1; min-width: 10; border: none; margin-left: 2; }
     Dialog Button:focus { text-style: bold reverse; }
     Dialog Input { height: 1; border: none; background: $background; }
+    Dialog .field { height: 1; }
+    Dialog .field Input { width: 1fr; }
     """
 
     def __init__(self, title: str, words: str = "", *, ok: str = "OK", destroys: bool = False) -> None:
@@ -61,7 +68,7 @@ class Dialog(ModalScreen[T | None], Generic[T]):
 
     def compose(self) -> ComposeResult:
         """Lay out the question."""
-        with Vertical(id="dialog") as panel:
+        with Vertical(classes="framed") as panel:
             panel.border_title = Content(sanitize.line(self._title, 60))
             copies = ", ^y copies the command" if self.has_preview else ""
             panel.border_subtitle = f"tab moves, enter selects, esc cancels{copies}"
@@ -83,6 +90,38 @@ class Dialog(ModalScreen[T | None], Generic[T]):
     def fields(self) -> ComposeResult:
         """Lay out the fields."""
         yield from ()
+
+    def row(self, name: str, label: str, example: str = "", value: str = "") -> ComposeResult:
+        """Lay out a field beside its label."""
+        with Horizontal(classes="field"):
+            yield Label(Content(label))
+            yield entry(name, value, example)
+
+    def text_of(self, name: str) -> str:
+        """Return what a field has."""
+        return self.query_one(f"#{name}", Input).value.strip()
+
+    def number_of(self, name: str, *, least: int) -> int | None:
+        """Return the number of a field, None for an empty one; raises `ValueError`."""
+        text = self.text_of(name)
+        if not text:
+            return None
+        words = name.replace("_", " ")
+        try:
+            number = int(text)
+        except ValueError:
+            raise ValueError(f"{words} must be a whole number, not {sanitize.line(text, 20)!r}.") from None
+        if not least <= number <= MAX_NUMBER:
+            raise ValueError(f"{words} must be from {least} to {MAX_NUMBER}.")
+        return number
+
+    def time_of(self, name: str) -> datetime | None:
+        """Return the time of a field, None for an empty one; raises `ValueError`."""
+        text = self.text_of(name)
+        try:
+            return parse_time(text, now=self.console.now) if text else None
+        except InvalidInputError as error:
+            raise ValueError(str(error)) from error
 
     def answer(self) -> T:
         """Return what OK means; raise `ValueError` with a message about an error."""
@@ -132,7 +171,7 @@ class Dialog(ModalScreen[T | None], Generic[T]):
         if event.button.id == "ok":
             self.action_accept()
         else:
-            self.action_cancel()
+            self.action_leave()
 
     def on_input_submitted(self) -> None:
         """Enter in a field means OK."""
@@ -148,7 +187,3 @@ class Dialog(ModalScreen[T | None], Generic[T]):
             self.say(str(error))
             return
         self.dismiss(answer)
-
-    def action_cancel(self) -> None:
-        """Leave without an answer."""
-        self.dismiss(None)

@@ -9,10 +9,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from gw_tui.dialogs.framed import Choices, Framed
 from gw_tui.rules.table_choice import TableChoice, TableSort
 from gw_tui.text.symbols import SHOWN
 from gw_tui.widgets.keyed_table import TableColumn
@@ -20,27 +20,20 @@ from gw_tui.widgets.keyed_table import TableColumn
 KEYS = "space shows or hides, J K move, s sorts, S reverses, d restores, enter applies"
 
 
-class ChooseColumns(ModalScreen[TableChoice | None]):
+class ChooseColumns(Framed[TableChoice]):
     """Asks for columns and an order; dismissed with the choice, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "leave", show=False),
         Binding("space", "show_or_hide", show=False),
         Binding("J,shift+down", "shift(1)", show=False),
         Binding("K,shift+up", "shift(-1)", show=False),
-        Binding("j", "down", show=False),
-        Binding("k", "up", show=False),
         Binding("s", "sort", show=False),
         Binding("S", "reverse", show=False),
         Binding("d", "restore", show=False),
     ]
 
     DEFAULT_CSS = """
-    ChooseColumns { align: center middle; background: $background 60%; }
-    ChooseColumns #columns {
-        width: 72; max-width: 100%; height: auto; max-height: 100%;
-        border: round $primary; background: $panel; padding: 0 1;
-    }
+    ChooseColumns .framed { max-height: 100%; }
     ChooseColumns OptionList { height: auto; max-height: 14; padding: 0; }
     ChooseColumns Static { height: auto; color: $quiet; }
     """
@@ -57,9 +50,9 @@ class ChooseColumns(ModalScreen[TableChoice | None]):
 
     def compose(self) -> ComposeResult:
         """Lay out the columns."""
-        with Vertical(id="columns") as panel:
+        with Vertical(classes="framed") as panel:
             panel.border_title = "Columns"
-            yield OptionList(*(Option(self._line(each), id=each) for each in self._order))
+            yield Choices(*(Option(self._line(each), id=each) for each in self._order))
             yield Static(KEYS, markup=False)
             if self._note:
                 yield Static(self._note, id="note", markup=False)
@@ -118,19 +111,7 @@ class ChooseColumns(ModalScreen[TableChoice | None]):
         """Choose the columns that fit, in the usual order."""
         self.dismiss(TableChoice())
 
-    def action_down(self) -> None:
-        """Go to the next column."""
-        self._list.action_cursor_down()
-
-    def action_up(self) -> None:
-        """Go to the column before."""
-        self._list.action_cursor_up()
-
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Answer."""
         event.stop()
         self.dismiss(TableChoice(tuple(each for each in self._order if each in self._shown), self._sort))
-
-    def action_leave(self) -> None:
-        """Leave without an answer."""
-        self.dismiss(None)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from textual.app import ComposeResult
 from textual.content import Content
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from gw_core.operations import FoundJob
-from gw_tui.dialogs.base import Dialog
+from gw_tui.dialogs.base import Dialog, entry
 from gw_tui.text import formatting, sanitize, symbols
 
 if TYPE_CHECKING:
@@ -54,21 +54,21 @@ class Confirm(Dialog[str]):
         """Lay out the field, if there is one."""
         if self._to_type:
             yield Static(Content(f"Type {sanitize.line(self._to_type, 64)} to confirm:"), markup=False)
-            yield Input(id="typed", select_on_focus=False, compact=True)
+            yield entry("typed")
         elif self._asks_for:
             yield Static(Content(f"{self._asks_for}:"), markup=False)
-            yield Input(id="typed", select_on_focus=False, compact=True)
+            yield entry("typed")
 
     def answer(self) -> str:
         """Return what was typed."""
-        typed = self.query_one("#typed", Input).value.strip() if self.query("#typed") else ""
+        typed = self.text_of("typed") if self.query("#typed") else ""
         if self._to_type and typed != sanitize.line(self._to_type, 64):
             raise ValueError(f"Type {self._to_type} exactly")
         return typed
 
     def pending_action(self) -> Action | None:
         """Return what would be done."""
-        typed = self.query_one("#typed", Input).value.strip() if self._asks_for and not self._to_type else ""
+        typed = self.text_of("typed") if self._asks_for and not self._to_type else ""
         return self._act(typed) if callable(self._act) else self._act
 
 

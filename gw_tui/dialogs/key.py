@@ -6,7 +6,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Label
 
-from gw_tui.dialogs.base import Dialog
+from gw_tui.dialogs.base import Dialog, entry
 from gw_tui.text import sanitize
 
 WORDS = "You confirm after the job is found."
@@ -24,7 +24,7 @@ class KeyDialog(Dialog[str]):
     def fields(self) -> ComposeResult:
         """Lay out the field."""
         yield Label(Content("Job key:"))
-        yield Input(sanitize.line(self._key), id="key", select_on_focus=False, compact=True)
+        yield entry("key", sanitize.line(self._key))
 
     def answer(self) -> str:
         """Return the key; one that was offered comes back as it is, whatever of it can be shown."""

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from textual.app import ComposeResult
 from textual.content import Content
-from textual.widgets import Input, Label
+from textual.widgets import Label
 
 from gw_core import Selection
 from gw_core.errors import SelectionError
 from gw_core.selection import parse
-from gw_tui.dialogs.base import Dialog
+from gw_tui.dialogs.base import Dialog, entry
 
 FAILED = "state:failed"
 
@@ -27,9 +27,9 @@ class NarrowDialog(Dialog[Selection]):
     def fields(self) -> ComposeResult:
         """Lay out the fields."""
         yield Label(Content("Task, such as mail or send*:"))
-        yield Input(id="task", select_on_focus=False, compact=True)
+        yield entry("task")
         yield Label(Content("Added longer ago than, such as 7d or 12h:"))
-        yield Input(id="age", select_on_focus=False, compact=True)
+        yield entry("age")
 
     def answer(self) -> Selection:
         """Return the selection; raises `ValueError` for an invalid field."""
@@ -39,7 +39,7 @@ class NarrowDialog(Dialog[Selection]):
             raise ValueError(str(error)) from error
 
     def _conditions(self) -> Iterator[str]:
-        task, age = (self.query_one(f"#{name}", Input).value.strip() for name in ("task", "age"))
+        task, age = self.text_of("task"), self.text_of("age")
         yield FAILED
         if task:
             yield f"task:{task}"

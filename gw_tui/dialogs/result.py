@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import ProgressBar, Static
 
 from gw_tui.actions.actions import SkippedItem
+from gw_tui.dialogs.framed import Framed, FramedText
 from gw_tui.text import sanitize, symbols
 
 if TYPE_CHECKING:
@@ -22,22 +22,10 @@ if TYPE_CHECKING:
 MAX_SHOWN: Final = 200
 
 
-class ResultDialog(ModalScreen[None]):
+class ResultDialog(Framed[None]):
     """Shows what was done, and what was skipped and why."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,enter,q", "dismiss", "Close", show=False),
-        Binding("j,down", "scroll(1)", show=False),
-        Binding("k,up", "scroll(-1)", show=False),
-    ]
-
-    DEFAULT_CSS = """
-    ResultDialog { align: center middle; background: $background 60%; }
-    ResultDialog #result {
-        width: 76; max-width: 100%; height: auto; max-height: 90%;
-        border: round $primary; background: $panel; padding: 0 1;
-    }
-    """
+    DEFAULT_CSS = "ResultDialog .framed { width: 76; }"
 
     def __init__(
         self, headline: str, skipped: Sequence[SkippedItem] = (), *, words: str = "", failure: str = ""
@@ -55,14 +43,10 @@ class ResultDialog(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         """Lay out the lines."""
-        with VerticalScroll(id="result") as panel:
+        with FramedText(classes="framed") as panel:
             panel.border_title = "Result"
             panel.border_subtitle = "esc closes"
             yield Static(self._content(), markup=False)
-
-    def action_scroll(self, lines: int) -> None:
-        """Scroll the lines."""
-        self.query_one("#result").scroll_relative(y=lines, animate=False)
 
     def _content(self) -> Content:
         lines = [Content.styled(self._headline, "bold")]
@@ -80,16 +64,13 @@ class ResultDialog(ModalScreen[None]):
         return self._omitted[:MAX_SHOWN]
 
 
-class ProgressDialog(ModalScreen[None]):
+class ProgressDialog(Framed[None]):
     """Shows how far a batch in parts has come; esc stops it after the part under way."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "halt", "Stop", show=False)]
 
     DEFAULT_CSS = """
-    ProgressDialog { align: center middle; background: $background 60%; }
-    ProgressDialog #progress {
-        width: 60; max-width: 100%; height: auto; border: round $primary; background: $panel; padding: 0 1;
-    }
+    ProgressDialog .framed { width: 60; max-height: 100%; }
     ProgressDialog ProgressBar { width: 1fr; }
     ProgressDialog Bar { width: 1fr; }
     """
@@ -100,7 +81,7 @@ class ProgressDialog(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         """Lay out the bar."""
-        with Vertical(id="progress") as panel:
+        with Vertical(id="progress", classes="framed") as panel:
             panel.border_subtitle = "esc stops after this batch"
             yield Static("", id="so-far", markup=False)
             yield ProgressBar(total=self._batch.size, show_eta=False)

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from gw_tui.dialogs.framed import Framed, FramedText
 from gw_tui.rules.commands import BY_ID, ConsoleCommand, Risk
 from gw_tui.widgets.key_bar import key_label
 
@@ -32,14 +31,11 @@ MOVING: Final = (
 )
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Framed[None]):
     """Lists the keys of one screen."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,f1,enter", "dismiss", "Close", show=False),
-        Binding("j,down", "scroll(1)", show=False),
-        Binding("k,up", "scroll(-1)", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("question_mark,f1", "leave", show=False)]
+    DEFAULT_CSS = "HelpScreen .framed { width: 76; height: 90%; scrollbar-size-vertical: 1; }"
 
     def __init__(self, title: str, about: str, bindings: dict[str, ActiveBinding]) -> None:
         super().__init__()
@@ -49,7 +45,7 @@ class HelpScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         """Lay out the list."""
-        with VerticalScroll(id="help") as panel:
+        with FramedText(classes="framed") as panel:
             panel.border_title = f"Help: {self._title}"
             panel.border_subtitle = "esc closes"
             yield Static(id="keys", markup=False)
@@ -57,10 +53,6 @@ class HelpScreen(ModalScreen[None]):
     def on_resize(self, event: events.Resize) -> None:
         """Let what a key does go on below where it began."""
         self.query_one("#keys", Static).update(self._content(min(WIDEST, event.size.width) - FRAME))
-
-    def action_scroll(self, lines: int) -> None:
-        """Scroll the list."""
-        self.query_one("#help").scroll_relative(y=lines, animate=False)
 
     def _content(self, width: int = 1_000) -> Content:
         here = [line for command, line in self._lines(width) if not command.is_everywhere]
