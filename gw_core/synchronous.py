@@ -27,11 +27,11 @@ from gw_core.postgres.add_calls import Call
 from gw_core.postgres.callers_connection import callers_connection
 from gw_core.postgres.callers_transaction import ClaimPlan, Savepoint, SingleConnection, psycopg_connection
 from gw_core.postgres.connections import ConnectionSource
-from gw_core.postgres.database import DEFAULT_SCHEMA, Connection, Database
-from gw_core.postgres.enqueue import Admission, Enqueuer, add_inline
+from gw_core.postgres.database import DEFAULT_SCHEMA as DEFAULT_SCHEMA, Connection, Database
+from gw_core.postgres.enqueue import Admission, Enqueuer, add_inline as add_inline
 from gw_core.postgres.job_store import JobStore
 from gw_core.postgres.migrations import migrate
-from gw_core.postgres.scratch_database import ScratchDatabase
+from gw_core.postgres.scratch_database import ScratchDatabase as ScratchDatabase
 from gw_core.tasks.registry import TaskRegistry, make_task, mark_of, source_of
 from gw_core.worker.cancellations import Cancellations
 from gw_core.worker.handoff import Handoff
@@ -42,21 +42,6 @@ from gw_core.worker.pool import new_pool_id
 from gw_core.worker.settler import divided, emit_settled, ended_members, send_outcomes
 from gw_core.worker.thread import WorkerThread, intercepted
 from gw_core.worker.timeouts import Timeouts
-
-__all__ = [
-    "DEFAULT_SCHEMA",
-    "Attempt",
-    "ConnectionWorker",
-    "ScratchDatabase",
-    "TaskRunner",
-    "add_inline",
-    "connection_of",
-    "install",
-    "items_of_batch",
-    "task_for",
-    "unstored_job",
-    "waiting_jobs",
-]
 
 MAX_WAITING_JOBS: Final = 10_000
 _UNSTORED_IDS: Final = count(1)
@@ -318,8 +303,11 @@ def waiting_jobs(conn: object, *, task: str | None = None, schema: str = DEFAULT
     return [Job(*row) for row in callers_connection(conn, schema).fetch(Call("list_waiting_jobs", values))]
 
 
-def install(conn: object, schema: str = DEFAULT_SCHEMA) -> None:
-    """Install or upgrade the schema in the database of `conn`, over a connection of our own."""
+def install(conn: object, *, schema: str = DEFAULT_SCHEMA) -> None:
+    """Install the schema in the database that `conn` leads to, or upgrade it.
+
+    This uses a second connection and commits, so one call per test database is enough. `conn` is what `drain` takes.
+    """
     database = SingleConnection(psycopg_connection(conn, schema), schema).database
     try:
         migrate(database, schema)

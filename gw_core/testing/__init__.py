@@ -18,7 +18,7 @@ from gw_core.lazy import public_names
 
 # Late, as for gw_core itself: pytest imports the package for its plugin in every run.
 if TYPE_CHECKING:
-    from gw_core.synchronous import Attempt as Attempt, ScratchDatabase as ScratchDatabase
+    from gw_core.synchronous import Attempt as Attempt, ScratchDatabase as ScratchDatabase, install as install
     from gw_core.testing.assertions import (
         assert_enqueued as assert_enqueued,
         enqueued as enqueued,
@@ -34,6 +34,5 @@ if TYPE_CHECKING:
         inline as inline,
         perform as perform,
     )
-    from gw_core.testing.schema import install as install
 else:
     __getattr__, __dir__, __all__ = public_names(__name__, __file__)
