@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
@@ -124,7 +124,7 @@ class Schedule:
     def __str__(self) -> str:
         texts = [print_field(field, getattr(self, name)) for field, name in zip(FIELDS, _ATTRIBUTES, strict=True)]
         if self.wildcard is False:
-            texts[:2] = [",".join(_runs(values)) for values in (self.minutes, self.hours)]
+            texts[:2] = [",".join(with_ranges(values)) for values in (self.minutes, self.hours)]
         return " ".join(texts)
 
     def matches(self, at: datetime) -> bool:
@@ -419,17 +419,18 @@ def print_field(field: Field, values: tuple[int, ...]) -> str:
         step = values[1] - values[0]
         if step > 1 and values == field.everything[::step]:
             return f"*/{step}"
-    return ",".join(_runs(values))
+    return ",".join(with_ranges(values))
 
 
-def _runs(values: tuple[int, ...]) -> Iterator[str]:
+def with_ranges(values: Sequence[int], name: Callable[[int], str] = str, to: str = "-") -> Iterator[str]:
+    """Yield the names of values; three and more consecutive ones become a range."""
     start = 0
     for index, value in enumerate(values):
         if index + 1 < len(values) and values[index + 1] == value + 1:
             continue
         run = values[start : index + 1]
         if len(run) >= MIN_RANGE_LENGTH:
-            yield f"{run[0]}-{run[-1]}"
+            yield f"{name(run[0])}{to}{name(run[-1])}"
         else:
-            yield from map(str, run)
+            yield from map(name, run)
         start = index + 1

@@ -6,7 +6,7 @@ from calendar import monthrange
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from gw_core.domain.schedule import FIELDS, MIN_RANGE_LENGTH, MONTH_NAMES, WEEKDAY_NAMES, Schedule
+from gw_core.domain.schedule import FIELDS, MIN_RANGE_LENGTH, MONTH_NAMES, WEEKDAY_NAMES, Schedule, with_ranges
 from gw_core.domain.time_zone import UTC_NAME
 
 MAX_TIMES: Final = 6
@@ -130,17 +130,7 @@ def _step(values: Sequence[int], everything: Sequence[int]) -> int:
 
 
 def _runs(values: Sequence[int], name: Callable[[int], str]) -> list[str]:
-    parts: list[str] = []
-    start = 0
-    for index, value in enumerate(values):
-        if index + 1 < len(values) and values[index + 1] == value + 1:
-            continue
-        run = values[start : index + 1]
-        parts += (
-            [f"{name(run[0])} to {name(run[-1])}"] if len(run) >= MIN_RANGE_LENGTH else [name(each) for each in run]
-        )
-        start = index + 1
-    return parts
+    return list(with_ranges(values, name, " to "))
 
 
 def _listed(names: Sequence[str]) -> str:
