@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from gw_core.domain.errors import InvalidSettingError
+
 # Controls (C0, DEL, C1), lone surrogates, line separators, and characters that are drawn as nothing: soft hyphen,
 # fillers, format characters (among them those that reverse the direction of writing), and tags.
 _ANYWHERE: Final = (
@@ -47,6 +49,22 @@ def _shell_word(word: str) -> str:
 
 def _in_double_quotes(match: re.Match[str]) -> str:
     return "'\"\\\\\"'" if match[0] == "\\" else "'\"'\"'"
+
+
+MAX_SCHEMA_BYTES: Final = 63
+"""PostgreSQL cuts longer names without an error."""
+
+
+def check_schema_name(name: str) -> None:
+    """Raise `InvalidSettingError` unless PostgreSQL can keep `name` as it is: 1 to 63 bytes of UTF-8, no NUL."""
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        size = 0
+    if not 1 <= size <= MAX_SCHEMA_BYTES or "\x00" in name:
+        raise InvalidSettingError(
+            f"{name!r} is not a valid schema name; PostgreSQL takes 1 to {MAX_SCHEMA_BYTES} bytes of UTF-8 without NUL"
+        )
 
 
 def sql_identifier(name: str) -> str:

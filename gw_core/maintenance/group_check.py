@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import Final
 
 from gw_core.domain.event_bus import Events
-from gw_core.maintenance.maintenance_service import MaintenanceService
 from gw_core.postgres.connections import SharedConnection
 from gw_core.postgres.job_store import JobStore
+from gw_core.service import MaintenanceService
 
 INTERVAL: Final = timedelta(minutes=1)
 

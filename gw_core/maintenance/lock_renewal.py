@@ -10,9 +10,9 @@ from gw_core.domain.claim import Locked, QueueLock
 from gw_core.domain.event_bus import Events
 from gw_core.domain.events import LocksReset
 from gw_core.domain.job import Job
-from gw_core.maintenance.maintenance_service import MaintenanceService
 from gw_core.postgres.connections import SharedConnection
 from gw_core.postgres.job_store import JobStore
+from gw_core.service import MaintenanceService
 
 SOON = timedelta(minutes=1)
 """The first sweep for expired locks comes at random within this time, so that a fleet does not sweep together."""

@@ -24,9 +24,9 @@ from gw_core.domain.recovery import (
     decide,
     is_dead,
 )
-from gw_core.maintenance.maintenance_service import MaintenanceService
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.worker_store import DeadWorkers, RecoveredJobs, WorkerStore, with_workers
+from gw_core.service import MaintenanceService
 
 ORPHANS_INTERVAL: Final = timedelta(minutes=10)
 """The shortest time between searches for locks without a heartbeat: each reads the whole table of jobs."""

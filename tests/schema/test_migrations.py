@@ -20,7 +20,7 @@ from support.catalog import catalog
 from support.schema_fixture import SchemaFixture, connected
 from support.waiting import wait_until
 
-from gw_core.domain.schema_name import check_schema_name
+from gw_core.domain.text import check_schema_name
 from gw_core.errors import (
     InvalidSettingError,
     LockedJobsError,
