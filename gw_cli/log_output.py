@@ -140,11 +140,10 @@ class TextHandler(LogHandler):
     def _lines(self, batch: CompletedJobs) -> str:
         # No record is made for the head: that takes a third of the time in which a line is written.
         head = self._start(self._place(batch.logger.name), batch.level, time.time())
-        messages = batch.messages()
         # One check of the whole batch: calling `indented` for every message costs as much as running a small job.
-        if not is_plain("".join(messages)):
-            messages = [indented(message) for message in messages]
-        return "".join([f"{head}{message}\n" for message in messages])
+        if is_plain("".join(batch.tasks())):
+            return "".join(batch.messages(head, "\n"))
+        return "".join([f"{head}{indented(message)}\n" for message in batch.messages()])
 
     def _head(self, record: logging.LogRecord) -> str:
         return self._start(self._where(record), record.levelno, record.created)

@@ -87,9 +87,20 @@ class CompletedJobs:
         self._worker_id = worker_id
         self._outcomes = outcomes
 
-    def messages(self) -> list[str]:
-        """Return the formatted messages."""
-        return [template % values for template, values in map(_completed, self._outcomes)]
+    def tasks(self) -> set[str]:
+        """Return the identifiers of the tasks: all else in the messages is numbers and our own words."""
+        return {outcome.job.task_identifier for outcome in self._outcomes}
+
+    def messages(self, start: str = "", end: str = "") -> list[str]:
+        """Return the formatted messages, each between `start` and `end`; adding these later takes as long again."""
+        before, after = start.replace("%", "%%"), end.replace("%", "%%")
+        first, retry = f"{before}{_COMPLETED}{after}", f"{before}{_COMPLETED_RETRY}{after}"
+        return [
+            first % (job.id, job.task_identifier, outcome.seconds * 1000)
+            if (job := outcome.job).attempts <= 1
+            else retry % _completed(outcome)[1]
+            for outcome in self._outcomes
+        ]
 
     def fields(self) -> Iterator[dict[str, object]]:
         """Return the fields of each record."""

@@ -16,8 +16,9 @@ from gw_core.domain.settings import CLAIM_BYTES
 from gw_core.postgres.database import Connection
 from gw_core.postgres.statement_runner import StatementRunner, array_text
 
-# The order of a queue, and near enough the order of everything: priority, run_at, id.
-_ORDER: Final = itemgetter(5, 6, 0)
+# The order of a queue, and near enough the order of everything: by priority, then by `run_at`, then by id. Three sorts,
+# of which the first is by id, take half as long as one by all three.
+_ORDER: Final = (itemgetter(0), itemgetter(6), itemgetter(5))
 
 CLAIM_PLAN: Final = {
     # The claim must walk its indexes in order whatever the statistics say: with none, or with those of an empty table,
@@ -149,10 +150,7 @@ class Claims:
             "now": now,
             "max_bytes": max_bytes,
         }
-        rows = self._rows(values)
-        if len(rows) > 1:
-            rows.sort(key=_ORDER)
-        return [Job(row[0], tasks[row[1]], *row[2:]) for row in rows]
+        return _jobs(self._rows(values), tasks)
 
     def restart_scan(self) -> None:
         """Let the next claim start from the beginning."""
@@ -163,17 +161,18 @@ class Claims:
         return self.skip_ahead.skips_until(now)
 
     def _rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """Skip the dead rows where there are very many; start from the beginning otherwise."""
+        """Skip the dead rows where there are very many; start from the beginning otherwise. Return sorted rows."""
         skip, began = self.skip_ahead, time.monotonic()
         if skip.may_skip(began):
-            rows = self._claim_with_queues({**values, **_as_values(skip)})
+            rows = _sorted(self._claim_with_queues({**values, **_as_values(skip)}))
             skip.record_partial_scan(found=len(rows), seconds=time.monotonic() - began)
         else:
-            rows = self._claim_from_the_beginning({**values, **_FROM_THE_BEGINNING})
+            rows = _sorted(self._claim_from_the_beginning({**values, **_FROM_THE_BEGINNING}))
             skip.record_full_scan(found=len(rows), seconds=time.monotonic() - began, now=time.monotonic())
         if rows:
             self._polls_without_asking = 0
-            skip.record_found((row[5], row[6], row[12] is not None) for row in rows)
+            first = {(row[5], row[12] is not None): row[6] for row in reversed(rows)}
+            skip.record_found((priority, run_at, has_queue) for (priority, has_queue), run_at in first.items())
         return rows
 
     def _claim_from_the_beginning(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -241,7 +240,7 @@ class ClaimsByField(Claims):
         waits = [each for each in (self.seconds_until_tokens, note[15]) if each is not None]
         self.seconds_until_tokens = min(waits, default=None)
         self._after = None if note[13] is None else (note[13], note[5])
-        return rows
+        return _sorted(rows)
 
 
 class SkipAhead:
@@ -297,6 +296,54 @@ class SkipAhead:
     def columns(self, first_jobs: Mapping[int, float]) -> tuple[list[int], list[float]]:
         """Return priorities, and the `run_at` from which to read their jobs."""
         return sorted(first_jobs), [first_jobs[priority] - self._margin for priority in sorted(first_jobs)]
+
+
+def _sorted(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    for column in _ORDER:
+        rows.sort(key=column)
+    return rows
+
+
+def _jobs(rows: Iterable[tuple[Any, ...]], tasks: Mapping[int, str]) -> list[Job]:
+    # Each column has a name: to pass on a part of each row takes twice as long.
+    return [
+        Job(
+            job_id,
+            tasks[task_id],
+            payload,
+            attempts,
+            max_attempts,
+            priority,
+            run_at,
+            created_at,
+            updated_at,
+            revision,
+            key,
+            flags,
+            queue_id,
+            queue_name,
+            last_error,
+            locked_at,
+        )
+        for (
+            job_id,
+            task_id,
+            payload,
+            attempts,
+            max_attempts,
+            priority,
+            run_at,
+            created_at,
+            updated_at,
+            revision,
+            key,
+            flags,
+            queue_id,
+            queue_name,
+            last_error,
+            locked_at,
+        ) in rows
+    ]
 
 
 def _is_slow(found: int, seconds: float) -> bool:
