@@ -12,6 +12,8 @@
 -- * Jobs of locked queues are read up to the first `scan_limit` queued jobs (`near`). When those are used up, `scan` steps from
 --   queue to queue, in an index that begins with the queue, and asks free ones for their first jobs (`far`).
 -- * The tie-break by id belongs to queues; jobs without one would be sorted by it at every claim.
+-- * Jobs to lock are found by id. `is not false` there means the same as `= true`, but fits no index of waiting jobs: with
+--   statistics from a time when no queued job waited, the planner would read one of those whole.
 -- A session that claims does not wait for the disk: a claim lost in a crash is made again. That would run two jobs of one
 -- queue at the same time, so a claim that holds a queue (`locked_queues`) is as durable as any other commit.
 -- Both kinds together are cut to the limit: a pool must not take what it has no thread for, nor a less urgent job because
@@ -186,7 +188,7 @@ queued as materialized (
              from urgent
             where (urgent.job_queue_id in (select id from held_queues)) is true
          ))
-     and jobs.is_available = true
+     and jobs.is_available is not false
      and jobs.job_queue_id = any(array(select id from held_queues))
      \ir parts/is_runnable.sql
      for update skip locked

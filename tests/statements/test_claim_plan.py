@@ -95,6 +95,27 @@ def test_a_small_claim_reads_little_of_a_big_backlog(backlog: Queue, statistics:
         assert _rows_read(connection) - before < 5_000
 
 
+def test_a_claim_reads_little_with_statistics_of_a_moment_without_queued_jobs(queue: Queue) -> None:
+    """Of a moment when all jobs were locked, for example."""
+    queue.store.register_tasks(["mail"])
+    queue.run(
+        "insert into _private_jobs (task_id, locked_at) select id, now() from _private_tasks, generate_series(1, 3000)"
+    )
+    queue.run("analyze _private_jobs")
+    queue.run("delete from _private_jobs")
+    for number in range(10):
+        queue.add(queue_name=f"q{number}")
+    queue.run(
+        "insert into _private_jobs (task_id, job_queue_id) select tasks.id, queues.id "
+        "from _private_tasks as tasks, _private_job_queues as queues, generate_series(1, 500)"
+    )
+    queue.store.claims.claims_with_queues = 1
+
+    with queue.store.connection.transaction(force_rollback=True):
+        assert len(queue.claim(limit=10)) == 10
+        assert _rows_read(queue.store.connection) < 300
+
+
 def _rows_read(connection: psycopg.Connection[Any]) -> int:
     """Rows of the jobs this transaction has read, by whatever scan."""
     row = connection.execute(
