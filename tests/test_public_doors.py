@@ -13,8 +13,8 @@ PUBLIC = {
     *(f"gw_core.{name}" for name in ("events", "errors", "crontab", "operations", "selection", "testing")),
     *CONTRIB,
 }
-MAX_CORE_IMPORTS = 178
-MAX_FRONT_END_IMPORTS = 201
+MAX_CORE_IMPORTS = 177
+MAX_FRONT_END_IMPORTS = 161
 MAX_PRIVATE_ACCESSES = 37
 OF_PYTHON = {"_replace", "_asdict", "_fields", "_exit"}
 

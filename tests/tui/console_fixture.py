@@ -9,11 +9,9 @@ from typing import Any
 
 from support.console_source import QueueSource
 from textual.pilot import Pilot
-from textual.screen import Screen
 
 from gw_tui.app import ConsoleApp
 from gw_tui.data.source import ClientSource, ConnectionOptions, DataSource
-from gw_tui.dialogs.choose import Choose
 from gw_tui.rules.options import Options
 from gw_tui.widgets.keyed_table import KeyedTable
 
@@ -76,17 +74,17 @@ class Console:
         """Wait until a notice contains these words."""
         await self.until(lambda: any(words in each for each in self.notices))
 
-    def is_on(self, kind: str | type[Screen[Any]]) -> bool:
-        """Return whether this screen is in front: one that `--screen` names, `job`, or a dialog by its class."""
+    def is_on(self, kind: str) -> bool:
+        """Return whether this screen is in front: one that `--screen` names, `job`, or a dialog as styles name it."""
         screen = self.app.screen
-        return getattr(screen, "SCREEN_ID", None) == kind if isinstance(kind, str) else isinstance(screen, kind)
+        return kind in (getattr(screen, "SCREEN_ID", None), type(screen).__name__)
 
-    def screen(self, kind: str | type[Screen[Any]]) -> Any:
+    def screen(self, kind: str) -> Any:
         """Return the screen in front, which is of this kind."""
         assert self.is_on(kind), self.app.screen
         return self.app.screen
 
-    async def reach(self, kind: str | type[Screen[Any]]) -> Any:
+    async def reach(self, kind: str) -> Any:
         """Wait until a screen of this kind is in front."""
         await self.until(lambda: self.is_on(kind))
         await self.pilot.pause()
@@ -94,7 +92,7 @@ class Console:
 
     async def choices(self) -> Any:
         """Wait until a list of choices is in front."""
-        return await self.reach(Choose)
+        return await self.reach("Choose")
 
     def table(self, selector: str = "KeyedTable") -> KeyedTable:
         return self.app.screen.query(selector).first(KeyedTable)
@@ -124,7 +122,7 @@ def queue_source(url: str, **more: Any) -> ClientSource:
 
 def console_on(source: DataSource, **options: Any) -> ConsoleApp:
     """Return a console that refreshes often."""
-    return ConsoleApp(source, Options(period=0.2, **options))
+    return ConsoleApp(source, Options(**{"period": 0.2, **options}))
 
 
 def run(

@@ -9,17 +9,10 @@ from typing import Any
 from console_fixture import Console
 from support.console_source import QueueSource
 from textual.command import CommandPalette
-from textual.screen import Screen
 from textual.widgets import Input
 
 from gw_core.errors import AuthenticationError, DatabaseUnavailableError, SchemaMissingError, StatementTimeoutError
-from gw_tui.dialogs.add import AddDialog
-from gw_tui.dialogs.choose import Choose
-from gw_tui.dialogs.confirm import Confirm
-from gw_tui.dialogs.reschedule import RescheduleDialog
-from gw_tui.dialogs.result import ResultDialog
 from gw_tui.rules.journal import EntryKind, Journal
-from gw_tui.screens.help import HelpScreen
 
 GONE = DatabaseUnavailableError("the database is not available: terminating connection")
 LEAST = (60, 20)
@@ -66,7 +59,7 @@ async def answered(console: Console) -> None:
     await console.pilot.pause()
 
 
-async def _press(console: Console, *keys: str, until: str | type[Screen[Any]] | None = None) -> None:
+async def _press(console: Console, *keys: str, until: str | None = None) -> None:
     for key in keys:
         await console.press(key)
     if until is not None:
@@ -74,7 +67,7 @@ async def _press(console: Console, *keys: str, until: str | type[Screen[Any]] | 
     await console.pilot.pause()
 
 
-def pressing(*keys: str, until: str | type[Screen[Any]] | None = None, words: str = "") -> Prepare:
+def pressing(*keys: str, until: str | None = None, words: str = "") -> Prepare:
     """Press keys, and wait for a dialog or for words."""
 
     async def prepare(console: Console) -> None:
@@ -141,9 +134,9 @@ async def palette(console: Console) -> None:
 async def result(console: Console) -> None:
     await _press(console, "m", "m", "m")
     changed = console.screen("jobs").targets()[1].job.id
-    await _press(console, "f", until=Confirm)
+    await _press(console, "f", until="Confirm")
     console.source.queue.change(changed, attempts=1)
-    await _press(console, "tab", "tab", "enter", until=ResultDialog)
+    await _press(console, "tab", "tab", "enter", until="ResultDialog")
 
 
 async def down(console: Console) -> None:
@@ -171,7 +164,7 @@ async def stale(console: Console) -> None:
 
 
 async def asking_while_down(console: Console) -> None:
-    await _press(console, "m", "m", "x", until=Confirm)
+    await _press(console, "m", "m", "x", until="Confirm")
     await down(console)
     await console.shows("Waiting for the database")
 
@@ -186,7 +179,7 @@ async def _fail(console: Console, error: Exception) -> None:
 
 
 async def added(console: Console) -> None:
-    await _press(console, "a", until=AddDialog)
+    await _press(console, "a", until="AddDialog")
     entry = console.app.screen.query(Input).first()
     entry.value = "send_email"
     await console.pilot.pause()
@@ -207,16 +200,16 @@ SCENES = (
     Scene("events", "events", events),
     Scene("tasks", "tasks", charted),
     Scene("errors", "errors", nothing),
-    Scene("help", "jobs", pressing("?", until=HelpScreen)),
+    Scene("help", "jobs", pressing("?", until="HelpScreen")),
     Scene("palette", "jobs", palette),
-    Scene("question", "jobs", pressing("m", "m", "m", "x", until=Confirm), {**FAILED, "environment": "production"}),
-    Scene("reason", "jobs", pressing("f", until=Confirm), FAILED, sizes=SMALL),
-    Scene("typed", "workers", pressing("end", "u", until=Confirm)),
-    Scene("sweep", "workers", pressing("S", until=Confirm), sizes=SMALL),
-    Scene("time", "jobs", pressing("t", until=RescheduleDialog), FAILED),
+    Scene("question", "jobs", pressing("m", "m", "m", "x", until="Confirm"), {**FAILED, "environment": "production"}),
+    Scene("reason", "jobs", pressing("f", until="Confirm"), FAILED, sizes=SMALL),
+    Scene("typed", "workers", pressing("end", "u", until="Confirm")),
+    Scene("sweep", "workers", pressing("S", until="Confirm"), sizes=SMALL),
+    Scene("time", "jobs", pressing("t", until="RescheduleDialog"), FAILED),
     Scene("add", "jobs", added),
     Scene("result", "jobs", result, FAILED),
-    Scene("choice", "locks", pressing("C", until=Choose)),
+    Scene("choice", "locks", pressing("C", until="Choose")),
     Scene("paused", "overview", pressing("space", words="PAUSED 00:00"), sizes=SMALL),
     Scene("down", "overview", down),
     Scene("asking-while-down", "jobs", asking_while_down, FAILED, sizes=SMALL),

@@ -23,7 +23,6 @@ from gw_core import Client, JobSpec, JobState, Selection
 from gw_core.operations import FoundJob, JobVersion
 from gw_tui.actions import actions
 from gw_tui.actions.log import ActionLog
-from gw_tui.dialogs.choose import Choose
 
 pytestmark = pytest.mark.once
 
@@ -213,10 +212,10 @@ def copied(url: str, filter_: str, choice: str, way: str) -> tuple[int, str]:
             await pilot.pause()
             (target,) = console.screen("jobs").targets()
             await console.press("Y")
-            await console.until(lambda: isinstance(app.screen, Choose))
+            await console.reach("Choose")
             await pilot.pause()
             app.screen.dismiss(choice)
-            await console.until(lambda: isinstance(app.screen, Choose) and app.screen.title_words == "Copy")
+            await console.until(lambda: console.is_on("Choose") and app.screen.title_words == "Copy")
             await pilot.pause()
             app.screen.dismiss(way)
             await console.until(lambda: app.clipboard)

@@ -10,7 +10,6 @@ from textual.widgets import Input
 
 from gw_core import JobState
 from gw_core.selection import parse
-from gw_tui.dialogs.command_line import CommandLine
 from gw_tui.rules.command_line import Destination, completions, parse_line, parse_link
 
 
@@ -56,7 +55,7 @@ def test_words_and_conditions_are_completed() -> None:
 
 async def entered(console: Console) -> Input:
     await console.press(":")
-    await console.until(lambda: isinstance(console.app.screen, CommandLine))
+    await console.reach("CommandLine")
     await console.pilot.pause()
     return console.app.screen.query_one(Input)
 
@@ -121,7 +120,7 @@ def test_keys_that_follow_immediately_belong_to_the_line() -> None:
     async def scenario(console: Console) -> None:
         for key in ("colon", "c", "o", "m"):  # without waiting, as a fast typist or a slow terminal sends them
             console.app.post_message(events.Key(key, ":" if key == "colon" else key))
-        await console.until(lambda: isinstance(console.app.screen, CommandLine))
+        await console.reach("CommandLine")
         await console.until(lambda: console.app.screen.query_one(Input).value == "com")
         assert console.source.actions == []
 

@@ -15,12 +15,6 @@ from textual.widgets import Button, Input, TextArea
 from gw_core import JobState
 from gw_core.errors import DatabaseUnavailableError
 from gw_tui.actions import actions
-from gw_tui.dialogs.add import AddDialog
-from gw_tui.dialogs.confirm import Confirm
-from gw_tui.dialogs.narrow import NarrowDialog
-from gw_tui.dialogs.reschedule import RescheduleDialog
-from gw_tui.dialogs.result import ProgressDialog, ResultDialog
-from gw_tui.rules.connection_state import ConnectionPhase
 
 FAILED = "state:failed"
 
@@ -74,7 +68,7 @@ def test_in_production_one_job_is_asked_about_too() -> None:
     async def scenario(console: Console) -> None:
         await jobs(console)
         await console.press("r")
-        dialog = await console.reach(Confirm)
+        dialog = await console.reach("Confirm")
         assert dialog.focused is dialog.query_one("#cancel")
         await console.press("escape")
         await jobs(console)
@@ -87,7 +81,7 @@ def test_several_jobs_are_named_cancel_has_the_focus_and_enter_does_nothing() ->
     async def scenario(console: Console) -> None:
         marked = await mark(console, 3)
         await console.press("r")
-        dialog = await console.reach(Confirm)
+        dialog = await console.reach("Confirm")
         for job_id in marked:
             assert f" {job_id} " in console.text
         assert dialog.focused is dialog.query_one("#cancel")
@@ -103,11 +97,11 @@ def test_marks_are_taken_from_jobs_that_were_changed_and_stay_on_those_left_alon
     async def scenario(console: Console) -> None:
         marked = await mark(console, 3)
         await console.press("r")
-        await console.reach(Confirm)
+        await console.reach("Confirm")
         console.source.queue.change(marked[1], revision="=revision + 1")
         await console.press("right", "enter")
         await acted(console)
-        await console.reach(ResultDialog)
+        await console.reach("ResultDialog")
         assert "2 jobs retried, 1 skipped" in console.text
         assert f"{marked[1]}" in console.text
         await console.press("escape")
@@ -121,7 +115,7 @@ def test_a_job_that_has_not_failed_is_left_alone_and_the_key_that_runs_it_is_nam
     async def scenario(console: Console) -> None:
         await jobs(console)
         await console.press("r")
-        await console.reach(ResultDialog)
+        await console.reach("ResultDialog")
         assert "0 jobs retried, 1 skipped" in console.text
         assert "not failed; t reschedules it" in console.text
 
@@ -137,7 +131,7 @@ def test_a_removed_job_comes_back_with_everything_but_its_id() -> None:
         (target,) = screen.targets()
         before = console.source.queue.by_id[target.job.id]
         await console.press("x")
-        await console.reach(Confirm)
+        await console.reach("Confirm")
         await console.press("right", "enter")
         await acted(console)
         assert before.id not in console.source.queue.by_id
@@ -160,7 +154,7 @@ def test_failing_takes_a_reason() -> None:
     async def scenario(console: Console) -> None:
         await jobs(console)
         await console.press("f")
-        dialog = await console.reach(Confirm)
+        dialog = await console.reach("Confirm")
         dialog.query_one("#typed", Input).value = "customer left"
         dialog.query_one("#ok", Button).press()
         (action,) = await acted(console)
@@ -179,7 +173,7 @@ def test_many_jobs_are_destroyed_only_when_their_number_is_typed() -> None:
         await console.until(lambda: len(console.table("#jobs").marks) > 100)
         number = len(screen.targets())
         await console.press("x")
-        dialog = await console.reach(Confirm)
+        dialog = await console.reach("Confirm")
         await console.type("7")
         await console.press("enter")
         await console.shows(f"Type {number} exactly")
@@ -216,14 +210,14 @@ def test_a_long_act_is_done_in_parts_and_stops_between_them(monkeypatch: pytest.
         await console.until(lambda: len(console.table("#jobs").marks) > 60)
         number = len(console.table("#jobs").marks)
         await console.press("t")
-        await console.reach(RescheduleDialog)
+        await console.reach("RescheduleDialog")
         await console.type("+1h")
         source.delay = 0.5
         await console.press("enter")
-        await console.reach(ProgressDialog)
+        await console.reach("ProgressDialog")
         await console.press("escape")
         source.delay = 0.0
-        await console.reach(ResultDialog)
+        await console.reach("ResultDialog")
         assert "stopped" in console.text
         done = sum(len(ids(each)) for each in source.actions)
         assert done < number
@@ -242,11 +236,11 @@ def test_a_job_is_given_another_time_in_the_words_of_the_command_line() -> None:
     async def scenario(console: Console) -> None:
         await jobs(console)
         await console.press("t")
-        dialog = await console.reach(RescheduleDialog)
+        dialog = await console.reach("RescheduleDialog")
         await console.type("sometime")
         await console.press("enter")
         assert console.source.actions == []
-        assert isinstance(console.app.screen, RescheduleDialog)
+        assert console.is_on("RescheduleDialog")
         dialog.query_one("#run_at", Input).value = "+2h"
         dialog.query_one("#priority", Input).value = "-5"
         await console.shows("in 2h")
@@ -273,7 +267,7 @@ def test_a_wrong_value_gets_a_sentence_and_the_dialog_stays(field: str, text: st
     async def scenario(console: Console) -> None:
         await jobs(console)
         await console.press("t")
-        dialog = await console.reach(RescheduleDialog)
+        dialog = await console.reach("RescheduleDialog")
         dialog.query_one(f"#{field}", Input).value = text
         await console.press("enter")
         await console.shows(complaint)
@@ -289,7 +283,7 @@ def test_a_job_is_added_with_everything_that_can_be_said_of_it() -> None:
     async def scenario(console: Console) -> None:
         await jobs(console)
         await console.press("a")
-        dialog = await console.reach(AddDialog)
+        dialog = await console.reach("AddDialog")
         given = {
             "task": "mail",
             "queue_name": "q",
@@ -320,7 +314,7 @@ def test_a_run_of_a_recurring_task_can_be_had_now() -> None:
     async def scenario(console: Console) -> None:
         await console.until(lambda: console.table().keys)
         await console.press("t")
-        await console.reach(Confirm)
+        await console.reach("Confirm")
         await console.press("right", "enter")
         (action,) = await acted(console)
         assert isinstance(action, actions.Add)
@@ -346,7 +340,7 @@ def test_a_worker_that_sends_heartbeats_is_unlocked_only_when_its_id_is_typed() 
     async def scenario(console: Console) -> None:
         worker_id = await to_worker(console, is_stale=False)
         await console.press("u")
-        await console.reach(Confirm)
+        await console.reach("Confirm")
         assert "MAY BE ALIVE: last heartbeat 3.0s ago, presumed dead after 5m00s" in console.text
         assert "run twice" in console.text
         await console.press("enter")
@@ -364,7 +358,7 @@ def test_a_dead_worker_is_unlocked_after_a_plain_question() -> None:
     async def scenario(console: Console) -> None:
         worker_id = await to_worker(console, is_stale=True)
         await console.press("u")
-        await console.reach(Confirm)
+        await console.reach("Confirm")
         assert "Last heartbeat 9m04s ago: presumed dead." in console.text
         await console.press("right", "enter")
         (action,) = await acted(console)
@@ -378,7 +372,7 @@ def test_a_sweep_shows_first_what_it_would_do() -> None:
     async def scenario(console: Console) -> None:
         dead = await to_worker(console, is_stale=True)
         await console.press("S")
-        await console.reach(Confirm)
+        await console.reach("Confirm")
         assert console.source.actions == [actions.Sweep(dry_run=True)]
         assert dead[:20] in console.text
         await console.press("right", "enter")
@@ -392,7 +386,7 @@ def test_a_running_job_is_cancelled_after_a_question() -> None:
         await jobs(console)
         (job_id,) = (int(console.table("#jobs").highlighted or 0),)
         await console.press("c")
-        await console.reach(Confirm)
+        await console.reach("Confirm")
         assert "are not" in console.text
         await console.press("right", "enter")
         (action,) = await acted(console)
@@ -408,9 +402,9 @@ def test_cleanup_runs_after_a_question() -> None:
         await console.press("C")
         await console.choices()
         await console.press("down", "down", "enter")  # the harmless choices come first
-        await console.reach(NarrowDialog)
+        await console.reach("NarrowDialog")
         await console.press("enter")
-        await console.reach(Confirm)
+        await console.reach("Confirm")
         assert "cannot be undone" in console.text
         await console.press("enter")
         await console.shows("exactly")
@@ -430,7 +424,7 @@ def test_an_open_question_waits_while_the_database_is_away() -> None:
     async def scenario(console: Console) -> None:
         await jobs(console)
         await console.press("x")
-        dialog = await console.reach(Confirm)
+        dialog = await console.reach("Confirm")
         console.source.go_down(DatabaseUnavailableError("the server went away"))
         console.app.refresh_now()
         await console.until(lambda: dialog.query_one("#ok", Button).disabled)
@@ -451,7 +445,7 @@ def test_acts_wait_while_the_database_is_away() -> None:
         await jobs(console)
         console.source.go_down(DatabaseUnavailableError("the server went away"))
         console.app.refresh_now()
-        await console.until(lambda: console.app.phase is ConnectionPhase.DOWN)
+        await console.until(lambda: console.app.phase == "down")
         await console.press("x", "f", "t", "a")
         await console.pilot.pause()
         assert console.is_on("jobs")
@@ -479,7 +473,7 @@ def test_an_action_the_database_rejects_says_why() -> None:
 
         console.source.run = reject
         await console.press("r")
-        await console.reach(ResultDialog)
+        await console.reach("ResultDialog")
         assert "went away" in console.text
         assert "\x1b" not in console.text
         assert any(entry.is_bad and "went away" in entry.words for entry in console.app.journal)
@@ -532,7 +526,7 @@ def test_hostile_names_reach_no_dialog() -> None:
         evil = type(job)(**{**fields, "task_identifier": "a\x1b]52;c;evil\x07[red]\u202eb"})
         screen._seen = {key: replace(each, job=evil) for key, each in screen._seen.items()}
         await console.press("x")
-        await console.reach(Confirm)
+        await console.reach("Confirm")
         assert "[red]" in console.text
         assert "\x1b" not in console.text
         assert "\u202e" not in console.text
@@ -568,14 +562,14 @@ def test_a_cleanup_is_narrowed_by_task_and_age_and_records_what_it_deletes(tmp_p
 
     async def scenario(console: Console) -> None:
         await console.app.run_action("cleanup_failed_jobs")
-        dialog = await console.reach(NarrowDialog)
+        dialog = await console.reach("NarrowDialog")
         dialog.query_one("#task", Input).value = task
         dialog.query_one("#age", Input).value = "soon"
         await console.press("enter")
         await console.shows("not a duration")
         dialog.query_one("#age", Input).value = "7d"
         await console.press("enter")
-        await console.reach(Confirm)
+        await console.reach("Confirm")
         assert "1 failed job" in console.text
         await console.type("1")
         await console.press("enter")
@@ -597,7 +591,7 @@ def test_failing_many_jobs_needs_their_number_only_in_production(environment: st
         await console.press("ctrl+a")
         await console.until(lambda: len(console.table("#jobs").marks) > 100)
         await console.press("f")
-        await console.reach(Confirm)
+        await console.reach("Confirm")
         await console.press("tab", "enter") if not environment else await console.press("enter")
         if environment:
             await console.shows("exactly")

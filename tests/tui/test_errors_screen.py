@@ -15,7 +15,6 @@ from gw_core import JobState
 from gw_core.operations import FoundJob
 from gw_core.selection import parse
 from gw_tui.actions import actions
-from gw_tui.dialogs.confirm import Confirm
 from gw_tui.rules.error_groups import error_groups, fingerprint
 
 
@@ -100,7 +99,7 @@ def test_one_job_is_retried_as_a_probe_and_then_the_rest() -> None:
         await console.shows(f"completed: R retries the other {len(rest)}")
         await console.until(lambda: len(console.app.screen.targets()) == len(rest))
         await console.press("R")
-        await console.until(lambda: isinstance(console.app.screen, Confirm))
+        await console.reach("Confirm")
         console.app.screen.query_one("#ok", Button).press()
         await console.until(lambda: len(console.source.actions) == 2)
         assert sorted(console.source.actions[1].ids) == sorted(each.job.id for each in rest)

@@ -10,7 +10,6 @@ from support.console_source import QueueSource
 
 from gw_core.operations import Count, Quality
 from gw_tui.actions import actions
-from gw_tui.screens.jump import JumpScreen
 
 
 async def jobs(console: Console) -> Any:
@@ -118,7 +117,7 @@ def test_a_letter_goes_to_its_panel() -> None:
     async def scenario(console: Console) -> None:
         await console.until(lambda: console.table("#findings").keys)
         await console.press("ctrl+o")
-        await console.until(lambda: isinstance(console.app.screen, JumpScreen))
+        await console.reach("JumpScreen")
         await console.pilot.pause()
         await console.press("s")
         await console.until(lambda: console.app.focused is console.table("#sessions"))
@@ -131,7 +130,7 @@ def test_any_other_key_leaves_and_does_nothing_else(key: str) -> None:
     async def scenario(console: Console) -> None:
         screen = await jobs(console)
         await console.press("ctrl+o")
-        await console.until(lambda: isinstance(console.app.screen, JumpScreen))
+        await console.reach("JumpScreen")
         await console.press(key)
         await console.until(lambda: console.app.screen is screen)
         assert console.app.focused is console.table("#jobs")
@@ -144,7 +143,7 @@ def test_a_digit_goes_to_its_screen() -> None:
     async def scenario(console: Console) -> None:
         await jobs(console)
         await console.press("ctrl+o")
-        await console.until(lambda: isinstance(console.app.screen, JumpScreen))
+        await console.reach("JumpScreen")
         await console.press("4")
         await console.until(lambda: console.app.screen.query("#workers"))
 

@@ -7,19 +7,14 @@ import threading
 from typing import Any
 
 import pytest
-from console_fixture import Console, run
+from console_fixture import Console, console_on, run
 from support.console_source import QueueSource
 from textual.command import CommandPalette
 
 from gw_core.errors import AuthenticationError, DatabaseUnavailableError, SchemaMissingError, StatementTimeoutError
-from gw_tui.app import ConsoleApp
 from gw_tui.rules import connection_state
 from gw_tui.rules.commands import BY_ID, SCREENS
-from gw_tui.rules.connection_state import ConnectionPhase
-from gw_tui.rules.options import Options
 from gw_tui.screens.base import ConsoleScreen
-from gw_tui.screens.help import HelpScreen
-from gw_tui.screens.jobs import JobsScreen
 from gw_tui.widgets.keyed_table import KeyedTable
 
 GONE = DatabaseUnavailableError("the database is not available: terminating connection")
@@ -43,9 +38,8 @@ async def go_down(console: Console, error: Exception = GONE) -> None:
     await console.pilot.pause()
 
 
-async def helped(console: Console) -> HelpScreen:
-    await console.until(lambda: isinstance(console.app.screen, HelpScreen))
-    return console.app.screen
+async def helped(console: Console) -> Any:
+    return await console.reach("HelpScreen")
 
 
 # -- screens and keys --------------------------------------------------------------------------------------------------
@@ -202,7 +196,7 @@ def test_it_goes_on_without_a_key_when_the_database_is_back() -> None:
     async def scenario(console: Console) -> None:
         await go_down(console)
         console.source.come_back()
-        await console.until(lambda: console.app.phase is ConnectionPhase.LIVE)
+        await console.until(lambda: console.app.phase == "live")
         await console.until(lambda: "DOWN" not in console.text and "✓ LIVE" in console.text)
         assert not front(console).query_one("#body").has_class("-dimmed")
 
@@ -216,16 +210,16 @@ def test_a_key_tries_immediately() -> None:
         await go_down(console)
         console.source.come_back()
         await console.press("r")
-        await console.until(lambda: console.app.phase is ConnectionPhase.LIVE)
+        await console.until(lambda: console.app.phase == "live")
 
     run(scenario, screen="overview")
 
 
 def test_acts_wait_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[str] = []
-    monkeypatch.setattr(JobsScreen, "action_retry", lambda _: given.append("retry"), raising=False)
 
     async def scenario(console: Console) -> None:
+        monkeypatch.setattr(type(front(console)), "action_retry", lambda _: given.append("retry"), raising=False)
         await console.until(lambda: front(console).has_row)
         await console.press("r")
         await console.until(lambda: given == ["retry"])
@@ -252,34 +246,34 @@ def test_read_only_offers_no_acts(is_asked_for: bool) -> None:
 @pytest.mark.parametrize(
     ("error", "phase", "words"),
     [
-        pytest.param(GONE, ConnectionPhase.DOWN, "▲ DOWN: the database is not available", id="down"),
+        pytest.param(GONE, "down", "▲ DOWN: the database is not available", id="down"),
         pytest.param(
             AuthenticationError("the server rejected the connection: password"),
-            ConnectionPhase.DENIED,
+            "denied",
             "then press r",
             id="refused",
         ),
         pytest.param(
             SchemaMissingError("schema 'q' is not installed; install it with: gw migrate --schema q"),
-            ConnectionPhase.NO_SCHEMA,
+            "no schema",
             "gw migrate --schema q",
             id="no schema",
         ),
     ],
 )
-def test_it_may_be_started_before_the_database(error: Exception, phase: ConnectionPhase, words: str) -> None:
+def test_it_may_be_started_before_the_database(error: Exception, phase: str, words: str) -> None:
     async def inside() -> None:
         source = QueueSource()
         source.go_down(error)
-        app = ConsoleApp(source, Options(period=0.1))
+        app = console_on(source, period=0.1)
         async with app.run_test(size=(120, 34)) as pilot:
             console = Console(app, pilot, source)
             await console.shows(words)
-            assert app.phase in (phase, ConnectionPhase.RETRYING)
+            assert app.phase in (phase, "retrying")
             source.come_back()
-            if phase is ConnectionPhase.DENIED:
+            if phase == "denied":
                 await console.press("r")
-            await console.until(lambda: app.phase is ConnectionPhase.LIVE)
+            await console.until(lambda: app.phase == "live")
 
     asyncio.run(inside())
 
@@ -289,10 +283,10 @@ def test_a_database_that_is_slow_makes_the_screen_stale_and_says_why(monkeypatch
 
     async def inside() -> None:
         source = QueueSource()
-        app = ConsoleApp(source, Options(period=0.1))
+        app = console_on(source, period=0.1)
         async with app.run_test(size=(120, 34)) as pilot:
             console = Console(app, pilot, source)
-            await console.until(lambda: app.phase is ConnectionPhase.LIVE)
+            await console.until(lambda: app.phase == "live")
             source.go_down(StatementTimeoutError("canceling statement due to statement timeout"))
             await console.shows("! STALE: no answer for")
             await console.shows("statement timeout")
@@ -307,7 +301,7 @@ def test_a_passing_blip_is_in_the_journal() -> None:
     async def scenario(console: Console) -> None:
         await go_down(console)
         console.source.come_back()
-        await console.until(lambda: console.app.phase is ConnectionPhase.LIVE)
+        await console.until(lambda: console.app.phase == "live")
         words = [entry.words for entry in console.app.journal]
         assert words[-1] == "connection live"
         assert "the database is not available: terminating connection" in words

@@ -15,13 +15,6 @@ from textual.widgets import Button, Input, TextArea
 from gw_core.operations import CleanupTarget
 from gw_tui.actions import actions
 from gw_tui.app import ConsoleApp, screen_of
-from gw_tui.dialogs.add import AddDialog
-from gw_tui.dialogs.choose import Choose
-from gw_tui.dialogs.confirm import Confirm
-from gw_tui.dialogs.key import KeyDialog
-from gw_tui.dialogs.narrow import NarrowDialog
-from gw_tui.dialogs.reschedule import RescheduleDialog
-from gw_tui.dialogs.result import ResultDialog
 from gw_tui.rules.commands import COMMANDS, JOB, SCREENS
 from gw_tui.screens.job import JobScreen
 
@@ -55,7 +48,7 @@ def keyed(source: Any, *, running: bool) -> tuple[int, str]:
 async def ask_for(console: Console, key: str) -> None:
     await rows(console)
     await console.press("K")
-    dialog = await console.reach(KeyDialog)
+    dialog = await console.reach("KeyDialog")
     dialog.query_one("#key", Input).value = key
     await console.press("enter")
 
@@ -66,7 +59,7 @@ def test_a_job_that_waits_is_removed_by_its_key_and_comes_back() -> None:
 
     async def scenario(console: Console) -> None:
         await ask_for(console, key)
-        dialog = await console.reach(Confirm)
+        dialog = await console.reach("Confirm")
         assert f"{job_id}" in console.text
         assert "U restores it" in console.text
         assert dialog.focused is dialog.query_one("#cancel")
@@ -86,7 +79,7 @@ def test_of_a_running_job_it_is_said_before_and_after_that_it_goes_on() -> None:
 
     async def scenario(console: Console) -> None:
         await ask_for(console, key)
-        await console.reach(Confirm)
+        await console.reach("Confirm")
         assert "is not retried" in console.text
         assert "cannot be undone" in console.text
         await console.press("right", "enter")
@@ -104,10 +97,10 @@ def test_a_job_that_changed_between_the_question_and_the_answer_is_left_alone() 
 
     async def scenario(console: Console) -> None:
         await ask_for(console, key)
-        await console.reach(Confirm)
+        await console.reach("Confirm")
         source.queue.alter(source.queue.by_id[job_id], revision=9)
         await console.press("right", "enter")
-        await console.reach(ResultDialog)
+        await console.reach("ResultDialog")
         assert "1 skipped" in console.text
         assert "revision 0→9" in console.text
         assert source.queue.by_id[job_id].key == key
@@ -131,7 +124,7 @@ def test_the_key_of_the_job_under_the_cursor_is_offered() -> None:
     async def scenario(console: Console) -> None:
         await rows(console)
         await console.press("K")
-        dialog = await console.reach(KeyDialog)
+        dialog = await console.reach("KeyDialog")
         assert dialog.query_one("#key", Input).value == key
 
     run(scenario, source=source, filter=f"key:{key}")
@@ -145,7 +138,7 @@ def test_a_recurring_task_is_forgotten_after_a_question() -> None:
         await rows(console)
         console.table().move_to("retired_task")
         await console.press("x")
-        dialog = await console.reach(Confirm)
+        dialog = await console.reach("Confirm")
         assert "Forget retired_task?" in console.text
         assert dialog.focused is dialog.query_one("#cancel")
         await console.press("right", "enter")
@@ -186,7 +179,7 @@ def test_read_only_the_palette_offers_the_doctor_and_no_act() -> None:
 def test_a_sweep_from_the_palette_shows_first_what_it_would_do() -> None:
     async def scenario(console: Console) -> None:
         await console.app.run_action("sweep_now")
-        await console.reach(Confirm)
+        await console.reach("Confirm")
         assert "last heartbeat 9m04s ago" in console.text
         await console.press("right", "enter")
         assert await acted(console, 2) == [actions.Sweep(dry_run=True), actions.Sweep()]
@@ -198,9 +191,9 @@ def test_failed_jobs_are_counted_before_anybody_is_asked() -> None:
     async def scenario(console: Console) -> None:
         count = sum(job.attempts >= job.max_attempts for job in console.source.queue.by_id.values())
         await console.app.run_action("cleanup_failed_jobs")
-        await console.reach(NarrowDialog)
+        await console.reach("NarrowDialog")
         await console.press("enter")
-        await console.reach(Confirm)
+        await console.reach("Confirm")
         assert f"{count} failed jobs." in console.text
         await console.type(str(count))
         await console.press("enter")
@@ -250,8 +243,8 @@ async def copied(console: Console, *keys: str) -> str:
 
 async def typed(console: Console, *keys: str, way: str = "command") -> str:
     await console.press(*keys)
-    await console.until(lambda: isinstance(screen := console.app.screen, Choose) and screen.title_words == "Copy")
-    console.screen(Choose).dismiss(way)
+    await console.until(lambda: console.is_on("Choose") and console.app.screen.title_words == "Copy")
+    console.screen("Choose").dismiss(way)
     return await copied(console)
 
 
@@ -270,7 +263,7 @@ def test_what_a_screen_does_is_offered_as_a_command(screen: str, choice: str, co
     async def scenario(console: Console) -> None:
         await rows(console)
         await console.press("Y")
-        (await console.reach(Choose)).dismiss(choice)
+        (await console.reach("Choose")).dismiss(choice)
         assert (await typed(console)).startswith(command)
 
     run(scenario, screen=screen)
@@ -291,7 +284,7 @@ def test_what_is_under_the_cursor_is_paused_and_resumed(screen: str, kind: str) 
         await rows(console)
         name = console.table().highlighted
         await console.press("P")
-        dialog = await console.reach(Confirm)
+        dialog = await console.reach("Confirm")
         dialog.query_one("#typed", Input).value = "provider down"
         dialog.query_one("#ok", Button).press()
         [paused] = await acted(console, 1)
@@ -300,7 +293,7 @@ def test_what_is_under_the_cursor_is_paused_and_resumed(screen: str, kind: str) 
         await console.until(lambda: "provider down" in console.text)
 
         await console.press("P")
-        (await console.reach(Confirm)).query_one("#ok", Button).press()
+        (await console.reach("Confirm")).query_one("#ok", Button).press()
         assert (await acted(console, 2))[1] == actions.Resume(target=f"{kind}:{name}")
         await console.until(lambda: "provider down" not in console.text)
 
@@ -312,7 +305,7 @@ def test_a_question_copies_what_it_would_do_with_what_was_filled_in() -> None:
         await rows(console)
         (target,) = console.screen("jobs").targets()
         await console.press("f")
-        dialog = await console.reach(Confirm)
+        dialog = await console.reach("Confirm")
         dialog.query_one("#typed", Input).value = "it's over"
         assert await typed(console, "ctrl+y") == f"gw fail {target.job.id} '--reason=it'\"'\"'s over'"
         assert console.source.actions == []
@@ -325,7 +318,7 @@ def test_the_form_of_another_time_copies_its_change() -> None:
         await rows(console)
         (target,) = console.screen("jobs").targets()
         await console.press("t")
-        dialog = await console.reach(RescheduleDialog)
+        dialog = await console.reach("RescheduleDialog")
         dialog.query_one("#priority", Input).value = "-5"
         assert await typed(console, "ctrl+y") == f"gw reschedule {target.job.id} --priority=-5"
 
@@ -336,7 +329,7 @@ def test_the_form_of_a_job_copies_the_job_or_says_what_is_wrong_with_it() -> Non
     async def scenario(console: Console) -> None:
         await rows(console)
         await console.press("a")
-        dialog = await console.reach(AddDialog)
+        dialog = await console.reach("AddDialog")
         dialog.query_one("#task", Input).value = "mail"
         dialog.query_one("#payload", TextArea).load_text("{not json")
         await console.press("ctrl+y")
@@ -387,7 +380,7 @@ def test_what_was_removed_can_be_brought_back_from_the_events() -> None:
 
     async def scenario(console: Console) -> None:
         await ask_for(console, key)
-        await console.reach(Confirm)
+        await console.reach("Confirm")
         await console.press("right", "enter")
         await acted(console, 2)
         await console.press("7", "U")

@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from console_fixture import Console, queue_source
+from console_fixture import Console, console_on, queue_source
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from support.database_proxy import DatabaseProxy
 from support.waiting import wait_until
@@ -19,9 +19,6 @@ from gw_core import Client, JobContext, JobSpec, JobState, Runner, Selection, Ta
 from gw_core.errors import ReadOnlyError
 from gw_core.operations import JobVersion
 from gw_tui.actions import actions
-from gw_tui.app import ConsoleApp
-from gw_tui.rules.connection_state import ConnectionPhase
-from gw_tui.rules.options import Options
 
 pytestmark = pytest.mark.once
 
@@ -33,7 +30,7 @@ def play(url: str, scenario: Scenario, **more: object) -> None:
 
     async def inside() -> None:
         source = queue_source(url, **more)
-        app = ConsoleApp(source, Options(period=0.1))
+        app = console_on(source, period=0.1)
         async with app.run_test(size=(120, 34), notifications=True) as pilot:
             await scenario(Console(app, pilot, source))
 
@@ -70,7 +67,7 @@ def queue(database_url: str) -> Iterator[Queue]:
 
 
 async def live(console: Console) -> None:
-    await console.until(lambda: console.app.phase is ConnectionPhase.LIVE)
+    await console.until(lambda: console.app.phase == "live")
 
 
 # -- what it takes ---------------------------------------------------------------------------------------------------
@@ -156,8 +153,8 @@ def test_a_table_locked_by_another_session_is_no_loss_and_does_not_block_others(
         await live(console)
         with psycopg.connect(queue.url) as other:
             other.execute("lock table graphile_worker._private_jobs in access exclusive mode")
-            await console.until(lambda: console.app.phase is ConnectionPhase.STALE or bool(console.app.snapshot.errors))
-        await console.until(lambda: console.app.phase is ConnectionPhase.LIVE and not console.app.snapshot.errors)
+            await console.until(lambda: console.app.phase == "stale" or bool(console.app.snapshot.errors))
+        await console.until(lambda: console.app.phase == "live" and not console.app.snapshot.errors)
 
     play(queue.url, scenario)
 
@@ -191,9 +188,7 @@ def test_a_role_without_rights_gets_a_message_and_is_let_in_once_it_has_them(que
     try:
 
         async def scenario(console: Console) -> None:
-            await console.until(
-                lambda: console.app.phase in (ConnectionPhase.DENIED, ConnectionPhase.NO_SCHEMA, ConnectionPhase.DOWN)
-            )
+            await console.until(lambda: console.app.phase in ("denied", "no schema", "down"))
             queue.run(f'grant usage on schema graphile_worker to "{role}"')
             queue.run(f'grant select on all tables in schema graphile_worker to "{role}"')
             await live(console)

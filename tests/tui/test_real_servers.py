@@ -7,18 +7,15 @@ import signal
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
-from console_fixture import Console, queue_source
+from console_fixture import Console, console_on, queue_source
 from support.databases import install_schema
 from support.postgres_server import Server
 
 from gw_core import Client, JobSpec
-from gw_tui.app import ConsoleApp
-from gw_tui.rules.connection_state import ConnectionPhase
-from gw_tui.rules.options import Options
 
 pytestmark = pytest.mark.once
 
-AWAY = (ConnectionPhase.DOWN, ConnectionPhase.RETRYING)
+AWAY = ("down", "retrying")
 
 
 @pytest.fixture
@@ -40,8 +37,8 @@ def queue(server: Server) -> Server:
 def play(url: str, scenario: Callable[[Console], Awaitable[None]]) -> None:
     async def inside() -> None:
         source = queue_source(url)
-        app = ConsoleApp(source, Options(period=0.2, screen="jobs", filter="state:failed"))
-        assert app.phase is ConnectionPhase.CONNECTING
+        app = console_on(source, screen="jobs", filter="state:failed")
+        assert app.phase == "connecting"
         async with app.run_test(size=(80, 24), notifications=True) as pilot:
             await scenario(Console(app, pilot, source))
 
@@ -53,7 +50,7 @@ async def away(console: Console) -> None:
 
 
 async def live(console: Console) -> None:
-    await console.until(lambda: console.app.drawn_phase is ConnectionPhase.LIVE)
+    await console.until(lambda: console.app.drawn_phase == "live")
     await console.until(lambda: "LIVE" in console.text and not is_dimmed(console))
 
 
@@ -110,7 +107,7 @@ def test_it_waits_for_a_server_that_is_not_there_yet_and_then_for_its_schema(ser
         await away(console)
         await asyncio.to_thread(server.start)
         await console.shows("gw migrate")
-        assert console.app.phase is ConnectionPhase.NO_SCHEMA
+        assert console.app.phase == "no schema"
         await asyncio.to_thread(install_schema, server.url)
         await live(console)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from console_fixture import Console
+from console_fixture import Console, console_on
 from support.console_queue import START
 from support.console_source import QueueSource
 
@@ -18,10 +18,8 @@ from gw_core.errors import DatabaseUnavailableError, GraphileWorkerError, Invali
 from gw_core.operations import NameKind, PageCursor, QueueSnapshot
 from gw_core.selection import parse
 from gw_tui.actions import actions
-from gw_tui.app import ConsoleApp
 from gw_tui.data.recording import RecordingSource, ReplaySource
 from gw_tui.data.source import DataSource
-from gw_tui.rules.options import Options
 
 
 class Clock:
@@ -231,7 +229,7 @@ def test_the_console_says_that_it_replays_and_where_it_is(tmp_path: Path) -> Non
     clock = Clock()
 
     async def inside() -> None:
-        app = ConsoleApp(ReplaySource(tmp_path / "r", clock), Options(period=30.0))
+        app = console_on(ReplaySource(tmp_path / "r", clock), period=30.0)
         async with app.run_test(size=(120, 24)) as pilot:
             console = Console(app, pilot, QueueSource())
             await console.shows("REPLAY 00:00 of 00:05")
@@ -252,7 +250,7 @@ def test_the_console_shows_a_recording_read_only(tmp_path: Path) -> None:
     recorder.close()
 
     async def inside() -> None:
-        app = ConsoleApp(ReplaySource(tmp_path / "r"), Options(period=30.0, screen="jobs"))
+        app = console_on(ReplaySource(tmp_path / "r"), period=30.0, screen="jobs")
         async with app.run_test(size=(80, 24)) as pilot:
             console = Console(app, pilot, QueueSource())
             await console.shows("READ-ONLY")

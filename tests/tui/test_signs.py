@@ -9,7 +9,6 @@ import pytest
 from console_fixture import Console, run
 from textual import events
 from textual.app import App, ComposeResult
-from textual.command import CommandPalette
 
 from gw_tui.rules.history import TIME_RANGES, Series, seconds_between
 from gw_tui.screens.overview import next_due
@@ -130,7 +129,7 @@ def test_a_click_on_a_tile_lists_its_jobs_and_one_on_the_filter_edits_it() -> No
 def test_the_palette_shows_the_keys_of_commands() -> None:
     async def scenario(console: Console) -> None:
         await console.press("ctrl+p")
-        await console.reach(CommandPalette)
+        await console.reach("CommandPalette")
         await console.press(*"retry")
         await console.shows("r · Retry the job now")
 

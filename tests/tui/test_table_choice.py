@@ -11,7 +11,6 @@ from console_fixture import Console, run, search_of
 from support.console_source import QueueSource
 
 from gw_tui.data.table_choices import TableChoices
-from gw_tui.dialogs.columns import ChooseColumns
 from gw_tui.rules.table_choice import TableChoice, TableSort, sort_value
 
 WIDE = (120, 34)
@@ -39,12 +38,9 @@ async def filled(console: Console) -> Any:
     return screen
 
 
-async def chooser(console: Console) -> ChooseColumns:
+async def chooser(console: Console) -> Any:
     await console.press("o")
-    await console.until(lambda: isinstance(console.app.screen, ChooseColumns))
-    await console.pilot.pause()
-    assert isinstance(console.app.screen, ChooseColumns)
-    return console.app.screen
+    return await console.reach("ChooseColumns")
 
 
 @pytest.mark.parametrize("screen", LISTS)
@@ -52,11 +48,11 @@ def test_columns_of_every_list_are_chosen_and_kept_for_the_next_start(tmp_path: 
     path = tmp_path / "gw" / "console.json"
 
     async def choose(console: Console) -> None:
-        found = await filled(console)
+        await filled(console)
         before = titles(console)
         await chooser(console)
         await console.press("space", "down", "s", "enter")
-        await console.reach(type(found))
+        await console.reach(screen)
         await console.until(lambda: before[0] not in titles(console))
         await console.until(lambda: path.exists() and screen in path.read_text())
 
