@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import ClassVar, Final
 
-from textual import on, work
-from textual.app import ComposeResult
+from textual import work
 from textual.content import Content
 
 from gw_core import CronItem, JobSpec
@@ -26,7 +25,7 @@ from gw_tui.screens.job_actions import AddJobMixin
 from gw_tui.screens.list_screen import ListScreen
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.json_view import json_view
-from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, day_cell, duration_cell, sign_cell
+from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, day_cell, duration_cell, sign_cell
 from gw_tui.widgets.text_panel import TextPanel
 
 _COLUMNS: Final = (
@@ -84,7 +83,7 @@ class CrontabsQuery(Query):
         return source.crontabs()
 
 
-class CronScreen(AddJobMixin, ListScreen):
+class CronScreen(AddJobMixin, ListScreen[Crontabs]):
     """The recurring tasks above, and below everything about the one under the cursor."""
 
     SCREEN_ID = "cron"
@@ -92,20 +91,15 @@ class CronScreen(AddJobMixin, ListScreen):
     COLUMNS = _COLUMNS
     WIDE_COLUMNS = _WIDE_COLUMNS
     EMPTY = "No recurring tasks"
+    PREVIEW = "below"
 
     CSS = """
-    CronScreen #about { height: 9; }
+    CronScreen #below { height: 9; }
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._crontabs: Crontabs | None = None
         self._rows: tuple[Recurring, ...] = ()
-
-    def body(self) -> ComposeResult:
-        """Lay out the tasks, and the pane below."""
-        yield from super().body()
-        yield TextPanel("Details", id="about")
 
     # -- what is asked and answered ----------------------------------------------------------------------------------
 
@@ -113,22 +107,11 @@ class CronScreen(AddJobMixin, ListScreen):
         """Return the question about the recurring tasks."""
         return CrontabsQuery()
 
-    def show_answer(self, query: Query, answer: object) -> None:
-        """Show the recurring tasks."""
-        if isinstance(answer, Crontabs):
-            self._crontabs, self.failure = answer, ""
-            self.draw()
-
     def show_snapshot(self, snapshot: QueueSnapshot) -> None:
         """Take note of runs that were added since."""
-        if self._crontabs is not None:
-            self._crontabs = Crontabs(known=snapshot.crontabs, items=self._crontabs.items)
+        if self.answer is not None:
+            self.answer = Crontabs(known=snapshot.crontabs, items=self.answer.items)
             self.draw()
-
-    @on(KeyedTable.Highlighted)
-    def _on_highlight(self) -> None:
-        """Describe the task under the cursor."""
-        self._draw_about()
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
@@ -138,39 +121,31 @@ class CronScreen(AddJobMixin, ListScreen):
         key = self.table.highlighted
         return next((row for row in self._rows if row.identifier == key), None)
 
-    def draw(self) -> None:
-        """Draw the list and the details."""
-        super().draw()
-        if self.stands and self._crontabs is not None:
-            self._draw_about()
-
     def rows(self) -> Iterator[TableRow] | None:
         """Return the recurring tasks, once they are known."""
-        if self._crontabs is None:
+        if self.answer is None:
             return None
         now = self.console.now
-        self._rows = recurring(self._crontabs.known, self._crontabs.items, now)
+        self._rows = recurring(self.answer.known, self.answer.items, now)
         return (_row(each, now) for each in self._rows)
 
     def status(self) -> Iterator[str]:
         """Yield how many there are in each state."""
-        if self._crontabs is None:
+        if self.answer is None:
             yield "loading…"
             return
         found = [row.course for row in self._rows]
         yield formatting.counted(len(found), "recurring task")
         yield from (f"{found.count(each)} {each}" for each in CronStatus if each in found)
-        if self._crontabs.items is None:
+        if self.answer.items is None:
             yield "--crontab FILE shows when they are due"
 
-    def _draw_about(self) -> None:
-        panel = self.query_one("#about", TextPanel)
-        row = self.highlighted
-        if row is None:
-            panel.show(Content(""))
-            return
-        panel.border_title = Content(sanitize.line(row.identifier, 60))
-        panel.show(_about(row, self.console.now))
+    def preview(self) -> Content:
+        """Return everything about the task under the cursor."""
+        if (row := self.highlighted) is None:
+            return Content("")
+        self.query_one("#below", TextPanel).border_title = Content(sanitize.line(row.identifier, 60))
+        return _about(row, self.console.now)
 
     # -- commands --------------------------------------------------------------------------------------------------
 

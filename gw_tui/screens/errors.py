@@ -91,18 +91,17 @@ class Probe:
         return str(report.state)
 
 
-class ErrorsScreen(JobActionsMixin, ListScreen):
+class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample]):
     """Groups of equal errors; `enter` lists the jobs, `r` retries one as a probe, `R` the whole group."""
 
     SCREEN_ID = "errors"
     TABLE = "errors"
     COLUMNS = _COLUMNS
     EMPTY = "No errors"
-    PREVIEWS = True
+    PREVIEW = "beside"
 
     def __init__(self) -> None:
         super().__init__()
-        self._sample: ErrorsSample | None = None
         self._groups: dict[str, ErrorGroup] = {}
         self._probe: Probe | None = None
 
@@ -114,19 +113,17 @@ class ErrorsScreen(JobActionsMixin, ListScreen):
 
     def show_answer(self, query: Query, answer: object) -> None:
         """Show the groups, and what became of the probe."""
-        if not isinstance(answer, ErrorsSample) or query != self.current_query():
-            return
-        self._sample, self.failure = answer, ""
-        if self._probe is not None:
-            self._probe = self._probe.read(answer.probe)
-        self._groups = {each.key: each for each in error_groups((*answer.failed.jobs, *answer.backoff.jobs))}
-        self.draw()
+        if isinstance(answer, ErrorsSample) and query == self.current_query():
+            if self._probe is not None:
+                self._probe = self._probe.read(answer.probe)
+            self._groups = {each.key: each for each in error_groups((*answer.failed.jobs, *answer.backoff.jobs))}
+        super().show_answer(query, answer)
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
     def rows(self) -> Iterator[TableRow] | None:
         """Return the groups, the largest first."""
-        if self._sample is None:
+        if self.answer is None:
             return None
         return (self._row(each, self.console.now) for each in self._groups.values())
 
@@ -147,18 +144,18 @@ class ErrorsScreen(JobActionsMixin, ListScreen):
 
     def _count(self, group: ErrorGroup) -> str:
         """Return how many jobs the group has, marked if there may be more."""
-        return f"{len(group.jobs):,}{'' if self._sample is None or self._sample.is_complete else '+'}"
+        return f"{len(group.jobs):,}{'' if self.answer is None or self.answer.is_complete else '+'}"
 
     def status(self) -> Iterator[str]:
         """Yield how many errors there are, and what became of the probe."""
-        if self._sample is None:
+        if self.answer is None:
             yield "loading…"
             return
         if self._probe is not None:
             yield f"probe {self._probe.job_id} {self._probe.state}"
         yield formatting.counted(len(self._groups), "kind") + " of errors"
         jobs = sum(len(each.jobs) for each in self._groups.values())
-        yield formatting.counted(jobs, "job") if self._sample.is_complete else f"the first {jobs:,} jobs"
+        yield formatting.counted(jobs, "job") if self.answer.is_complete else f"the first {jobs:,} jobs"
 
     def preview(self) -> Content:
         """Return the last error of the group in full, and its latest jobs."""

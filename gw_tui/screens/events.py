@@ -21,7 +21,7 @@ MAX_SHOWN: Final = 500
 """More would be slow to draw; the file has them all."""
 
 
-class EventsScreen(ListScreen):
+class EventsScreen(ListScreen[object]):
     """A list of entries, the newest first."""
 
     SCREEN_ID = "events"

@@ -50,13 +50,13 @@ class HistoryQuery(Query):
         return source.history(self.which, after=self.after)
 
 
-class HistoryScreen(PagedList):
+class HistoryScreen(PagedList[HistoryPage]):
     """A page of ended attempts; `enter` shows all attempts of one job."""
 
     SCREEN_ID = "history"
     TABLE = "history"
     COLUMNS = _COLUMNS
-    PREVIEWS = True
+    PREVIEW = "beside"
     SORT_NOTE = "Sorting affects the page shown; pages begin with the latest end."
     EMPTY = 'No jobs have ended, or history is off: set history = "7d"'
 
@@ -65,7 +65,6 @@ class HistoryScreen(PagedList):
     def __init__(self) -> None:
         super().__init__()
         self._which = ""
-        self._page: HistoryPage | None = None
 
     # -- what is asked and answered ----------------------------------------------------------------------------------
 
@@ -73,27 +72,23 @@ class HistoryScreen(PagedList):
         """Ask for the page."""
         return HistoryQuery(self._which, self.begins[-1])
 
-    def show_answer(self, query: Query, answer: object) -> None:
-        """Show the page, unless another one was chosen in the meantime."""
-        if isinstance(answer, HistoryPage) and query == self.current_query():
-            self._page, self.failure = answer, ""
-            self.table.say_when_empty("Nothing in history matches" if self._which else self.EMPTY)
-            self.draw()
-
     # -- drawing -----------------------------------------------------------------------------------------------------
 
     def rows(self) -> Iterator[TableRow] | None:
         """Return the attempts of the page."""
-        return None if self._page is None else (_row(each, self.console.now) for each in self._page.attempts)
+        if self.answer is None:
+            return None
+        self.table.say_when_empty("Nothing in history matches" if self._which else self.EMPTY)
+        return (_row(each, self.console.now) for each in self.answer.attempts)
 
     def status(self) -> Iterator[str]:
         """Yield the filter, the page, and the error or the worker of the selected attempt."""
-        if self._page is None:
+        if self.answer is None:
             yield "loading…"
             return
-        yield formatting.counted(len(self._page.attempts), "attempt")
-        if len(self.begins) > 1 or self._page.after is not None:
-            yield f"page {len(self.begins)}{'' if self._page.after is None else ' of more'}"
+        yield formatting.counted(len(self.answer.attempts), "attempt")
+        if len(self.begins) > 1 or self.answer.after is not None:
+            yield f"page {len(self.begins)}{'' if self.answer.after is None else ' of more'}"
         if self._which:
             yield sanitize.line(self._which, 60)
         if (chosen := self._chosen()) is not None and chosen.error is not None:
@@ -115,7 +110,7 @@ class HistoryScreen(PagedList):
 
     def _chosen(self) -> EndedAttempt | None:
         """Return the attempt under the cursor."""
-        attempts = () if self._page is None else self._page.attempts
+        attempts = () if self.answer is None else self.answer.attempts
         return next((each for each in attempts if _key(each) == self.table.highlighted), None)
 
     # -- commands ----------------------------------------------------------------------------------------------------
@@ -134,15 +129,6 @@ class HistoryScreen(PagedList):
     def typed(self) -> str:
         """The filter as the operator typed it."""
         return self._which
-
-    @property
-    def following(self) -> str | None:
-        """The cursor of the next page."""
-        return None if self._page is None else self._page.after
-
-    def forget_page(self) -> None:
-        """Drop the page that was shown."""
-        self._page = None
 
     def action_open(self) -> None:
         """Show every attempt of the job under the cursor."""

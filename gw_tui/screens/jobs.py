@@ -145,12 +145,12 @@ class JobsTable(KeyedTable):
         super()._set_highlighted(None if self.is_followed else key)
 
 
-class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen):
+class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[object]):
     """A page of the jobs that match a filter; marks are kept by id over pages and filters."""
 
     SCREEN_ID = "jobs"
     TABLE = "jobs"
-    PREVIEWS = True
+    PREVIEW = "beside"
     SORT_NOTE = "Newest first (id) is in order over all pages, if no state is chosen. Other columns sort each page."
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar, cast
 
 from textual import events, work
 from textual.app import ComposeResult
@@ -20,6 +20,7 @@ from gw_tui.widgets.text_panel import TextPanel
 
 if TYPE_CHECKING:
     from gw_core.operations import QueueSnapshot
+    from gw_tui.data.source import Query
     from gw_tui.rules.connection_state import FailureKind
     from gw_tui.rules.views import SavedView
 
@@ -27,8 +28,11 @@ WIDE: Final = 100
 ANY_WIDTH: Final = 10_000
 
 
-class ListScreen(ConsoleScreen):
-    """Draws its rows and its status when a snapshot, an answer or the time changes them."""
+A = TypeVar("A")
+
+
+class ListScreen(ConsoleScreen, Generic[A]):
+    """Draws its rows and its status when a snapshot, an answer to its query or the time changes them."""
 
     TABLE: ClassVar[str] = ""
     """The id of the table."""
@@ -38,8 +42,8 @@ class ListScreen(ConsoleScreen):
     SORT_NOTE: ClassVar[str] = ""
     """What the operator must know about sorting; a list of pages sorts the page shown only."""
 
-    PREVIEWS: ClassVar[bool] = False
-    """Whether wide terminals show everything about the selected row beside the list; `preview` returns it."""
+    PREVIEW: ClassVar[str] = ""
+    """The panel with everything about the selected row: `beside` the list on wide terminals, or `below` it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,13 +51,15 @@ class ListScreen(ConsoleScreen):
         """The columns and the order that the operator chose."""
         self.failure = ""
         """Why the last query failed; empty when it did not."""
+        self.answer: A | None = None
+        """The last answer to the query; None while it is loading."""
 
     def body(self) -> ComposeResult:
         """Lay out the status line and the table."""
         yield Static("", id="status", classes="status", markup=False)
         yield self.new_table()
-        if self.PREVIEWS:
-            yield TextPanel("Details", id="preview")
+        if self.PREVIEW:
+            yield TextPanel("Details", id=self.PREVIEW)
 
     # -- for subclasses --------------------------------------------------------------------------------------------
 
@@ -175,16 +181,16 @@ class ListScreen(ConsoleScreen):
         if rows is not None:
             self.table.apply(rows)
         self.draw_status()
-        self._draw_preview()
+        self.draw_preview()
 
-    def _draw_preview(self) -> None:
-        if self.PREVIEWS and self.stands and (panel := self.query_one("#preview", TextPanel)).display:
+    def draw_preview(self) -> None:
+        if self.PREVIEW and self.stands and (panel := self.query_one(f"#{self.PREVIEW}", TextPanel)).display:
             panel.show(self.preview())
 
     def on_keyed_table_highlighted(self) -> None:
         """Show everything about the row under the cursor."""
         super().on_keyed_table_highlighted()
-        self._draw_preview()
+        self.draw_preview()
 
     def draw_status(self) -> None:
         """Draw the status line: the failure, or else the status."""
@@ -196,6 +202,12 @@ class ListScreen(ConsoleScreen):
     def show_snapshot(self, snapshot: QueueSnapshot) -> None:
         """Draw what depends on workers and locks."""
         self.draw()
+
+    def show_answer(self, query: Query, answer: object) -> None:
+        """Show an answer, unless something else is asked in the meantime."""
+        if query == self.current_query():
+            self.answer, self.failure = cast("A", answer), ""
+            self.draw()
 
     def show_time(self) -> None:
         """Update ages."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import ClassVar, Final
 
-from textual import events, on
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
@@ -81,7 +81,7 @@ class BlockedSession:
     lines: tuple[tuple[str, str], ...] = field(default=())
 
 
-class LocksScreen(SweepMixin, CleanupMixin, ListScreen):
+class LocksScreen(SweepMixin, CleanupMixin, ListScreen[LocksData]):
     """Findings above, sessions that wait, block or last below, and everything about the one under the cursor."""
 
     SCREEN_ID = "locks"
@@ -89,25 +89,26 @@ class LocksScreen(SweepMixin, CleanupMixin, ListScreen):
     COLUMNS = _FINDING_COLUMNS
     EMPTY = "No findings"
     AUTO_FOCUS = "#findings"
+    PREVIEW = "below"
 
     CSS = """
     LocksScreen #findings { height: 3fr; }
     LocksScreen #sessions-panel { height: 2fr; min-height: 5; }
-    LocksScreen #about { height: 6; }
+    LocksScreen #below { height: 6; }
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._health: LocksData | None = None
         self._standstills: Mapping[str, BlockedSession] = {}
 
     def body(self) -> ComposeResult:
         """Lay out both tables and the pane."""
-        yield from super().body()
+        *above, details = super().body()
+        yield from above
         with Vertical(id="sessions-panel", classes="panel") as panel:
             panel.border_title = "Lock waits and long transactions"
             yield KeyedTable(_SESSION_COLUMNS, empty="No lock waits", id="sessions")
-        yield TextPanel("Details", id="about")
+        yield details
 
     # -- what is asked and answered ----------------------------------------------------------------------------------
 
@@ -115,25 +116,13 @@ class LocksScreen(SweepMixin, CleanupMixin, ListScreen):
         """Return the query about what is wrong."""
         return LocksQuery()
 
-    def show_answer(self, query: Query, answer: object) -> None:
-        """Show what is wrong."""
-        if isinstance(answer, LocksData):
-            self._health, self.failure = answer, ""
-            self._standstills = {each.key: each for each in _standstills(answer.blockages)}
-            self.draw()
-
     def show_time(self) -> None:
         """Leave everything as it is: its ages come with the answer."""
-
-    @on(KeyedTable.Highlighted)
-    def _on_highlight(self) -> None:
-        """Describe the row under the cursor."""
-        self._draw_about()
 
     def on_descendant_focus(self) -> None:
         """Describe the row under the other table's cursor."""
         super().on_descendant_focus()
-        self._draw_about()
+        self.draw_preview()
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
@@ -148,7 +137,7 @@ class LocksScreen(SweepMixin, CleanupMixin, ListScreen):
 
     def _findings(self) -> Iterator[tuple[str, Finding]]:
         """Yield the findings with keys, what is wrong first; one check may find several things."""
-        found = () if self._health is None else self._health.findings
+        found = () if self.answer is None else self.answer.findings
         numbers: dict[str, int] = {}
         for each in sorted(found, key=lambda each: _VERDICTS[each.status][1]):
             numbers[each.check] = number = numbers.get(each.check, 0) + 1
@@ -156,47 +145,42 @@ class LocksScreen(SweepMixin, CleanupMixin, ListScreen):
 
     def draw(self) -> None:
         """Draw the findings, the sessions and the details."""
+        if self.answer is not None:
+            self._standstills = {each.key: each for each in _standstills(self.answer.blockages)}
         super().draw()
-        if self.stands and self._health is not None:
+        if self.stands and self.answer is not None:
             self.query_one("#sessions", KeyedTable).apply(map(_standstill_row, self._standstills.values()))
-            more = "" if self._health.blockages.is_all else "more not shown"
+            more = "" if self.answer.blockages.is_all else "more not shown"
             self.query_one("#sessions-panel", Vertical).border_subtitle = Content(more)
-            self._draw_about()
 
     def rows(self) -> Iterator[TableRow] | None:
         """Return the findings, errors first."""
-        return None if self._health is None else (_finding_row(key, each) for key, each in self._findings())
+        return None if self.answer is None else (_finding_row(key, each) for key, each in self._findings())
 
     def status(self) -> Iterator[str]:
         """Yield how many errors, notes and blocked sessions there are."""
-        if self._health is None:
+        if self.answer is None:
             yield "loading…"
             return
-        verdicts = [each.status for each in self._health.findings]
-        wrong, blocked = verdicts.count(CheckStatus.ERROR), len(self._health.blockages.blocked)
+        verdicts = [each.status for each in self.answer.findings]
+        wrong, blocked = verdicts.count(CheckStatus.ERROR), len(self.answer.blockages.blocked)
         yield formatting.counted(wrong, "error") if wrong else "no errors"
         yield formatting.counted(verdicts.count(CheckStatus.WARNING), "warning")
         yield f"{verdicts.count(CheckStatus.OK)} ok"
         yield f"{blocked} blocked" if blocked else "none blocked"
 
-    def _draw_about(self) -> None:
-        if not self.stands:
-            return
-        panel = self.query_one("#about", TextPanel)
-        found = self.highlighted
-        if found is None:
-            panel.show(Content(""))
-        elif isinstance(found, Finding):
-            panel.border_title = Content(sanitize.line(found.check, 60))
-            panel.show(_about_finding(found))
-        else:
-            panel.border_title = Content(sanitize.line(f"{found.what} {found.pid}", 60))
-            panel.show(_listed(found.lines))
+    def preview(self) -> Content:
+        """Return everything about the row under the cursor."""
+        if (found := self.highlighted) is None:
+            return Content("")
+        title = found.check if isinstance(found, Finding) else f"{found.what} {found.pid}"
+        self.query_one("#below", TextPanel).border_title = Content(sanitize.line(title, 60))
+        return _about_finding(found) if isinstance(found, Finding) else _listed(found.lines)
 
     def on_resize(self, event: events.Resize) -> None:
         """Give the pane more room where there is some."""
         super().on_resize(event)
-        self.query_one("#about").styles.height = 6 if event.size.height < 34 else 9
+        self.query_one("#below").styles.height = 6 if event.size.height < 34 else 9
 
     # -- commands --------------------------------------------------------------------------------------------------
 
@@ -211,7 +195,7 @@ class LocksScreen(SweepMixin, CleanupMixin, ListScreen):
                 # Only a member that failed permanently makes this a warning.
                 self.console.visit("jobs", MEMBERS if status is CheckStatus.OK else f"{MEMBERS} state:failed")
             case _:
-                self.query_one("#about", TextPanel).focus()
+                self.query_one("#below", TextPanel).focus()
 
     def available_actions(self) -> Sequence[tuple[Choice, Action]]:
         """Return what keeps the queue in order."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from textual.app import ComposeResult
 from textual.widgets import Input
@@ -11,7 +11,18 @@ from gw_tui.screens.list_screen import ListScreen
 from gw_tui.text import sanitize
 
 
-class PagedList(ListScreen):
+class Page(Protocol):
+    """A page of a list."""
+
+    @property
+    def after(self) -> str | None:
+        """The cursor of the next page; None after the last one."""
+
+
+P = TypeVar("P", bound=Page)
+
+
+class PagedList(ListScreen[P]):
     """Turns pages by cursors and takes a filter. Subclasses ask for the page that begins at `begins[-1]`."""
 
     PLACEHOLDER: ClassVar[str] = ""
@@ -35,17 +46,8 @@ class PagedList(ListScreen):
     # -- for subclasses --------------------------------------------------------------------------------------------
 
     @property
-    def following(self) -> object | None:
-        """The cursor of the next page; None after the last one."""
-        raise NotImplementedError
-
-    @property
     def typed(self) -> str:
         """The filter as the operator typed it."""
-        raise NotImplementedError
-
-    def forget_page(self) -> None:
-        """Drop the page that was shown."""
         raise NotImplementedError
 
     # -- pages -----------------------------------------------------------------------------------------------------
@@ -53,7 +55,7 @@ class PagedList(ListScreen):
     def turn_to(self, begins: tuple[Any, ...]) -> None:
         """Show the page that begins at the last of these cursors."""
         self.begins = begins
-        self.forget_page()
+        self.answer = None
         self.table.say_when_empty("Loading…")
         self.table.replace([])
         self.ask()
@@ -61,10 +63,10 @@ class PagedList(ListScreen):
 
     def action_next_page(self) -> None:
         """Show the next page."""
-        if self.following is None:
+        if self.answer is None or self.answer.after is None:
             self.notify("Last page")
         else:
-            self.turn_to((*self.begins, self.following))
+            self.turn_to((*self.begins, self.answer.after))
 
     def action_previous_page(self) -> None:
         """Show the page before."""

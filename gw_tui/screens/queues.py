@@ -103,7 +103,7 @@ class QueuesQuery(Query):
         return self.text.lower() in queue.name.lower() and (self.holders is None or queue.held_by in self.holders)
 
 
-class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList):
+class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage]):
     """A page of named queues."""
 
     SCREEN_ID = "queues"
@@ -120,7 +120,6 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList):
         super().__init__()
         self._text = ""
         self._only = ""
-        self._found: QueuePage | None = None
         self._counted: ExactCount | None = None
 
     # -- what is asked and answered ----------------------------------------------------------------------------------
@@ -130,21 +129,15 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList):
         holders = self._dead() if self._only == STUCK else None
         return QueuesQuery(after=self.begins[-1], text=self._text, only_held=bool(self._only), holders=holders)
 
-    def show_answer(self, query: Query, answer: object) -> None:
-        """Show the page."""
-        if query == self.current_query() and isinstance(answer, QueuePage):
-            self._found, self.failure = answer, ""
-            self.draw()
-
     # -- drawing ---------------------------------------------------------------------------------------------------
 
     def rows(self) -> Iterator[TableRow] | None:
         """Return the page, once it is there."""
-        if self._found is None:
+        if self.answer is None:
             return None
         self.table.say_when_empty("No matches" if self.typed else self.EMPTY)
         now, dead = self.console.now, self._dead()
-        return (_row(self._best(each), now, dead) for each in self._found.queues)
+        return (_row(self._best(each), now, dead) for each in self.answer.queues)
 
     def _best(self, queue: QueueReport) -> QueueReport:
         """Return a queue with the best numbers known: those of an exact count while it is fresh."""
@@ -159,7 +152,7 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList):
 
     def status(self) -> Iterator[str]:
         """Yield the page, its size and what it is filtered by."""
-        found, snapshot = self._found, self.console.snapshot
+        found, snapshot = self.answer, self.console.snapshot
         if found is None:
             yield "loading…"
             return
@@ -205,18 +198,9 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList):
         return f"{self._only}{self._text}"
 
     @property
-    def following(self) -> str | None:
-        """The name after which the next page begins."""
-        return None if self._found is None else self._found.after
-
-    def forget_page(self) -> None:
-        """Drop the page that was shown."""
-        self._found = None
-
-    @property
     def highlighted(self) -> QueueReport | None:
         """The queue under the cursor, as it was last seen."""
-        queues: Sequence[QueueReport] = () if self._found is None else self._found.queues
+        queues: Sequence[QueueReport] = () if self.answer is None else self.answer.queues
         return next((each for each in queues if each.name == self.table.highlighted), None)
 
     def holder(self) -> str | None:

@@ -57,7 +57,7 @@ class TasksQuery(Query):
         return source.statistics(), runs
 
 
-class TasksScreen(PauseMixin, ListScreen):
+class TasksScreen(PauseMixin, ListScreen[object]):
     """The tasks that have jobs; `enter` lists the jobs of one."""
 
     SCREEN_ID = "tasks"

@@ -77,7 +77,7 @@ class HeldJobsQuery(Query):
         return source.page(wanted, limit=MAX_JOBS, timeout=TIMEOUT)
 
 
-class WorkersScreen(WorkerActionsMixin, SweepMixin, ListScreen):
+class WorkersScreen(WorkerActionsMixin, SweepMixin, ListScreen[object]):
     """The workers above, and below the jobs of the one under the cursor."""
 
     SCREEN_ID = "workers"

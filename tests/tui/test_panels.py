@@ -18,7 +18,7 @@ from gw_tui.text.redact import masked
 WIDE = (160, 45)
 
 
-def pane(console: Console, selector: str = "#preview") -> Any:
+def pane(console: Console, selector: str = "#beside") -> Any:
     return console.app.screen.query_one(selector)
 
 
@@ -115,7 +115,7 @@ def test_secrets_in_the_pane_of_jobs_are_masked_until_asked_for() -> None:
 
 @pytest.mark.parametrize(
     ("screen", "selector"),
-    [("errors", "#preview"), ("jobs", "#preview"), ("history", "#preview"), ("cron", "#about"), ("locks", "#about")],
+    [("errors", "#beside"), ("jobs", "#beside"), ("history", "#beside"), ("cron", "#below"), ("locks", "#below")],
 )
 def test_y_copies_the_panel_that_has_the_focus_and_z_zooms_it(screen: str, selector: str) -> None:
     copied: list[str] = []
