@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from gw_cli.output import Column, JsonText
@@ -11,25 +12,29 @@ if TYPE_CHECKING:
     from gw_core import Job
     from gw_core.operations import Count
 
-KEYS: Final = (
-    "id",
-    "state",
-    "task",
-    "queue",
-    "priority",
-    "run_at",
-    "attempts",
-    "max_attempts",
-    "key",
-    "flags",
-    "last_error",
-    "locked_at",
-    "started_at",
-    "locked_by",
-    "revision",
-    "created_at",
-    "updated_at",
-)
+Fields = Mapping[str, Callable[[Any], object]]
+"""The keys of one kind of record, and where their values are found."""
+
+JOB: Final[Fields] = {
+    "id": attrgetter("id"),
+    "state": lambda job: None,  # depends on the database's clock
+    "task": attrgetter("task_identifier"),
+    "queue": attrgetter("queue_name"),
+    "priority": attrgetter("priority"),
+    "run_at": attrgetter("run_at"),
+    "attempts": attrgetter("attempts"),
+    "max_attempts": attrgetter("max_attempts"),
+    "key": attrgetter("key"),
+    "flags": lambda job: list(job.flag_names),
+    "last_error": attrgetter("last_error"),
+    "locked_at": attrgetter("locked_at"),
+    "started_at": attrgetter("started_at"),
+    "locked_by": attrgetter("locked_by"),
+    "revision": attrgetter("revision"),
+    "created_at": attrgetter("created_at"),
+    "updated_at": attrgetter("updated_at"),
+}
+KEYS: Final = tuple(JOB)
 """The keys of a job in JSON, and the columns in a pipe; `payload` follows where it was asked for."""
 
 COLUMNS: Final = (
@@ -48,28 +53,15 @@ COLUMNS: Final = (
 )
 
 
+def record(value: object, fields: Fields) -> dict[str, object]:
+    """Return what the fields find in a value."""
+    return {key: find(value) for key, find in fields.items()}
+
+
 def job_record(job: Job, state: str | None = None, *, with_payload: bool = False) -> dict[str, object]:
     """Return a job under the keys we promise."""
-    record: dict[str, object] = {
-        "id": job.id,
-        "state": state,
-        "task": job.task_identifier,
-        "queue": job.queue_name,
-        "priority": job.priority,
-        "run_at": job.run_at,
-        "attempts": job.attempts,
-        "max_attempts": job.max_attempts,
-        "key": job.key,
-        "flags": list(job.flag_names),
-        "last_error": job.last_error,
-        "locked_at": job.locked_at,
-        "started_at": job.started_at,
-        "locked_by": job.locked_by,
-        "revision": job.revision,
-        "created_at": job.created_at,
-        "updated_at": job.updated_at,
-    }
-    return {**record, "payload": JsonText(job.payload)} if with_payload else record
+    found = {**record(job, JOB), "state": state}
+    return {**found, "payload": JsonText(job.payload)} if with_payload else found
 
 
 def for_table(record: Mapping[str, Any]) -> dict[str, object]:

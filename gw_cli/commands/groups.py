@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from operator import attrgetter
+from typing import Annotated, Final
 
 import typer
 
@@ -13,15 +14,22 @@ from gw_cli.connect import open_client, open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
+from gw_cli.records import Fields, record
 from gw_cli.settings import Configuration
-
-if TYPE_CHECKING:
-    from gw_core.operations import WaitingGroup
 
 MAX_ID: Final = 2**63 - 1
 MAX_GROUPS: Final = 100_000
 
-KEYS: Final = ("id", "task", "job_key", "members", "open", "failed", "on_failure", "since")
+FIELDS: Final[Fields] = {
+    "id": attrgetter("id"),
+    "task": attrgetter("task"),
+    "job_key": attrgetter("job_key"),
+    "members": attrgetter("members"),
+    "open": attrgetter("open"),
+    "failed": attrgetter("failed"),
+    "on_failure": lambda group: str(group.on_failure),
+    "since": attrgetter("created_at"),
+}
 COLUMNS: Final = (
     output.Column("id", "ID", right=True),
     output.Column("task", "THEN", shrinks=True),
@@ -51,7 +59,7 @@ def list_groups(configuration: Configuration, layout: Layout = AUTOMATIC) -> Non
     """
     with open_client(configuration) as client:
         found = client.waiting_groups(limit=MAX_GROUPS)
-    layout.print([group_record(each) for each in found], keys=KEYS, columns=COLUMNS)
+    layout.print([record(each, FIELDS) for each in found], keys=tuple(FIELDS), columns=COLUMNS)
     if not found:
         stderr.note("No group waits.")
 
@@ -74,17 +82,3 @@ def cancel(
     rows = [{"id": each, "result": "cancelled" if each in cancelled else "not_found"} for each in wanted]
     output.records(rows, keys=("id", "result"), columns=CANCELLED_COLUMNS, as_json=as_json)
     return ExitCode.OK if len(cancelled) == len(wanted) else ExitCode.FAILED
-
-
-def group_record(group: WaitingGroup) -> dict[str, object]:
-    """Return a group under the keys we promise."""
-    return {
-        "id": group.id,
-        "task": group.task,
-        "job_key": group.job_key,
-        "members": group.members,
-        "open": group.open,
-        "failed": group.failed,
-        "on_failure": str(group.on_failure),
-        "since": group.created_at,
-    }

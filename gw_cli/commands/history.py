@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -14,6 +15,7 @@ from gw_cli.connect import open_client
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Column, JsonText, Layout
 from gw_cli.paging import DEFAULT_LIMIT, MAX_ROWS, After, Limit, search_timeout
+from gw_cli.records import Fields, record
 from gw_cli.settings import Configuration
 from gw_core.errors import InvalidInputError
 
@@ -21,22 +23,27 @@ if TYPE_CHECKING:
     from gw_core.operations import EndedAttempt, History
 
 TIMEOUT: Final = "5s"
-KEYS: Final = (
-    "id",
-    "state",
-    "task",
-    "queue",
-    "attempts",
-    "max_attempts",
-    "key",
-    "final",
-    "error",
-    "worker",
-    "created_at",
-    "started_at",
-    "finished_at",
-    "expires_at",
-)
+FIELDS: Final[Fields] = {
+    "id": attrgetter("job_id"),
+    "state": lambda attempt: str(attempt.state),
+    "task": attrgetter("task"),
+    "queue": attrgetter("queue_name"),
+    "attempts": attrgetter("attempt"),
+    "max_attempts": attrgetter("max_attempts"),
+    "key": attrgetter("key"),
+    "final": attrgetter("final"),
+    "error": attrgetter("error"),
+    "worker": attrgetter("worker_id"),
+    "created_at": attrgetter("created_at"),
+    "started_at": attrgetter("started_at"),
+    "finished_at": attrgetter("finished_at"),
+    "expires_at": attrgetter("expires_at"),
+}
+KEPT: Final[Fields] = {
+    "result": lambda attempt: None if attempt.result is None else JsonText(attempt.result),
+    "payload": lambda attempt: None if attempt.payload is None else JsonText(attempt.payload),
+}
+KEYS: Final = tuple(FIELDS)
 COLUMNS: Final = (
     Column("id", "ID", right=True),
     Column("state", "STATE"),
@@ -106,33 +113,16 @@ def history(
 
 def record_of(attempt: EndedAttempt) -> dict[str, object]:
     """Return an ended attempt under the keys we promise."""
-    return {
-        "id": attempt.job_id,
-        "state": str(attempt.state),
-        "task": attempt.task,
-        "queue": attempt.queue_name,
-        "attempts": attempt.attempt,
-        "max_attempts": attempt.max_attempts,
-        "key": attempt.key,
-        "final": attempt.final,
-        "error": attempt.error,
-        "worker": attempt.worker_id,
-        "created_at": attempt.created_at,
-        "started_at": attempt.started_at,
-        "finished_at": attempt.finished_at,
-        "expires_at": attempt.expires_at,
-        "result": None if attempt.result is None else JsonText(attempt.result),
-        "payload": None if attempt.payload is None else JsonText(attempt.payload),
-    }
+    return record(attempt, {**FIELDS, **KEPT})
 
 
-def for_table(record: dict[str, object]) -> dict[str, object]:
+def for_table(found: dict[str, object]) -> dict[str, object]:
     """Return the record with what a table shows in other words."""
     from gw_core.operations import format_duration
 
-    started, finished = record["started_at"], record["finished_at"]
+    started, finished = found["started_at"], found["finished_at"]
     took = None if started is None else format_duration(finished - started)  # type: ignore[operator] # both are times
-    return {**record, "tries": f"{record['attempts']}/{record['max_attempts']}", "took": took}
+    return {**found, "tries": f"{found['attempts']}/{found['max_attempts']}", "took": took}
 
 
 def attempt_lines(attempts: Sequence[EndedAttempt]) -> list[str]:

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from operator import attrgetter
+from typing import Final
 
 from gw_cli import output, stderr
 from gw_cli.command import command, new_app
 from gw_cli.connect import open_client
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
+from gw_cli.records import Fields, record
 from gw_cli.settings import Configuration
 from gw_core.operations import format_duration
 
-if TYPE_CHECKING:
-    from gw_core.operations import TaskLimit
-
-KEYS: Final = ("task", "running", "locked", "per_period", "period_seconds", "burst", "field", "by", "since")
+FIELDS: Final[Fields] = {
+    "task": attrgetter("task"),
+    "running": attrgetter("running"),
+    "locked": attrgetter("locked"),
+    "per_period": attrgetter("per_period"),
+    "period_seconds": lambda limit: None if limit.period is None else limit.period.total_seconds(),
+    "burst": attrgetter("burst"),
+    "field": attrgetter("field"),
+    "by": attrgetter("set_by"),
+    "since": attrgetter("set_at"),
+}
+SHOWN: Final[Fields] = {
+    "rate": lambda limit: None if limit.period is None else f"{limit.per_period}/{format_duration(limit.period)}",
+}
 COLUMNS: Final = (
     output.Column("task", "TASK", shrinks=True),
     output.Column("running", "RUNNING", right=True),
@@ -39,23 +51,6 @@ def limits(configuration: Configuration, layout: Layout = AUTOMATIC) -> None:
     """
     with open_client(configuration) as client:
         found = client.limits.list()
-    layout.print([limit_record(each) for each in found], keys=KEYS, columns=COLUMNS)
+    layout.print([record(each, {**FIELDS, **SHOWN}) for each in found], keys=tuple(FIELDS), columns=COLUMNS)
     if not found:
         stderr.note("No task has a limit.")
-
-
-def limit_record(limit: TaskLimit) -> dict[str, object]:
-    """Return a limit under the keys we promise, and the rate as a table shows it."""
-    period = limit.period
-    return {
-        "task": limit.task,
-        "running": limit.running,
-        "locked": limit.locked,
-        "per_period": limit.per_period,
-        "period_seconds": None if period is None else period.total_seconds(),
-        "burst": limit.burst,
-        "field": limit.field,
-        "by": limit.set_by,
-        "since": limit.set_at,
-        "rate": None if period is None else f"{limit.per_period}/{format_duration(period)}",
-    }

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from operator import attrgetter
+from typing import Final
 
 from gw_cli import output, stderr
 from gw_cli.command import command, new_app
 from gw_cli.connect import open_client
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
+from gw_cli.records import Fields, record
 from gw_cli.settings import Configuration
 
-if TYPE_CHECKING:
-    from gw_core.operations import Pause
-
-KEYS: Final = ("target", "since", "until", "by", "reason")
+FIELDS: Final[Fields] = {
+    "target": lambda pause: str(pause.target),
+    "since": attrgetter("since"),
+    "until": attrgetter("until"),
+    "by": attrgetter("by"),
+    "reason": attrgetter("reason"),
+}
 COLUMNS: Final = (
     output.Column("target", "PAUSED", shrinks=True),
     output.Column("since", "SINCE"),
@@ -35,17 +40,6 @@ def pauses(configuration: Configuration, layout: Layout = AUTOMATIC) -> None:
     """
     with open_client(configuration) as client:
         found = client.pauses.list()
-    layout.print([pause_record(each) for each in found], keys=KEYS, columns=COLUMNS)
+    layout.print([record(each, FIELDS) for each in found], keys=tuple(FIELDS), columns=COLUMNS)
     if not found:
         stderr.note("Nothing is paused.")
-
-
-def pause_record(pause: Pause) -> dict[str, object]:
-    """Return a pause under the keys we promise."""
-    return {
-        "target": str(pause.target),
-        "since": pause.since,
-        "until": pause.until,
-        "by": pause.by,
-        "reason": pause.reason,
-    }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from operator import attrgetter
+from typing import Annotated, Final
 
 import typer
 
@@ -13,27 +14,29 @@ from gw_cli.connect import open_client
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.paging import DEFAULT_LIMIT, row_limit
-from gw_cli.records import count_text
+from gw_cli.records import Fields, count_text, record
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
 
-if TYPE_CHECKING:
-    from gw_core.operations import QueueReport
-
 MOST: Final = 1_000
-KEYS: Final = (
-    "queue",
-    "locked_by",
-    "locked_at",
-    "waiting",
-    "waiting_quality",
-    "due",
-    "due_quality",
-    "next_job_id",
-    "next_job_task",
-    "next_job_run_at",
-    "paused",
-)
+FIELDS: Final[Fields] = {
+    "queue": attrgetter("name"),
+    "locked_by": attrgetter("held_by"),
+    "locked_at": attrgetter("held_at"),
+    "waiting": attrgetter("waiting.value"),
+    "waiting_quality": attrgetter("waiting.quality.value"),
+    "due": attrgetter("due.value"),
+    "due_quality": attrgetter("due.quality.value"),
+    "next_job_id": attrgetter("head_id"),
+    "next_job_task": attrgetter("head_task"),
+    "next_job_run_at": attrgetter("head_run_at"),
+    "paused": lambda queue: None if queue.pause is None else queue.pause.description,
+}
+SHOWN: Final[Fields] = {
+    "waiting_shown": lambda queue: count_text(queue.waiting),
+    "due_shown": lambda queue: count_text(queue.due),
+}
+KEYS: Final = tuple(FIELDS)
 COLUMNS: Final = (
     output.Column("queue", "QUEUE", shrinks=True),
     output.Column("waiting_shown", "WAITING", right=True),
@@ -67,27 +70,8 @@ def queues(
     with open_client(configuration) as client:
         known = client.queues(after=after, limit=most + 1, only_held=locked)
     found = known[:most]
-    layout.print([record_of(each) for each in found], keys=KEYS, columns=COLUMNS)
+    layout.print([record(each, {**FIELDS, **SHOWN}) for each in found], keys=KEYS, columns=COLUMNS)
     if not found:
         stderr.note("No queues match.")
     elif len(known) > most:
         stderr.note(f"There are more queues; continue with --after {quoted(found[-1].name)}")
-
-
-def record_of(found: QueueReport) -> dict[str, object]:
-    """Return a queue under the keys we promise, and what a table shows in other words."""
-    return {
-        "queue": found.name,
-        "locked_by": found.held_by,
-        "locked_at": found.held_at,
-        "waiting": found.waiting.value,
-        "waiting_quality": found.waiting.quality.value,
-        "waiting_shown": count_text(found.waiting),
-        "due": found.due.value,
-        "due_quality": found.due.quality.value,
-        "due_shown": count_text(found.due),
-        "next_job_id": found.head_id,
-        "next_job_task": found.head_task,
-        "next_job_run_at": found.head_run_at,
-        "paused": None if found.pause is None else found.pause.description,
-    }

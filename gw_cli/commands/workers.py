@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from gw_cli import output, stderr
@@ -10,6 +11,7 @@ from gw_cli.command import command, new_app
 from gw_cli.connect import open_to_read
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
+from gw_cli.records import Fields, record
 from gw_cli.settings import Configuration, table
 from gw_core.operations import format_duration
 
@@ -17,19 +19,24 @@ if TYPE_CHECKING:
     from gw_core import RecoverySettings
     from gw_core.operations import WorkerInfo
 
-KEYS: Final = (
-    "id",
-    "state",
-    "host",
-    "pid",
-    "version",
-    "started_at",
-    "last_heartbeat_at",
-    "heartbeat_age_seconds",
-    "lock_age",
-    "jobs",
-    "queues",
-)
+FIELDS: Final[Fields] = {
+    "id": attrgetter("id"),
+    "state": lambda worker: "stale" if worker.is_stale else "running" if worker.has_heartbeat else "no_heartbeat",
+    "host": attrgetter("host"),
+    "pid": attrgetter("pid"),
+    "version": attrgetter("version"),
+    "started_at": attrgetter("started_at"),
+    "last_heartbeat_at": attrgetter("last_heartbeat_at"),
+    "heartbeat_age_seconds": lambda worker: _seconds(worker.heartbeat_age),
+    "lock_age": lambda worker: _seconds(worker.lock_age),
+    "jobs": attrgetter("jobs"),
+    "queues": attrgetter("queues"),
+}
+SHOWN: Final[Fields] = {
+    "heartbeat": lambda worker: _ago(worker.heartbeat_age),
+    "lock": lambda worker: _ago(worker.lock_age),
+}
+KEYS: Final = tuple(FIELDS)
 COLUMNS: Final = (
     output.Column("id", "WORKER", shrinks=True),
     output.Column("state", "STATE"),
@@ -59,7 +66,7 @@ def workers(
     """
     with open_to_read(configuration) as client:
         found = client.workers.list(recovery_settings(configuration))
-    layout.print([worker_record(worker) for worker in found], keys=KEYS, columns=COLUMNS)
+    layout.print([worker_record(each) for each in found], keys=KEYS, columns=COLUMNS)
     if not found:
         stderr.note("No workers are known.")
 
@@ -79,24 +86,11 @@ def recovery_settings(configuration: Configuration) -> RecoverySettings:
 
 def worker_record(worker: WorkerInfo) -> dict[str, object]:
     """Return a worker under the keys we promise; ages are seconds."""
-    return {
-        "id": worker.id,
-        "state": "stale" if worker.is_stale else "running" if worker.has_heartbeat else "no_heartbeat",
-        "host": worker.host,
-        "pid": worker.pid,
-        "version": worker.version,
-        "started_at": worker.started_at,
-        "last_heartbeat_at": worker.last_heartbeat_at,
-        "heartbeat_age_seconds": None
-        if worker.heartbeat_age is None
-        else round(worker.heartbeat_age.total_seconds(), 3),
-        "lock_age": None if worker.lock_age is None else round(worker.lock_age.total_seconds(), 3),
-        "jobs": worker.jobs,
-        "queues": worker.queues,
-        # For the table alone:
-        "heartbeat": _ago(worker.heartbeat_age),
-        "lock": _ago(worker.lock_age),
-    }
+    return record(worker, {**FIELDS, **SHOWN})
+
+
+def _seconds(age: timedelta | None) -> float | None:
+    return None if age is None else round(age.total_seconds(), 3)
 
 
 def _ago(age: timedelta | None) -> str | None:
