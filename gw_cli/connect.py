@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gw_cli.password import password_source
@@ -30,19 +31,18 @@ def open_client(configuration: Configuration) -> Client:
 def open_to_read(configuration: Configuration) -> Client:
     """Return a client like `open_client`, after checking that row security does not hide the queue."""
     client = open_client(configuration)
-    try:
-        client.check_visible()
-    except BaseException:
-        client.close()
-        raise
-    return client
+    return _checked(client, client.check_visible)
 
 
 def open_to_change(configuration: Configuration) -> Client:
     """Return a client like `open_client`, after checking that this version supports the schema."""
     client = open_client(configuration)
+    return _checked(client, client.check_schema)
+
+
+def _checked(client: Client, check: Callable[[], None]) -> Client:
     try:
-        client.check_schema()
+        check()
     except BaseException:
         client.close()
         raise

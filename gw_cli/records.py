@@ -53,14 +53,14 @@ COLUMNS: Final = (
 )
 
 
-def record(value: object, fields: Fields) -> dict[str, object]:
+def fields_of(value: object, fields: Fields) -> dict[str, object]:
     """Return what the fields find in a value."""
     return {key: find(value) for key, find in fields.items()}
 
 
 def job_record(job: Job, state: str | None = None, *, with_payload: bool = False) -> dict[str, object]:
     """Return a job under the keys we promise."""
-    found = {**record(job, JOB), "state": state}
+    found = {**fields_of(job, JOB), "state": state}
     return {**found, "payload": JsonText(job.payload)} if with_payload else found
 
 

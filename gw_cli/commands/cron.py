@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from heapq import merge
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -18,9 +19,12 @@ from gw_cli.connect import open_to_change, open_to_read
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
+from gw_cli.records import Fields, fields_of
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
+from gw_core.crontab import describe_schedule
 from gw_core.errors import InvalidInputError
+from gw_core.operations import format_duration
 
 if TYPE_CHECKING:
     from gw_core import CronItem
@@ -30,20 +34,20 @@ if TYPE_CHECKING:
 MAX_RUNS = 100_000
 MINUTE: Final = timedelta(minutes=1)
 
-ITEM_KEYS: Final = (
-    "id",
-    "task",
-    "schedule",
-    "tz",
-    "description",
-    "fill",
-    "max_attempts",
-    "queue",
-    "key",
-    "key_mode",
-    "priority",
-    "payload",
-)
+ITEM_FIELDS: Final[Fields] = {
+    "id": attrgetter("identifier"),
+    "task": attrgetter("task"),
+    "schedule": lambda item: str(item.schedule),
+    "tz": attrgetter("schedule.tz"),
+    "description": lambda item: describe_schedule(item.schedule),
+    "fill": lambda item: format_duration(item.fill) if item.fill else None,
+    "max_attempts": attrgetter("max_attempts"),
+    "queue": attrgetter("queue_name"),
+    "key": attrgetter("job_key"),
+    "key_mode": lambda item: str(item.job_key_mode) if item.job_key is not None else None,
+    "priority": attrgetter("priority"),
+    "payload": lambda item: None if item.payload is None else output.JsonText(_json(item.payload)),
+}
 ITEM_COLUMNS: Final = (
     output.Column("id", "ID", shrinks=True),
     output.Column("description", "WHEN", shrinks=True),
@@ -96,8 +100,8 @@ def parse(configuration: Configuration, file: File = None, layout: Layout = AUTO
 
     With what each means in words. Without FILE, the items of this project: its crontab, gw.toml and @cron.
     """
-    rows = [_item_record(item) for item in _items(configuration, file)]
-    layout.print(rows, keys=ITEM_KEYS, columns=ITEM_COLUMNS)
+    rows = [fields_of(item, ITEM_FIELDS) for item in _items(configuration, file)]
+    layout.print(rows, keys=tuple(ITEM_FIELDS), columns=ITEM_COLUMNS)
     if not rows:
         stderr.note("The crontab has no items.")
 
@@ -118,7 +122,7 @@ def validate(
 
     Prints each error as FILE:LINE:COLUMN: message. Exits with 7 if there is one.
     """
-    from gw_core.crontab import describe_schedule, read_crontab
+    from gw_core.crontab import read_crontab
 
     known = None if tasks is None else _task_names(Path(tasks))
     files = files or [str(project.crontab_file(configuration) or project.USUAL_CRONTAB)]
@@ -290,26 +294,6 @@ def _upcoming(items: Sequence[CronItem], after: datetime) -> Iterator[tuple[date
 
 
 # -- showing ---------------------------------------------------------------------------------------------------------
-
-
-def _item_record(item: CronItem) -> dict[str, object]:
-    from gw_core.crontab import describe_schedule
-    from gw_core.operations import format_duration
-
-    return {
-        "id": item.identifier,
-        "task": item.task,
-        "schedule": str(item.schedule),
-        "tz": item.schedule.tz,
-        "description": describe_schedule(item.schedule),
-        "fill": format_duration(item.fill) if item.fill else None,
-        "max_attempts": item.max_attempts,
-        "queue": item.queue_name,
-        "key": item.job_key,
-        "key_mode": str(item.job_key_mode) if item.job_key is not None else None,
-        "priority": item.priority,
-        "payload": None if item.payload is None else output.JsonText(_json(item.payload)),
-    }
 
 
 def _json(payload: object) -> str:

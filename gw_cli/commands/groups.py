@@ -14,7 +14,7 @@ from gw_cli.connect import open_client, open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
-from gw_cli.records import Fields, record
+from gw_cli.records import Fields, fields_of
 from gw_cli.settings import Configuration
 
 MAX_ID: Final = 2**63 - 1
@@ -59,7 +59,7 @@ def list_groups(configuration: Configuration, layout: Layout = AUTOMATIC) -> Non
     """
     with open_client(configuration) as client:
         found = client.waiting_groups(limit=MAX_GROUPS)
-    layout.print([record(each, FIELDS) for each in found], keys=tuple(FIELDS), columns=COLUMNS)
+    layout.print([fields_of(each, FIELDS) for each in found], keys=tuple(FIELDS), columns=COLUMNS)
     if not found:
         stderr.note("No group waits.")
 

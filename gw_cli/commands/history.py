@@ -15,7 +15,7 @@ from gw_cli.connect import open_client
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Column, JsonText, Layout
 from gw_cli.paging import DEFAULT_LIMIT, MAX_ROWS, After, Limit, search_timeout
-from gw_cli.records import Fields, record
+from gw_cli.records import Fields, fields_of
 from gw_cli.settings import Configuration
 from gw_core.errors import InvalidInputError
 
@@ -113,16 +113,16 @@ def history(
 
 def record_of(attempt: EndedAttempt) -> dict[str, object]:
     """Return an ended attempt under the keys we promise."""
-    return record(attempt, {**FIELDS, **KEPT})
+    return fields_of(attempt, {**FIELDS, **KEPT})
 
 
-def for_table(found: dict[str, object]) -> dict[str, object]:
+def for_table(record: dict[str, object]) -> dict[str, object]:
     """Return the record with what a table shows in other words."""
     from gw_core.operations import format_duration
 
-    started, finished = found["started_at"], found["finished_at"]
+    started, finished = record["started_at"], record["finished_at"]
     took = None if started is None else format_duration(finished - started)  # type: ignore[operator] # both are times
-    return {**found, "tries": f"{found['attempts']}/{found['max_attempts']}", "took": took}
+    return {**record, "tries": f"{record['attempts']}/{record['max_attempts']}", "took": took}
 
 
 def attempt_lines(attempts: Sequence[EndedAttempt]) -> list[str]:

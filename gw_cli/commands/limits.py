@@ -10,7 +10,7 @@ from gw_cli.command import command, new_app
 from gw_cli.connect import open_client
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
-from gw_cli.records import Fields, record
+from gw_cli.records import Fields, fields_of
 from gw_cli.settings import Configuration
 from gw_core.operations import format_duration
 
@@ -51,6 +51,6 @@ def limits(configuration: Configuration, layout: Layout = AUTOMATIC) -> None:
     """
     with open_client(configuration) as client:
         found = client.limits.list()
-    layout.print([record(each, {**FIELDS, **SHOWN}) for each in found], keys=tuple(FIELDS), columns=COLUMNS)
+    layout.print([fields_of(each, {**FIELDS, **SHOWN}) for each in found], keys=tuple(FIELDS), columns=COLUMNS)
     if not found:
         stderr.note("No task has a limit.")

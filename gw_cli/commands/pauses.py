@@ -10,7 +10,7 @@ from gw_cli.command import command, new_app
 from gw_cli.connect import open_client
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
-from gw_cli.records import Fields, record
+from gw_cli.records import Fields, fields_of
 from gw_cli.settings import Configuration
 
 FIELDS: Final[Fields] = {
@@ -40,6 +40,6 @@ def pauses(configuration: Configuration, layout: Layout = AUTOMATIC) -> None:
     """
     with open_client(configuration) as client:
         found = client.pauses.list()
-    layout.print([record(each, FIELDS) for each in found], keys=tuple(FIELDS), columns=COLUMNS)
+    layout.print([fields_of(each, FIELDS) for each in found], keys=tuple(FIELDS), columns=COLUMNS)
     if not found:
         stderr.note("Nothing is paused.")

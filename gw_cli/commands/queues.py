@@ -14,7 +14,7 @@ from gw_cli.connect import open_client
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.paging import DEFAULT_LIMIT, row_limit
-from gw_cli.records import Fields, count_text, record
+from gw_cli.records import Fields, count_text, fields_of
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
 
@@ -70,7 +70,7 @@ def queues(
     with open_client(configuration) as client:
         known = client.queues(after=after, limit=most + 1, only_held=locked)
     found = known[:most]
-    layout.print([record(each, {**FIELDS, **SHOWN}) for each in found], keys=KEYS, columns=COLUMNS)
+    layout.print([fields_of(each, {**FIELDS, **SHOWN}) for each in found], keys=KEYS, columns=COLUMNS)
     if not found:
         stderr.note("No queues match.")
     elif len(known) > most:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -14,7 +15,7 @@ from gw_cli.command import Json, command, new_app
 from gw_cli.commands import history
 from gw_cli.connect import open_client
 from gw_cli.exit_codes import NothingMatchedError
-from gw_cli.records import KEYS as JOB_KEYS, job_record
+from gw_cli.records import KEYS as JOB_KEYS, Fields, fields_of, job_record
 from gw_cli.sanitize import indented, quoted, visible
 from gw_cli.settings import Configuration
 from gw_core import JobState
@@ -25,9 +26,21 @@ if TYPE_CHECKING:
     from gw_core.operations import EndedAttempt, JobReport, PlannedAttempt, WaitingGroup
 
 KEYS: Final = (*JOB_KEYS, "payload", "at", "failed_at", "reasons", "upcoming_attempts", "groups")
-GROUP_KEYS: Final = ("id", "task", "key", "on_failure", "members", "open", "failed")
-REASON_KEYS: Final = ("code", "message", "inferred")
-ATTEMPT_KEYS: Final = ("number", "at", "inferred")
+GROUP: Final[Fields] = {
+    "id": attrgetter("id"),
+    "task": attrgetter("task"),
+    "key": attrgetter("job_key"),
+    "on_failure": lambda group: str(group.on_failure),
+    "members": attrgetter("members"),
+    "open": attrgetter("open"),
+    "failed": attrgetter("failed"),
+}
+REASON: Final[Fields] = {
+    "code": lambda reason: str(reason.code),
+    "message": attrgetter("message"),
+    "inferred": attrgetter("inferred"),
+}
+ATTEMPT: Final[Fields] = {"number": attrgetter("number"), "at": attrgetter("at"), "inferred": attrgetter("inferred")}
 INFERRED: Final = " (inferred)"
 FIRST_ATTEMPTS: Final = 5
 
@@ -121,24 +134,9 @@ def record_of(report: JobReport, groups: Sequence[WaitingGroup] = ()) -> dict[st
         **({} if report.job.payload else {"payload": None}),
         "at": report.at,
         "failed_at": report.failed_at,
-        "reasons": [
-            {"code": str(each.code), "message": each.message, "inferred": each.inferred} for each in report.reasons
-        ],
-        "upcoming_attempts": [
-            {"number": each.number, "at": each.at, "inferred": each.inferred} for each in report.attempts
-        ],
-        "groups": [
-            {
-                "id": each.id,
-                "task": each.task,
-                "key": each.job_key,
-                "on_failure": str(each.on_failure),
-                "members": each.members,
-                "open": each.open,
-                "failed": each.failed,
-            }
-            for each in groups
-        ],
+        "reasons": [fields_of(each, REASON) for each in report.reasons],
+        "upcoming_attempts": [fields_of(each, ATTEMPT) for each in report.attempts],
+        "groups": [fields_of(each, GROUP) for each in groups],
     }
 
 

@@ -14,7 +14,7 @@ from gw_cli.arguments import duration
 from gw_cli.command import Json, command, new_app
 from gw_cli.commands import pauses
 from gw_cli.connect import open_client
-from gw_cli.records import count_record, count_text, record
+from gw_cli.records import count_record, count_text, fields_of
 from gw_cli.sanitize import visible
 from gw_cli.settings import Configuration
 from gw_cli.sharding import for_each_shard
@@ -90,7 +90,7 @@ def _interval(text: str) -> timedelta:
 
 def record_of(found: QueueStatistics, *, with_tasks: bool) -> dict[str, object]:
     """Return statistics under the keys we promise."""
-    values: dict[str, object] = {
+    record: dict[str, object] = {
         "at": found.at,
         "total": count_record(found.total),
         "states": _states(found.states),
@@ -99,11 +99,11 @@ def record_of(found: QueueStatistics, *, with_tasks: bool) -> dict[str, object]:
         "queues": found.queues,
         "locked_queues": found.held_queues,
         "table_bytes": found.table_bytes,
-        "pauses": [record(each, pauses.FIELDS) for each in found.pauses],
+        "pauses": [fields_of(each, pauses.FIELDS) for each in found.pauses],
     }
     if with_tasks:
-        values["tasks"] = [{"task": name, "states": _states(counts)} for name, counts in found.tasks.items()]
-    return values
+        record["tasks"] = [{"task": name, "states": _states(counts)} for name, counts in found.tasks.items()]
+    return record
 
 
 def _states(counts: Mapping[Any, Any]) -> dict[str, object]:

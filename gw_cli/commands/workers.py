@@ -11,7 +11,7 @@ from gw_cli.command import command, new_app
 from gw_cli.connect import open_to_read
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
-from gw_cli.records import Fields, record
+from gw_cli.records import Fields, fields_of
 from gw_cli.settings import Configuration, table
 from gw_core.operations import format_duration
 
@@ -86,7 +86,7 @@ def recovery_settings(configuration: Configuration) -> RecoverySettings:
 
 def worker_record(worker: WorkerInfo) -> dict[str, object]:
     """Return a worker under the keys we promise; ages are seconds."""
-    return record(worker, {**FIELDS, **SHOWN})
+    return fields_of(worker, {**FIELDS, **SHOWN})
 
 
 def _seconds(age: timedelta | None) -> float | None:
