@@ -13,7 +13,7 @@ PUBLIC = {
     *(f"gw_core.{name}" for name in ("events", "errors", "crontab", "operations", "selection", "testing")),
     *CONTRIB,
 }
-MAX_CORE_IMPORTS = 177
+MAX_CORE_IMPORTS = 172
 MAX_FRONT_END_IMPORTS = 161
 MAX_PRIVATE_ACCESSES = 37
 OF_PYTHON = {"_replace", "_asdict", "_fields", "_exit"}

@@ -14,8 +14,8 @@ from support.node_worker import NEWEST, node_worker
 from support.schema_fixture import Row, SchemaFixture, connected
 from support.waiting import wait_until
 
+from gw_core import Client
 from gw_core.errors import LockedJobsError
-from gw_core.postgres.migrations import check
 
 pytestmark = pytest.mark.interop
 
@@ -121,8 +121,8 @@ def test_a_revision_with_nothing_breaking_ahead_is_upgraded_beside_running_jobs(
 def test_a_schema_between_two_names_is_seen_as_what_it_is(empty_database_url: str) -> None:
     node_worker("0.15.1").install_schema(empty_database_url)
 
-    with connected(empty_database_url) as schema:
-        state = check(schema.connection)
+    with Client(empty_database_url) as client:
+        state = client.migration_plan().state
 
     assert (state.revision, state.breaking_known, state.status) == (14, False, "behind")
 

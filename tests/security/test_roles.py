@@ -10,9 +10,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
+from support.databases import install_schema
 from support.shell import CliResult, InProcessShell, Shell
-
-from gw_core.postgres.migrations import migrate
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "security.md").read_text("utf-8")
 BLOCKS = re.findall(r"```sql\n-- as (a superuser|queue_owner)(?:, variant (\w+))?\n(.*?)```", PAGE, re.DOTALL)
@@ -76,7 +75,7 @@ def site(request: pytest.FixtureRequest, mark: str, fresh_url: str) -> Site:
         if variant in ("", request.param):
             site.run(text, None if author == "a superuser" else author)
         if number == 0:
-            migrate(site.as_role("queue_owner"))
+            install_schema(site.as_role("queue_owner"))
     return site
 
 

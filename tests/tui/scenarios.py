@@ -8,7 +8,6 @@ from typing import Any
 
 from console_fixture import Console
 from support.console_source import QueueSource
-from textual.command import CommandPalette
 from textual.widgets import Input
 
 from gw_core.errors import AuthenticationError, DatabaseUnavailableError, SchemaMissingError, StatementTimeoutError
@@ -127,7 +126,7 @@ async def misspelt(console: Console) -> None:
 
 
 async def palette(console: Console) -> None:
-    await _press(console, "ctrl+p", until=CommandPalette)
+    await _press(console, "ctrl+p", until="CommandPalette")
     await console.shows("Search")
 
 
