@@ -99,6 +99,8 @@ class Claims:
         """Whether the last claim left jobs to the complete statement, which the next claim runs."""
         self.found_many = False
         """Whether the last claim by the short statement found many jobs, so that the next one probably does."""
+        self._known_priority: int | None = None
+        """The most urgent priority that the last claim found; None when it found no job."""
         self.skip_ahead = SkipAhead()
         self._polls_without_asking = 0
         self._asked = 0
@@ -149,6 +151,7 @@ class Claims:
             "forbidden_flags": list(forbidden_flags) if forbidden_flags else None,
             "now": now,
             "max_bytes": max_bytes,
+            "known_priority": self._known_priority,
         }
         return _jobs(self._rows(values), tasks)
 
@@ -169,6 +172,7 @@ class Claims:
         else:
             rows = _sorted(self._claim_from_the_beginning({**values, **_FROM_THE_BEGINNING}))
             skip.record_full_scan(found=len(rows), seconds=time.monotonic() - began, now=time.monotonic())
+        self._known_priority = rows[0][5] if rows else None
         if rows:
             self._polls_without_asking = 0
             first = {(row[5], row[12] is not None): row[6] for row in reversed(rows)}

@@ -12,6 +12,7 @@
 with recursive
 \set PRIORITIES unqueued_priorities
 \set QUEUE 'is null'
+\set KNOWN %(known_priority)s::smallint
 \ir parts/priorities.sql
 \set FROM ''
 queued (anything) as materialized (

@@ -61,6 +61,17 @@ def test_a_job_locked_by_a_node_worker_is_left_alone(queue: Queue) -> None:
     assert queue.claim() == []
 
 
+def test_a_claim_finds_jobs_of_other_priorities_than_the_last_one_did(queue: Queue) -> None:
+    for priority in (5, 5, -3, 9, 5):
+        queue.add(priority=priority)
+    assert [job.priority for job in queue.claim(limit=2)] == [-3, 5]
+    for priority in (4, -4, 32767, -32768):
+        queue.add(priority=priority)
+
+    assert [job.priority for job in queue.claim(limit=9)] == [-32768, -4, 4, 5, 5, 9, 32767]
+    assert queue.claim(limit=9) == []
+
+
 def test_jobs_start_by_priority_then_run_at(queue: Queue) -> None:
     late = queue.add(run_at=-HOUR)
     early = queue.add(run_at=-2 * HOUR)
