@@ -165,7 +165,7 @@ WARNING: Final = CheckStatus.WARNING
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """A check by its name: what it looks for, and the message if it finds nothing; None reports nothing then."""
+    """A check by its name: what it finds, and the message if there is none; None reports nothing then."""
 
     name: str
     search: Callable[[DoctorFacts], Found]

@@ -136,7 +136,7 @@ class DataSource:
         raise NotImplementedError
 
     def _answer(self, key: str, query: Callable[[DataSource], T]) -> T:
-        """Return the answer to a query; its key tells it from the others in a recording."""
+        """Return the answer to a query; its key identifies it in a recording."""
         raise NotImplementedError
 
     def snapshot(self) -> QueueSnapshot:

@@ -95,8 +95,8 @@ def test_a_small_claim_reads_little_of_a_big_backlog(backlog: Queue, statistics:
         assert _rows_read(connection) - before < 5_000
 
 
-def test_a_claim_reads_little_with_statistics_of_a_moment_without_queued_jobs(queue: Queue) -> None:
-    """Of a moment when all jobs were locked, for example."""
+def test_a_claim_reads_little_with_statistics_from_a_time_without_queued_jobs(queue: Queue) -> None:
+    """From a time when all jobs were locked, for example."""
     queue.store.register_tasks(["mail"])
     queue.run(
         "insert into _private_jobs (task_id, locked_at) select id, now() from _private_tasks, generate_series(1, 3000)"
