@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 
 import psycopg
 import pytest
@@ -35,27 +36,22 @@ ADDS: dict[str, tuple[int, Callable[[CallersTransaction], object]]] = {
 }
 
 
-@pytest.mark.parametrize("is_kept", [True, False], ids=["commit", "rollback"])
-@pytest.mark.parametrize("before", STARTS.values(), ids=STARTS)
 @pytest.mark.parametrize(("number", "add"), ADDS.values(), ids=ADDS)
 def test_jobs_appear_with_the_commit_and_vanish_with_the_rollback(
-    callers: CallersTransaction,
-    outside: Outside,
-    number: int,
-    add: Callable[[CallersTransaction], object],
-    before: str | None,
-    is_kept: bool,
+    callers: CallersTransaction, outside: Outside, number: int, add: Callable[[CallersTransaction], object]
 ) -> None:
-    if before is not None:
-        callers.execute(before)
+    for start, is_kept in product(STARTS, [False, True]):
+        if statement := STARTS[start]:
+            callers.execute(statement)
 
-    add(callers)
+        add(callers)
 
-    assert count(outside) == 0
-    if not is_kept:
-        callers.rollback()
-    callers.commit()
-    assert count(outside) == (number if is_kept else 0)
+        assert count(outside) == 0, (start, is_kept)
+        if not is_kept:
+            callers.rollback()
+        callers.commit()
+        assert count(outside) == (number if is_kept else 0), (start, is_kept)
+        outside.execute("delete from graphile_worker._private_jobs")
 
 
 @pytest.mark.parametrize(("number", "add"), ADDS.values(), ids=ADDS)
