@@ -40,10 +40,11 @@ class CommandInfo(msgspec.Struct, frozen=True):
         return typer.main.get_command(module.app)
 
 
-def new_app() -> typer.Typer:
-    """Return the Typer of one module under `gw_cli.commands`; `app.callback` makes it a group."""
+def new_app(cls: type[TyperGroup] | None = None, epilog: str | None = None) -> typer.Typer:
+    """Return the Typer of `gw`, or of one module under `gw_cli.commands`; `app.callback` makes it a group."""
     return typer.Typer(
-        cls=Group,
+        cls=cls or Group,
+        epilog=epilog,
         add_completion=False,
         no_args_is_help=False,
         # Plain help needs neither rich nor its tenth of a second.

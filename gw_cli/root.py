@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gw_cli import output
-from gw_cli.command import HELP_OPTIONS, CommandRegistry, leaf_commands as leaf_commands
+from gw_cli.command import CommandRegistry, leaf_commands as leaf_commands, new_app
 from gw_cli.commands import ENTRIES
 from gw_core import __version__
 
@@ -20,14 +20,7 @@ EPILOGUE = (
 def root_command() -> Any:
     """Return the command `gw`; its commands are loaded on first use."""
     CommandRegistry.entries = ENTRIES
-    app = typer.Typer(
-        cls=CommandRegistry,
-        add_completion=False,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        context_settings=HELP_OPTIONS,
-        epilog=EPILOGUE,
-    )
+    app = new_app(CommandRegistry, EPILOGUE)
     app.callback()(_gw)
     return typer.main.get_command(app)
 

@@ -142,6 +142,29 @@ def _worker(
     )
 
 
+def _console(
+    name: str,
+    kind: Kind[T],
+    help_: str,
+    *,
+    default: T,
+    commands: frozenset[str] = TUI,
+    secret: bool = False,
+    file_only: bool = False,
+) -> Setting[T]:
+    """Declare a setting of the console, which the table `[tui]` of the file has."""
+    return Setting(
+        name=f"tui.{name}",
+        kind=kind,
+        help=help_,
+        default=default,
+        commands=commands,
+        section="Console",
+        secret=secret,
+        file_only=file_only,
+    )
+
+
 # -- database --------------------------------------------------------------------------------------------------------
 
 CONNECTION: Final = Setting[str | None](
@@ -452,120 +475,52 @@ LOG_TIME: Final = Setting[str](
 
 # -- console ---------------------------------------------------------------------------------------------------------
 
-TUI_READ_ONLY: Final = Setting[bool](
-    name="tui.read-only",
-    kind=SWITCH,
-    help="Read-only mode, enforced by the server",
-    default=False,
-    commands=TUI,
-    section="Console",
+TUI_READ_ONLY: Final = _console("read-only", SWITCH, "Read-only mode, enforced by the server", default=False)
+TUI_ENV: Final[Setting[str | None]] = _console(
+    "env", text("NAME"), "Environment name to show; prod… confirms every action", default=None
 )
-TUI_ENV: Final = Setting[str | None](
-    name="tui.env",
-    kind=text("NAME"),
-    help="Environment name to show; prod… confirms every action",
-    default=None,
-    commands=TUI,
-    section="Console",
+TUI_INTERVAL: Final = _console(
+    "interval", duration(timedelta(milliseconds=100)), "Refresh interval", default=timedelta(seconds=1)
 )
-TUI_INTERVAL: Final = Setting[timedelta](
-    name="tui.interval",
-    kind=duration(timedelta(milliseconds=100)),
-    help="Refresh interval",
-    default=timedelta(seconds=1),
-    commands=TUI,
-    section="Console",
-)
-TUI_THEME: Final = Setting[str](
-    name="tui.theme",
-    kind=text("NAME", completion="gw-dark gw-light gw-contrast"),
-    help="gw-dark, gw-light, gw-contrast or a Textual theme",
+TUI_THEME: Final = _console(
+    "theme",
+    text("NAME", completion="gw-dark gw-light gw-contrast"),
+    "gw-dark, gw-light, gw-contrast or a Textual theme",
     default="gw-dark",
-    commands=TUI,
-    section="Console",
 )
-TUI_ASCII: Final = Setting[bool | None](
-    name="tui.ascii",
-    kind=SWITCH,
-    help="Use ASCII only [default: automatic]",
-    default=None,
-    commands=TUI,
-    section="Console",
-)
-TUI_MOUSE: Final = Setting[bool](
-    name="tui.mouse",
-    kind=SWITCH,
-    help="Mouse support; off, the terminal selects text",
-    default=True,
-    commands=TUI,
-    section="Console",
-)
-TUI_BLUR: Final = Setting[bool](
-    name="tui.blur",
-    kind=SWITCH,
-    help="Refresh ten times less often without focus",
-    default=True,
-    commands=TUI,
-    section="Console",
-)
-TUI_PAYLOAD: Final = Setting[bool](
-    name="tui.payload",
-    kind=SWITCH,
-    help="Show payloads; off, they are not read",
-    default=True,
-    commands=TUI,
-    section="Console",
-)
-TUI_MAX_MARKED: Final = Setting[int](
-    name="tui.max-marked",
-    kind=count(1, 1_000_000),
-    help="Maximum number of marked jobs",
-    default=10_000,
-    commands=TUI,
-    section="Console",
-)
-TUI_LOG_PAYLOADS: Final = Setting[str](
-    name="tui.log-payloads",
-    kind=choice("MODE", "whole", "masked", "none"),
-    help="Payloads in the action log: whole, masked or none",
+TUI_ASCII: Final[Setting[bool | None]] = _console("ascii", SWITCH, "Use ASCII only [default: automatic]", default=None)
+TUI_MOUSE: Final = _console("mouse", SWITCH, "Mouse support; off, the terminal selects text", default=True)
+TUI_BLUR: Final = _console("blur", SWITCH, "Refresh ten times less often without focus", default=True)
+TUI_PAYLOAD: Final = _console("payload", SWITCH, "Show payloads; off, they are not read", default=True)
+TUI_MAX_MARKED: Final = _console("max-marked", count(1, 1_000_000), "Maximum number of marked jobs", default=10_000)
+TUI_LOG_PAYLOADS: Final = _console(
+    "log-payloads",
+    choice("MODE", "whole", "masked", "none"),
+    "Payloads in the action log: whole, masked or none",
     default="whole",
-    commands=TUI,
-    section="Console",
 )
-TUI_PORT: Final = Setting[int](
-    name="tui.port",
-    kind=count(0, 65535, "PORT"),
-    help="With --serve: port of 127.0.0.1; 0 takes a free one",
-    default=8000,
-    commands=TUI,
-    section="Console",
+TUI_PORT: Final = _console(
+    "port", count(0, 65535, "PORT"), "With --serve: port of 127.0.0.1; 0 takes a free one", default=8000
 )
-TUI_CONTEXTS: Final = Setting[Mapping[str, str]](
-    name="tui.contexts",
-    kind=SHARD_LIST,
-    help="More databases that the console can show, as NAME=URL",
+TUI_CONTEXTS: Final[Setting[Mapping[str, str]]] = _console(
+    "contexts",
+    SHARD_LIST,
+    "More databases that the console can show, as NAME=URL",
     default=MappingProxyType({}),
     commands=frozenset(),
-    section="Console",
     secret=True,
     file_only=True,
 )
-TUI_VIEWS: Final = Setting[Mapping[str, View]](
-    name="tui.views",
-    kind=VIEWS,
-    help="Saved views of the console; tables [[tui.views]]",
+TUI_VIEWS: Final[Setting[Mapping[str, View]]] = _console(
+    "views",
+    VIEWS,
+    "Saved views of the console; tables [[tui.views]]",
     default=MappingProxyType({}),
     commands=frozenset(),
-    section="Console",
     file_only=True,
 )
-TUI_KEYS: Final = Setting[Mapping[str, str]](
-    name="tui.keys",
-    kind=KEYS,
-    help="Custom keys of commands; a table in the file",
-    default={},
-    commands=frozenset(),
-    section="Console",
+TUI_KEYS: Final[Setting[Mapping[str, str]]] = _console(
+    "keys", KEYS, "Custom keys of commands; a table in the file", default={}, commands=frozenset()
 )
 
 SETTINGS: Final[tuple[Setting[Any], ...]] = tuple(each for each in [*globals().values()] if isinstance(each, Setting))
