@@ -403,14 +403,7 @@ class ConsoleApp(App[Options]):
         phase = self.phase
         return CommandContext(
             is_live=phase is ConnectionPhase.LIVE,
-            is_down=phase
-            in (
-                ConnectionPhase.DOWN,
-                ConnectionPhase.RETRYING,
-                ConnectionPhase.DENIED,
-                ConnectionPhase.NO_SCHEMA,
-                ConnectionPhase.CONNECTING,
-            ),
+            is_down=not phase.is_answered,
             is_read_only=self.is_read_only,
             is_replay=self.source.playback is not None,
             is_served=self.options.is_served,
@@ -450,7 +443,7 @@ class ConsoleApp(App[Options]):
         phase = self.phase
         if phase is not self.drawn_phase:
             self.drawn_phase = phase
-            if phase in (ConnectionPhase.LIVE, ConnectionPhase.STALE):
+            if phase.is_answered:
                 self.note(EntryKind.CONNECTION, f"connection {phase}", is_bad=phase is ConnectionPhase.STALE)
             self.refresh_bindings()
 
@@ -489,7 +482,7 @@ class ConsoleApp(App[Options]):
             waiting=sum(table.waiting for table in tables),
             replay="" if self.source.playback is None else replay_words(self.source.playback),
         )
-        screen.frame(status, self._banner(phase), dimmed=phase not in (ConnectionPhase.LIVE, ConnectionPhase.STALE))
+        screen.frame(status, self._banner(phase), dimmed=not phase.is_answered)
 
     def _where(self, described: str) -> str:
         if self.snapshot is None:

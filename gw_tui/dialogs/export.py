@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from gw_tui.dialogs.choose import Choice
 from gw_tui.text.redact import masked
 
 if TYPE_CHECKING:
+    from gw_core import Job
     from gw_core.operations import FoundJob
 
 KINDS: Final = (
@@ -20,23 +23,22 @@ KINDS: Final = (
     Choice("csv", "CSV", "for spreadsheets, with a header"),
 )
 FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-NAMES: Final = (
-    "id",
-    "state",
-    "task",
-    "queue",
-    "priority",
-    "run_at",
-    "attempts",
-    "max_attempts",
-    "key",
-    "flags",
-    "last_error",
-    "locked_at",
-    "started_at",
-    "locked_by",
-    "created_at",
-)
+FIELDS: Final[Mapping[str, Callable[[Job], object]]] = {
+    "task": lambda job: job.task_identifier,
+    "queue": lambda job: job.queue_name,
+    "priority": lambda job: job.priority,
+    "run_at": lambda job: job.run_at.isoformat(),
+    "attempts": lambda job: job.attempts,
+    "max_attempts": lambda job: job.max_attempts,
+    "key": lambda job: job.key,
+    "flags": lambda job: list(job.flag_names),
+    "last_error": lambda job: job.last_error or None,
+    "locked_at": lambda job: None if job.locked_at is None else job.locked_at.isoformat(),
+    "started_at": lambda job: None if job.started_at is None else job.started_at.isoformat(),
+    "locked_by": lambda job: job.locked_by,
+    "created_at": lambda job: job.created_at.isoformat(),
+}
+NAMES: Final = ("id", "state", *FIELDS)
 
 
 def write(path: Path, jobs: Sequence[FoundJob], *, unmask: bool) -> None:
@@ -55,25 +57,9 @@ def write(path: Path, jobs: Sequence[FoundJob], *, unmask: bool) -> None:
 def record_of(found: FoundJob, *, unmask: bool) -> Mapping[str, Any]:
     """Return a job in the words of `gw list --json`."""
     job = found.job
-    error = job.last_error or ""
-    values = (
-        job.id,
-        found.state.value,
-        job.task_identifier,
-        job.queue_name,
-        job.priority,
-        job.run_at.isoformat(),
-        job.attempts,
-        job.max_attempts,
-        job.key,
-        list(job.flag_names),
-        (error if unmask else masked(error)) or None,
-        None if job.locked_at is None else job.locked_at.isoformat(),
-        None if job.started_at is None else job.started_at.isoformat(),
-        job.locked_by,
-        job.created_at.isoformat(),
-    )
-    return dict(zip(NAMES, values, strict=True))
+    if not unmask and job.last_error:
+        job = replace(job, last_error=masked(job.last_error))
+    return {"id": job.id, "state": found.state.value, **{name: read(job) for name, read in FIELDS.items()}}
 
 
 def _cell(value: object) -> object:

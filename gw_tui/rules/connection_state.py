@@ -32,6 +32,11 @@ class ConnectionPhase(StrEnum):
     NO_SCHEMA = "no schema"
     """The database answers, but there is no queue in it that we understand."""
 
+    @property
+    def is_answered(self) -> bool:
+        """True while the database answers, perhaps late."""
+        return self in (ConnectionPhase.LIVE, ConnectionPhase.STALE)
+
 
 class FailureKind(StrEnum):
     """What kept an answer from us."""

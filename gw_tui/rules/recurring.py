@@ -64,8 +64,11 @@ def _rows(known: Sequence[KnownCronItem], items: Sequence[CronItem] | None, now:
             yield _without_item(memory, CronStatus.UNKNOWN if items is None else CronStatus.FOREIGN)
         else:
             yield _with_item(memory, item, now)
+    minute = now.replace(second=0, microsecond=0)
     for item in by_identifier.values():
-        yield Recurring(identifier=item.identifier, course=CronStatus.NEW, item=item, next_run=_next(item, now))
+        yield Recurring(
+            identifier=item.identifier, course=CronStatus.NEW, item=item, next_run=_next(item.schedule, minute)
+        )
 
 
 def _without_item(memory: KnownCronItem, course: CronStatus) -> Recurring:
@@ -77,33 +80,26 @@ def _without_item(memory: KnownCronItem, course: CronStatus) -> Recurring:
 def _with_item(memory: KnownCronItem, item: CronItem, now: datetime) -> Recurring:
     since = memory.known_since if memory.last_execution is None else memory.last_execution + MINUTE
     # The run of this minute may be on its way.
-    missed = _count(item, since, now.replace(second=0, microsecond=0))
+    minute = now.replace(second=0, microsecond=0)
+    missed = _count(item.schedule, since, minute)
     return Recurring(
         identifier=memory.identifier,
         course=CronStatus.MISSED if missed else CronStatus.ON_TIME,
         item=item,
         known_since=memory.known_since,
         last_run=memory.last_execution,
-        next_run=_next(item, now),
+        next_run=_next(item.schedule, minute),
         missed=missed,
         missed_is_bound=missed == MAX_MISSED,
     )
 
 
-def _next(item: CronItem, now: datetime) -> datetime | None:
-    return _next_in(item.schedule, now.replace(second=0, microsecond=0))
-
-
 # A rare schedule is searched for years ahead, and the answer holds for the whole minute.
 @lru_cache(maxsize=1_000)
-def _next_in(schedule: Schedule, minute: datetime) -> datetime | None:
+def _next(schedule: Schedule, minute: datetime) -> datetime | None:
     return schedule.next_after(minute)
 
 
-def _count(item: CronItem, since: datetime, until: datetime) -> int:
-    return _count_in(item.schedule, since, until)
-
-
 @lru_cache(maxsize=1_000)
-def _count_in(schedule: Schedule, since: datetime, until: datetime) -> int:
+def _count(schedule: Schedule, since: datetime, until: datetime) -> int:
     return sum(1 for _ in islice(schedule.between(since, until), MAX_MISSED))

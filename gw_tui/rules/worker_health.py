@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
@@ -37,6 +38,16 @@ def health(worker: WorkerInfo, recovery: RecoverySettings) -> WorkerHealth:
 def staleness(worker: WorkerInfo, recovery: RecoverySettings) -> float:
     """Return how close a worker is to being presumed dead, from 0 to 1."""
     return min(1.0, worker.inactive_for / max(allowed(worker, recovery), timedelta(milliseconds=1)))
+
+
+def aged(worker: WorkerInfo, by: timedelta) -> WorkerInfo:
+    """Return a worker with the ages that it has a while later."""
+    heartbeat, lock = worker.heartbeat_age, worker.lock_age
+    return replace(
+        worker,
+        heartbeat_age=None if heartbeat is None else heartbeat + by,
+        lock_age=None if lock is None else lock + by,
+    )
 
 
 def allowed(worker: WorkerInfo, recovery: RecoverySettings) -> timedelta:

@@ -19,6 +19,7 @@ from gw_tui.rules.alerts import Alert, AlertInput, Severity, alerts, drain_time
 from gw_tui.rules.commands import SCREENS
 from gw_tui.rules.connection_state import ConnectionPhase, FailureKind
 from gw_tui.rules.history import HOUR_RANGE, LENGTH, TIME_RANGES, TimeRange
+from gw_tui.rules.worker_health import aged
 from gw_tui.screens.base import ConsoleScreen
 from gw_tui.text import formatting, symbols
 from gw_tui.widgets.bars import Bars
@@ -312,15 +313,7 @@ class OverviewScreen(ConsoleScreen):
 
 def _aged(snapshot: QueueSnapshot, now: datetime) -> QueueSnapshot:
     """Return what was known then as it looks by now: ages have gone on."""
-    older = now - snapshot.at
-    workers = [
-        replace(
-            worker,
-            heartbeat_age=None if worker.heartbeat_age is None else worker.heartbeat_age + older,
-            lock_age=None if worker.lock_age is None else worker.lock_age + older,
-        )
-        for worker in snapshot.workers
-    ]
+    workers = [aged(worker, now - snapshot.at) for worker in snapshot.workers]
     return replace(snapshot, at=now, workers=workers)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar, Final
 
@@ -18,7 +18,7 @@ from gw_core.selection import written
 from gw_tui.actions.actions import Action, Sweep, Unlock
 from gw_tui.data.source import FRESH, LOCKS_INTERVAL, DataSource, Query
 from gw_tui.dialogs.choose import Choice
-from gw_tui.rules.worker_health import WorkerHealth, health, staleness
+from gw_tui.rules.worker_health import WorkerHealth, aged, health, staleness
 from gw_tui.screens.jobs import TIMEOUT
 from gw_tui.screens.list_screen import ListScreen
 from gw_tui.screens.worker_actions import SweepMixin, WorkerActionsMixin
@@ -162,8 +162,8 @@ class WorkersScreen(WorkerActionsMixin, SweepMixin, ListScreen[object]):
         if self._at is None:
             return None
         away, now = max(timedelta(), self.console.now - self._at), self.console.now
-        aged = sorted((_aged(each, away) for each in self._workers.values()), key=self._weight)
-        return (_row(each, self._recovery, now) for each in aged)
+        workers = sorted((aged(each, away) for each in self._workers.values()), key=self._weight)
+        return (_row(each, self._recovery, now) for each in workers)
 
     @property
     def has_warning(self) -> bool:
@@ -246,15 +246,6 @@ class WorkersScreen(WorkerActionsMixin, SweepMixin, ListScreen[object]):
         table = self.focused if isinstance(self.focused, KeyedTable) else self.table
         if table.highlighted is not None:
             self.console.copy(table.highlighted)
-
-
-def _aged(worker: WorkerInfo, by: timedelta) -> WorkerInfo:
-    """Return a worker with the ages it has now."""
-    return replace(
-        worker,
-        heartbeat_age=None if worker.heartbeat_age is None else worker.heartbeat_age + by,
-        lock_age=None if worker.lock_age is None else worker.lock_age + by,
-    )
 
 
 def _row(worker: WorkerInfo, recovery: RecoverySettings, now: datetime) -> TableRow:

@@ -104,9 +104,9 @@ class Console:
 
     async def refresh(self) -> None:
         """Query again, and wait until the screen has received the answer."""
-        before = self.source.snapshots
+        taken, shown = self.source.snapshots, self.app.snapshot
         self.reader.refresh_now()
-        await self.until(lambda: self.source.snapshots > before)
+        await self.until(lambda: self.source.snapshots > taken and self.app.snapshot is not shown)
         await self.pilot.pause()
 
 
