@@ -220,12 +220,6 @@ class KnownCronItem(msgspec.Struct, frozen=True):
     last_execution: datetime | None = None
 
 
-def due(items: Iterable[CronItem], *, after: datetime, until: datetime) -> list[DueItem]:
-    """Return every run of the items in the minutes after `after`, up to and including `until`, oldest first."""
-    start, end = floor_minute(after) + MINUTE, floor_minute(until) + MINUTE
-    return list(_by_time(Window(item, start, end) for item in items))
-
-
 def by_minute(windows: Iterable[Window]) -> Iterator[tuple[datetime, tuple[CronItem, ...]]]:
     """Yield the minutes in which something is due, oldest first, with the items in the order of their windows."""
     for at, runs in groupby(_by_time(windows), key=lambda run: run.at):

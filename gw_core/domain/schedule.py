@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
-from itertools import islice
 from typing import Final
 
 import msgspec
@@ -229,11 +228,6 @@ def ceil_minute(at: datetime) -> datetime:
     """Return the time itself when it is a whole minute, else the next one, in UTC."""
     whole = floor_minute(at)
     return whole if whole == at else whole + MINUTE
-
-
-def take(schedule: Schedule, count: int, *, after: datetime) -> list[datetime]:
-    """Return the next `count` minutes at which the schedule fires; fewer when it stops firing."""
-    return list(islice(schedule.upcoming(after), count))
 
 
 # -- the builder ---------------------------------------------------------------------------------------------------

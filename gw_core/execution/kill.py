@@ -30,4 +30,4 @@ def kill_returned() -> None:
 def end_idle_processes() -> None:
     """End the processes of isolated tasks that have nothing to do."""
     if _ISOLATION in sys.modules:
-        sys.modules[_ISOLATION].end_idle()
+        sys.modules[_ISOLATION].PROCESSES.end_idle()

@@ -108,11 +108,6 @@ def run_isolated(home: TaskLocation, job: Job, context: JobContext, *, keeps_res
         return _result(ended, job)
 
 
-def end_idle() -> None:
-    """End the processes that have nothing to do."""
-    PROCESSES.end_idle()
-
-
 def module_home(function: Any) -> TaskLocation:
     """Return where another process finds a function of a module; raises `TaskLoadError` when it could not."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")

@@ -454,13 +454,6 @@ def _called(password: Callable[[], str]) -> str:
         raise DatabaseUnavailableError(f"the password could not be read: {error}") from error
 
 
-@contextmanager
-def transaction(connection: Connection) -> Iterator[None]:
-    """Run the block in one transaction of `connection` (a savepoint inside the caller's own)."""
-    with translated(), connection.transaction():
-        yield
-
-
 def allows_transactions(connection: Connection) -> bool:
     """Return whether a pooler supports transactions; one that does not closes the connection."""
     try:

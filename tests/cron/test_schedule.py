@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import islice
 
 import pytest
 from hypothesis import given, strategies as st
@@ -19,7 +20,7 @@ from gw_core.crontab import (
     weekly_on,
     yearly_on,
 )
-from gw_core.domain.schedule import FIELDS, MINUTE, print_field, read_field, take
+from gw_core.domain.schedule import FIELDS, MINUTE, print_field, read_field
 from gw_core.domain.schedule_text import never_fires
 from gw_core.errors import InvalidInputError
 
@@ -164,7 +165,7 @@ def test_a_day_that_does_not_exist_never_comes() -> None:
 
 
 def test_a_year_of_hourly_runs_has_8760_of_them_and_ends_where_it_should() -> None:
-    runs = take(hourly_at(0), 8_760, after=at("2026-01-01T00:00"))
+    runs = list(islice(hourly_at(0).upcoming(at("2026-01-01T00:00")), 8_760))
 
     assert len(set(runs)) == 8_760
     assert runs[-1] == at("2027-01-01T00:00")
@@ -174,7 +175,7 @@ def test_the_end_of_time_is_an_end_and_not_an_error() -> None:
     last = datetime.max.replace(tzinfo=UTC)
 
     assert every_minute().next_after(last) is None
-    assert take(every_minute(), 5, after=last - 2 * MINUTE) == [
+    assert list(islice(every_minute().upcoming(last - 2 * MINUTE), 5)) == [
         last.replace(minute=58, second=0, microsecond=0),
         last.replace(minute=59, second=0, microsecond=0),
     ]

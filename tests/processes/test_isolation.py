@@ -38,7 +38,7 @@ def is_alive(pid: int) -> bool:
 @pytest.fixture(scope="module", autouse=True)
 def _no_process_is_left() -> Iterator[None]:
     yield
-    process_pool.end_idle()
+    process_pool.PROCESSES.end_idle()
     wait_until(lambda: process_pool.PROCESSES._lent == {})
 
 
