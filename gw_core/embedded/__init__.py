@@ -1,6 +1,14 @@
-"""A real PostgreSQL run for you: started on first use, shared by every process, stopped by the last."""
+"""A real PostgreSQL run for you: started on first use, shared by every process, stopped by the last.
 
-from gw_core.embedded.address import is_embedded
-from gw_core.embedded.server import EmbeddedServer, start_or_attach
+A connection string `embedded:` starts it without this module. A program that needs the server for other clients, or
+longer than its own client, keeps it running with `start_or_attach`.
+"""
 
-__all__ = ["EmbeddedServer", "is_embedded", "start_or_attach"]
+from typing import TYPE_CHECKING
+
+from gw_core.lazy import public_names
+
+if TYPE_CHECKING:
+    from gw_core.embedded.server import EmbeddedServer as EmbeddedServer, start_or_attach as start_or_attach
+else:
+    __getattr__, __dir__, __all__ = public_names(__name__, __file__)

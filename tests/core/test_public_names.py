@@ -11,7 +11,10 @@ import pytest
 
 import gw_core
 
-MODULES = ("gw_core", "gw_core.crontab", "gw_core.errors", "gw_core.events", "gw_core.operations", "gw_core.selection")
+MODULES = (
+    "gw_core",
+    *(f"gw_core.{name}" for name in ("crontab", "embedded", "errors", "events", "operations", "selection")),
+)
 
 
 @pytest.mark.parametrize("module", MODULES)

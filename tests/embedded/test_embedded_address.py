@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from gw_core.embedded import is_embedded
+from gw_core import Client
 from gw_core.embedded.address import conninfo_for, folder_of
 from gw_core.errors import EmbeddedError
 
@@ -25,7 +25,8 @@ from gw_core.errors import EmbeddedError
     ],
 )
 def test_only_the_scheme_asks_for_an_embedded_server(connection: str, expected: bool) -> None:
-    assert is_embedded(connection) is expected
+    with Client(connection) as client:
+        assert client.is_embedded is expected
 
 
 @pytest.mark.parametrize(
