@@ -32,7 +32,7 @@ class MoreHostile(HostileSource):
 
     def crontabs(self) -> Crontabs:
         found = super().crontabs()
-        return Crontabs(known=[replace(each, identifier=EVIL) for each in found.known[:1]], items=None)
+        return Crontabs(known=[msgspec.structs.replace(each, identifier=EVIL) for each in found.known[:1]], items=None)
 
 
 @pytest.mark.parametrize("screen", ["queues", "workers", "cron", "locks", "jobs", "overview", "events"])
