@@ -11,12 +11,14 @@ from console_fixture import Console, run
 from textual.css import stylesheet
 
 from gw_tui.rules.commands import SCREENS
+from gw_tui.widgets.stylesheet import known_rules
 from gw_tui.widgets.themes import CONTRAST, LIGHT
 
 
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each piece of a style sheet was read."""
+    known_rules.cache_clear()  # consoles of other tests have filled it
     found: Counter[str] = Counter()
     usual = stylesheet.parse
 
@@ -43,6 +45,17 @@ def test_no_rule_is_read_twice_however_many_screens_are_shown(parsed: Counter[st
         assert max(parsed.values()) <= 2
 
     run(scenario, screen="overview")
+
+
+def test_the_next_console_of_the_process_reads_no_rule(parsed: Counter[str]) -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table().keys)
+
+    run(scenario)
+    assert parsed
+    parsed.clear()
+    run(scenario)
+    assert not parsed
 
 
 def test_another_theme_is_seen_immediately(parsed: Counter[str]) -> None:
