@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+import msgspec
 import pytest
 from support.console_queue import START
 from support.console_source import QueueSource
@@ -204,7 +205,7 @@ def test_an_alert_that_changes_its_numbers_stays_the_same_alert() -> None:
 def test_a_missed_run_is_named_once_it_is_late(seconds: int, is_alert: bool) -> None:
     at = START.replace(minute=30, second=0) + timedelta(seconds=seconds)
     crontabs = Crontabs(known=QueueSource(jobs=60).crontabs().known, items=[cron_item("30 14 * * *", "sync_customer")])
-    known = [replace(each, last_execution=at - timedelta(days=1)) for each in crontabs.known]
+    known = [msgspec.structs.replace(each, last_execution=at - timedelta(days=1)) for each in crontabs.known]
 
     named = [alert.what for alert in found(replace(quiet_snapshot(), at=at), crontabs=known, items=crontabs.items)]
 
