@@ -64,6 +64,10 @@ class Alert:
         return f"{self.place}/{self.subject or self.what}"
 
 
+_critical = partial(Alert, severity=Severity.CRITICAL)
+_warning = partial(Alert, severity=Severity.WARNING)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertInput:
     """The facts that alerts are derived from; parts that were not queried yet are empty."""
@@ -103,25 +107,22 @@ def alerts(known: AlertInput) -> list[Alert]:
 def _server(known: AlertInput) -> Iterator[Alert]:
     snapshot = known.snapshot
     if snapshot.schema.rows_hidden:
-        yield Alert(severity=Severity.CRITICAL, what=f"row-level security hides jobs from {snapshot.server.user}")
+        yield _critical(what=f"row-level security hides jobs from {snapshot.server.user}")
     if snapshot.server.in_recovery:
-        yield Alert(severity=Severity.WARNING, what="read-only standby: actions are disabled")
+        yield _warning(what="read-only standby: actions are disabled")
     elif not snapshot.server.may_change_jobs:
-        what = "this role may only read: actions are disabled"
-        yield Alert(severity=Severity.WARNING, what=what)
+        yield _warning(what="this role may only read: actions are disabled")
     if not known.is_listening:
-        yield Alert(severity=Severity.WARNING, what="not listening for new jobs: polling only", place="events")
+        yield _warning(what="not listening for new jobs: polling only", place="events")
     for part, why in snapshot.errors[:MAX_OF_A_KIND]:
-        what = f"{part} unavailable: {why}"
-        yield Alert(severity=Severity.WARNING, what=what, subject=part, place="events")
+        yield _warning(what=f"{part} unavailable: {why}", subject=part, place="events")
 
 
 def _workers(known: AlertInput) -> Iterator[Alert]:
     workers = known.snapshot.workers
     dead = sorted((each for each in workers if each.is_stale), key=lambda each: (-each.queues, -each.jobs, each.id))
     for worker in dead[:MAX_OF_A_KIND]:
-        yield Alert(
-            severity=Severity.CRITICAL,
+        yield _critical(
             what=f"{_behind(known, worker)}: worker {worker.id} is gone",
             subject=worker.id,
             age=worker.inactive_for,
@@ -130,11 +131,10 @@ def _workers(known: AlertInput) -> Iterator[Alert]:
         )
     if (more := len(dead) - MAX_OF_A_KIND) > 0:
         words = f"{formatting.counted(more, 'more worker')} gone"
-        yield Alert(severity=Severity.CRITICAL, what=words, subject="more", place="workers")
+        yield _critical(what=words, subject="more", place="workers")
     old = [worker for worker in workers if not worker.is_stale and (worker.lock_age or timedelta()) > LONG_LOCK]
     for worker in old[:MAX_OF_A_KIND]:
-        what = f"lock older than 4 h: {worker.id}"
-        yield Alert(severity=Severity.WARNING, what=what, age=worker.lock_age, place="workers")
+        yield _warning(what=f"lock older than 4 h: {worker.id}", age=worker.lock_age, place="workers")
 
 
 def _behind(known: AlertInput, worker: WorkerInfo) -> str:
@@ -159,7 +159,7 @@ def _queues(known: AlertInput) -> Iterator[Alert]:
     long = sorted((each for each in held if each[0] > LONG_HOLD), key=lambda each: each[0], reverse=True)
     for age, queue in long[:MAX_OF_A_KIND]:
         what = f"queue {queue.name} locked by {queue.held_by}"
-        yield Alert(severity=Severity.WARNING, what=what, age=age, place="queues", filter=queue.name)
+        yield _warning(what=what, age=age, place="queues", filter=queue.name)
 
 
 def _backlog(known: AlertInput) -> Iterator[Alert]:
@@ -171,7 +171,7 @@ def _backlog(known: AlertInput) -> Iterator[Alert]:
     words = "" if task is None else f" ({task})"
     if has_no_worker:
         what = f"jobs are waiting, no live worker{words}"
-        yield Alert(severity=Severity.CRITICAL, what=what, subject="backlog", age=age, place="workers")
+        yield _critical(what=what, subject="backlog", age=age, place="workers")
         return
     diverges = _diverges(known.ages)
     is_oldest = snapshot.oldest is None or task == snapshot.oldest.oldest_task
@@ -223,8 +223,7 @@ def _most(tasks: Iterable[TaskInfo], size: Callable[[TaskInfo], int]) -> Sequenc
 
 def _unknown(known: AlertInput, task: TaskInfo) -> Alert:
     since = task.activity.due_since
-    return Alert(
-        severity=Severity.CRITICAL,
+    return _critical(
         what=f"{task.name}: {formatting.count(task.jobs[JobState.READY])} ready, no live worker knows it",
         subject=task.name,
         age=None if since is None else known.snapshot.at - since,
@@ -237,8 +236,7 @@ def _failing(known: AlertInput, task: TaskInfo) -> Alert:
     """Report failures per period: completed jobs leave the table, so a share of its rows would be meaningless."""
     since, lately = task.activity.failing_since, formatting.count(task.activity.failed_lately)
     waiting = f"{formatting.count(task.jobs[JobState.BACKOFF])} in backoff"
-    return Alert(
-        severity=Severity.CRITICAL,
+    return _critical(
         what=f"{task.name} keeps failing: {lately} jobs in 10 min, {waiting}",
         subject=task.name,
         age=None if since is None else known.snapshot.at - since,
@@ -248,8 +246,7 @@ def _failing(known: AlertInput, task: TaskInfo) -> Alert:
 
 
 def _failed(task: TaskInfo) -> Alert:
-    return Alert(
-        severity=Severity.WARNING,
+    return _warning(
         what=f"{task.name}: {formatting.count(task.jobs[JobState.FAILED])} jobs failed permanently",
         subject=task.name,
         place="jobs",
@@ -263,7 +260,7 @@ def _crontabs(known: AlertInput) -> Iterator[Alert]:
         if item.identifier in last and (missed := _missed(item, last[item.identifier], known.snapshot.at)) is not None:
             what = f"{item.identifier} missed {missed:%H:%M}"
             age = known.snapshot.at - missed
-            yield Alert(severity=Severity.WARNING, what=what, subject=item.identifier, age=age, place="cron")
+            yield _warning(what=what, subject=item.identifier, age=age, place="cron")
 
 
 def _missed(item: CronItem, last: datetime, now: datetime) -> datetime | None:
@@ -278,12 +275,11 @@ def _rows(known: AlertInput) -> Iterator[Alert]:
         return
     age = None if counters.last_vacuum_at is None else known.snapshot.at - counters.last_vacuum_at
     what = f"{formatting.number(counters.dead_rows)} dead rows wait for vacuum"
-    yield Alert(severity=Severity.WARNING, what=what, subject="dead rows", age=age)
+    yield _warning(what=what, subject="dead rows", age=age)
 
 
 def _findings(known: AlertInput) -> Iterator[Alert]:
     judged = JUDGED_HERE if known.snapshot.server.may_change_jobs else JUDGED_HERE | {"rights"}
     for finding in known.findings:
         if finding.status.value == "error" and finding.check not in judged:
-            what = f"{finding.check}: {finding.message}"
-            yield Alert(severity=Severity.CRITICAL, what=what, subject=finding.check)
+            yield _critical(what=f"{finding.check}: {finding.message}", subject=finding.check)
