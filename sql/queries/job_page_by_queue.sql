@@ -27,17 +27,5 @@ scanned as materialized (
          ) as due
    limit %(chunk_size)s
 ),
-found as (
-  select * from scanned where matches order by turn limit %(limit)s
-),
-ends as (
-  select * from scanned order by turn desc limit 1
-),
-full_ends as (
-  select * from found order by turn desc limit 1
-)
-select
-  (select count(*) from scanned),
-  array(select id from found order by turn),
-  (select array[priority::text, (run_at at time zone 'UTC')::text, id::text] from full_ends),
-  (select array[priority::text, (run_at at time zone 'UTC')::text, id::text] from ends)
+\set PLACE 'priority::text, (run_at at time zone 'UTC')::text, id::text'
+\ir parts/page_by_turn.sql
