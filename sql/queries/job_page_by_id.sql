@@ -1,5 +1,5 @@
--- The next matching jobs among at most `chunk_size` jobs from an id on, and where that chunk ended: in order of their ids,
--- or the newest first.
+-- The next matching jobs among at most `chunk_size` jobs from an id on, and where that chunk ended: in order of their
+-- ids, or the newest first.
 -- The number of jobs read limits the work, because no index serves every condition.
 \set SIDE '>'
 \set ORDER asc

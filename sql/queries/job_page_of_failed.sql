@@ -1,5 +1,5 @@
--- The next matching jobs among at most `chunk_size` permanently failed jobs, the latest failure first, and where that chunk
--- ended. Every failure sets `run_at`, the last one too, so this is the order of failures. This needs gw's index of
+-- The next matching jobs among at most `chunk_size` permanently failed jobs, the latest failure first, and where that
+-- chunk ended. Every failure sets `run_at`, the last one too, so this is the order of failures. This needs gw's index of
 -- failed jobs.
 with scanned as materialized (
   select failed.*, row_number() over () as turn
