@@ -1,6 +1,6 @@
 -- The next matching jobs among at most `chunk_size` permanently failed jobs, the latest failure first, and where that
--- chunk ended. Every failure sets `run_at`, the last one too, so this is the order of failures. This needs gw's index of
--- failed jobs.
+-- chunk ended. Every failure sets `run_at`, the last one too, so this is the order of failures.
+-- This needs gw's index of failed jobs.
 with scanned as materialized (
   select failed.*, row_number() over () as turn
     from (
