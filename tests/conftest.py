@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import postgres_versions, profiles
+from support import postgres_versions, profiles, spare_sessions
 from support.databases import (
     HOST,
     Databases,
@@ -50,6 +50,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell lets its background processes ignore Ctrl-C, and programs that a test starts would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # nohup does the same with the signal of a terminal that closes.
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     inherited: dict[str, Any] | None = getattr(config, "workerinput", None)
     if inherited is not None:
         config.stash[RUN] = Run(prefix=inherited["gw_prefix"], folder=Path(inherited["gw_folder"]))
@@ -123,7 +126,7 @@ def server(gw_run: Run) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def databases(server: str, gw_run: Run, request: pytest.FixtureRequest) -> Databases:
+def databases(server: str, gw_run: Run, request: pytest.FixtureRequest) -> Iterator[Databases]:
     worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
     databases = Databases(server, gw_run, worker)
     with _alone(gw_run.folder / "lock"):
@@ -133,7 +136,8 @@ def databases(server: str, gw_run: Run, request: pytest.FixtureRequest) -> Datab
                 if is_orphan(name, now=time.time()):
                     databases.drop(name)
             used.touch()
-    return databases
+    yield databases
+    spare_sessions.close_all()
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import time
 
 import psycopg
 import pytest
+from support import spare_sessions
 from support.databases import HOST, Databases, is_orphan, with_database
 
 NOW = 1_800_000_000
@@ -64,3 +65,25 @@ def test_a_database_in_use_can_be_dropped(databases: Databases) -> None:
 
     assert name not in databases.names()
     connection.close()
+
+
+def test_a_session_that_a_test_leaves_is_like_new(database_url: str) -> None:
+    first = spare_sessions.take(database_url)
+    first.execute("set search_path to graphile_worker")
+    first.execute("listen news")
+    process = first.info.backend_pid
+    spare_sessions.leave(database_url, first)
+
+    with spare_sessions.borrowed(database_url) as second:
+        row = second.execute("select current_setting('search_path'), array(select pg_listening_channels())").fetchone()
+        assert row == ('"$user", public', [])
+        assert second.info.backend_pid == process or second.info.server_version < 150_000
+
+
+def test_a_session_in_a_transaction_is_closed(database_url: str) -> None:
+    session = spare_sessions.take(database_url)
+    session.execute("begin")
+
+    spare_sessions.leave(database_url, session)
+
+    assert session.closed
