@@ -13,8 +13,14 @@ PUBLIC = {
     *(f"gw_core.{name}" for name in ("embedded", "events", "errors", "crontab", "operations", "selection", "testing")),
     *CONTRIB,
 }
-MAX_CORE_IMPORTS = 169
-MAX_FRONT_END_IMPORTS = 161
+# Why so many remain:
+# - The console and the command line have no public names. Most of these imports lead to pure rules: alerts, filters,
+#   text, masking, settings. A test of the module takes a millisecond; one through a terminal takes a second.
+# - The core has intricate pure rules: claims, backoff, schedules, recovery, supervision, health, migration plans.
+# - The model and the tests of statements drive the claimer, the settler and the stores one step at a time.
+# - A test at a limit, such as `BULK` or a timeout, imports the limit: a copy of its value would test nothing later.
+MAX_CORE_IMPORTS = 166
+MAX_FRONT_END_IMPORTS = 156
 MAX_PRIVATE_ACCESSES = 37
 OF_PYTHON = {"_replace", "_asdict", "_fields", "_exit"}
 

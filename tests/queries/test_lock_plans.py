@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from support.databases import Databases
 from support.jobs_in_states import Queue
+from support.plans import kept_plan, plan_for
 from support.profiles import IS_NIGHTLY
 
-from gw_core.postgres.statements import numbered_query, query
 from gw_core.selection import Resolved, parse
 
 ROWS = 1_000_000 if IS_NIGHTLY else 200_000
@@ -131,42 +131,15 @@ def test_an_action_walks_the_table_once_however_many_jobs_match(known: Queue) ->
     ],
 )
 def test_what_is_planned_once_for_all_values_walks_an_index(known: Queue, name: str, index: str) -> None:
-    plan = plan_for_all_values(known, name)
+    plan = kept_plan(known.hands, name, is_read=True)
 
     assert index in plan
     assert "Seq Scan on _private_jobs " not in plan
-
-
-def plan_for_all_values(queue: Queue, name: str) -> str:
-    """The plan that the server keeps for a statement under the limits of a reader."""
-    statement, names = numbered_query(name, "graphile_worker")
-    nulls = ", ".join(["null"] * len(names))
-    limits = {
-        "statement_timeout": "5s",
-        "lock_timeout": "1s",
-        "plans": "force_generic_plan",
-        "schema": "graphile_worker",
-    }
-    with queue.hands.transaction():
-        queue.hands.execute(query("session_limits", "graphile_worker"), limits)
-        queue.hands.execute(b"prepare looked as " + statement)
-        rows = queue.rows(f"explain (costs off) execute looked{nulls and f'({nulls})'}")
-        queue.rows("deallocate looked")
-    return "\n".join(row[0] for row in rows)
 
 
 def plan_of(queue: Queue, name: str, values: dict[str, Any], *, text: str = "", is_read: bool = False) -> str:
     """The plan of a statement for a selection, in a session without limits, or with those of a reader."""
     known = Resolved(now=datetime.now(UTC), tasks={"mail": 1}, queues={"q": 5})
     fragment = parse(text).sql(known)
-    statement = b"explain (costs off) " + query(name, "graphile_worker", SELECTION=fragment.text).encode()
-    with queue.hands.transaction():
-        if is_read:
-            limits = {
-                "statement_timeout": "5s",
-                "lock_timeout": "1s",
-                "plans": "force_custom_plan",
-                "schema": "graphile_worker",
-            }
-            queue.hands.execute(query("session_limits", "graphile_worker"), limits)
-        return "\n".join(row[0] for row in queue.hands.execute(statement, {**values, **fragment.values}).fetchall())
+    values = {**values, **fragment.values}
+    return plan_for(queue.hands, name, values, parts={"SELECTION": fragment.text}, is_read=is_read)

@@ -6,17 +6,16 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from support.databases import Databases
 from support.jobs_in_states import Queue
+from support.plans import kept_plan
 from support.waiting import wait_until
 
 from gw_core import Client, RecoverySettings, SessionLimits
 from gw_core.errors import SchemaMissingError
 from gw_core.operations import Count, Quality, QueueSnapshot, TableCounters, ThroughputMeter
 from gw_core.postgres import snapshots as bounds
-from gw_core.postgres.statements import numbered_query, query
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -331,30 +330,10 @@ def test_no_part_of_a_snapshot_reads_the_table_of_jobs_whole(queue: Queue, stati
     snapshots = queue.queries._snapshots
 
     for part, call in snapshots._questions(RecoverySettings(), 1000).items():
-        plan = plan_of(queue, call.statement, dict(call.values))
+        plan = kept_plan(queue.hands, call.statement, dict(call.values), is_read=True)
         assert "Seq Scan on _private_jobs" not in plan, f"{part}:\n{plan}"
         for index, parts in {"jobs_gw_locked_index": "locks", "jobs_gw_failed_index": "failed"}.items():
             assert part != parts or index in plan, f"{part}:\n{plan}"
-
-
-def plan_of(queue: Queue, name: str, values: dict[str, object]) -> str:
-    """The plan of a statement under the limits of a snapshot, made once for all values as the server keeps it."""
-    limits = {
-        "statement_timeout": "5000",
-        "lock_timeout": "1000",
-        "plans": "force_generic_plan",
-        "schema": "graphile_worker",
-    }
-    statement, names = numbered_query(name, "graphile_worker")
-    given = sql.SQL(", ").join(values[each] for each in names)
-    with queue.hands.transaction(force_rollback=True):
-        queue.hands.execute(query("session_limits", "graphile_worker"), limits)
-        queue.hands.execute(b"prepare looked as " + statement)
-        rows = queue.hands.execute(
-            sql.SQL("explain execute looked({})").format(given) if names else b"explain execute looked"
-        ).fetchall()
-        queue.rows("deallocate looked")
-    return "\n".join(row[0] for row in rows)
 
 
 # -- how fast jobs flow -----------------------------------------------------------------------------------------------

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import psycopg
 import pytest
+from support.plans import kept_plan
 
 from gw_core import Job
 from gw_core.operations import Database
 from gw_core.postgres.job_store import SETTLE_PLAN
-from gw_core.postgres.statements import numbered_query
 from statements.statement_fixture import OURS, Queue
 
 JOBS = 300
@@ -33,18 +32,11 @@ def comparisons(queue: Queue, name: str, jobs: list[Job]) -> int:
 
     It is prepared, because EXPLAIN of a statement with values shows a plan for these values.
     """
-    text, names = numbered_query(name, queue.store.schema)
     columns = {column: [value] * len(jobs) for column, value in COLUMNS[name].items()}
     claims = {"ids": [job.id for job in jobs], "claims": [job.locked_at for job in jobs]}
     values = {"worker_id": OURS, "queue_ids": [], **claims, **columns}
     with Database(queue.url).connect("settle", SETTLE_PLAN) as connection:
-        connection.execute(b"prepare settling as " + text)
-        cursor = psycopg.ClientCursor(connection)
-        places = ", ".join("%s" for _ in names)
-        cursor.execute(
-            f"explain (analyze, costs off) execute settling({places})".encode(), [values[each] for each in names]
-        )
-        plan = "\n".join(row[0] for row in cursor)
+        plan = kept_plan(connection, name, values, options="analyze, costs off")
     return sum(int(removed) for removed in re.findall(r"Rows Removed by Join Filter: (\d+)", plan))
 
 

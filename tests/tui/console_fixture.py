@@ -13,7 +13,6 @@ from textual.pilot import Pilot
 from gw_tui.app import ConsoleApp
 from gw_tui.data.source import ClientSource, ConnectionOptions, DataSource
 from gw_tui.rules.options import Options
-from gw_tui.widgets.keyed_table import KeyedTable
 
 DEADLINE = 90.0
 
@@ -94,8 +93,8 @@ class Console:
         """Wait until a list of choices is in front."""
         return await self.reach("Choose")
 
-    def table(self, selector: str = "KeyedTable") -> KeyedTable:
-        return self.app.screen.query(selector).first(KeyedTable)
+    def table(self, selector: str = "KeyedTable") -> Any:
+        return self.app.screen.query(selector).first()
 
     @property
     def text(self) -> str:

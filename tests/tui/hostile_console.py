@@ -16,8 +16,7 @@ from gw_tui.data.demo import RECORDING
 from gw_tui.data.recording import ReplaySource
 from gw_tui.main import run
 from gw_tui.rules.options import Options
-from gw_tui.screens import overview as module
-from gw_tui.screens.overview import OverviewScreen
+from gw_tui.screens import overview
 
 EVIL = "A\x1b]52;c;aGFja2Vk\x1b\\B\x9b31m\u202eC\x07\x00\x1b[2J[red]x[/red]"
 
@@ -53,7 +52,7 @@ class FaultySource(HostileSource):
         return replace(super().snapshot(), priorities=[SECRET])
 
 
-class StuckScreen(OverviewScreen):
+class StuckScreen(overview.OverviewScreen):
     """Blocks at a key, as when the terminal reads no output."""
 
     def on_key(self) -> None:
@@ -72,17 +71,17 @@ if __name__ == "__main__":
         command._demo = FaultySource
         sys.exit(program(["tui", "--demo", *sys.argv[2:]]))
     if sys.argv[1] == "stuck":
-        module.OverviewScreen = StuckScreen
+        overview.OverviewScreen = StuckScreen
         sys.exit(run({"": lambda: ReplaySource(RECORDING)}, Options(period=0.2)))
     # Say it past every widget as well: the last filter is there for what forgets to clean.
     from textual.widgets import Static
 
-    class Leaking(OverviewScreen):
+    class Leaking(overview.OverviewScreen):
         """Has a widget that does not clean its text."""
 
         def body(self) -> Any:
             yield from super().body()
             yield Static(EVIL, markup=False)
 
-    module.OverviewScreen = Leaking
+    overview.OverviewScreen = Leaking
     sys.exit(run({"": HostileSource}, Options(screen=sys.argv[1], period=0.2)))

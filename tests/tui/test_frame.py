@@ -15,7 +15,6 @@ from gw_core.errors import AuthenticationError, DatabaseUnavailableError, Schema
 from gw_tui.rules import connection_state
 from gw_tui.rules.commands import BY_ID, SCREENS
 from gw_tui.screens.base import ConsoleScreen
-from gw_tui.widgets.keyed_table import KeyedTable
 
 GONE = DatabaseUnavailableError("the database is not available: terminating connection")
 SIZES = [(60, 20), (80, 24), (120, 34), (160, 45)]
@@ -498,7 +497,7 @@ def test_an_exact_count_is_shown_for_a_while() -> None:
 def test_the_overview_leads_to_the_failure() -> None:
     async def scenario(console: Console) -> None:
         await console.until(lambda: console.table("#alerts").highlighted is not None)
-        assert isinstance(console.app.focused, KeyedTable)
+        assert console.app.focused is console.table()
         await console.press("enter")
         await console.until(lambda: front(console).SCREEN_ID == "workers")
 

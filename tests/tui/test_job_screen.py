@@ -8,7 +8,6 @@ from console_fixture import Console, run
 from support.console_source import QueueSource
 
 from gw_core import Job, JobState
-from gw_tui.widgets.text_panel import TextPanel
 
 
 def a_job(source: Any, state: JobState, **changes: object) -> Job:
@@ -131,7 +130,7 @@ def test_a_long_error_can_be_scrolled_zoomed_and_copied_and_has_the_width_of_the
 
     async def scenario(console: Console) -> None:
         screen = await opened(console)
-        panel = screen.query_one("#error", TextPanel)
+        panel = screen.query_one("#error")
         assert panel.size.width > 70
         panel.focus()
         await console.press("j", "j")

@@ -19,7 +19,6 @@ from gw_core import JobState, Selection
 from gw_core.errors import StatementTimeoutError
 from gw_core.operations import JobPage, PageCursor
 from gw_tui.screens import jobs
-from gw_tui.widgets.filter_bar import FilterBar
 
 
 class Endless(QueueSource):
@@ -62,7 +61,7 @@ def test_a_filter_is_typed_with_suggestions_and_shows_what_matches() -> None:
     async def scenario(console: Console) -> None:
         await ready(console)
         await console.press("slash", *"ta", "tab")
-        await console.until(lambda: "send_email" in console.app.screen.query_one(FilterBar)._names.get("tasks", ()))
+        await console.until(lambda: "send_email" in console.app.screen.query_one("FilterBar")._names.get("tasks", ()))
         await console.press(*"send", "tab", "enter")
         await console.shows("task:send_email")
         await console.until(lambda: console.table().keys)

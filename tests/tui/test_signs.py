@@ -14,7 +14,6 @@ from gw_tui.rules.history import TIME_RANGES, Series, seconds_between
 from gw_tui.screens.overview import next_due
 from gw_tui.text import formatting
 from gw_tui.widgets.bars import Bars
-from gw_tui.widgets.filter_bar import FilterBar
 from gw_tui.widgets.themes import FALLBACK
 from gw_tui.widgets.tiles import Tile
 
@@ -120,8 +119,8 @@ def test_a_click_on_a_tile_lists_its_jobs_and_one_on_the_filter_edits_it() -> No
         await console.pilot.click("#failed")
         screen = await console.reach("jobs")
         await console.shows("state:failed")
-        await console.pilot.click(FilterBar)
-        await console.until(lambda: screen.query_one(FilterBar).is_editing)
+        await console.pilot.click("FilterBar")
+        await console.until(lambda: screen.query_one("FilterBar").is_editing)
 
     run(scenario, screen="overview", size=(120, 34))
 
