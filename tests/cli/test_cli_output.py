@@ -14,7 +14,6 @@ from hypothesis import given, strategies as st
 from rich.cells import cell_len
 
 from gw_cli import output
-from gw_cli.output import Column, JsonText, to_json
 from gw_core.errors import InvalidInputError
 from gw_core.operations import UNSAFE_TEXT as UNSAFE
 
@@ -25,10 +24,10 @@ JSON_VALUES = st.recursive(
     max_leaves=10,
 )
 COLUMNS = (
-    Column("id", "ID", right=True),
-    Column("task", "TASK", shrinks=True),
-    Column("queue", "QUEUE", shrinks=True, rank=2),
-    Column("error", "ERROR", shrinks=True, rank=8),
+    output.Column("id", "ID", right=True),
+    output.Column("task", "TASK", shrinks=True),
+    output.Column("queue", "QUEUE", shrinks=True, rank=2),
+    output.Column("error", "ERROR", shrinks=True, rank=8),
 )
 
 
@@ -51,7 +50,7 @@ def written(monkeypatch: pytest.MonkeyPatch, stream: StringIO, rows: list[dict[s
 
 @given(JSON_VALUES)
 def test_json_reads_back_as_what_was_written_and_steers_nothing(value: Any) -> None:
-    text = to_json(value)
+    text = output.to_json(value)
 
     assert json.loads(text) == value
     assert not UNSAFE.search(text)
@@ -61,7 +60,7 @@ def test_json_reads_back_as_what_was_written_and_steers_nothing(value: Any) -> N
 def test_json_from_the_database_keeps_its_meaning(value: Any) -> None:
     stored = json.dumps(value, indent=1, ensure_ascii=False)
 
-    shown = to_json(JsonText(stored))
+    shown = output.to_json(output.JsonText(stored))
 
     assert json.loads(shown) == value
     assert not UNSAFE.search(shown)
@@ -69,17 +68,17 @@ def test_json_from_the_database_keeps_its_meaning(value: Any) -> None:
 
 @pytest.mark.parametrize("number", ["12345678901234567890123", "0.1000000000000000055511", "1e400", "-0.0", "1.50"])
 def test_numbers_from_the_database_keep_every_digit(number: str) -> None:
-    assert to_json({"payload": JsonText(f'{{"n":{number}}}')}) == f'{{"payload": {{"n":{number}}}}}'
+    assert output.to_json({"payload": output.JsonText(f'{{"n":{number}}}')}) == f'{{"payload": {{"n":{number}}}}}'
 
 
 def test_half_a_character_from_python_becomes_an_escape() -> None:
-    assert to_json("\ud800") == r'"\ud800"'
+    assert output.to_json("\ud800") == r'"\ud800"'
 
 
 def test_times_are_written_in_utc_with_their_fractions() -> None:
     at = datetime(2026, 1, 31, 10, 0, 0, 250, tzinfo=timezone(timedelta(hours=2)))
 
-    assert to_json(at) == '"2026-01-31T08:00:00.000250Z"'
+    assert output.to_json(at) == '"2026-01-31T08:00:00.000250Z"'
 
 
 def test_a_list_is_one_array_with_one_record_a_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,6 @@ from gw_core.domain.health import PoolHealth, why_not_ready
 from gw_core.errors import InvalidSettingError
 from gw_core.events import JobsSettled, JobStarted, PoolConnectionLost, PoolConnectionRestored
 from gw_core.maintenance import probe, probe_server
-from gw_core.maintenance.probe_server import MAX_CLIENTS, MAX_REQUEST_HEAD
 
 ANY_PORT = ProbeSettings(port=0)
 WITH_METRICS = ProbeSettings(port=0, metrics=True, sample_interval=timedelta(hours=1))
@@ -192,16 +191,16 @@ def test_a_taken_port_is_one_sentence_and_leaves_nothing_open(site: QueueFixture
 
 def test_clients_without_a_message_delay_no_other_client(site: QueueFixture) -> None:
     with site.running({"work": print}, probe=ANY_PORT) as running, ExitStack() as open_ends:
-        for _ in range(3 * MAX_CLIENTS):
+        for _ in range(3 * probe_server.MAX_CLIENTS):
             open_ends.enter_context(connect(running))
 
         assert ask(running, "/live") == (200, "alive\n")
-        assert threading.active_count() < MAX_CLIENTS
+        assert threading.active_count() < probe_server.MAX_CLIENTS
 
 
 @pytest.mark.parametrize(
     "request_",
-    [b"\r\n\r\n", b"\x16\x03\x01\x02\x00\r\n\r\n", b"GET /" + b"x" * 2 * MAX_REQUEST_HEAD],
+    [b"\r\n\r\n", b"\x16\x03\x01\x02\x00\r\n\r\n", b"GET /" + b"x" * 2 * probe_server.MAX_REQUEST_HEAD],
     ids=["empty", "tls", "long"],
 )
 def test_what_is_no_request_is_answered_and_forgotten(site: QueueFixture, request_: bytes) -> None:

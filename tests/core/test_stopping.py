@@ -24,7 +24,6 @@ from gw_core.events import (
     PoolStopping,
     WorkerStopped,
 )
-from gw_core.service import Service
 from gw_core.worker import pool
 from gw_core.worker.handoff import Handoff
 
@@ -188,7 +187,7 @@ def test_stopping_twice_is_stopping_once(site: QueueFixture) -> None:
 # -- a machine that stands still --------------------------------------------------------------------------------------
 
 
-class Slow(Service):
+class Slow(service.Service):
     """Ends when it is released."""
 
     def __init__(self) -> None:

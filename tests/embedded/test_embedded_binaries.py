@@ -10,7 +10,6 @@ import pytest
 
 from gw_core.embedded import binaries
 from gw_core.embedded.account import Account
-from gw_core.embedded.binaries import Binaries, find_binaries, runnable
 from gw_core.errors import EmbeddedError
 
 NOBODY = Account(uid=65534, gid=65534, borrowed=True)
@@ -41,33 +40,33 @@ def test_the_folder_that_was_named_wins(tmp_path: Path, places: list[Path]) -> N
     places.append(a_server(tmp_path / "found"))
     named = a_server(tmp_path / "named", "14.1")
 
-    assert find_binaries(named, major=None, folder=tmp_path) == Binaries(named, 14)
+    assert binaries.find_binaries(named, major=None, folder=tmp_path) == binaries.Binaries(named, 14)
 
 
 def test_a_folder_without_a_server_is_rejected(tmp_path: Path, places: list[Path]) -> None:
     places.append(a_server(tmp_path / "found"))
 
     with pytest.raises(EmbeddedError, match="holds no postgres and initdb"):
-        find_binaries(tmp_path, major=None, folder=tmp_path)
+        binaries.find_binaries(tmp_path, major=None, folder=tmp_path)
 
 
 def test_existing_data_choose_the_version(tmp_path: Path, places: list[Path]) -> None:
     places += [a_server(tmp_path / "new", "18.0"), a_server(tmp_path / "old", "15.7")]
 
-    assert find_binaries(None, major=15, folder=tmp_path).major == 15
+    assert binaries.find_binaries(None, major=15, folder=tmp_path).major == 15
 
 
 def test_data_of_a_version_that_is_not_here_are_rejected_with_advice(tmp_path: Path, places: list[Path]) -> None:
     places += [a_server(tmp_path / "new", "18.0"), a_server(tmp_path / "old", "15.7")]
 
     with pytest.raises(EmbeddedError, match=r"belong to PostgreSQL 13, and only version 15, 18 was found.*--pg-bin"):
-        find_binaries(None, major=13, folder=tmp_path)
+        binaries.find_binaries(None, major=13, folder=tmp_path)
 
 
 def test_servers_too_old_for_the_schema_are_passed_over(tmp_path: Path, places: list[Path]) -> None:
     places += [a_server(tmp_path / "old", "11.22"), a_server(tmp_path / "new", "17beta1")]
 
-    assert find_binaries(None, major=None, folder=tmp_path).major == 17
+    assert binaries.find_binaries(None, major=None, folder=tmp_path).major == 17
 
 
 def test_programs_that_do_not_run_are_passed_over(tmp_path: Path, places: list[Path]) -> None:
@@ -75,13 +74,13 @@ def test_programs_that_do_not_run_are_passed_over(tmp_path: Path, places: list[P
     (broken / "postgres").write_text("#!/bin/sh\nexit 1\n")
     places += [broken, a_server(tmp_path / "good")]
 
-    assert find_binaries(None, major=None, folder=tmp_path).folder == tmp_path / "good"
+    assert binaries.find_binaries(None, major=None, folder=tmp_path).folder == tmp_path / "good"
 
 
 @pytest.mark.usefixtures("places")
 def test_finding_none_names_the_three_ways_to_get_one(tmp_path: Path) -> None:
     with pytest.raises(EmbeddedError, match=r"--pg-bin.*apt install postgresql.*graphile-worker\[embedded\]"):
-        find_binaries(None, major=None, folder=tmp_path)
+        binaries.find_binaries(None, major=None, folder=tmp_path)
 
 
 def test_the_extra_is_found_without_being_imported() -> None:
@@ -104,34 +103,34 @@ def cache(tmp_path: Path, reachable: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 
 def test_programs_that_can_be_run_stay_where_they_are(reachable: Path, cache: Path) -> None:
-    server = Binaries(a_server(reachable / "pg" / "bin"), 16)
+    server = binaries.Binaries(a_server(reachable / "pg" / "bin"), 16)
 
-    assert runnable(server, NOBODY) == server
+    assert binaries.runnable(server, NOBODY) == server
     assert not cache.exists()
 
 
 def test_programs_the_account_cannot_reach_are_copied_once(tmp_path: Path, cache: Path) -> None:
     tmp_path.chmod(0o700)
-    server = Binaries(a_server(tmp_path / "package" / "pg" / "bin"), 16)
+    server = binaries.Binaries(a_server(tmp_path / "package" / "pg" / "bin"), 16)
     (tmp_path / "package.libs").mkdir()
     (tmp_path / "package.libs" / "libpq.so").touch()
 
-    copy = runnable(server, NOBODY)
+    copy = binaries.runnable(server, NOBODY)
 
     assert copy.folder.is_relative_to(cache)
     assert (copy.folder / "postgres").read_text() == (server.folder / "postgres").read_text()
     assert (copy.folder / "../../../package.libs/libpq.so").exists()
-    assert runnable(server, NOBODY) == copy
+    assert binaries.runnable(server, NOBODY) == copy
     assert len(list(cache.iterdir())) == 1
 
 
 def test_copying_changes_no_permission_of_the_original(tmp_path: Path, cache: Path) -> None:
     tmp_path.chmod(0o700)
-    server = Binaries(a_server(tmp_path / "package" / "pg" / "bin"), 16)
+    server = binaries.Binaries(a_server(tmp_path / "package" / "pg" / "bin"), 16)
     for program in ("postgres", "initdb"):
         (server.folder / program).chmod(0o700)
 
-    copy = runnable(server, NOBODY)
+    copy = binaries.runnable(server, NOBODY)
 
     assert (server.folder / "postgres").stat().st_mode & 0o777 == 0o700
     assert (copy.folder / "postgres").stat().st_mode & 0o777 == 0o755
@@ -140,9 +139,9 @@ def test_copying_changes_no_permission_of_the_original(tmp_path: Path, cache: Pa
 
 @pytest.mark.parametrize("name", ['say "hi"', "$HOME", "back`tick", "back\\slash"])
 def test_programs_whose_path_a_shell_would_change_are_copied(name: str, tmp_path: Path, cache: Path) -> None:
-    server = Binaries(a_server(tmp_path / name / name / "bin"), 16)
+    server = binaries.Binaries(a_server(tmp_path / name / name / "bin"), 16)
 
-    copy = runnable(server, OURSELVES)
+    copy = binaries.runnable(server, OURSELVES)
 
     assert copy.folder.is_relative_to(cache)
     assert name not in str(copy.folder)
@@ -152,7 +151,7 @@ def test_a_cache_that_others_may_write_to_is_not_trusted(tmp_path: Path, cache: 
     cache.mkdir()
     cache.chmod(0o777)
     tmp_path.chmod(0o700)
-    server = Binaries(a_server(tmp_path / "package" / "pg" / "bin"), 16)
+    server = binaries.Binaries(a_server(tmp_path / "package" / "pg" / "bin"), 16)
 
     with pytest.raises(EmbeddedError, match="not ours alone"):
-        runnable(server, NOBODY)
+        binaries.runnable(server, NOBODY)

@@ -15,7 +15,6 @@ import pytest
 from server_users import extra_binaries
 
 from gw_core.embedded import account, start_or_attach
-from gw_core.embedded.account import account_for, give, minimal_environment
 from gw_core.embedded.binaries import runnable
 from gw_core.embedded.data_folder import DataFolder
 from gw_core.embedded.watchdog import processes_of, write_files
@@ -127,7 +126,7 @@ def test_root_uses_no_data_of_a_third_user(theirs: Path, secret: Path) -> None:
 @as_root
 def test_all_that_root_makes_in_somebodys_folder_is_theirs(theirs: Path) -> None:
     place = theirs / "new" / "postgres"
-    binaries = runnable(extra_binaries(), account_for(theirs / "data"))
+    binaries = runnable(extra_binaries(), account.account_for(theirs / "data"))
 
     with start_or_attach(f"embedded://{place}", pg_bin=binaries.folder):
         owners = {path: path.lstat().st_uid for path in (place.parent, place, *place.iterdir())}
@@ -143,7 +142,7 @@ def test_data_with_a_second_name_are_not_given_away(reachable: Path, secret: Pat
     descriptor = os.open(data, os.O_RDONLY)
 
     with pytest.raises(EmbeddedError, match="hard link"):
-        give(descriptor, account_for(data), str(data))
+        account.give(descriptor, account.account_for(data), str(data))
     os.close(descriptor)
     assert data.stat().st_uid == 0
 
@@ -178,7 +177,7 @@ def connected_as(uid: int, gid: int, folder: Path) -> str:
 @as_root
 def test_the_account_that_root_lends_the_server_cannot_connect(folder: Path, pg_bin: Path) -> None:
     with start_or_attach(f"embedded://{folder}", pg_bin=pg_bin):
-        server = account_for(folder / "data")
+        server = account.account_for(folder / "data")
         reported = connected_as(server.uid, server.gid, folder)
 
         assert "eer authentication failed" in reported
@@ -187,7 +186,7 @@ def test_the_account_that_root_lends_the_server_cannot_connect(folder: Path, pg_
 
 @as_root
 def test_the_owner_of_the_folder_can_connect(theirs: Path) -> None:
-    binaries = runnable(extra_binaries(), account_for(theirs / "data"))
+    binaries = runnable(extra_binaries(), account.account_for(theirs / "data"))
 
     with start_or_attach(f"embedded://{theirs / 'postgres'}", pg_bin=binaries.folder):
         assert connected_as(LOW.pw_uid, LOW.pw_gid, theirs / "postgres") == "postgres\n"
@@ -263,7 +262,7 @@ def test_the_minimal_environment_holds_what_programs_need_and_nothing_else(monke
     for name in ("PATH", "TZ", "LC_ALL", "PGDATA", "AWS_SECRET_ACCESS_KEY", "PYTHONPATH"):
         monkeypatch.setenv(name, "given")
 
-    assert minimal_environment() == {"PATH": "given", "TZ": "given", "LC_ALL": "C"}
+    assert account.minimal_environment() == {"PATH": "given", "TZ": "given", "LC_ALL": "C"}
 
 
 @as_root

@@ -19,7 +19,6 @@ from support.waiting import wait_until
 
 from gw_core.embedded import binaries, start_or_attach
 from gw_core.embedded.account import UNPRIVILEGED, Account, account_for, can_reach
-from gw_core.embedded.binaries import Binaries, runnable
 from gw_core.embedded.data_folder import DataFolder
 from gw_core.embedded.server import ServerFolder
 from gw_core.embedded.watchdog import processes_of, server_pid
@@ -423,7 +422,7 @@ def test_a_server_that_was_started_manually_is_not_disturbed(folder: Path) -> No
     with ServerFolder(opened, folder / "data", account) as data:
         os.close(opened)
         started = subprocess.Popen(
-            [runnable(programs, account).postgres, "-D", data.path, "-k", ".", "-c", "listen_addresses="],
+            [binaries.runnable(programs, account).postgres, "-D", data.path, "-k", ".", "-c", "listen_addresses="],
             **account.switch,
             cwd="/",
             stderr=subprocess.DEVNULL,
@@ -533,7 +532,7 @@ def test_an_ordinary_user_runs_the_server_as_himself(
 
     user = use(
         place / "postgres",
-        runnable(Binaries(pg_bin, 0), account_for(place)).folder,
+        binaries.runnable(binaries.Binaries(pg_bin, 0), account_for(place)).folder,
         python=python_for_all,
         root=code_for_all,
         user=ordinary.pw_uid,
@@ -559,7 +558,7 @@ def test_root_starts_the_server_of_an_ordinary_users_folder_as_that_user(
     place.mkdir()
     os.chown(place, ordinary.pw_uid, ordinary.pw_gid)
     theirs = {"user": ordinary.pw_uid, "group": ordinary.pw_gid, "extra_groups": [], "cwd": "/"}
-    programs = runnable(extra_binaries(), account_for(place)).folder
+    programs = binaries.runnable(extra_binaries(), account_for(place)).folder
     first = use(place / "postgres", programs, python=python_for_all, root=code_for_all, **theirs)
     assert answers(first.conninfo)
     first.leave()
@@ -580,7 +579,7 @@ def test_a_user_without_a_name_learns_what_initdb_needs(
     place = reachable / "home"
     place.mkdir()
     os.chown(place, 54321, 54321)
-    programs = runnable(extra_binaries(), account_for(place)).folder
+    programs = binaries.runnable(extra_binaries(), account_for(place)).folder
 
     user = use(
         place / "postgres",

@@ -41,7 +41,6 @@ from gw_core.events import (
 from gw_core.operations import Database
 from gw_core.postgres import database, notifications
 from gw_core.postgres.connections import ConnectionPool, SharedConnection
-from gw_core.postgres.database import QueueConnection
 from gw_core.postgres.error_mapping import needs_connection, rejects_a_row, translate
 from gw_core.worker import claimer, listener
 
@@ -65,12 +64,12 @@ def test_every_connection_is_set_to_notice_a_dead_network_in_seconds(site: Queue
 
 
 @pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[QueueConnection]:
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[database.QueueConnection]:
     """Every connection that this process opens from now on."""
-    connections: list[QueueConnection] = []
+    connections: list[database.QueueConnection] = []
     connect = Database.connect
 
-    def recorded(*args: Any, **options: Any) -> QueueConnection:
+    def recorded(*args: Any, **options: Any) -> database.QueueConnection:
         connections.append(connect(*args, **options))
         return connections[-1]
 
@@ -79,7 +78,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[QueueConnection]:
 
 
 def test_a_network_that_swallows_everything_is_noticed_and_nothing_is_lost(
-    site: QueueFixture, hole: PacketDropProxy, opened: list[QueueConnection]
+    site: QueueFixture, hole: PacketDropProxy, opened: list[database.QueueConnection]
 ) -> None:
     gate = site.gate()
     site.fill(1, task="quick")
@@ -325,7 +324,7 @@ def test_a_worker_outlives_it_says_so_once_and_loses_nothing(own_site: QueueFixt
 
 
 def test_the_kernel_limits_every_connection_of_a_worker(
-    site: QueueFixture, hole: PacketDropProxy, opened: list[QueueConnection]
+    site: QueueFixture, hole: PacketDropProxy, opened: list[database.QueueConnection]
 ) -> None:
     gate = site.gate()
     site.fill(2)

@@ -31,15 +31,12 @@ from gw_core.maintenance.sweeper import Sweep
 from gw_core.operations import Database
 from gw_core.postgres import database as database_module
 from gw_core.postgres.connections import SharedConnection
-from gw_core.postgres.database import QueueConnection
 from gw_core.postgres.job_store import JobStore
 from gw_core.worker import claimer as claimer_module, gates as gates_module, settler as settler_module
-from gw_core.worker.claimer import Claimer
 from gw_core.worker.handoff import Handoff, QueueBatch
 from gw_core.worker.lease import Lease
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.pauses import CurrentPauses
-from gw_core.worker.settler import NO_DELAY, Settler
 
 TASK: Final = "work"
 FEW: Final = "few"
@@ -127,7 +124,7 @@ class Loss:
     has_happened: bool = False
 
 
-class LossyConnection(QueueConnection):
+class LossyConnection(database_module.QueueConnection):
     """A connection that breaks when the model decides. All statements of psycopg pass through `wait`."""
 
     loss: ClassVar[Loss | None] = None
@@ -179,7 +176,7 @@ class Thread:
     job: Job | None = None
 
 
-class _Settler(Settler):
+class _Settler(settler_module.Settler):
     """Notes what the components report."""
 
     on_report: Callable[[Outcome], None]
@@ -213,7 +210,7 @@ class WorkerPool:
             on_crash=lambda thread, error: None,
         )
         self.settler.on_report = world.note_reported
-        self.claimer = Claimer(
+        self.claimer = claimer_module.Claimer(
             worker_id=name,
             database=database,
             settings=WorkerSettings(concurrency=THREADS, listen=False, prefetch=PREFETCH),
@@ -356,7 +353,7 @@ class World:
         """Let the settler work until it has nothing to do, or lost its connection."""
         with self.losing(loss):
             for _ in range(MAX_STEPS):
-                if pool.settler.step() > NO_DELAY or (loss is not None and loss.has_happened):
+                if pool.settler.step() > settler_module.NO_DELAY or (loss is not None and loss.has_happened):
                     break
 
     def fail(self, pool: WorkerPool, thread: Thread, kind: str) -> None:
@@ -646,7 +643,7 @@ def without_waiting() -> Iterator[None]:
     """Let nothing rest between two tries, and let connections break when the model decides."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (claimer_module, settler_module):
-            patch.setattr(module, "reconnect_delay", lambda tries: NO_DELAY)
+            patch.setattr(module, "reconnect_delay", lambda tries: settler_module.NO_DELAY)
         patch.setattr(gates_module, "TIME_SHARE", 0)
         patch.setattr(database_module, "QueueConnection", LossyConnection)
         yield

@@ -19,7 +19,6 @@ from support.waiting import wait_until
 from gw_core import Client
 from gw_core.events import BreakingMigrationDetected, HeartbeatFailed, JobCompleted, PoolListening
 from gw_core.postgres import notifications
-from gw_core.postgres.notifications import announced_jobs
 from gw_core.runner import BREAKING_MIGRATION_EXIT_CODE
 
 POLL = timedelta(seconds=5)
@@ -144,8 +143,8 @@ def test_a_thousand_hostile_notifications_end_no_worker_and_delay_no_job(
     ],
 )
 def test_what_a_notification_announces(payload: bytes, count: int) -> None:
-    assert announced_jobs(payload) == count
-    assert announced_jobs(payload.decode("utf-8", "replace")) == count
+    assert notifications.announced_jobs(payload) == count
+    assert notifications.announced_jobs(payload.decode("utf-8", "replace")) == count
 
 
 def test_metadata_of_a_worker_that_is_nested_too_deeply_is_left_out(site: QueueFixture) -> None:

@@ -23,12 +23,11 @@ from gw_core import Job, JobContext, Snooze, Task
 from gw_core.errors import ExecutableError
 from gw_core.events import Completed, Failed, Outcome, Returned
 from gw_core.execution import executables
-from gw_core.execution.executables import MAX_LINE_LENGTH, compose_executable, interrupt_returned, run_executable
 
 
 def run_program(path: Path, job: Job | None = None, log: LogRecorder | None = None) -> Outcome:
     job = job or a_job()
-    return attempt(Task("mail", compose_executable(path), str(path)), job, log=log)
+    return attempt(Task("mail", executables.compose_executable(path), str(path)), job, log=log)
 
 
 def shell(folder: Path, script: str) -> Path:
@@ -187,7 +186,7 @@ def test_endless_lines_do_not_grow_the_memory(tmp_path: Path) -> None:
         tracemalloc.stop()
 
     assert sum(lengths) == 30_000_000
-    assert max(lengths) <= MAX_LINE_LENGTH
+    assert max(lengths) <= executables.MAX_LINE_LENGTH
     assert peak < 5_000_000
 
 
@@ -246,7 +245,7 @@ def test_something_left_in_the_background_that_keeps_talking_does_not_hold_up_th
 
     try:
         with pytest.raises(ExecutableError, match="exit code 5"):
-            run_executable(program, a_job(), a_context(), clock=lambda: float(next(seconds)))
+            executables.run_executable(program, a_job(), a_context(), clock=lambda: float(next(seconds)))
     finally:
         with contextlib.suppress(ProcessLookupError):  # a broken pipe may have ended it
             os.kill(int(pid_file.read_text()), signal.SIGKILL)
@@ -309,7 +308,7 @@ def gone(pid: int) -> bool:
 def ending(program: Path, context: JobContext, **options: Any) -> Any:
     def run() -> object:
         try:
-            run_executable(program, context.job, context, **options)
+            executables.run_executable(program, context.job, context, **options)
         except BaseException as error:
             return error
         return None
@@ -335,7 +334,7 @@ def test_a_program_that_ends_by_the_request_to_stop_is_returned(tmp_path: Path) 
     context = a_context(job, log)
     program = shell(tmp_path, "echo ready; sleep 600")
 
-    outcome = in_thread(lambda: attempt(Task("mail", compose_executable(program), "here"), context=context))
+    outcome = in_thread(lambda: attempt(Task("mail", executables.compose_executable(program), "here"), context=context))
     log.wait_for("ready")
     context.should_stop.set()
 
@@ -400,7 +399,7 @@ def test_the_programs_of_returned_jobs_can_be_killed_immediately_and_no_others(t
         log.wait_for("ready")
 
     contexts[0].should_stop.forced = True
-    interrupt_returned()
+    executables.interrupt_returned()
 
     assert isinstance(theirs(), Snooze)
     go_on.touch()
