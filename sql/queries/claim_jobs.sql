@@ -227,7 +227,7 @@ select null, null, held.names::text, is_rest.locked::integer, null, null, null, 
   from (
          select count(*) as queues,
                 min(held_queues.id) as first_id,
-                json_object_agg(held_queues.id, held_queues.queue_name) as names
+                pg_catalog.json_object_agg(held_queues.id, held_queues.queue_name) as names
            from held_queues
        ) as held
  cross join lateral (
