@@ -1,5 +1,5 @@
 -- The page of a chunk: the number of jobs read, the matching ids, and where the page and the chunk ended.
--- `:PLACE` says where a job stands in the order.
+-- `:PLACE` is the place of a job in the order.
 found as (
   select * from scanned where matches order by turn limit %(limit)s
 )
