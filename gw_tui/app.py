@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -116,6 +117,8 @@ class ConsoleApp(App[Options]):
             self._own_filters.append(NoColor())
         super().__init__(ansi_color=None if self.options.colour else True)
         self.no_color = not self.options.colour
+        if "TEXTUAL_ANIMATIONS" not in os.environ:
+            self.animation_level = "none"
         self.stylesheet = CachedStylesheet(variables=self.get_css_variables())
         self.source = source
         self.choices = TableChoices(self.options.choices)

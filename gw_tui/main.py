@@ -25,7 +25,6 @@ def run(sources: Mapping[str, Callable[[], DataSource]], options: Options) -> in
     # An empty value means colours; the framework takes any value as a request for none.
     if os.environ.get("NO_COLOR") == "":
         del os.environ["NO_COLOR"]
-    os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
     while True:
         app = ConsoleApp(sources[options.context](), options)
         if options.theme not in app.theme_names:

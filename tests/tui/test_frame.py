@@ -54,6 +54,15 @@ def test_every_screen_is_reached_by_its_key() -> None:
     run(scenario, screen="overview")
 
 
+def test_nothing_is_animated_unless_the_environment_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TEXTUAL_ANIMATIONS", raising=False)
+
+    async def scenario(console: Console) -> None:
+        assert console.app.animation_level == "none"
+
+    run(scenario, screen="overview")
+
+
 def test_a_screen_that_is_shown_again_is_as_it_was_left() -> None:
     async def scenario(console: Console) -> None:
         await console.until(lambda: console.table("#alerts").highlighted)
