@@ -15,6 +15,7 @@ from gw_tui.data.source import ClientSource, ConnectionOptions, DataSource
 from gw_tui.rules.options import Options
 
 DEADLINE = 90.0
+POLL = 0.02
 
 
 class Console:
@@ -48,11 +49,15 @@ class Console:
         return self.app.screen._compositor.render_strips()
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Wait until something is so."""
+        """Wait until something is so, and then until the widgets have received what was sent to them."""
+        if condition():
+            return
         end = time.monotonic() + DEADLINE
         while not condition():
+            assert self.app.failure is None, f"the console ended: {self.app.failure!r}"
             assert time.monotonic() < end, f"it did not come to be; the screen says:\n{self.text}"
-            await self.pilot.pause(0.01)
+            await asyncio.sleep(POLL)  # a pause of the pilot wakes every widget
+        await self.pilot.pause(0)
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)

@@ -43,31 +43,34 @@ async def chooser(console: Console) -> Any:
     return await console.reach("ChooseColumns")
 
 
-@pytest.mark.parametrize("screen", LISTS)
-def test_columns_of_every_list_are_chosen_and_kept_for_the_next_start(tmp_path: Path, screen: str) -> None:
+def test_columns_of_every_list_are_chosen_and_kept_for_the_next_start(tmp_path: Path) -> None:
     path = tmp_path / "gw" / "console.json"
 
-    async def choose(console: Console) -> None:
-        await filled(console)
-        before = titles(console)
-        await chooser(console)
-        await console.press("space", "down", "s", "enter")
+    async def visit(console: Console, screen: str) -> Any:
+        console.app.visit(screen)
         await console.reach(screen)
-        await console.until(lambda: before[0] not in titles(console))
-        await console.until(lambda: path.exists() and screen in path.read_text())
+        return await filled(console)
+
+    async def choose(console: Console) -> None:
+        for screen in LISTS:
+            await visit(console, screen)
+            before = titles(console)
+            await chooser(console)
+            await console.press("space", "down", "s", "enter")
+            await console.reach(screen)
+            await console.until(lambda before=before: before[0] not in titles(console))
+            await console.until(lambda screen=screen: path.exists() and screen in path.read_text())
 
     async def again(console: Console) -> None:
-        found = await filled(console)
-        assert titles(console)[0] == found.choice.columns[0] == stored()["columns"][0]
-        assert found.table.sort is not None
-        assert str(found.table.sort) == stored()["sort"]
+        stored = json.loads(path.read_text())["screens"]
+        for screen in LISTS:
+            found = await visit(console, screen)
+            assert titles(console)[0] == found.choice.columns[0] == stored[screen]["columns"][0]
+            assert found.table.sort is not None
+            assert str(found.table.sort) == stored[screen]["sort"]
 
-    def stored() -> dict[str, list[str]]:
-        found: dict[str, list[str]] = json.loads(path.read_text())["screens"][screen]
-        return found
-
-    run(choose, screen=screen, size=WIDE, choices=path)
-    run(again, screen=screen, size=WIDE, choices=path)
+    run(choose, screen=LISTS[0], size=WIDE, choices=path)
+    run(again, screen=LISTS[0], size=WIDE, choices=path)
 
 
 def test_a_click_on_a_title_sorts_then_reverses_then_restores() -> None:
@@ -170,20 +173,25 @@ def test_a_sort_alone_leaves_the_columns_to_the_width() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"screens": 3}', '{"screens": {"tasks": [1]}}', "[" * 5_000])
+def test_a_damaged_file_holds_no_choice_and_is_replaced(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "console.json"
+    path.write_text(text)
+    choices = TableChoices(path)
+    assert choices.of("tasks") == TableChoice()
+    choices.choose("tasks", TableChoice(("task",)))
+    choices.write("tasks")
+    assert TableChoices(path).of("tasks").columns == ("task",)
+
+
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "{",
-        "[]",
-        '{"screens": 3}',
-        '{"screens": {"tasks": [1]}}',
         '{"screens": {"tasks": {"columns": "task", "sort": "moon down"}}}',
         '{"screens": {"tasks": {"columns": [1, "moon"], "sort": "moon desc"}}}',
-        "[" * 5_000,
     ],
 )
-def test_a_damaged_file_is_ignored_and_replaced(tmp_path: Path, text: str) -> None:
+def test_columns_that_no_list_has_are_ignored_and_replaced(tmp_path: Path, text: str) -> None:
     path = tmp_path / "console.json"
     path.write_text(text)
 
