@@ -21,7 +21,6 @@ from gw_core.errors import EmbeddedError
         pytest.param("embedded:relative/path", True, id="a relative path"),
         pytest.param("embedded", False, id="a database of that name"),
         pytest.param("postgres://embedded:x@localhost/", False, id="a user of that name"),
-        pytest.param("", False, id="nothing"),
     ],
 )
 def test_only_the_scheme_asks_for_an_embedded_server(connection: str, expected: bool) -> None:
