@@ -318,10 +318,17 @@ class Cluster:
         return len(ended)
 
     def lock_jobs(self, seconds: float) -> None:
-        """Lock the table of jobs exclusively, as a session does that alters it."""
+        """Lock the table of jobs exclusively, as a session does that alters it.
+
+        A limit by field may build its index at this time. It waits for this session and this session for it, so the
+        server aborts one of the two.
+        """
         with self._turn:
             self._wait_for_answer()
-            with psycopg.connect(self.primary.conninfo(DATABASE)) as connection:
+            with (
+                suppress(psycopg.errors.DeadlockDetected),
+                psycopg.connect(self.primary.conninfo(DATABASE)) as connection,
+            ):
                 connection.execute("lock table graphile_worker._private_jobs in access exclusive mode")
                 time.sleep(seconds)
 
