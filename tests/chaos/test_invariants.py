@@ -192,6 +192,9 @@ KEPT = {
         history=[],
         foreign=frozenset({OTHER}),
     ),
+    "a job of Node began in the millisecond of its time": evidence(
+        added(1, kind="scheduled", delay=1.0009), runs=[ran(1, 1, 2)], foreign=frozenset({ONE})
+    ),
     "a recurring job of Node, perhaps, is gone": evidence(
         runs=[], ticks=[Tick("tick", NOON, 1)], history=[], foreign=frozenset({ONE})
     ),
