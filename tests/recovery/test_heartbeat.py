@@ -153,7 +153,8 @@ def test_a_worker_notices_that_it_sent_no_heartbeat_for_longer_than_others_toler
         late = running.recorded.of(HeartbeatLate)[0]
 
     assert not late.presumed_dead
-    assert 0 <= late.heartbeat_age.total_seconds() - 3_600 <= time.monotonic() - began
+    # The heartbeat may have started before the update whose lock it waited for: slightly less than an hour is right.
+    assert abs(late.heartbeat_age.total_seconds() - 3_600) <= time.monotonic() - began
     assert [each for each in running.log.of("warning") if "longer than a sweep tolerates" in each]
 
 
