@@ -33,6 +33,12 @@ def load() -> None:
     # No deadline and no health check for speed: a machine that pauses for a second does not falsify a property.
     for name in SHARES:
         settings.register_profile(
-            name, max_examples=round(100 * SHARES[name]), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+            name,
+            max_examples=round(100 * SHARES[name]),
+            deadline=None,
+            # As in the profile of Hypothesis for build servers. `make test` without `CI` and `make nightly` try new
+            # examples each time.
+            derandomize=name == "ci",
+            suppress_health_check=[HealthCheck.too_slow],
         )
     settings.load_profile(PROFILE)
