@@ -140,7 +140,7 @@ _SWITCHES: Final = ("every", *_MANNER)
 
 
 def bulk_command(
-    app: typer.Typer, verb: Verb, *, idle: Callable[[SelectionCount], int] = lambda survey: survey.running
+    verb: Verb, *, idle: Callable[[SelectionCount], int] = lambda survey: survey.running
 ) -> Callable[[Callable[..., Act]], Callable[..., Act]]:
     """Return the decorator that makes a command of a function.
 
@@ -164,7 +164,7 @@ def bulk_command(
         parameters = {"configuration": first, "selection": _parameter("selection", Selected), **own, **shared}
         run.__doc__ = function.__doc__
         run.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]
-        command.command(app, verb.infinitive)(run)
+        command.command(verb.infinitive)(run)
         return function
 
     return decorate

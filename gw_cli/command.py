@@ -23,11 +23,14 @@ HELP_OPTIONS: Final = {"help_option_names": ["-h", "--help"]}
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON with stable keys", rich_help_panel="Output")]
 
+_apps: Final[dict[str, typer.Typer]] = {}
+"""The commands loaded so far, by the word after `gw`."""
+
 
 class CommandInfo(msgspec.Struct, frozen=True):
     """A command as `gw --help` lists it, known without loading it.
 
-    It lives in `gw_cli.commands.NAME` as `app`, which has one command, or several below that name.
+    It lives in `gw_cli.commands.NAME`, which has the command of that name, or several below it.
     """
 
     name: str
@@ -36,12 +39,14 @@ class CommandInfo(msgspec.Struct, frozen=True):
 
     def load(self) -> Any:
         """Import the command and return it ready to run."""
-        module = importlib.import_module(f"gw_cli.commands.{self.name.replace('-', '_')}")
-        return typer.main.get_command(module.app)
+        importlib.import_module(f"gw_cli.commands.{self.name.replace('-', '_')}")
+        app = _apps[self.name]
+        app.info.help = f"{self.summary}."  # of a group; a command has its docstring
+        return typer.main.get_command(app)
 
 
 def new_app(cls: type[TyperGroup] | None = None, epilog: str | None = None) -> typer.Typer:
-    """Return the Typer of `gw`, or of one module under `gw_cli.commands`; `app.callback` makes it a group."""
+    """Return the Typer of `gw`, or of one word after it."""
     return typer.Typer(
         cls=cls or Group,
         epilog=epilog,
@@ -54,12 +59,14 @@ def new_app(cls: type[TyperGroup] | None = None, epilog: str | None = None) -> t
     )
 
 
-def command(app: typer.Typer, path: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return the decorator that makes a function a command of `app`, such as `groups list`; its docstring is the help.
+def command(path: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the decorator that makes a function a command, such as `groups list`; its docstring is the help.
 
     A function whose first argument is `configuration` has the options of the command's settings.
     """
-    register = app.command(path.rpartition(" ")[2], cls=Command, context_settings=HELP_OPTIONS)
+    name, _, below = path.partition(" ")
+    app = _apps.setdefault(name, new_app())
+    register = app.command(below or name, cls=Command, context_settings=HELP_OPTIONS)
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         has_settings = "configuration" in inspect.signature(function).parameters

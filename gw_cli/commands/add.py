@@ -9,7 +9,7 @@ import typer
 
 from gw_cli import output
 from gw_cli.arguments import one_of, payload_text, point_in_time, whole_number
-from gw_cli.command import Json, command, new_app
+from gw_cli.command import Json, command
 from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode
 from gw_cli.records import job_record
@@ -19,10 +19,8 @@ from gw_cli.stderr import note
 if TYPE_CHECKING:
     from gw_core import Client, Job
 
-app = new_app()
 
-
-@command(app, "add")
+@command("add")
 def add(
     configuration: Configuration,
     task: Annotated[str | None, typer.Argument(metavar="TASK", help="Task to run, such as reports/weekly")] = None,

@@ -16,7 +16,7 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import positive_number
-from gw_cli.command import Json, command, new_app
+from gw_cli.command import Json, command
 from gw_cli.exit_codes import ExitCode
 from gw_cli.sanitize import visible
 from gw_cli.settings import Configuration, table
@@ -34,8 +34,6 @@ TIMEOUT_SECONDS: Final = 30.0
 QUEUES: Final = 1_000
 TASK: Final = "nothing"
 
-app = new_app()
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Figures:
@@ -50,7 +48,7 @@ class _Figures:
     latency_p99: float
 
 
-@command(app, "bench")
+@command("bench")
 def bench(
     configuration: Configuration,
     count: Annotated[

@@ -10,7 +10,7 @@ import typer
 
 from gw_cli import bulk_command, output
 from gw_cli.arguments import operator_name
-from gw_cli.command import Json, command, new_app
+from gw_cli.command import Json, command
 from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.sanitize import quoted, visible
@@ -32,10 +32,8 @@ COLUMNS: Final = (
 MAX_REASON_LENGTH: Final = 1_000
 MAX_WAIT: Final = timedelta(hours=1)
 
-app = new_app()
 
-
-@command(app, "cancel")
+@command("cancel")
 @bulk_command.with_selection("key", "task", "queue", "worker", "flag", "every")
 def cancel(
     configuration: Configuration,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from gw_cli import bulk_command, output, project, stderr
-from gw_cli.command import Json, command, new_app
+from gw_cli.command import Json, command
 from gw_cli.connect import open_to_change
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
@@ -27,10 +27,8 @@ GRAPHILE_WORKER_NAMES: Final = {
 KEYS: Final = ("target", "count", "dry_run")
 COLUMNS: Final = (output.Column("target", "TARGET"), output.Column("count", "COUNT", right=True))
 
-app = new_app()
 
-
-@command(app, "cleanup")
+@command("cleanup")
 def cleanup(
     configuration: Configuration,
     what: Annotated[list[str], typer.Argument(metavar="TARGET...", help=f"{', '.join(WHAT)}, or Node.js names")],

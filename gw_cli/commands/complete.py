@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from gw_cli import bulk_command
-from gw_cli.command import new_app
-
-app = new_app()
 
 
-@bulk_command.bulk_command(app, bulk_command.Verb("complete", "Completed"))
+@bulk_command.bulk_command(bulk_command.Verb("complete", "Completed"))
 def complete() -> bulk_command.Act:
     """Complete jobs without running them.
 

@@ -8,12 +8,10 @@ import typer
 
 from gw_cli import output
 from gw_cli.arguments import one_of
-from gw_cli.command import command, new_app
-
-app = new_app()
+from gw_cli.command import command
 
 
-@command(app, "completion")
+@command("completion")
 def completion(
     context: typer.Context,
     shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish")],

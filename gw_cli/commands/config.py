@@ -10,7 +10,7 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import one_of
-from gw_cli.command import command, new_app
+from gw_cli.command import command
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.settings import Configuration, table
@@ -24,15 +24,8 @@ COLUMNS = (
     output.Column("from", "FROM", shrinks=True, rank=8),
 )
 
-app = new_app()
 
-
-@app.callback()
-def config() -> None:
-    """Show the configuration."""
-
-
-@command(app, "config show")
+@command("config show")
 @with_layout
 def show(
     configuration: Configuration,
@@ -51,7 +44,7 @@ def show(
         stderr.note(f"note: {variable} is set but is not a setting of gw")
 
 
-@command(app, "config schema")
+@command("config schema")
 def schema() -> None:
     """Print the JSON Schema of gw.toml, for editors."""
     output.line(output.to_json(json_schema()))

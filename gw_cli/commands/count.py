@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from gw_cli import bulk_command, output
-from gw_cli.command import Json, command, new_app
+from gw_cli.command import Json, command
 from gw_cli.connect import open_client
 from gw_cli.settings import Configuration
 from gw_core import Selection
 
-app = new_app()
 
-
-@command(app, "count")
+@command("count")
 @bulk_command.with_selection()
 def count(
     configuration: Configuration,

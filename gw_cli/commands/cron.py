@@ -14,7 +14,7 @@ import typer
 
 from gw_cli import output, project, stderr
 from gw_cli.arguments import STDIN, positive_number
-from gw_cli.command import Json, command, new_app
+from gw_cli.command import Json, command
 from gw_cli.connect import open_to_change, open_to_read
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.layout import with_layout
@@ -85,15 +85,8 @@ File = Annotated[
     typer.Argument(metavar="FILE", help="Crontab; - reads stdin [default: the items of this project]"),
 ]
 
-app = new_app()
 
-
-@app.callback()
-def cron() -> None:
-    """Inspect and run recurring tasks."""
-
-
-@command(app, "cron parse")
+@command("cron parse")
 @with_layout
 def parse(configuration: Configuration, file: File = None, layout: Layout = AUTOMATIC) -> None:
     """Show the items of a crontab.
@@ -106,7 +99,7 @@ def parse(configuration: Configuration, file: File = None, layout: Layout = AUTO
         stderr.note("The crontab has no items.")
 
 
-@command(app, "cron validate")
+@command("cron validate")
 def validate(
     configuration: Configuration,
     files: Annotated[
@@ -144,7 +137,7 @@ def validate(
     return ExitCode.OK
 
 
-@command(app, "cron next")
+@command("cron next")
 @with_layout
 def next_runs(
     configuration: Configuration,
@@ -174,7 +167,7 @@ def next_runs(
         stderr.note("No item will ever run.")
 
 
-@command(app, "cron run")
+@command("cron run")
 def run(
     configuration: Configuration,
     item: Annotated[str, typer.Argument(metavar="ID", help="The item's identifier.")],
@@ -202,7 +195,7 @@ def run(
     )
 
 
-@command(app, "cron list")
+@command("cron list")
 @with_layout
 def list_known(
     configuration: Configuration,
@@ -223,7 +216,7 @@ def list_known(
         stderr.note("The database knows no recurring tasks.")
 
 
-@command(app, "cron forget")
+@command("cron forget")
 def forget(
     configuration: Configuration,
     item: Annotated[str, typer.Argument(metavar="ID", help="The item's identifier.")],

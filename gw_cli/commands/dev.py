@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Final
 
 from gw_cli import stderr
-from gw_cli.command import command, new_app
+from gw_cli.command import command
 from gw_cli.commands.run import run_worker
 from gw_cli.settings import Configuration, table
 from gw_core.errors import InvalidInputError
@@ -16,10 +16,8 @@ EMBEDDED: Final = "embedded:"
 SHORT_THRESHOLD: Final = timedelta(seconds=30)
 """A developer at a terminal waits for the jobs of a worker that was killed."""
 
-app = new_app()
 
-
-@command(app, "dev")
+@command("dev")
 def dev(configuration: Configuration) -> int:
     """Run jobs and reload task files when they change.
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from gw_cli import output, stderr
-from gw_cli.command import Json, command, new_app
+from gw_cli.command import Json, command
 from gw_cli.connect import open_client
 from gw_cli.exit_codes import ExitCode
 from gw_cli.sanitize import visible
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 KEYS: Final = ("check", "status", "message", "fix")
 MARKS: Final = {"ok": "  ok   ", "warning": "warning", "error": " ERROR "}
 
-app = new_app()
 
-
-@command(app, "doctor")
+@command("doctor")
 @for_each_shard()
 def doctor(
     configuration: Configuration,

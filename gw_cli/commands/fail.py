@@ -7,12 +7,9 @@ from typing import Annotated
 import typer
 
 from gw_cli import bulk_command
-from gw_cli.command import new_app
-
-app = new_app()
 
 
-@bulk_command.bulk_command(app, bulk_command.Verb("fail", "Failed"))
+@bulk_command.bulk_command(bulk_command.Verb("fail", "Failed"))
 def fail(
     reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Text of the last error")] = None,
 ) -> bulk_command.Act:

@@ -9,7 +9,7 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import positive_number
-from gw_cli.command import Json, command, new_app
+from gw_cli.command import Json, command
 from gw_cli.connect import open_client, open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.layout import with_layout
@@ -42,15 +42,8 @@ COLUMNS: Final = (
 )
 CANCELLED_COLUMNS: Final = (output.Column("id", "GROUP", right=True), output.Column("result", "RESULT"))
 
-app = new_app()
 
-
-@app.callback()
-def groups() -> None:
-    """List and cancel groups whose last job waits."""
-
-
-@command(app, "groups list")
+@command("groups list")
 @with_layout
 def list_groups(configuration: Configuration, layout: Layout = AUTOMATIC) -> None:
     """List the groups whose last job waits.
@@ -64,7 +57,7 @@ def list_groups(configuration: Configuration, layout: Layout = AUTOMATIC) -> Non
         stderr.note("No group waits.")
 
 
-@command(app, "groups cancel")
+@command("groups cancel")
 def cancel(
     configuration: Configuration,
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Groups, by the ids that gw groups list shows")],

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from gw_cli import output
-from gw_cli.command import Json, command, new_app
+from gw_cli.command import Json, command
 from gw_cli.connect import open_client
 from gw_cli.settings import Configuration
 
-app = new_app()
 
-
-@command(app, "health")
+@command("health")
 def health(
     configuration: Configuration,
     as_json: Json = False,

@@ -10,7 +10,7 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import duration, positive_number
-from gw_cli.command import command, new_app
+from gw_cli.command import command
 from gw_cli.connect import open_client
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Column, JsonText, Layout
@@ -61,10 +61,8 @@ COLUMNS: Final = (
 COUNT_KEYS: Final = ("state", "count")
 COUNT_COLUMNS: Final = (Column("state", "STATE"), Column("count", "COUNT", right=True))
 
-app = new_app()
 
-
-@command(app, "history")
+@command("history")
 @with_layout
 def history(
     configuration: Configuration,

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from gw_cli import output, stderr
-from gw_cli.command import Json, command, new_app
+from gw_cli.command import Json, command
 from gw_cli.sanitize import visible
 from gw_cli.settings.documents import commented_file
 from gw_cli.settings.resolve import is_database_named
@@ -32,10 +32,8 @@ EMBEDDED: Final = "embedded:"
 KEYS: Final = ("path", "result")
 COLUMNS: Final = (output.Column("result", "RESULT"), output.Column("path", "PATH", shrinks=True))
 
-app = new_app()
 
-
-@command(app, "init")
+@command("init")
 def init(
     folder: Annotated[
         str, typer.Argument(metavar="FOLDER", help="Folder [default: the current folder]", show_default=False)

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from gw_cli.arguments import operator_name, positive_number
-from gw_cli.command import Json, command, new_app
+from gw_cli.command import Json, command
 from gw_cli.commands.pause import report
 from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import NothingMatchedError
@@ -20,10 +20,8 @@ from gw_core.errors import InvalidInputError
 MAX_COUNT: Final = 1_000_000
 _RATE: Final = re.compile(r"([0-9]{1,7})/([0-9]*)([a-z]+)")
 
-app = new_app()
 
-
-@command(app, "limit")
+@command("limit")
 def limit(
     configuration: Configuration,
     task: Annotated[str, typer.Argument(metavar="TASK", help="Task identifier", show_default=False)],

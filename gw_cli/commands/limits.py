@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Final
 
 from gw_cli import output, stderr
-from gw_cli.command import command, new_app
+from gw_cli.command import command
 from gw_cli.connect import open_client
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
@@ -39,10 +39,8 @@ COLUMNS: Final = (
     output.Column("since", "SINCE", rank=3),
 )
 
-app = new_app()
 
-
-@command(app, "limits")
+@command("limits")
 @with_layout
 def limits(configuration: Configuration, layout: Layout = AUTOMATIC) -> None:
     """List the limits of tasks.

@@ -8,7 +8,7 @@ import typer
 
 from gw_cli import bulk_command, stderr
 from gw_cli.arguments import duration, positive_number
-from gw_cli.command import command, new_app
+from gw_cli.command import command
 from gw_cli.connect import open_client
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 
 TIMEOUT = "120ms"
 
-app = new_app()
 
-
-@command(app, "list")
+@command("list")
 @with_layout
 @for_each_shard("after")
 @bulk_command.with_selection()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gw_cli import output, stderr
-from gw_cli.command import Json, command, new_app
+from gw_cli.command import Json, command
 from gw_cli.connect import open_client
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration, table
@@ -24,10 +24,8 @@ COLUMNS = (
     output.Column("breaking", "BREAKING"),
 )
 
-app = new_app()
 
-
-@command(app, "migrate")
+@command("migrate")
 def migrate(
     configuration: Configuration,
     plan: Annotated[bool, typer.Option("--plan", help="Only list the steps that would run")] = False,

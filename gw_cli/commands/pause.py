@@ -11,7 +11,7 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import operator_name, point_in_time
-from gw_cli.command import Json, command, new_app
+from gw_cli.command import Json, command
 from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode
 from gw_cli.sanitize import quoted, visible
@@ -30,10 +30,8 @@ Targets = Annotated[
     typer.Argument(metavar="KIND:NAME...", help="task:NAME, queue:NAME, flag:NAME or all", show_default=False),
 ]
 
-app = new_app()
 
-
-@command(app, "pause")
+@command("pause")
 def pause(
     configuration: Configuration,
     targets: Targets,

@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Final
 
 from gw_cli import output, stderr
-from gw_cli.command import command, new_app
+from gw_cli.command import command
 from gw_cli.connect import open_client
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
@@ -28,10 +28,8 @@ COLUMNS: Final = (
     output.Column("reason", "REASON", shrinks=True, rank=4),
 )
 
-app = new_app()
 
-
-@command(app, "pauses")
+@command("pauses")
 @with_layout
 def pauses(configuration: Configuration, layout: Layout = AUTOMATIC) -> None:
     """List what is paused.

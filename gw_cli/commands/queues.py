@@ -9,7 +9,7 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import positive_number
-from gw_cli.command import command, new_app
+from gw_cli.command import command
 from gw_cli.connect import open_client
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
@@ -49,10 +49,8 @@ COLUMNS: Final = (
     output.Column("paused", "PAUSED", shrinks=True, rank=7),
 )
 
-app = new_app()
 
-
-@command(app, "queues")
+@command("queues")
 @with_layout
 def queues(
     configuration: Configuration,

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from gw_cli.command import command, new_app
+from gw_cli.command import command
 from gw_cli.connect import open_to_change
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Column, Layout
@@ -15,10 +15,8 @@ from gw_cli.settings import Configuration
 KEYS: Final = ("records_others", "keep_seconds")
 COLUMNS: Final = (Column("records_others_shown", "JOBS ENDED BY OTHERS"),)
 
-app = new_app()
 
-
-@command(app, "record-others")
+@command("record-others")
 @with_layout
 def record_others(
     configuration: Configuration,

@@ -7,16 +7,14 @@ from typing import Annotated
 import typer
 
 from gw_cli import output
-from gw_cli.command import Json, command, new_app
+from gw_cli.command import Json, command
 from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import NothingMatchedError
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
 
-app = new_app()
 
-
-@command(app, "remove")
+@command("remove")
 def remove(
     configuration: Configuration,
     key: Annotated[str, typer.Argument(metavar="KEY", help="Key of the job")],

@@ -9,14 +9,11 @@ import typer
 
 from gw_cli import bulk_command, stderr
 from gw_cli.arguments import point_in_time, whole_number
-from gw_cli.command import new_app
 from gw_cli.sanitize import quoted
 from gw_core.errors import InvalidInputError
 
-app = new_app()
 
-
-@bulk_command.bulk_command(app, bulk_command.Verb("reschedule", "Rescheduled"))
+@bulk_command.bulk_command(bulk_command.Verb("reschedule", "Rescheduled"))
 def reschedule(
     run_at: Annotated[
         str | None,

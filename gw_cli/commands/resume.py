@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from gw_cli.command import Json, command, new_app
+from gw_cli.command import Json, command
 from gw_cli.commands.pause import Targets, report
 from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import NothingMatchedError
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
 
-app = new_app()
 
-
-@command(app, "resume")
+@command("resume")
 def resume(configuration: Configuration, targets: Targets, as_json: Json = False) -> int:
     """Resume what is paused.
 

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from gw_cli import bulk_command
-from gw_cli.command import new_app
-
-app = new_app()
 
 
-@bulk_command.bulk_command(
-    app, bulk_command.Verb("retry", "Retried"), idle=lambda survey: survey.locked + survey.unfailed
-)
+@bulk_command.bulk_command(bulk_command.Verb("retry", "Retried"), idle=lambda survey: survey.locked + survey.unfailed)
 def retry() -> bulk_command.Act:
     """Retry failed jobs now.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gw_cli import garbage_collection, log_output, output, project, stderr
-from gw_cli.command import command, new_app
+from gw_cli.command import command
 from gw_cli.connect import open_client
 from gw_cli.exit_codes import ExitCode
 from gw_cli.password import password_source
@@ -23,10 +23,8 @@ from gw_cli.worker_processes import NUMBER, TIMES, UNANNOUNCED, as_worker, bind,
 if TYPE_CHECKING:
     from gw_core import CronItem, Plugin, ProbeSettings, Runner, RunResult, TaskRegistry
 
-app = new_app()
 
-
-@command(app, "run")
+@command("run")
 def run(
     configuration: Configuration,
     once: Annotated[bool, typer.Option("--once", help="Exit when no job can run now")] = False,

@@ -11,7 +11,7 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import whole_number
-from gw_cli.command import Json, command, new_app
+from gw_cli.command import Json, command
 from gw_cli.commands import history
 from gw_cli.connect import open_client
 from gw_cli.exit_codes import NothingMatchedError
@@ -44,10 +44,8 @@ ATTEMPT: Final[Fields] = {"number": attrgetter("number"), "at": attrgetter("at")
 INFERRED: Final = " (inferred)"
 FIRST_ATTEMPTS: Final = 5
 
-app = new_app()
 
-
-@command(app, "show")
+@command("show")
 def show(
     configuration: Configuration,
     job_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="Job id", show_default=False)] = None,

@@ -11,7 +11,7 @@ import typer
 
 from gw_cli import output
 from gw_cli.arguments import duration
-from gw_cli.command import Json, command, new_app
+from gw_cli.command import Json, command
 from gw_cli.commands import pauses
 from gw_cli.connect import open_client
 from gw_cli.records import count_record, count_text, fields_of
@@ -46,10 +46,8 @@ NUMBERS: Final = (output.Column("shown", "JOBS", right=True),)
 CLEAR: Final = "\x1b[H\x1b[J"
 MIN_INTERVAL: Final = 0.2
 
-app = new_app()
 
-
-@command(app, "stats")
+@command("stats")
 @for_each_shard("watch")
 def stats(
     configuration: Configuration,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gw_cli import output, stderr
-from gw_cli.command import Json, command, new_app
+from gw_cli.command import Json, command
 from gw_cli.commands.workers import COLUMNS, KEYS, recovery_settings, worker_record
 from gw_cli.connect import open_to_change
 from gw_cli.settings import Configuration
@@ -15,10 +15,8 @@ from gw_cli.settings import Configuration
 if TYPE_CHECKING:
     from gw_core.operations import SweepReport
 
-app = new_app()
 
-
-@command(app, "sweep")
+@command("sweep")
 def sweep(
     configuration: Configuration,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what would be done")] = False,

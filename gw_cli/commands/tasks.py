@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from gw_cli import output, stderr
-from gw_cli.command import command, new_app
+from gw_cli.command import command
 from gw_cli.connect import open_client
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
@@ -25,10 +25,8 @@ COLUMNS: Final = (
     output.Column("workers", "KNOWN BY", shrinks=True, rank=4),
 )
 
-app = new_app()
 
-
-@command(app, "tasks")
+@command("tasks")
 @with_layout
 def tasks(
     configuration: Configuration,

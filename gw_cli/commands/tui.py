@@ -16,7 +16,7 @@ import typer
 
 from gw_cli import output, project, stderr
 from gw_cli.arguments import one_of
-from gw_cli.command import command, new_app
+from gw_cli.command import command
 from gw_cli.commands.workers import recovery_settings
 from gw_cli.exit_codes import ExitCode
 from gw_cli.password import password_source
@@ -36,10 +36,8 @@ if TYPE_CHECKING:
 
 PLAIN_TERMINALS: Final = ("", "dumb", "unknown")
 
-app = new_app()
 
-
-@command(app, "tui")
+@command("tui")
 def tui(
     configuration: Configuration,
     screen: Annotated[

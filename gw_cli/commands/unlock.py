@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from gw_cli import bulk_command, output, stderr
-from gw_cli.command import Json, command, new_app
+from gw_cli.command import Json, command
 from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.sanitize import quoted
@@ -29,10 +29,8 @@ COLUMNS: Final = (
     output.Column("queues", "QUEUES", right=True),
 )
 
-app = new_app()
 
-
-@command(app, "unlock")
+@command("unlock")
 def unlock(
     configuration: Configuration,
     workers: Annotated[list[str], typer.Argument(metavar="WORKER...", help="Workers, as 'gw list' shows them")],

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from gw_cli import output, stderr
-from gw_cli.command import command, new_app
+from gw_cli.command import command
 from gw_cli.connect import open_to_read
 from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
@@ -50,10 +50,8 @@ COLUMNS: Final = (
     output.Column("started_at", "STARTED", rank=5),
 )
 
-app = new_app()
 
-
-@command(app, "workers")
+@command("workers")
 @with_layout
 def workers(
     configuration: Configuration,
