@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import gw_core.events
 from gw_cli.command import leaf_commands
+from gw_cli.commands import root_command
 from gw_cli.examples import EXAMPLES
 from gw_cli.exit_codes import ExitCode
-from gw_cli.root import root_command
 from gw_cli.settings.table import OTHER_VARIABLES, SETTINGS, Setting
 from gw_core import Event
 

@@ -13,6 +13,7 @@ import msgspec
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from gw_cli.output import Layout
 from gw_cli.sanitize import quoted
 from gw_cli.settings.options import with_settings
 from gw_core.errors import InvalidInputError
@@ -22,6 +23,21 @@ _NEGATED: Final = re.compile(r"-[a-z_]{2,}[.:]")
 HELP_OPTIONS: Final = {"help_option_names": ["-h", "--help"]}
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON with stable keys", rich_help_panel="Output")]
+Table = Annotated[
+    bool, typer.Option("--table", help="Print a table, also into a pipe", rich_help_panel="Output", show_default=False)
+]
+Tsv = Annotated[
+    bool,
+    typer.Option("--tsv", help="Print tab-separated lines, also on a terminal", rich_help_panel="Output"),
+]
+Wide = Annotated[
+    bool, typer.Option("--wide", help="Print a table that is not cut to the terminal", rich_help_panel="Output")
+]
+Columns = Annotated[
+    str | None,
+    typer.Option("--columns", metavar="KEY,...", help="Columns, named like the JSON keys", rich_help_panel="Output"),
+]
+_OPTIONS: Final = {"as_json": Json, "as_table": Table, "as_tsv": Tsv, "wide": Wide, "columns": Columns}
 
 _apps: Final[dict[str, typer.Typer]] = {}
 """The commands loaded so far, by the word after `gw`."""
@@ -164,3 +180,59 @@ def _sections(entries: Iterable[CommandInfo]) -> Iterable[tuple[str, list[Comman
     for entry in entries:
         sections.setdefault(entry.section, []).append(entry)
     return sections.items()
+
+
+# -- options of commands that list -------------------------------------------------------------------------------------
+
+
+def with_layout(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of a `Layout`; the function takes it as the keyword `layout`."""
+    kept = [each for each in inspect.signature(function, eval_str=True).parameters.values() if each.name != "layout"]
+
+    def call(*arguments: Any, **values: Any) -> Any:
+        chosen = {name: values.pop(name, None) for name in _OPTIONS}
+        return function(*arguments, layout=_layout(**chosen), **values)
+
+    options = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=None if name == "columns" else False, annotation=kind
+        )
+        for name, kind in _OPTIONS.items()
+    ]
+    call.__doc__ = function.__doc__
+    call.__signature__ = inspect.Signature([*kept, *options])  # type: ignore[attr-defined]
+    return call
+
+
+def _layout(*, as_json: bool, as_table: bool, as_tsv: bool, wide: bool, columns: str | None) -> Layout:
+    as_table = as_table or (wide and not (as_json or as_tsv))
+    chosen = [name for name, is_chosen in (("json", as_json), ("table", as_table), ("tsv", as_tsv)) if is_chosen]
+    if len(chosen) > 1 or (wide and not as_table):
+        raise InvalidInputError("--json, --tsv and --table or --wide contradict each other; give one of them")
+    named = tuple(each.strip() for each in (columns or "").split(",") if each.strip())
+    if columns is not None and not named:
+        raise InvalidInputError("--columns is empty; give keys such as id,task,run_at")
+    return Layout(form=chosen[0] if chosen else "", columns=named, is_wide=wide)
+
+
+MAX_ROWS: Final = 100_000
+DEFAULT_LIMIT: Final = "50"
+
+After = Annotated[
+    str | None, typer.Option("--after", metavar="CURSOR", help="Start after the cursor of a previous list")
+]
+
+
+def row_limit(most: int = MAX_ROWS) -> Any:
+    """Return the option of the number of rows."""
+    words = f"Maximum number of rows, up to {most} [default: {DEFAULT_LIMIT}]"
+    return typer.Option("--limit", "-n", metavar="N", help=words, show_default=False)
+
+
+def search_timeout(default: str) -> Any:
+    """Return the option of a time limit with its default."""
+    words = f"Time limit of the search [default: {default}]"
+    return typer.Option("--timeout", metavar="DURATION", help=words, show_default=False)
+
+
+Limit = Annotated[str, row_limit()]

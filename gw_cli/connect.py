@@ -1,16 +1,20 @@
-"""Open a client for the configured database."""
+"""Open a client for the configured database, with the password that a command prints where passwords change."""
 
 from __future__ import annotations
 
+import shlex
+import subprocess
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from gw_cli.password import password_source
 from gw_cli.settings import Configuration, table
 from gw_cli.settings.used_connections import remember_use
 
 if TYPE_CHECKING:
     from gw_core import Client
+
+PASSWORD_SECONDS: Final = 30.0
+"""How long the command for a password may take."""
 
 
 def open_client(configuration: Configuration) -> Client:
@@ -47,3 +51,17 @@ def _checked(client: Client, check: Callable[[], None]) -> Client:
         client.close()
         raise
     return client
+
+
+def password_source(configuration: Configuration) -> Callable[[], str] | None:
+    """Return what runs the command for passwords and returns the first line it prints; None without a command."""
+    command: str | None = configuration[table.PASSWORD_COMMAND]
+    return None if command is None else lambda: _printed(command)
+
+
+def _printed(command: str) -> str:
+    words = shlex.split(command)
+    done = subprocess.run(  # noqa: S603 - the command is the user's own setting
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, timeout=PASSWORD_SECONDS, check=True
+    )
+    return done.stdout.partition("\n")[0]

@@ -73,7 +73,7 @@ def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
 def _invoke(arguments: Sequence[str]) -> int:
     import typer  # late: `gw --version` does not need it
 
-    from gw_cli.root import root_command
+    from gw_cli.commands import root_command
 
     try:
         result: Any = root_command()(args=arguments, prog_name="gw", standalone_mode=False)

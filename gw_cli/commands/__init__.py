@@ -1,10 +1,14 @@
-"""The commands, one module each; `gw --help` prints this list without loading them."""
+"""The command `gw`: its options, and its commands, one module each; `gw --help` lists them without loading them."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Any, Final
 
-from gw_cli.command import CommandInfo
+import typer
+
+from gw_cli import output
+from gw_cli.command import CommandInfo, CommandRegistry, new_app
+from gw_core import __version__
 
 ENTRIES: Final = (
     CommandInfo("run", "Run", "Run jobs until stopped, or with --once until none is left"),
@@ -44,3 +48,30 @@ ENTRIES: Final = (
     CommandInfo("dev", "Set up", "Run jobs and reload task files when they change"),
     CommandInfo("completion", "Set up", "Print the completion script of a shell"),
 )
+EPILOGUE: Final = (
+    "Options can also be set in the environment as GW_OPTION, or in gw.toml or [tool.gw] of pyproject.toml as "
+    "option = value. 'gw config show' prints each value and where it comes from."
+)
+
+
+def root_command() -> Any:
+    """Return the command `gw`; its commands are loaded on first use."""
+    CommandRegistry.entries = ENTRIES
+    app = new_app(CommandRegistry, EPILOGUE)
+    app.callback()(_gw)
+    return typer.main.get_command(app)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        output.line(f"gw {__version__}")
+        raise typer.Exit
+
+
+def _gw(
+    version: Annotated[
+        bool, typer.Option("--version", "-V", help="Print the version", callback=_show_version, is_eager=True)
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Print the traceback of an error")] = False,
+) -> None:
+    """Graphile Worker for Python: a PostgreSQL job queue."""

@@ -10,8 +10,7 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import one_of
-from gw_cli.command import command
-from gw_cli.layout import with_layout
+from gw_cli.command import command, with_layout
 from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.settings import Configuration, table
 from gw_cli.settings.documents import json_schema

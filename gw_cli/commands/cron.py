@@ -14,10 +14,9 @@ import typer
 
 from gw_cli import output, project, stderr
 from gw_cli.arguments import STDIN, positive_number
-from gw_cli.command import Json, command
+from gw_cli.command import Json, command, with_layout
 from gw_cli.connect import open_to_change, open_to_read
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
-from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.records import Fields, fields_of
 from gw_cli.sanitize import quoted

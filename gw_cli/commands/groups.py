@@ -9,10 +9,9 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import positive_number
-from gw_cli.command import Json, command
+from gw_cli.command import Json, command, with_layout
 from gw_cli.connect import open_client, open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
-from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.records import Fields, fields_of
 from gw_cli.settings import Configuration

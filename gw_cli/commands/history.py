@@ -10,11 +10,9 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import duration, positive_number
-from gw_cli.command import command
+from gw_cli.command import DEFAULT_LIMIT, MAX_ROWS, After, Limit, command, search_timeout, with_layout
 from gw_cli.connect import open_client
-from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Column, JsonText, Layout
-from gw_cli.paging import DEFAULT_LIMIT, MAX_ROWS, After, Limit, search_timeout
 from gw_cli.records import Fields, fields_of
 from gw_cli.settings import Configuration
 from gw_core.errors import InvalidInputError

@@ -6,9 +6,8 @@ from operator import attrgetter
 from typing import Final
 
 from gw_cli import output, stderr
-from gw_cli.command import command
+from gw_cli.command import command, with_layout
 from gw_cli.connect import open_client
-from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.records import Fields, fields_of
 from gw_cli.settings import Configuration

@@ -8,11 +8,9 @@ import typer
 
 from gw_cli import bulk_command, stderr
 from gw_cli.arguments import duration, positive_number
-from gw_cli.command import command
+from gw_cli.command import DEFAULT_LIMIT, MAX_ROWS, After, Limit, command, search_timeout, with_layout
 from gw_cli.connect import open_client
-from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
-from gw_cli.paging import DEFAULT_LIMIT, MAX_ROWS, After, Limit, search_timeout
 from gw_cli.records import COLUMNS, KEYS, for_table, job_record
 from gw_cli.settings import Configuration
 from gw_cli.sharding import for_each_shard

@@ -9,11 +9,9 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import positive_number
-from gw_cli.command import command
+from gw_cli.command import DEFAULT_LIMIT, command, row_limit, with_layout
 from gw_cli.connect import open_client
-from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
-from gw_cli.paging import DEFAULT_LIMIT, row_limit
 from gw_cli.records import Fields, count_text, fields_of
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration

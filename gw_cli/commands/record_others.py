@@ -6,9 +6,8 @@ from typing import Annotated, Final
 
 import typer
 
-from gw_cli.command import command
+from gw_cli.command import command, with_layout
 from gw_cli.connect import open_to_change
-from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Column, Layout
 from gw_cli.settings import Configuration
 

@@ -12,9 +12,8 @@ import typer
 
 from gw_cli import garbage_collection, log_output, output, project, stderr
 from gw_cli.command import command
-from gw_cli.connect import open_client
+from gw_cli.connect import open_client, password_source
 from gw_cli.exit_codes import ExitCode
-from gw_cli.password import password_source
 from gw_cli.settings import Configuration, table
 from gw_cli.settings.used_connections import remember_use
 from gw_cli.sharding import shards_of

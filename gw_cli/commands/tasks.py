@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from gw_cli import output, stderr
-from gw_cli.command import command
+from gw_cli.command import command, with_layout
 from gw_cli.connect import open_client
-from gw_cli.layout import with_layout
 from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.records import count_text
 from gw_cli.settings import Configuration

@@ -18,8 +18,8 @@ from gw_cli import output, project, stderr
 from gw_cli.arguments import one_of
 from gw_cli.command import command
 from gw_cli.commands.workers import recovery_settings
+from gw_cli.connect import password_source
 from gw_cli.exit_codes import ExitCode
-from gw_cli.password import password_source
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration, table
 from gw_cli.settings.resolve import is_database_named

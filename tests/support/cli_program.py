@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from gw_cli.command import leaf_commands
+from gw_cli.commands import root_command
 from gw_cli.main import program
-from gw_cli.root import leaf_commands, root_command
 
 
 def every_command() -> dict[str, Any]:
