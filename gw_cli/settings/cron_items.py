@@ -3,88 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from gw_cli.sanitize import quoted
-from gw_cli.settings.kinds import Kind
-from gw_core.errors import InvalidInputError
+from gw_cli.settings.kinds import Kind, checked_table, read_tables, tables_schema
 from gw_core.operations import parse_duration
 
 if TYPE_CHECKING:
     from gw_core import CronItem
 
-# The key in the file, the parameter of `cron_item` and the type of the value.
-_TEXT: Final[tuple[type, str]] = (str, "a text")
-_NUMBER: Final[tuple[type, str]] = (int, "a number")
-_KEYS: Final[Mapping[str, tuple[str, tuple[type, str]]]] = {
-    "schedule": ("when", _TEXT),
-    "task": ("task", _TEXT),
-    "tz": ("tz", _TEXT),
-    "id": ("id", _TEXT),
-    "fill": ("fill", _TEXT),
-    "max-attempts": ("max_attempts", _NUMBER),
-    "queue": ("queue_name", _TEXT),
-    "job-key": ("job_key", _TEXT),
-    "job-key-mode": ("job_key_mode", _TEXT),
-    "priority": ("priority", _NUMBER),
-    "payload": ("payload", (dict, "a table")),
+_KEYS: Final[Mapping[str, type]] = {
+    "schedule": str,
+    "task": str,
+    "tz": str,
+    "id": str,
+    "fill": str,
+    "max-attempts": int,
+    "queue": str,
+    "job-key": str,
+    "job-key-mode": str,
+    "priority": int,
+    "payload": dict,
 }
 _REQUIRED: Final = ("schedule", "task")
-_JSON_TYPES: Final = {str: "string", int: "integer", dict: "object"}
+_PARAMETERS: Final = {"schedule": "when", "queue": "queue_name"}
+"""The parameters of `cron_item` with other names than their keys."""
 
 
 def _read_items(raw: object) -> Sequence[CronItem]:
     from gw_core.crontab import reject_duplicates
 
-    if not isinstance(raw, list) or not all(isinstance(each, dict) for each in raw):
-        raise ValueError("give each item as a table below [[cron]]")
-    items = [_read_item(number, table) for number, table in enumerate(raw, 1)]
-    try:
-        return reject_duplicates(items)
-    except InvalidInputError as error:
-        raise ValueError(str(error)) from None
+    return reject_duplicates(read_tables(raw, "item", "cron", _read_item))
 
 
-def _read_item(number: int, table: Mapping[str, object]) -> CronItem:
+def _read_item(table: Mapping[str, object]) -> CronItem:
     from gw_core import cron_item
 
-    try:
-        return cron_item(**_options(table))
-    except InvalidInputError as error:
-        raise ValueError(f"item {number}: {error}") from None
-
-
-def _options(table: Mapping[str, object]) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    for key, value in table.items():
-        name = key.replace("_", "-")
-        if name not in _KEYS:
-            raise InvalidInputError(f"the key {quoted(key)} is unknown; valid keys are {', '.join(_KEYS)}")
-        parameter, (kind, expected) = _KEYS[name]
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise InvalidInputError(f"{name} must be {expected}")
-        options[parameter] = _duration(value) if name == "fill" else value
-    missing = [key for key in _REQUIRED if _KEYS[key][0] not in options]
-    if missing:
-        raise InvalidInputError(f"the key {missing[0]} is missing")
-    return options
-
-
-def _duration(value: object) -> timedelta:
-    return parse_duration(str(value))
+    values = checked_table(table, _KEYS, *_REQUIRED)
+    if "fill" in values:
+        values["fill"] = parse_duration(values["fill"])
+    return cron_item(**{_PARAMETERS.get(key, key.replace("-", "_")): value for key, value in values.items()})
 
 
 CRON_ITEMS: Final = Kind(
     read=_read_items,
     write=lambda items: ", ".join(item.identifier for item in items),
-    schema={
-        "type": "array",
-        "items": {
-            "type": "object",
-            "additionalProperties": False,
-            "required": list(_REQUIRED),
-            "properties": {key: {"type": _JSON_TYPES[kind]} for key, (_, (kind, _)) in _KEYS.items()},
-        },
-    },
+    schema=tables_schema(_KEYS, *_REQUIRED),
 )

@@ -10,7 +10,6 @@ from textual.content import Content
 from textual.widgets import Label, TextArea
 
 from gw_core import JobSpec
-from gw_core.errors import InvalidJobError
 from gw_tui.actions.actions import Add
 from gw_tui.dialogs.base import MAX_NUMBER, Dialog
 from gw_tui.dialogs.payload import check_payload, edited
@@ -77,10 +76,7 @@ class AddDialog(Dialog[tuple[JobSpec, str]]):
         """Return the job, or say what is wrong with it."""
         payload = check_payload(self.query_one("#payload", TextArea).text)
         given = {name: self.text_of(name) for name, _, _ in self._FIELDS}
-        try:
-            return self._spec({name: text for name, text in given.items() if text}), payload
-        except InvalidJobError as error:
-            raise ValueError(str(error)) from error
+        return self._spec({name: text for name, text in given.items() if text}), payload
 
     def pending_action(self) -> Add:
         """Return the job to add."""

@@ -11,7 +11,6 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Input, Label, Static
 
-from gw_core.errors import InvalidInputError
 from gw_core.operations import parse_time
 from gw_tui.dialogs.framed import Framed, T
 from gw_tui.rules.connection_state import ConnectionPhase
@@ -118,10 +117,7 @@ class Dialog(Framed[T]):
     def time_of(self, name: str) -> datetime | None:
         """Return the time of a field, None for an empty one; raises `ValueError`."""
         text = self.text_of(name)
-        try:
-            return parse_time(text, now=self.console.now) if text else None
-        except InvalidInputError as error:
-            raise ValueError(str(error)) from error
+        return parse_time(text, now=self.console.now) if text else None
 
     def answer(self) -> T:
         """Return what OK means; raise `ValueError` with a message about an error."""

@@ -9,7 +9,6 @@ from textual.content import Content
 from textual.widgets import Label
 
 from gw_core import Selection
-from gw_core.errors import SelectionError
 from gw_core.selection import parse
 from gw_tui.dialogs.base import Dialog, entry
 
@@ -33,10 +32,7 @@ class NarrowDialog(Dialog[Selection]):
 
     def answer(self) -> Selection:
         """Return the selection; raises `ValueError` for an invalid field."""
-        try:
-            return parse(" ".join(self._conditions()))
-        except SelectionError as error:
-            raise ValueError(str(error)) from error
+        return parse(" ".join(self._conditions()))
 
     def _conditions(self) -> Iterator[str]:
         task, age = self.text_of("task"), self.text_of("age")

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gw_core.errors import SelectionError
 from gw_core.selection import HISTORY_TERMS, TERMS, parse, suggest
 from gw_tui.rules.commands import BY_ID, SCREEN_BY_ID
 from gw_tui.rules.options import Options
@@ -79,11 +78,8 @@ def _context(name: str, contexts: Sequence[str]) -> str:
 
 def _checked(screen: str, text: str) -> str:
     """Return the filter of a screen, after a check where it is a selection."""
-    try:
-        if screen in SELECTED_BY:
-            parse(text, SELECTED_BY[screen])
-    except SelectionError as error:
-        raise ValueError(str(error)) from error
+    if screen in SELECTED_BY:
+        parse(text, SELECTED_BY[screen])
     return text
 
 
