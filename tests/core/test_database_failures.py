@@ -13,11 +13,10 @@ import psycopg
 import pytest
 from support.database_proxy import DatabaseProxy
 from support.queue_fixture import NEVER, QueueFixture, RunRecord, a_registry, in_time, ms
-from support.stall_clock import StallClock
 from support.waiting import wait_until
 
 from gw_core import GiveUp, RetryAfter, Runner
-from gw_core.errors import DatabaseUnavailableError
+from gw_core.errors import DatabaseUnavailableError, DeadlockError
 from gw_core.events import (
     ClaimEmpty,
     JobCompleted,
@@ -27,9 +26,8 @@ from gw_core.events import (
     PoolConnectionLost,
     PoolConnectionRestored,
     PoolListening,
+    PoolStopping,
 )
-from gw_core.postgres.job_store import JobStore
-from gw_core.worker import claimer
 
 pytestmark = pytest.mark.direct(
     "it ends sessions of the server by name; tests/failures/test_poolers.py does so behind it"
@@ -56,26 +54,27 @@ def test_a_killed_claim_connection_is_replaced_and_listens_again(site: QueueFixt
         running.recorded.wait_for(PoolConnectionRestored)
 
     assert len(running.recorded.of(PoolConnectionLost)) == len(running.recorded.of(PoolConnectionRestored)) == 1
-    assert len(running.log.of("warning")) == 1
-    assert "claim jobs" in running.log.of("warning")[0]
+    assert len([each for each in running.log.of("warning") if "claim jobs" in each]) == 1
 
 
 def test_the_claim_connection_is_replaced_after_one_delay(site: QueueFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    delay, at = 1.5, {}
-    monkeypatch.setattr("gw_core.worker.claimer.reconnect_delay", lambda tries: timedelta(seconds=delay))
+    delays: list[int] = []
+
+    def reconnect_delay(tries: int) -> timedelta:
+        delays.append(tries)
+        return timedelta(seconds=0.3)
+
+    monkeypatch.setattr("gw_core.worker.claimer.reconnect_delay", reconnect_delay)
+    at: dict[type, float] = {}
     with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
         running.recorded.wait_for(ClaimEmpty)  # it rests, and notices the loss as it waits for notifications
-        with StallClock() as watch:
-            for kind in (PoolConnectionLost, PoolConnectionRestored):
-                running.runner.events.on(
-                    kind, lambda event: at.setdefault(type(event), (time.monotonic(), watch.seconds))
-                )
-            site.kill_connections("gw:claim")
-            running.recorded.wait_for(PoolConnectionRestored)
+        for kind in (PoolConnectionLost, PoolConnectionRestored):
+            running.runner.events.on(kind, lambda event: at.setdefault(type(event), time.monotonic()))
+        site.kill_connections("gw:claim")
+        running.recorded.wait_for(PoolConnectionRestored)
 
-    (lost_at, lost), (restored_at, restored) = at[PoolConnectionLost], at[PoolConnectionRestored]
-    assert restored_at - lost_at >= delay
-    assert restored - lost < 2 * delay
+    assert delays == [0]
+    assert at[PoolConnectionRestored] - at[PoolConnectionLost] >= 0.3
 
 
 def test_a_job_added_while_the_claim_connection_was_away_is_found_without_a_poll(site: QueueFixture) -> None:
@@ -159,18 +158,26 @@ def test_jobs_of_a_claim_whose_answer_was_lost_are_not_held_for_ever(site: Queue
 def test_a_claim_carried_out_after_its_pool_had_connected_again_is_returned(
     site: QueueFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claimer, "CLAIM_TIMEOUT", 0.5)
-    monkeypatch.setattr(JobStore, "has_session_ended", lambda self, pid: False)  # as behind a pooler
+    monkeypatch.setattr("gw_core.worker.claimer.CLAIM_TIMEOUT", 0.5)
+    # As behind a pooler.
+    monkeypatch.setattr("gw_core.postgres.job_store.JobStore.has_session_ended", lambda self, pid: False)
     gate = site.gate()
+
+    def carry_out(event: PoolConnectionRestored) -> None:
+        """Do what a claim does that has waited in the server since before the connection broke."""
+        with psycopg.connect(site.url) as other:
+            site.add_in(other, "work")
+            other.execute(
+                "update graphile_worker._private_jobs set locked_by = %s, locked_at = now(), attempts = 1",
+                (running.worker_id,),
+            )
+
     with site.running({"work": gate}, poll_interval=ms(50)) as running:
-        running.recorded.wait_for(PoolListening)
+        running.recorded.wait_for(ClaimEmpty)  # from now on it claims nothing that it could be in doubt about
+        # The claiming thread calls this: by the end of its doubt, however late, the job is there.
+        running.runner.events.on(PoolConnectionRestored, carry_out)
         running.claimer._claim_in_doubt = True  # type: ignore[union-attr]
         site.kill_connections("gw:claim")
-        running.recorded.wait_for(PoolConnectionRestored)
-        with site.hands.transaction():
-            site.fill(1)
-            # What a claim would do that had waited in the server since before the connection broke.
-            site.run("update _private_jobs set locked_by = %s, locked_at = now(), attempts = 1", running.worker_id)
         gate.wait_for(1)
         assert site.jobs()[0]["attempts"] == 1
         gate.open()
@@ -255,12 +262,9 @@ def test_an_outage_is_survived_with_all_results_and_reported_once(site: QueueFix
         "claim jobs",
         "record outcomes",
     ]
-    # A service that was due in the outage reports it too. A restored connection asks for a heartbeat, which may find
-    # that its own connection was cut as well.
-    warnings = [each for each in running.log.of("warning") if "heartbeat" not in each.lower()]
-    reported = Counter(each.partition(":")[0] for each in warnings)
-    assert {"Cannot claim jobs", "Cannot record outcomes"} <= reported.keys()
-    assert set(reported.values()) == {1}
+    # Other services that were due in the outage report it too.
+    reported = Counter(each.partition(":")[0] for each in running.log.of("warning") if each.startswith("Cannot"))
+    assert reported == {"Cannot claim jobs": 1, "Cannot record outcomes": 1}
 
 
 def test_results_wait_for_the_database_as_long_as_the_grace_period_lasts(
@@ -274,7 +278,9 @@ def test_results_wait_for_the_database_as_long_as_the_grace_period_lasts(
         gate.open()
         running.recorded.wait_for(PoolConnectionLost, lambda event: "outcomes" in event.operation)
         running.request_stop()
-        running.join(1.5)
+        running.recorded.wait_for(PoolStopping)
+        before = proxy.rejected
+        wait_until(lambda: proxy.rejected >= before + 3, what="several tries after the stop")
         proxy.restore()
         result = running.end()
 
@@ -294,7 +300,7 @@ def test_run_once_survives_an_outage(site: QueueFixture, proxy: DatabaseProxy) -
     def work(payload: dict[str, int]) -> None:
         if payload["n"] == 3:
             proxy.cut()
-            threading.Timer(0.3, proxy.restore).start()
+            threading.Timer(0.1, proxy.restore).start()
 
     site.fill(6)
     result = site.run_once({"work": work}, url=proxy.url, concurrency=1)
@@ -311,7 +317,7 @@ def test_a_schema_dropped_and_made_again_while_running(own_site: QueueFixture) -
     own_site.fill(1)
     with own_site.running({"work": gate}, poll_interval=ms(20)) as running:
         gate.wait_for(1)
-        own_site.run("drop schema graphile_worker cascade")
+        drop_schema(own_site)
         gate.open()
         running.recorded.wait_for(PoolConnectionLost, count=2)
         own_site.client.migrate()
@@ -320,7 +326,18 @@ def test_a_schema_dropped_and_made_again_while_running(own_site: QueueFixture) -
         running.recorded.wait_for(JobCompleted, count=3)
         running.recorded.wait_for(JobLockLost)
 
-    assert [event for event in running.recorded.of(PoolConnectionLost) if "gw migrate" not in str(event.error)] == []
+    errors = [event.error for event in running.recorded.of(PoolConnectionLost)]
+    assert [each for each in errors if "gw migrate" not in str(each) and not isinstance(each, DeadlockError)] == []
+
+
+def drop_schema(site: QueueFixture) -> None:
+    """Drop the schema; a claim that locks its tables in another order may cause a deadlock."""
+    while True:
+        try:
+            site.run("drop schema graphile_worker cascade")
+        except psycopg.errors.DeadlockDetected:
+            continue
+        return
 
 
 def test_a_claim_that_is_rejected_repeatedly_is_reported_once(own_site: QueueFixture) -> None:
@@ -377,7 +394,7 @@ def test_results_that_cannot_be_written_do_not_pile_up_without_end(
     def away() -> Any:
         raise DatabaseUnavailableError("the database cannot be reached, for the settler alone")
 
-    monkeypatch.setattr(claimer, "MAX_UNSETTLED", 40)
+    monkeypatch.setattr("gw_core.worker.claimer.MAX_UNSETTLED", 40)
     done = RunRecord()
     with site.running({"work": done}, poll_interval=ms(20), claim_limit=10, concurrency=2) as running:
         with monkeypatch.context() as outage:

@@ -79,6 +79,7 @@ def test_a_member_that_fails_and_succeeds_later_ends_once(site: QueueFixture) ->
             raise RuntimeError("not yet")
 
     site.client.group(members(1), then=LAST)
+    site.let_retries_wait()
     site.run_once({"work": work, "last": lambda payload: None})
     assert tasks(site) == ["work"]
     site.run("update _private_jobs set run_at = now()")
@@ -168,7 +169,7 @@ def test_the_last_job_keeps_its_options(site: QueueFixture) -> None:
     site.client.group(members(1), then=last)
     site.run_once({"work": lambda payload: None})
 
-    [job] = site.run("select *, run_at > now() + interval '59 minutes' as is_delayed from jobs")
+    [job] = site.run("select *, run_at > now() + interval '10 minutes' as is_delayed from jobs")
     assert (job["task_identifier"], job["queue_name"], job["max_attempts"], job["key"], job["priority"]) == (
         "last",
         "q",
@@ -245,7 +246,7 @@ def test_a_group_is_checked_once_by_all_workers(site: QueueFixture) -> None:
     site.run("update _private_gw_waiting set checked_at = now() - interval '1 hour'")
     site.run("select _private_gw_end_members(null)")
 
-    [row] = site.run("select now() - checked_at < interval '10 seconds' as is_new from _private_gw_waiting")
+    [row] = site.run("select now() - checked_at < interval '50 minutes' as is_new from _private_gw_waiting")
     assert row["is_new"]
 
 

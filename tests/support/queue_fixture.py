@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import psycopg
 
@@ -14,6 +14,7 @@ from gw_core import Event, Events, Runner, RunResult, TaskRegistry, WorkerSettin
 from support.log_recorder import LogRecorder as LogRecorder
 from support.rows import Rows
 from support.stall_clock import StallClock
+from support.waiting import wait_until
 
 DEADLINE = 60.0
 NEVER = timedelta(hours=1)
@@ -21,6 +22,11 @@ NEVER = timedelta(hours=1)
 
 GRACE = timedelta(minutes=10)
 """What runs may end in its own time, on a machine that stands still now and then too."""
+
+END_SESSIONS = """
+select count(pg_terminate_backend(pid)) from pg_stat_activity
+ where datname = current_database() and pid <> pg_backend_pid() and application_name like 'gw%'
+"""
 
 E = TypeVar("E", bound=Event)
 Function = Callable[..., object]
@@ -153,6 +159,15 @@ class QueueFixture(Rows):
     def __init__(self, url: str, **options: Any) -> None:
         super().__init__(url, **options)
         self._gates: list[Gate] = []
+
+    def empty(self) -> Self:
+        """Delete all rows, once the sessions of earlier tests have ended: tests count sessions, or end them by name.
+
+        The server notices some time after a client has disconnected.
+        """
+        if not self.is_pooled:
+            wait_until(lambda: self.value(END_SESSIONS) == 0, what="the sessions of earlier tests to end")
+        return super().empty()
 
     # -- rows
 
