@@ -214,6 +214,10 @@ def _listening(host: str, port: int) -> socket.socket:
         infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, address = infos[0]
         return socket.create_server(address, family=family, backlog=128)
+    except UnicodeError as error:  # of a host with an empty or overlong label
+        raise InvalidSettingError(
+            f"cannot listen for probes on {host}:{port}: this is not the name of a host; choose another probe host"
+        ) from error
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
         raise InvalidSettingError(

@@ -28,16 +28,21 @@ tasks = TaskRegistry()
 def pay(payload):
     pass
 """
-LAST_WORDS = """
+WITH_HOOK = """
 import atexit, pathlib, threading
+import gw_cli.main
 
-atexit.register(threading.Event().wait)
-atexit.register(pathlib.Path("farewell").write_text, "all sent")
+{hook}
 pathlib.Path("began").touch()
 
 def last(payload):
     pass
 """
+SENDING = """
+gw_cli.main.EXIT_HOOKS_TIMEOUT = 60
+atexit.register(pathlib.Path("farewell").write_text, "all sent")
+"""
+HANGING = "atexit.register(threading.Event().wait)"
 
 WAITING = """
 import pathlib
@@ -396,14 +401,15 @@ def test_a_json_log_is_json_from_its_first_line_to_its_error(shell: Shell) -> No
     shell.gw("add", "hello", "-p", '{"name": "a\\u001b"}')
 
     good = shell.gw("run", "--once", "--log-format", "json")
-    bad = shell.gw("run", "--once", "--log-format", "json", "--tasks", "nowhere")
+    bad = shell.gw("run", "--once", "--log-format", "json", "--tasks", "100%s")
 
     lines = [json.loads(line) for line in good.err.splitlines()]
     assert {"level": "info", "message": "Hello, a\x1b", "label": "job", "task_identifier": "hello"}.items() <= next(
         line for line in lines if line["label"] == "job"
     ).items()
     assert bad.code == 8
-    assert [json.loads(line)["level"] for line in bad.err.splitlines()] == ["error"]
+    (error,) = map(json.loads, bad.err.splitlines())
+    assert (error["level"], "100%s" in error["message"]) == ("error", True)
 
 
 def test_a_quiet_run_says_nothing(shell: Shell) -> None:
@@ -438,16 +444,25 @@ def test_a_signal_ends_a_run_gracefully_and_by_that_signal(
     assert jobs(database_url) == []
 
 
-def test_what_a_task_registered_for_the_end_of_the_process_is_called_and_cannot_hold_it_up(shell: Shell) -> None:
-    shell.write("tasks/last.py", LAST_WORDS)
+@pytest.mark.parametrize(
+    ("hook", "code", "farewell"),
+    [
+        pytest.param(SENDING, -signal.SIGTERM, ["all sent"], id="is called"),
+        pytest.param(HANGING, 128 + signal.SIGTERM, [], id="cannot hold it up"),
+    ],
+)
+def test_what_a_task_registered_for_the_end_of_the_process(
+    shell: Shell, hook: str, code: int, farewell: list[str]
+) -> None:
+    shell.write("tasks/last.py", WITH_HOOK.format(hook=hook))
     with shell.started("run") as running:
         wait_until((shell.folder / "began").exists, what="the tasks to be loaded", deadline_seconds=60)
         running.says(" threads; tasks: ")
         running.send(signal.SIGTERM)
         ended = running.end()
 
-    assert (shell.folder / "farewell").read_text() == "all sent"
-    assert ended.code in (-signal.SIGTERM, 128 + signal.SIGTERM)
+    assert [path.read_text() for path in shell.folder.glob("farewell")] == farewell
+    assert ended.code == code
 
 
 def test_a_task_that_never_ends_is_returned_when_the_grace_period_ends(shell: Shell, database_url: str) -> None:
@@ -456,7 +471,7 @@ def test_a_task_that_never_ends_is_returned_when_the_grace_period_ends(shell: Sh
 
     with shell.started("run", "--grace-period", "10ms") as running:
         wait_until((shell.folder / "began").exists, what="the job to begin", deadline_seconds=60)
-        before = datetime.now(UTC)
+        ((before,),) = rows(database_url, "select clock_timestamp()")
         running.send(signal.SIGTERM)
         ended = running.end()
 
@@ -527,7 +542,8 @@ def test_a_run_answers_probes_and_ends_when_their_port_is_taken(shell: Shell) ->
         pytest.param(("--probe-host", "::1"), "--probe-host goes with a port", id="a host without a port"),
         pytest.param(("--probe-port", "65536"), "give a whole number from 0 to 65535", id="no port"),
         pytest.param(("--probe-port", "x"), "give a whole number from 0 to 65535", id="no number"),
-        pytest.param(("--probe-port", "1", "--probe-host", "no such host"), "cannot listen for probes", id="no host"),
+        pytest.param(("--probe-port", "1", "--probe-host", "192.0.2.1"), "cannot listen for probes", id="not ours"),
+        pytest.param(("--probe-port", "1", "--probe-host", "a..b"), "cannot listen for probes", id="no name"),
     ],
 )
 def test_a_probe_that_cannot_be_is_rejected(shell: Shell, arguments: tuple[str, ...], words: str) -> None:
