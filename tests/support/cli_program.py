@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +42,11 @@ class Terminal(io.StringIO):
         return True
 
 
+def run_program(arguments: Sequence[object]) -> int:
+    """Run `gw` with these arguments in this process, and return its exit code."""
+    return int(program([str(each) for each in arguments]))
+
+
 class CliProgram:
     """`gw`, in this process."""
 
@@ -61,6 +67,6 @@ class CliProgram:
                 patch.setattr(sys.stderr, "isatty", lambda: True)
             if stdin is not None:
                 patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
-            code = program([str(each) for each in arguments])
+            code = run_program(arguments)
         printed = self._capsys.readouterr()
-        return CliResult(int(code), shown.getvalue() or printed.out, printed.err)
+        return CliResult(code, shown.getvalue() or printed.out, printed.err)

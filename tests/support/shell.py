@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from gw_cli.main import program
+from support.cli_program import run_program
 from support.warm_program import (
     DEADLINE_SECONDS as DEADLINE_SECONDS,
     PROGRAM as PROGRAM,
@@ -41,11 +41,12 @@ class Shell:
         return run_gw(arguments, folder=self.folder, environment={**self.environment, **environment}, stdin=stdin)
 
     def write(self, name: str, text: str, *, mode: int = 0o644) -> Path:
-        """Write a file below the folder."""
-        path = self.folder / name
+        """Write a file below the folder; a program that watches it never reads a part of the text."""
+        path, new = self.folder / name, self.folder / ".new"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        path.chmod(mode)
+        new.write_text(text)
+        new.chmod(mode)
+        new.replace(path)
         return path
 
     @contextmanager
@@ -93,9 +94,9 @@ class InProcessShell(Shell):
                 patch.setenv(name, value)
             patch.chdir(self.folder)
             patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
-            code = program(arguments)
+            code = run_program(arguments)
         said = self._capsys.readouterr()
-        return CliResult(int(code), said.out, said.err)
+        return CliResult(code, said.out, said.err)
 
 
 class Running:
