@@ -53,6 +53,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # nohup does the same with the signal of a terminal that closes.
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    # gw ignores a configuration file that other users may write.
+    os.umask(0o022)
     inherited: dict[str, Any] | None = getattr(config, "workerinput", None)
     if inherited is not None:
         config.stash[RUN] = Run(prefix=inherited["gw_prefix"], folder=Path(inherited["gw_folder"]))

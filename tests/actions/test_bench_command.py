@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from uuid import uuid4
 
 import pytest
 from psycopg.conninfo import make_conninfo
@@ -46,12 +47,12 @@ def test_a_meaningless_number_of_jobs_is_rejected(gw: CliProgram, queue: Queue, 
 
 
 def test_a_role_that_may_not_make_a_schema_gets_a_message(gw: CliProgram, queue: Queue) -> None:
-    queue.rows("drop role if exists gw_test_no_schemas")
-    queue.rows("create role gw_test_no_schemas login")
+    role = f"gw_test_{uuid4().hex}"
+    queue.rows(f"create role {role} login")
     try:
-        ended = gw("bench", "-c", make_conninfo(queue.url, user="gw_test_no_schemas"))
+        ended = gw("bench", "-c", make_conninfo(queue.url, user=role))
     finally:
-        queue.rows("drop role gw_test_no_schemas")
+        queue.rows(f"drop role {role}")
 
     assert (ended.code, ended.out, ended.err.count("\n")) == (4, "", 1)
 

@@ -201,7 +201,10 @@ def test_what_another_session_is_adding_to_in_an_open_transaction_stays(
 
 
 @pytest.mark.parametrize(("target", "table"), [("unused-queues", "job_queues"), ("unused-tasks", "tasks")])
-def test_what_a_job_took_between_finding_and_deleting_stays(queue: Queue, target: str, table: str) -> None:
+def test_what_a_job_took_between_finding_and_deleting_stays(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch, target: str, table: str
+) -> None:
+    monkeypatch.setattr(cleanup, "LOCK_TIMEOUT", "2min")
     unused(queue, "old", "q")
     keyed = queue.ready("other", queue_name="other", job_key="k")
     with psycopg.connect(queue.url) as blocker, Client(queue.url) as client:

@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 from support.cli_program import CliProgram, every_command
@@ -20,6 +21,7 @@ from gw_cli.settings.table import SETTINGS, TUI_KEYS, Setting
 HEAVY = ("psycopg", "pydantic", "rich", "textual", "gw_core.postgres", "gw_core.worker", "asyncio", "email")
 
 
+@cache
 def loaded_by(*arguments: str) -> set[str]:
     """The modules a call of the program has loaded in the end."""
     script = (

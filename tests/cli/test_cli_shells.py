@@ -42,7 +42,7 @@ class Terminal:
             stdout=theirs,
             stderr=theirs,
             cwd=shell.folder,
-            env={**shell.environment, "TERM": "dumb", "PS1": "$ ", "HISTFILE": ""},
+            env={**shell.environment, "TERM": "dumb", "PS1": "$ ", "HISTFILE": "", "INPUTRC": "/dev/null"},
             start_new_session=True,
             preexec_fn=_take_terminal,
         )

@@ -137,7 +137,7 @@ def test_the_structlog_recipe_of_the_guide_writes_every_record(shell: Shell) -> 
 
 def test_the_crontab_beside_the_tasks_is_used_and_its_unknown_tasks_are_reported(shell: Shell) -> None:
     shell.write("project/tasks/hello.py", "def hello(payload): ...\n")
-    shell.write("project/crontab", "* * * * * hello\n0 4 * * * nobody\n")
+    shell.write("project/crontab", "* * * * * hello\n0 4 29 2 * nobody\n")
 
     ran = shell.gw("run", "--once", "--cron", "--tasks", "project/tasks", "--log-time", "never")
 

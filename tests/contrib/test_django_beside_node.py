@@ -42,7 +42,7 @@ def test_each_worker_runs_its_own_tasks_of_one_queue(empty_database_url: str) ->
         manage("gw", "add", "node_task")
         manage("gw", "run", "--once")
         node.script(empty_database_url, RUN_FOR_DJANGO)
-        wait_until(lambda: rows(empty_database_url, JOBS) == [], deadline_seconds=30, what="every job to be completed")
+        wait_until(lambda: rows(empty_database_url, JOBS) == [], what="every job to be completed")
 
     assert rows(empty_database_url, "select count(*) from shop_order") == [(200,)]
 

@@ -126,7 +126,8 @@ def test_pages_hold_every_match_once(either: Queue, conditions: dict[str, Any]) 
 def test_pages_of_very_many_equal_jobs_hold_every_match_once(
     either: Queue, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
-    timestamps = "(array['-infinity', 'yesterday', 'tomorrow', 'infinity'])[1 + i % 4]::timestamptz"
+    a_day = "interval '1 day'"
+    timestamps = f"(array['-infinity', now() - {a_day}, now() + {a_day}, 'infinity'::timestamptz])[1 + i % 4]"
     either.many(400, "priority, run_at, payload", f"i % 2, {timestamps}, json_build_object('long', repeat('x', 700))")
     wanted = Selection.of(state=JobState(state), task="mail")
     expected = [each.job.id for each in either.queries.list_jobs(wanted, limit=1000).jobs]

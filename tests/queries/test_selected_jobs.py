@@ -223,7 +223,7 @@ def test_times_count_from_the_clock_of_the_server_once_for_each_action(queue: Qu
     job = queue.make("mail", "run_at = now() - interval '1 hour 1 second'")
 
     fixed = queue.client.jobs.at_server_time("run_at:<-1h")
-    queue.rows("update _private_jobs set run_at = now() - interval '1 hour' + interval '5 second'")
+    queue.rows("update _private_jobs set run_at = now() - interval '30 minutes'")
 
     assert not fixed.is_relative
     assert pages(queue, parse("run_at:<-1h")) == []
