@@ -14,11 +14,12 @@ from support.waiting import wait_until
 
 from gw_core.events import JobCompleted, JobLockLost, JobRecovered, JobStarted, WorkersRecovered
 
+# A worker whose own heartbeats come later than half of the threshold does not sweep.
 QUICK: dict[str, Any] = {
     "recover": True,
     "heartbeat_interval": ms(100),
     "sweep_interval": ms(100),
-    "sweep_threshold": ms(500),
+    "sweep_threshold": ms(3_000),
     "recovery_delay": ms(0),
     "poll_interval": ms(50),
 }
@@ -41,6 +42,7 @@ def test_the_jobs_of_a_killed_worker_run_elsewhere(ward: RecoveryFixture) -> Non
         process.wait_to_say(f"began {second}")
         process.kill()
         assert ward.held() == [dead] * 4
+        ward.let_time_pass(dead)
         with ward.running({"wait": done}, **QUICK) as running:
             running.recorded.wait_for(JobCompleted, count=2)
             (recovered,) = running.recorded.wait_for(WorkersRecovered)
@@ -58,11 +60,12 @@ def test_without_recovery_a_manual_sweep_returns_the_jobs_of_a_killed_worker(war
     with ward.process() as process:
         dead = the_worker_of(process, job_id)
         process.kill()
+    ward.let_time_pass(dead)
     with ward.running({"wait": done}, **{**QUICK, "recover": False}) as running:
-        wait_until(lambda: ward.sweep(dry_run=True, threshold=ms(300)).jobs == 1, what="the worker to count as dead")
+        assert ward.sweep(dry_run=True).jobs == 1
         assert ward.held() == [dead]
 
-        assert ward.sweep(threshold=ms(300), delay=ms(0)).jobs == 1
+        assert ward.sweep(delay=ms(0)).jobs == 1
         running.recorded.wait_for(JobCompleted)
 
     assert done.entries == [1]
@@ -75,8 +78,9 @@ def test_what_a_frozen_worker_does_too_late_changes_nothing_and_is_reported(
     here = ward.gate()
     job_id = ward.add("wait", queue_name="q")
     with ward.process("--gate", str(gate)) as zombie:
-        the_worker_of(zombie, job_id)
+        frozen = the_worker_of(zombie, job_id)
         zombie.freeze()
+        ward.let_time_pass(frozen)
         with ward.running({"wait": here}, **QUICK) as running:
             here.wait_for(1)
             before = rows(ward)
@@ -98,9 +102,9 @@ def test_a_fleet_recovers_each_job_of_a_killed_worker_once(ward: RecoveryFixture
     done = RunRecord()
     jobs = [ward.add("wait", {"n": number}) for number in range(2)]
     with ward.process() as process:
-        for job_id in jobs:
-            process.wait_to_say(f"began {job_id}")
+        dead, _ = (the_worker_of(process, job_id) for job_id in jobs)
         process.kill()
+    ward.let_time_pass(dead)
     with ward.running({"wait": done}, **QUICK) as one, ward.running({"wait": done}, **QUICK) as other:
         wait_until(lambda: len(done.entries) == 2 and not ward.jobs(), what="both jobs to be done")
 

@@ -17,7 +17,7 @@ RUNS_BEFORE = "import time\n\ndef slow(payload):\n    time.sleep(600)\n"
 RUNS_AFTER = "def slow(payload):\n    pass\n"
 
 
-@pytest.mark.once
+@pytest.mark.slow
 def test_the_job_of_a_killed_worker_runs_elsewhere_within_ten_seconds(tmp_path: Path, ward: RecoveryFixture) -> None:
     dying, living = (Shell(tmp_path / name, database=ward.url) for name in ("dying", "living"))
     dying.write("tasks/slow.py", RUNS_BEFORE)

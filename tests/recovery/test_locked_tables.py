@@ -59,11 +59,12 @@ def test_no_job_starts_twice_when_the_jobs_table_is_locked_for_longer_than_the_t
 
 
 def test_a_sweep_does_not_wait_long_for_a_locked_table(ward: RecoveryFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_store, "LOCK_TIMEOUT", ms(50))
     ward.held_by(ward.dead_worker())
 
-    with ward.locking(LOCK_JOBS), pytest.raises(LockTimeoutError):
-        ward.sweep()
+    with monkeypatch.context() as patch:
+        patch.setattr(worker_store, "LOCK_TIMEOUT", ms(50))
+        with ward.locking(LOCK_JOBS), pytest.raises(LockTimeoutError):
+            ward.sweep()
 
     assert ward.sweep().jobs == 1
 

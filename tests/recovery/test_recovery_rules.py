@@ -151,6 +151,13 @@ def test_the_usual_durations_shrink_with_the_threshold(
     assert settings.recovery.effective_delay == RecoverySettings(threshold=threshold).effective_delay == delay
 
 
+def test_with_a_threshold_of_five_seconds_a_job_runs_again_within_ten() -> None:
+    settings = WorkerSettings(sweep_threshold=seconds(5))
+
+    longest = settings.sweep_threshold + 1.1 * settings.effective_sweep_interval + settings.recovery.effective_delay
+    assert longest < seconds(8)
+
+
 def test_a_duration_that_was_given_stays_whatever_the_threshold_also_when_it_is_the_usual_one() -> None:
     given = {"heartbeat_interval": seconds(30), "sweep_interval": seconds(60), "recovery_delay": seconds(30)}
     settings = WorkerSettings(sweep_threshold=seconds(5), **given)

@@ -120,22 +120,28 @@ def test_a_queue_does_not_go_on_while_a_task_out_of_time_still_runs(ward: Recove
 
 
 def test_a_coroutine_is_cancelled(ward: RecoveryFixture) -> None:
-    cancelled = threading.Event()
+    began, cancelled = threading.Event(), threading.Event()
     registry = TaskRegistry()
 
-    @registry.task("slow", timeout=0.1)
+    @registry.task("slow", timeout=3_600)
     async def slow(payload: Any) -> None:
         try:
+            began.set()
             await asyncio.sleep(DEADLINE)
         finally:
             cancelled.set()
 
     ward.add("slow")
     with ward.running(registry) as running:
+        assert began.wait(DEADLINE)
+        timeouts = running.pool.timeouts
+        (run,) = timeouts.runs
+        run.next_step = 0.0  # an hour later
+        timeouts.wake()
         running.recorded.wait_for(JobCompleted)
         assert cancelled.wait(DEADLINE)
 
-    assert ward.jobs()[0]["last_error"] == REASON
+    assert ward.jobs()[0]["last_error"] == REASON.replace("100ms", "1h")
 
 
 def test_a_task_in_time_is_left_alone(ward: RecoveryFixture) -> None:

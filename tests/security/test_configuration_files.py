@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.shell import Shell
+from support.waiting import wait_until
 
 from gw_cli.settings import config_file
 
@@ -45,6 +46,17 @@ def was_called(server: socket.socket) -> bool:
     if called:
         server.accept()[0].close()
     return called
+
+
+def complete_until_called(shell: Shell, kind: str, server: socket.socket) -> None:
+    """Complete until a client has connected: what asks the database for names ends after some seconds."""
+
+    def calls() -> bool:
+        shell.gw("--complete", kind, "")
+        return bool(select.select([server], [], [], 5)[0])
+
+    wait_until(calls, what="completion to connect")
+    server.accept()[0].close()
 
 
 def write(path: Path, text: str) -> Path:
@@ -183,8 +195,7 @@ def test_completion_connects_to_what_a_file_names_only_when_a_command_has(
     listening.settimeout(30)
     with shell.started("list"):
         listening.accept()[0].close()
-    shell.gw("--complete", "tasks", "")
-    listening.accept()[0].close()
+    complete_until_called(shell, "tasks", listening)
 
     shell.write("gw.toml", f'connection = "{url}&user=else"\n')
     shell.gw("--complete", "queues", "")
@@ -193,7 +204,6 @@ def test_completion_connects_to_what_a_file_names_only_when_a_command_has(
 
 def test_completion_connects_to_what_the_environment_names(shell: Shell, listening: socket.socket) -> None:
     host, port = listening.getsockname()
-    shell.gw("--complete", "tasks", "", DATABASE_URL=f"postgres://{host}:{port}/x?sslmode=disable")
+    shell.environment["DATABASE_URL"] = f"postgres://{host}:{port}/x?sslmode=disable"
 
-    listening.settimeout(30)
-    listening.accept()[0].close()
+    complete_until_called(shell, "tasks", listening)

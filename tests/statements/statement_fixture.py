@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 from support.rows import SCHEMA, Rows
+from support.waiting import wait_until
 
 from gw_core import Client, Job
 from gw_core.domain.claim import queue_locks
@@ -15,6 +16,7 @@ from gw_core.operations import Database
 from gw_core.postgres.claims import CLAIM_PLAN
 from gw_core.postgres.job_store import JobStore
 
+SAME_DAY = "select (now() at time zone 'UTC')::date = ((now() + interval '1 minute') at time zone 'UTC')::date"
 OURS, THEIRS = "ours", "theirs"
 HOUR = timedelta(hours=1)
 
@@ -64,6 +66,10 @@ class Queue(Rows):
     ) -> set[int]:
         returns = [Returned(job, "asked to", delay) for job in jobs]
         return self.store.return_jobs(returns, worker_id=worker_id, releases=queue_locks(release))
+
+    def wait_for_midnight(self) -> None:
+        """Wait for the next day by UTC if it begins within a minute: history has a partition for each day."""
+        wait_until(lambda: self.value(SAME_DAY), deadline_seconds=120, what="midnight", every=1)
 
     # -- reading
 

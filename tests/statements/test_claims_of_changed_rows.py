@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
 
 import pytest
 from support.waiting import wait_until
@@ -11,32 +12,39 @@ from support.waiting import wait_until
 from statements.statement_fixture import OURS, Queue
 
 GATE = 7_012_026
+ROLE = f"gw_test_gate_{uuid4().hex[:12]}"
+"""All databases of a server share its roles."""
+
 ROWS = {"_private_jobs": "graphile_worker.pass_gate()", "_private_job_queues": "true", "_private_tasks": "true"}
 REPLACE = "select add_job('mail', '{\"n\":2}', job_key => 'k', queue_name => %s, job_key_mode => 'preserve_run_at')"
-WAITING = "select pid from pg_locks where locktype = 'advisory' and objid = %s and not granted"
+WAITING = """
+select pid from pg_locks
+ where locktype = 'advisory' and objid = %s and not granted
+   and database = (select oid from pg_database where datname = current_database())
+"""
 
 
 @pytest.fixture
 def gate(queue: Queue) -> Iterator[Queue]:
     """A queue whose claims wait at a row policy, after they took their snapshot, while the gate is closed."""
-    queue.run("create role gw_test_gate")
+    queue.run(f"create role {ROLE}")
     try:
-        queue.run("grant usage on schema graphile_worker to gw_test_gate")
-        queue.run("grant all on all tables in schema graphile_worker to gw_test_gate")
+        queue.run(f"grant usage on schema graphile_worker to {ROLE}")
+        queue.run(f"grant all on all tables in schema graphile_worker to {ROLE}")
         queue.run(
             "create function pass_gate() returns boolean language plpgsql as "
             f"'begin perform pg_advisory_xact_lock_shared({GATE}); return true; end'"
         )
         for table, rows in ROWS.items():
-            queue.run(f"create policy gate on {table} to gw_test_gate using ({rows})")
+            queue.run(f"create policy gate on {table} to {ROLE} using ({rows})")
         yield queue
     finally:
         queue.store.connection.execute("reset role")
         for table in ROWS:
             queue.run(f"drop policy if exists gate on {table}")
         queue.run("drop function if exists pass_gate")
-        queue.run("drop owned by gw_test_gate")
-        queue.run("drop role gw_test_gate")
+        queue.run(f"drop owned by {ROLE}")
+        queue.run(f"drop role {ROLE}")
 
 
 @pytest.mark.parametrize(
@@ -52,7 +60,7 @@ def test_a_job_whose_payload_is_replaced_after_the_snapshot_is_claimed_with_the_
         gate.complete(gate.claimed(queue_name="earlier"))
     changed = gate.add(payload={"n": 1}, job_key="k", queue_name=queue_name)
     other = gate.add(payload={"n": 1}, queue_name=queue_name and "other")
-    gate.store.connection.execute("set role gw_test_gate")
+    gate.store.connection.execute(f"set role {ROLE}")
 
     gate.run("select pg_advisory_lock(%s)", GATE)
     with ThreadPoolExecutor(1) as pool:
@@ -60,7 +68,7 @@ def test_a_job_whose_payload_is_replaced_after_the_snapshot_is_claimed_with_the_
         wait_until(lambda: claim.done() or gate.run(WAITING, GATE), what="the claim to wait at the gate")
         gate.run(REPLACE, queue_name)
         gate.run("select pg_advisory_unlock(%s)", GATE)
-        jobs = claim.result(30)
+        jobs = claim.result(60)
     if is_for_many:
         # The jobs of the two statements are never returned together: the second one may fail.
         assert gate.store.claims.left_rest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import takewhile
 from typing import Any
 
 import psycopg
@@ -133,7 +134,8 @@ def test_only_jobs_whose_results_are_kept_notify(queue: Queue) -> None:
         complete(queue, *awaited)
         complete(queue, without_result, keeps={"mail": Keep(timedelta(days=7))})
 
-        notices = list(listener.notifies(timeout=1.0))
+        queue.run("select pg_notify('gw:done', 'the end')")
+        notices = list(takewhile(lambda notice: notice.payload != "the end", listener.notifies(timeout=60)))
 
     recorded = [int(each) for notice in notices for each in notice.payload.split(",")]
     assert sorted(recorded) == [job.id for job in awaited]
@@ -168,6 +170,7 @@ def partitions(queue: Queue) -> list[str]:
 
 
 def test_rows_that_wait_in_the_default_partition_move_to_the_partition_of_their_day(queue: Queue) -> None:
+    queue.wait_for_midnight()
     complete(queue, queue.claimed(), queue.claimed())
     assert len(queue.run("select 1 from _private_gw_history_default")) == 2
 

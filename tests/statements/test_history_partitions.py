@@ -20,7 +20,8 @@ from gw_core.postgres.statements import query
 from statements.statement_fixture import OURS, Queue, a_failure
 
 KEEPS = {"mail": Keep(timedelta(days=7))}
-MAKE = "select _private_gw_make_history_partition((now() at time zone 'UTC')::date + 7)"
+FUNCTION = "_private_gw_make_history_partition"
+MAKE = f"select {FUNCTION}((now() at time zone 'UTC')::date + 7)"
 PAGE = {
     "finished_at": "infinity",
     "job_id": 2**63 - 1,
@@ -34,17 +35,17 @@ PAGE = {
 @pytest.fixture(autouse=True)
 def _no_partitions(queue: Queue) -> Iterator[None]:
     """Rows wait in the default partition, as before a worker has made the first partition."""
+    queue.wait_for_midnight()
     drop_partitions(queue)
+    # A session that waits gives up after 200 ms, and the machine may pause for longer than that.
+    queue.run(f"alter function {FUNCTION} set lock_timeout = '1min'")
     yield
+    queue.run(f"alter function {FUNCTION} set lock_timeout = '200ms'")
     drop_partitions(queue)
 
 
 def drop_partitions(queue: Queue) -> None:
-    for (name,) in queue.rows(
-        "select inhrelid::regclass::text from pg_inherits where inhparent = '_private_gw_history'::regclass"
-        " and inhrelid <> '_private_gw_history_default'::regclass"
-    ):
-        queue.run(f"drop table {name}")
+    queue.drop_history_partitions()
     queue.run("truncate _private_gw_history")
 
 
@@ -78,7 +79,7 @@ def beside(queue: Queue, action: Callable[[], Any]) -> Any:
         thread.start()
         wait_until(lambda: waiting_pids(queue), what="the session to wait for the lock")
         commit()
-        thread.join(30)
+        thread.join(60)
     return answers[0]
 
 

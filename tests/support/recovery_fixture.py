@@ -91,6 +91,14 @@ class RecoveryFixture(QueueFixture):
     def dead_worker(self, worker_id: str = "dead") -> str:
         return self.a_worker(worker_id, inactive_for=LONG)
 
+    def let_time_pass(self, worker_id: str) -> None:
+        """Set the heartbeat and the locks of a worker back by an hour: no test waits for a threshold to pass."""
+        self.run(
+            "update _private_gw_workers set last_heartbeat_at = now() - interval '1 hour' where id = %s", worker_id
+        )
+        for table in ("_private_jobs", "_private_job_queues"):
+            self.run(f"update {table} set locked_at = locked_at - interval '1 hour' where locked_by = %s", worker_id)
+
     def workers(self) -> list[str]:
         return [row["id"] for row in self.run("select id from _private_gw_workers order by id")]
 
