@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import psycopg
-from support.node_worker import NodeWorker, RunningWorker, environment, node_worker
+from support.node_worker import NodeWorker, RunningWorker, environment, node_worker, wait_until_node_listens
 from support.queue_fixture import QueueFixture
 from support.waiting import wait_until
 from support.warm_program import run_gw
@@ -122,17 +122,7 @@ class MixedQueue(QueueFixture):
         )
 
     def wait_until_node_listens(self, workers: int = 1) -> None:
-        """Wait for the statement itself: a worker of Node reports its connection too early."""
-        wait_until(
-            lambda: self.run(
-                "select 1 from (select count(*) as count from pg_stat_activity where datname = current_database()"
-                " and query ilike 'listen%%' and state = 'idle' and application_name not like 'gw%%') as listening"
-                " where count >= %s",
-                workers,
-            ),
-            deadline_seconds=DEADLINE,
-            what="a worker of Node to listen",
-        )
+        wait_until_node_listens(self.hands, workers)
 
     # -- what holds jobs up
 

@@ -14,6 +14,10 @@ pytestmark = [pytest.mark.interop, pytest.mark.acceptance]
 A_MINUTE_LATER = "update _private_gw_waiting set checked_at = checked_at - interval '1 minute'"
 
 
+def tasks_of(site: MixedQueue) -> set[str]:
+    return {row["task_identifier"] for row in site.run("select task_identifier from jobs")}
+
+
 def test_members_that_node_ends_end_the_group(site: MixedQueue) -> None:
     node = Kind(NEWEST).node
     with node.running(site.url, {"by_node": NOTES["node"]}, "--poll-interval", "50", "--jobs", "4"):
@@ -41,6 +45,7 @@ def test_node_runs_the_last_job_of_a_group_whose_members_both_run(site: MixedQue
         with site.gw_running({"member": NOTES["python"]}, "--poll-interval", "50"):
             site.client.group([JobSpec(task="member")] * 200, then=JobSpec(task="last"))
             site.wait_for(200, "task = 'member' and ended is not null")
+        wait_until(lambda: "member" not in tasks_of(site), what="every member to be settled")
         if site.client.waiting_groups():  # Node ended the last member
             site.run(A_MINUTE_LATER)
             with site.gw_running({"member": NOTES["python"]}):

@@ -10,7 +10,14 @@ import psycopg
 import pytest
 from support.catalog import catalog
 from support.databases import install_schema
-from support.node_worker import FIRST_VERSION_WITH_BATCHES, NEWEST, ON_OUR_SCHEMA, NodeWorker, node_worker
+from support.node_worker import (
+    FIRST_VERSION_WITH_BATCHES,
+    NEWEST,
+    ON_OUR_SCHEMA,
+    NodeWorker,
+    node_worker,
+    wait_until_node_listens,
+)
 from support.schema_fixture import connected
 from support.waiting import wait_until
 
@@ -194,6 +201,7 @@ def test_a_running_old_node_worker_is_warned_of_a_breaking_step(empty_database_u
     node.install_schema(empty_database_url)
     with node.running(empty_database_url, {"note": ""}) as worker, connected(empty_database_url) as schema:
         schema.listen("worker:migrate")
+        wait_until_node_listens(schema.connection, 1)
 
         install_schema(empty_database_url)
 

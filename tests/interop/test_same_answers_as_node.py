@@ -18,7 +18,7 @@ from support.schema_fixture import Row, SchemaFixture, connected
 
 pytestmark = pytest.mark.interop
 
-CLOCK = {"created_at", "updated_at"}
+CLOCK = {"created_at", "updated_at", "locked_at"}
 TIMESTAMPS = [datetime(2099, month, 1, tzinfo=UTC) for month in (1, 2, 3)]
 KEYS = ["a", "b", "c"]
 
@@ -75,7 +75,7 @@ def calling(function: str, **arguments: Any) -> Step:
 def claiming(hours: int) -> Step:
     text = (
         "update :S._private_jobs set attempts = attempts + 1, locked_by = 'pool', "
-        f"locked_at = date_trunc('hour', now()) - interval '{hours} hours' "
+        f"locked_at = now() - interval '{hours} hours' "
         "where id = (select min(id) from :S._private_jobs where is_available) returning *"
     )
     return Step(f"claim {hours} hours ago", lambda schema: schema.run(text))
@@ -163,9 +163,9 @@ def outcome(step: Step, schema: SchemaFixture) -> list[Row] | str:
 
 
 def comparable(rows: list[Row]) -> list[Row]:
-    """The rows without what the clock decides, but for whether a job was changed since it was made."""
+    """The rows without what the clock decides, but for whether a job is locked, or was changed since it was made."""
     return [
         {name: value for name, value in row.items() if name not in CLOCK}
-        | {"changed": row.get("updated_at") != row.get("created_at")}
+        | {"changed": row.get("updated_at") != row.get("created_at"), "locked": row.get("locked_at") is not None}
         for row in rows
     ]

@@ -82,32 +82,40 @@ select count(*) from graphile_worker.add_jobs(array(
     from (
            select 'unknown' as identifier, 'ordered-0' as queue, 0 as n from generate_series(1, 5)
            union all
-           select 'shared', null, n from generate_series(1, 900) as n
+           select 'shared', null, n from generate_series(1, 600) as n
            union all
            select (array['for_node', 'for_python'])[1 + n %% 2], null, n from generate_series(1, 200) as n
            union all
-           select 'shared', 'ordered-' || n %% 24, n from generate_series(1, 720) as n
+           select 'shared', 'ordered-' || n %% 24, n from generate_series(1, 480) as n
            union all
            select (array['shared', 'for_node', 'for_python'])[1 + n %% 3], 'torn-' || n %% 8, n
              from generate_series(1, 200) as n
          ) as wanted
 ))
 """
-TO_RUN = 900 + 200 + 720 + 200
+TO_RUN = 600 + 200 + 480 + 200
+BEGUN_BY = "task = 'shared' and side = %s"
 
 
 @ANY_KIND
 def test_a_mixed_queue_is_shared_each_job_once_and_named_queues_serially(site: MixedQueue, kind: Kind) -> None:
-    with side_by_side(
-        site,
-        kind,
-        node={"shared": NOTES["node"], "for_node": NOTES["node"]},
-        python={"shared": NOTES["python"], "for_python": NOTES["python"]},
-        poll="100",
-    ) as workers:
+    with (
+        site.closed_gate() as gate,
+        side_by_side(
+            site,
+            kind,
+            node={"shared": WAITS["node"], "for_node": NOTES["node"]},
+            python={"shared": WAITS["python"], "for_python": NOTES["python"]},
+            poll="100",
+        ) as workers,
+    ):
         with site.hands.transaction():
             site.run(A_LOT)
             untouched = rows_of(site, "unknown")
+        # Whichever is held up: no side ends a shared job before the other has begun one.
+        for side in ("node", "python"):
+            site.wait_for(1, BEGUN_BY, side)
+        gate.open()
         site.wait_for(TO_RUN)
         site.wait_until_settled(left=[row["id"] for row in untouched])
 

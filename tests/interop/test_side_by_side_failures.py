@@ -83,7 +83,7 @@ def test_jobs_that_we_return_when_stopped_are_run_by_node(site: MixedQueue, vers
         interrupted = site.add("job", {}, queue_name="q")
         follower = site.add("job", {}, queue_name="q")
         site.wait_for(1, "begun is not null")
-        before = datetime.now(UTC)
+        before = site.now()
         ours.stop()
         returned = site.job(interrupted)
         gate.open()

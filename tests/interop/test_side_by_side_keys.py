@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from mixed_workers import NOTES, WAITS, Kind, MixedQueue, by_node, side_by_side
 from support.node_worker import FIRST_VERSION_WITH_BATCHES, NEWEST
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.interop, pytest.mark.acceptance]
 
@@ -150,7 +151,7 @@ def test_a_running_job_superseded_by_the_other_side_never_comes_back(site: Mixed
         site.wait_for(2)
         site.wait_until_settled(left=first)
         for worker in (theirs, ours):
-            assert "as the test wished" in worker.output
+            wait_until(lambda worker=worker: "as the test wished" in worker.output, what="the failure in the log")
 
     last = {entry["task"]: entry["payload"] for entry in site.ledger("job_id <> all(%s)", first)}
     assert last == {"in_node": {"last": True}, "in_python": {"last": True}}

@@ -24,6 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+import psycopg
 import pytest
 
 from support.npm import npm_package
@@ -38,6 +39,12 @@ ON_OUR_SCHEMA: Final = (pytest.param(FIRST_VERSION_WITH_BATCHES, marks=pytest.ma
 # All versions run under one Node.js, so that what the machine has does not matter; 0.18 needs 22.
 NODE_MAJOR: Final = 22
 READY: Final = "Worker connected and looking for jobs"
+
+LISTENING: Final = """
+select from pg_stat_activity
+ where datname = current_database()
+   and query ilike 'listen%' and state = 'idle' and application_name not like 'gw%'
+"""
 
 RUNNER: Final = """
 import { createRequire } from "node:module";
@@ -190,6 +197,15 @@ class RunningWorker:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self._lines.append(line)
+
+
+def wait_until_node_listens(connection: psycopg.Connection[Any], workers: int = 1) -> None:
+    """Wait for the statement itself: a worker of Node reports its connection too early."""
+    wait_until(
+        lambda: connection.execute(LISTENING).rowcount >= workers,
+        deadline_seconds=60,
+        what="a worker of Node to listen",
+    )
 
 
 # -- installing -------------------------------------------------------------------------------------------------------
