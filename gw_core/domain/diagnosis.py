@@ -12,6 +12,7 @@ from gw_core.domain.durations import format_duration
 from gw_core.domain.group import GroupStatus
 from gw_core.domain.history import HistoryStatus
 from gw_core.domain.pause import Pause
+from gw_core.domain.recovery import WorkerInfo
 from gw_core.domain.run_statistics import StatisticsStatus
 from gw_core.domain.task_limit import TaskLimit
 from gw_core.domain.text import shell_command, sql_identifier, sql_literal
@@ -56,17 +57,6 @@ class Finding:
     status: CheckStatus
     message: str
     fix: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockHolder:
-    """A worker that locks jobs and queues; `last_heartbeat` is None without heartbeats, as in Node.js."""
-
-    worker_id: str
-    jobs: int
-    queues: int
-    oldest: timedelta
-    last_heartbeat: timedelta | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +109,7 @@ class DoctorFacts:
     """Named queues of which a Node.js worker locks several jobs at the same time."""
     invalid_indexes: Sequence[str] = ()
     missing_indexes: Sequence[str] = ()
-    holders: Sequence[LockHolder] = ()
+    holders: Sequence[WorkerInfo] = ()
     stale_workers: Sequence[str] = ()
     live_workers: int = 0
     oldest_transaction: tuple[str, timedelta] | None = None
@@ -252,12 +242,12 @@ def _indexes(facts: DoctorFacts) -> Found:
 
 def _locks(facts: DoctorFacts) -> Found:
     for each in facts.holders:
-        oldest = _rounded(each.oldest)
-        what = f"{each.worker_id} has locked {each.jobs} jobs and {each.queues} queues, the oldest for {oldest}"
-        unlock = _unlock(facts, each.worker_id)
-        if each.last_heartbeat is not None and each.last_heartbeat > STALE_AFTER:
-            yield ERROR, f"{what}, last heartbeat {_rounded(each.last_heartbeat)} ago", unlock
-        elif each.oldest > STALE_LOCK and each.last_heartbeat is None:
+        oldest = each.oldest_lock_age or timedelta()
+        what = f"{each.id} has locked {each.jobs} jobs and {each.queues} queues, the oldest for {_rounded(oldest)}"
+        unlock = _unlock(facts, each.id)
+        if each.heartbeat_age is not None and each.heartbeat_age > STALE_AFTER:
+            yield ERROR, f"{what}, last heartbeat {_rounded(each.heartbeat_age)} ago", unlock
+        elif oldest > STALE_LOCK and each.heartbeat_age is None:
             yield ERROR, f"{what}, and sends no heartbeats", unlock
 
 

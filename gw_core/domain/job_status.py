@@ -66,30 +66,17 @@ class Reason(msgspec.Struct, frozen=True):
     inferred: bool = False
 
 
-class WorkerHeartbeat(msgspec.Struct, frozen=True, kw_only=True):
-    """The last heartbeat of a worker, and the tasks it reports."""
-
-    worker_id: str
-    last_heartbeat_at: datetime
-    tasks: frozenset[str] | None = None
-
-    @classmethod
-    def from_worker(cls, worker: WorkerInfo) -> WorkerHeartbeat:
-        """Return the heartbeat of a worker that sends some."""
-        if worker.last_heartbeat_at is None:
-            raise ValueError(f"{worker.id} sends no heartbeats")
-        return cls(worker_id=worker.id, last_heartbeat_at=worker.last_heartbeat_at, tasks=worker.tasks)
-
-    def is_live(self, now: datetime) -> bool:
-        """Return whether the heartbeat is recent."""
-        return now - self.last_heartbeat_at <= STALE_AFTER
+def is_live(worker: WorkerInfo) -> bool:
+    """Return whether the worker's last heartbeat is recent."""
+    return worker.heartbeat_age is not None and worker.heartbeat_age <= STALE_AFTER
 
 
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The context of a job, read at `now` of the database's clock.
 
     `ahead` counts the jobs of its queue that come first, up to a limit; None where counting them would cost too much.
-    `locked_with_value` counts the locked jobs with its value of the field by which its task has a limit.
+    `workers` are those that send heartbeats. `locked_with_value` counts the locked jobs with its value of the field by
+    which its task has a limit.
     """
 
     now: datetime
@@ -97,7 +84,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     queue_held_at: datetime | None = None
     ahead: int | None = None
     ahead_is_bound: bool = False
-    heartbeats: Sequence[WorkerHeartbeat] = ()
+    workers: Sequence[WorkerInfo] = ()
     pauses: Sequence[Pause] = ()
     limit: TaskLimit | None = None
     locked_with_value: int | None = None
@@ -158,12 +145,12 @@ def reasons(job: Job, state: JobState, around: JobFacts) -> tuple[Reason, ...]:
 def _of_running(job: Job, around: JobFacts) -> Iterator[Reason]:
     since = around.now - job.started_at if job.started_at is not None else timedelta()
     renewed = around.now - job.locked_at if job.locked_at is not None else timedelta()
-    heartbeat = next((each for each in around.heartbeats if each.worker_id == job.locked_by), None)
+    worker = next((each for each in around.workers if each.id == job.locked_by), None)
     # A worker that was killed seconds ago looks like a live one, so the reader has to know the age of the heartbeat.
-    age = "" if heartbeat is None else _rounded(around.now - heartbeat.last_heartbeat_at)
-    last = f"; its last heartbeat was {age} ago" if heartbeat else ""
+    age = "" if worker is None else _rounded(worker.heartbeat_age or timedelta())
+    last = f"; its last heartbeat was {age} ago" if worker else ""
     yield Reason(ReasonCode.RUNNING, f"{job.locked_by} runs attempt {job.attempts}, for {_rounded(since)}{last}")
-    if heartbeat is not None and not heartbeat.is_live(around.now):
+    if worker is not None and not is_live(worker):
         yield Reason(ReasonCode.WORKER_STALE, f"{job.locked_by} has sent no heartbeat for {age}: it may be dead", True)
     if renewed > LOCK_EXPIRY:
         yield Reason(
@@ -208,7 +195,7 @@ def _of_queue(job: Job, around: JobFacts) -> Iterator[Reason]:
 
 
 def _of_workers(job: Job, around: JobFacts) -> Iterator[Reason]:
-    alive = [each for each in around.heartbeats if each.is_live(around.now)]
+    alive = [each for each in around.workers if is_live(each)]
     known = [each.tasks for each in alive if each.tasks is not None]
     if not alive:
         message = "no worker sends heartbeats here, so there may be none; workers in other languages send none"

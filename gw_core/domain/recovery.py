@@ -75,6 +75,8 @@ class WorkerInfo:
     """How long ago the last heartbeat was; None for a worker that has none."""
     lock_age: timedelta | None = None
     """How long ago it last took or renewed a lock it holds; None when it holds none."""
+    oldest_lock_age: timedelta | None = None
+    """How long ago it took or renewed the oldest of its locks; None where that was not read."""
     jobs: int = 0
     """How many jobs it holds."""
     queues: int = 0

@@ -517,7 +517,7 @@ class WorkerActions(_Actions, frozen=True):
 
     def _locks(self, connection: Connection, worker_ids: Sequence[str]) -> list[WorkerLocks]:
         ages = {each.id: each.heartbeat_age for each in list_heartbeats(connection, self.schema)}
-        locks = {each.worker_id: each for each in list_worker_locks(connection, self.schema)}
+        locks = {each.id: each for each in list_worker_locks(connection, self.schema)}
         return [
             WorkerLocks(
                 worker_id=name,

@@ -14,7 +14,6 @@ from gw_core.domain.diagnosis import (
     STALE_AFTER,
     DoctorFacts,
     Finding,
-    LockHolder,
     TableHealth,
     TableRights,
     diagnose,
@@ -187,16 +186,9 @@ class Doctor(QueueOperations, frozen=True):
     def _locks(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         ages = {worker.id: worker.heartbeat_age for worker in self._heartbeats(connection, facts)}
         holders = [
-            LockHolder(
-                worker_id=each.worker_id or "",
-                jobs=each.jobs,
-                queues=each.queues,
-                oldest=each.oldest,
-                last_heartbeat=None if each.worker_id is None else ages.get(each.worker_id),
-            )
-            for each in sorted(list_worker_locks(connection, self.schema), key=attrgetter("oldest"), reverse=True)
+            replace(each, heartbeat_age=ages.get(each.id)) for each in list_worker_locks(connection, self.schema)
         ]
-        return replace(facts, holders=holders)
+        return replace(facts, holders=sorted(holders, key=attrgetter("oldest_lock_age"), reverse=True))
 
     def _heartbeats(self, connection: Connection, facts: DoctorFacts) -> Sequence[WorkerInfo]:
         """Return the workers that send heartbeats; none if reading them failed before."""

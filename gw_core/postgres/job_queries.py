@@ -15,7 +15,7 @@ import msgspec
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job import SMALLINT_MAX, Job, check_ids, timestamp
 from gw_core.domain.job_state import WAITING, JobState
-from gw_core.domain.job_status import JobFacts, WorkerHeartbeat, reasons, retry_schedule
+from gw_core.domain.job_status import JobFacts, is_live, reasons, retry_schedule
 from gw_core.domain.pause import Pause, PauseKind
 from gw_core.domain.query_results import (
     LATELY,
@@ -32,7 +32,7 @@ from gw_core.domain.query_results import (
     TaskReport,
     projected,
 )
-from gw_core.domain.recovery import RecoverySettings
+from gw_core.domain.recovery import RecoverySettings, WorkerInfo
 from gw_core.domain.task_limit import TaskLimit
 from gw_core.postgres.add_calls import Call
 from gw_core.postgres.connections import ConnectionSource
@@ -422,7 +422,7 @@ class JobQueries:
             queue_held_at=None if held_at is None else timestamp(held_at),
             ahead=ahead if can_count else None,
             ahead_is_bound=is_bound and can_count,
-            heartbeats=self._heartbeats(names),
+            workers=self._workers(names),
             pauses=self._pauses(names),
             limit=limits[0] if limits else None,
             locked_with_value=self._locked_with_value(job, limits),
@@ -502,7 +502,7 @@ class JobQueries:
         pages = self._rows("stats_table", self._tables)[0][1]
         rows, share = self._sample(pages, exact=exact)
         hits = _hits(rows)
-        live = self._live_workers()
+        live = [each for each in self._workers(self._schema_objects) if is_live(each)]
         return [
             TaskReport(name=name, jobs=_counted(_of_task(hits, task_id), share), known_by=_workers_with(name, live))
             for task_id, name in self._rows("task_list", {"most": MAX_TASKS})
@@ -514,10 +514,6 @@ class JobQueries:
         timeout = EXACT_TIMEOUT if exact else STATEMENT_TIMEOUT
         values = {"percent": 100 * share, "lately": LATELY.total_seconds()}
         return self._rows("stats_sample", values, timeout=timeout), share
-
-    def _live_workers(self) -> list[WorkerHeartbeat]:
-        ((now, *_),) = self._rows("queue_of_job", {"id": None, "queue_id": None, "most": 0})
-        return [each for each in self._heartbeats(self._schema_objects) if each.is_live(timestamp(now))]
 
     # -- the way to the database -----------------------------------------------------------------------------------
 
@@ -545,13 +541,14 @@ class JobQueries:
         ((objects,), (found,)) = read(self._connections, self._schema, calls, bounds)
         return _SchemaObjects(*objects), resolved(*found)
 
-    def _heartbeats(self, names: _SchemaObjects) -> list[WorkerHeartbeat]:
+    def _workers(self, names: _SchemaObjects) -> list[WorkerInfo]:
+        """Return the workers that send heartbeats."""
         limit = {"limit": MAX_WORKERS}
         found = self._rows("heartbeat_list", limit, names=RUST_WORKERS) if names.has_rust_heartbeats else []
         found += self._rows("heartbeat_list", limit) if names.has_heartbeats else []
         # gw's workers are in both tables; their row in gw's own table comes last, and counts.
         by_id = {row[0]: heartbeat(*row) for row in found}
-        return [WorkerHeartbeat.from_worker(each) for each in sorted(by_id.values(), key=attrgetter("id"))]
+        return sorted(by_id.values(), key=attrgetter("id"))
 
     def _pauses(self, names: _SchemaObjects) -> tuple[Pause, ...]:
         return tuple(pause_of(*row) for row in self._rows("pause_list")) if names.has_pauses else ()
@@ -735,7 +732,7 @@ def _quality(is_bound: bool) -> Quality:
     return Quality.AT_LEAST if is_bound else Quality.EXACT
 
 
-def _workers_with(task: str, workers: Sequence[WorkerHeartbeat]) -> tuple[str, ...] | None:
+def _workers_with(task: str, workers: Sequence[WorkerInfo]) -> tuple[str, ...] | None:
     """Return the workers that know a task; None if no live worker reports its tasks."""
     reporting = [each for each in workers if each.tasks is not None]
-    return tuple(each.worker_id for each in reporting if task in (each.tasks or ())) if reporting else None
+    return tuple(each.id for each in reporting if task in (each.tasks or ())) if reporting else None

@@ -66,17 +66,6 @@ class SweepPreconditions(msgspec.Struct, frozen=True, kw_only=True):
     server_up_for: timedelta
 
 
-class WorkerLockSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The locks of one worker: how many, and the ages of the latest and the oldest."""
-
-    worker_id: str | None
-    jobs: int
-    queues: int
-    latest: timedelta
-    oldest: timedelta
-    is_resilient: bool
-
-
 class RecoveredJobs(msgspec.Struct, frozen=True, kw_only=True):
     """What a sweep recovered: the jobs as they were locked, and the number of queues released."""
 
@@ -175,17 +164,7 @@ class WorkerStore(Store):
     def list_with_locks(self, *, resilient_flags: Sequence[str]) -> list[WorkerInfo]:
         """Return the workers that lock jobs or queues, with how many of each and the age of the latest lock."""
         found = self._rows("list_worker_locks", resilient_flags=list(resilient_flags))
-        return [
-            WorkerInfo(
-                id=each.worker_id,
-                jobs=each.jobs,
-                queues=each.queues,
-                lock_age=each.latest,
-                is_resilient=each.is_resilient,
-            )
-            for each in map(_lock_summary, found)
-            if each.worker_id is not None
-        ]
+        return [_lock_holder(*row) for row in found if row[0] is not None]
 
     def list_workers(
         self, *, has_rust_workers: bool, resilient_flags: Sequence[str], has_heartbeats: bool = True
@@ -233,19 +212,21 @@ class WorkerStore(Store):
             self._rows("sweep_delete", {"WORKERS": "_private_workers"}, **_columns(inactive))
 
 
-def list_worker_locks(connection: Connection, schema: str) -> list[WorkerLockSummary]:
-    """Return who locks jobs and queues; includes locks without a worker's name."""
-    return [_lock_summary(row) for row in rows(connection, query("list_worker_locks", schema), {"resilient_flags": []})]
+def list_worker_locks(connection: Connection, schema: str) -> list[WorkerInfo]:
+    """Return who locks jobs and queues; locks without a worker's name have an empty one."""
+    found = rows(connection, query("list_worker_locks", schema), {"resilient_flags": []})
+    return [_lock_holder(*row) for row in found]
 
 
-def _lock_summary(row: tuple[Any, ...]) -> WorkerLockSummary:
-    worker_id, jobs, queues, latest, oldest, is_resilient = row
-    return WorkerLockSummary(
-        worker_id=worker_id,
+def _lock_holder(
+    name: str | None, jobs: int, queues: int, latest: float, oldest: float, is_resilient: bool | None
+) -> WorkerInfo:
+    return WorkerInfo(
+        id=name or "",
         jobs=jobs,
         queues=queues,
-        latest=timedelta(seconds=latest),
-        oldest=timedelta(seconds=oldest),
+        lock_age=timedelta(seconds=latest),
+        oldest_lock_age=timedelta(seconds=oldest),
         is_resilient=bool(is_resilient),
     )
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gw_core.domain.diagnosis import LockHolder, TableHealth, TableRights
-from gw_core.operations import CheckStatus, DoctorFacts, Finding, diagnose, is_healthy
+from gw_core.domain.diagnosis import TableHealth, TableRights
+from gw_core.operations import CheckStatus, DoctorFacts, Finding, WorkerInfo, diagnose, is_healthy
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
@@ -31,8 +31,8 @@ SOUND = DoctorFacts(
 )
 
 
-def holder(**options: Any) -> LockHolder:
-    return LockHolder(**{"worker_id": "w", "jobs": 1, "queues": 0, "oldest": MINUTE, "last_heartbeat": None, **options})
+def holder(**options: Any) -> WorkerInfo:
+    return WorkerInfo(**{"id": "w", "jobs": 1, "oldest_lock_age": MINUTE, **options})
 
 
 def table(**options: Any) -> TableHealth:
@@ -97,31 +97,33 @@ def test_a_sound_queue_is_healthy_and_every_check_says_so() -> None:
             "create index concurrently",
             id="an index missing",
         ),
-        pytest.param("locks", {"holders": [holder(oldest=5 * HOUR)]}, "no heartbeat", "gw unlock w", id="a stale lock"),
+        pytest.param(
+            "locks", {"holders": [holder(oldest_lock_age=5 * HOUR)]}, "no heartbeat", "gw unlock w", id="a stale lock"
+        ),
         pytest.param(
             "locks",
-            {"holders": [holder(last_heartbeat=HOUR)]},
+            {"holders": [holder(heartbeat_age=HOUR)]},
             "last heartbeat 1h ago",
             "gw unlock w",
             id="a lock of the dead",
         ),
         pytest.param(
             "locks",
-            {"holders": [holder(worker_id="a; rm", last_heartbeat=HOUR)], "schema": "my queue"},
+            {"holders": [holder(id="a; rm", heartbeat_age=HOUR)], "schema": "my queue"},
             "a; rm",
             "gw unlock '--schema=my queue' 'a; rm'",
             id="names a shell would take apart",
         ),
         pytest.param(
             "locks",
-            {"holders": [holder(worker_id="--all", last_heartbeat=HOUR)], "schema": "--help"},
+            {"holders": [holder(id="--all", heartbeat_age=HOUR)], "schema": "--help"},
             "--all",
             "gw unlock --schema=--help -- --all",
             id="names that look like options",
         ),
         pytest.param(
             "locks",
-            {"holders": [holder(worker_id="w\x15rm -rf ~\n", last_heartbeat=HOUR)]},
+            {"holders": [holder(id="w\x15rm -rf ~\n", heartbeat_age=HOUR)]},
             "rm -rf",
             "select * from \"graphile_worker\".force_unlock_workers(array[E'w\\u0015rm -rf ~\\u000a']);",
             id="a name with controls",
@@ -172,9 +174,11 @@ def test_what_may_be_meant_so_is_noted_and_healthy(check: str, facts: dict[str, 
     [
         pytest.param("clock", {"clock_skew": 3 * MINUTE, "uncertainty": 3 * MINUTE}, id="a skew the network explains"),
         pytest.param(
-            "locks", {"holders": [holder(oldest=5 * HOUR, last_heartbeat=MINUTE)]}, id="a long job of the living"
+            "locks",
+            {"holders": [holder(oldest_lock_age=5 * HOUR, heartbeat_age=MINUTE)]},
+            id="a long job of the living",
         ),
-        pytest.param("locks", {"holders": [holder(oldest=3 * HOUR)]}, id="a job of a worker without a heart"),
+        pytest.param("locks", {"holders": [holder(oldest_lock_age=3 * HOUR)]}, id="a job of a worker without a heart"),
         pytest.param("vacuum", {"tables": [table(live_rows=10**6, dead_rows=10**6)]}, id="many rows, dead or alive"),
         pytest.param("transactions", {"oldest_transaction": ("p", MINUTE)}, id="a young transaction"),
     ],

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from gw_core import Job, JobState
-from gw_core.domain.job_status import JobFacts, WorkerHeartbeat, reasons, retry_schedule
+from gw_core.domain.job_status import JobFacts, reasons, retry_schedule
 from gw_core.domain.query_results import MIN_HITS, projected
 from gw_core.errors import InvalidInputError
-from gw_core.operations import PageCursor, Quality, ReasonCode, retry_delay
+from gw_core.operations import PageCursor, Quality, ReasonCode, WorkerInfo, retry_delay
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -54,8 +54,8 @@ def standings(job: Job, **around: Any) -> list[ReasonCode]:
 
 def a_heartbeat(
     worker: str = "pool-1", *, tasks: frozenset[str] | None = frozenset({"mail"}), ago: timedelta = HOUR * 0
-) -> WorkerHeartbeat:
-    return WorkerHeartbeat(worker_id=worker, last_heartbeat_at=NOW - ago, tasks=tasks)
+) -> WorkerInfo:
+    return WorkerInfo(id=worker, heartbeat_age=ago, metadata={} if tasks is None else {"tasks": list(tasks)})
 
 
 # -- marks and numbers ------------------------------------------------------------------------------------------------
@@ -141,39 +141,39 @@ def test_a_projection_ends_with_the_calendar_and_is_bounded() -> None:
 @pytest.mark.parametrize(
     ("job", "around", "expected"),
     [
-        pytest.param(a_job(), {"heartbeats": [a_heartbeat()]}, ["claimable"], id="nothing keeps it"),
+        pytest.param(a_job(), {"workers": [a_heartbeat()]}, ["claimable"], id="nothing keeps it"),
         pytest.param(a_job(), {}, ["no_heartbeat"], id="nobody writes heartbeats"),
-        pytest.param(a_job(), {"heartbeats": [a_heartbeat(ago=HOUR)]}, ["no_heartbeat"], id="no live worker"),
+        pytest.param(a_job(), {"workers": [a_heartbeat(ago=HOUR)]}, ["no_heartbeat"], id="no live worker"),
         pytest.param(
             a_job(),
-            {"heartbeats": [a_heartbeat(tasks=frozenset())]},
+            {"workers": [a_heartbeat(tasks=frozenset())]},
             ["no_worker_for_task"],
             id="no worker knows the task",
         ),
         pytest.param(
             a_job(),
-            {"heartbeats": [a_heartbeat(tasks=frozenset()), a_heartbeat("b", tasks=None)]},
+            {"workers": [a_heartbeat(tasks=frozenset()), a_heartbeat("b", tasks=None)]},
             ["claimable"],
             id="a worker that does not tell may know the task",
         ),
         pytest.param(
             a_job(queue_name="q", queue_id=1),
-            {"heartbeats": [a_heartbeat()], "queue_held_by": "pool-2", "queue_held_at": NOW - HOUR, "ahead": 3},
+            {"workers": [a_heartbeat()], "queue_held_by": "pool-2", "queue_held_at": NOW - HOUR, "ahead": 3},
             ["queue_locked", "behind_in_queue"],
             id="its queue is held and others come first",
         ),
-        pytest.param(a_job(flags='{"slow": true}'), {"heartbeats": [a_heartbeat()]}, ["flagged"], id="it has a flag"),
-        pytest.param(a_job(run_at=NOW + HOUR), {"heartbeats": [a_heartbeat()]}, ["scheduled"], id="of later"),
+        pytest.param(a_job(flags='{"slow": true}'), {"workers": [a_heartbeat()]}, ["flagged"], id="it has a flag"),
+        pytest.param(a_job(run_at=NOW + HOUR), {"workers": [a_heartbeat()]}, ["scheduled"], id="of later"),
         pytest.param(
             a_job(run_at=NOW + HOUR, attempts=1, last_error="x"),
-            {"heartbeats": [a_heartbeat(tasks=frozenset())]},
+            {"workers": [a_heartbeat(tasks=frozenset())]},
             ["backoff", "no_worker_for_task"],
             id="waits for its next attempt, which nobody will make",
         ),
         pytest.param(a_job(attempts=25), {}, ["failed"], id="failed for good"),
-        pytest.param(RUNNING, {"heartbeats": [a_heartbeat()]}, ["running"], id="runs"),
+        pytest.param(RUNNING, {"workers": [a_heartbeat()]}, ["running"], id="runs"),
         pytest.param(
-            RUNNING, {"heartbeats": [a_heartbeat(ago=HOUR)]}, ["running", "worker_stale"], id="its worker is stale"
+            RUNNING, {"workers": [a_heartbeat(ago=HOUR)]}, ["running", "worker_stale"], id="its worker is stale"
         ),
         pytest.param(
             a_job(locked_at=NOW - 5 * HOUR, locked_by="pool-1", attempts=2),
@@ -194,9 +194,7 @@ def test_why_a_job_is_where_it_is(job: Job, around: dict[str, Any], expected: li
 
 
 def test_a_running_job_says_the_age_of_the_last_heartbeat_of_its_worker() -> None:
-    (reason,) = reasons(
-        RUNNING, JobState.RUNNING, JobFacts(now=NOW, heartbeats=[a_heartbeat(ago=timedelta(seconds=4))])
-    )
+    (reason,) = reasons(RUNNING, JobState.RUNNING, JobFacts(now=NOW, workers=[a_heartbeat(ago=timedelta(seconds=4))]))
 
     assert reason.message.endswith("; its last heartbeat was 4s ago")
 
@@ -204,7 +202,7 @@ def test_a_running_job_says_the_age_of_the_last_heartbeat_of_its_worker() -> Non
 def test_a_reason_names_who_and_how_long() -> None:
     job = a_job(queue_name="letters", queue_id=1)
     around = JobFacts(
-        now=NOW, queue_held_by="pool-2", queue_held_at=NOW - timedelta(minutes=90), heartbeats=[a_heartbeat()]
+        now=NOW, queue_held_by="pool-2", queue_held_at=NOW - timedelta(minutes=90), workers=[a_heartbeat()]
     )
 
     (reason,) = reasons(job, JobState.READY, around)
