@@ -13,7 +13,7 @@ from gw_core.postgres.callers_connection import callers_connection
 from gw_core.postgres.connections import QueueOperations
 from gw_core.postgres.error_mapping import rows_hidden
 from gw_core.postgres.history_partitions import HistoryPartitions
-from gw_core.postgres.read_only import PlanMode, ReadLimits, Rows, read
+from gw_core.postgres.read_only import Rows, read
 from gw_core.postgres.selected import values_of
 from gw_core.selection.history_terms import HISTORY_TERMS
 from gw_core.selection.kinds import Resolved
@@ -23,8 +23,8 @@ from gw_core.selection.selection import Fragment, Selection
 EVERY_ROW: Final = Fragment("true")
 
 SEARCH_TIMEOUT: Final = timedelta(seconds=5)
-COUNT_TIMEOUT: Final = timedelta(seconds=30)
 LOCK_TIMEOUT: Final = timedelta(seconds=1)
+COUNT_TIMEOUT: Final = timedelta(seconds=30)
 MAX_PAGE: Final = 100_000
 
 _LATEST: Final = ("infinity", 2**63 - 1, 2**31 - 1)
@@ -118,9 +118,8 @@ class History(QueueOperations, frozen=True):
         return selection.sql(Resolved(now=now))
 
     def _read(self, name: str, values: dict[str, Any], timeout: timedelta, fragment: Fragment = EVERY_ROW) -> Rows:
-        limits = ReadLimits(statement=timeout, lock=LOCK_TIMEOUT, plans=PlanMode.CUSTOM)
         call = Call(name, {**values, **fragment.values}, {"SELECTION": fragment.text})
-        return read(self.connections, self.schema, [call], limits)[0]
+        return read(self.connections, self.schema, [call], timeout=timeout, lock_timeout=LOCK_TIMEOUT)[0]
 
 
 def end_values(job_id: int, schema: str) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from gw_core.postgres.add_calls import Call
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.limits import limit_of
 from gw_core.postgres.pauses import pause_of
-from gw_core.postgres.read_only import PlanMode, ReadLimits, read
+from gw_core.postgres.read_only import read
 from gw_core.postgres.row_mapping import RUST_WORKERS, heartbeat
 from gw_core.postgres.selected import resolved, values_of
 from gw_core.postgres.statements import quoted
@@ -537,9 +537,9 @@ class JobQueries:
     def _database(self, wanted: Selection) -> tuple[_SchemaObjects, Resolved]:
         """Read what leads to the jobs of a selection, in one round trip."""
         calls = [Call("schema_objects", self._tables), Call("selection_names", values_of(wanted, self._schema))]
-        bounds = ReadLimits(statement=STATEMENT_TIMEOUT, lock=LOCK_TIMEOUT, plans=PlanMode.GENERIC)
-        ((objects,), (found,)) = read(self._connections, self._schema, calls, bounds)
-        return _SchemaObjects(*objects), resolved(*found)
+        timeouts = {"timeout": STATEMENT_TIMEOUT, "lock_timeout": LOCK_TIMEOUT}
+        ((objects,), (names,)) = read(self._connections, self._schema, calls, **timeouts, is_planned_once=True)
+        return _SchemaObjects(*objects), resolved(*names)
 
     def _workers(self, names: _SchemaObjects) -> list[WorkerInfo]:
         """Return the workers that send heartbeats."""
@@ -583,10 +583,9 @@ class JobQueries:
         timeout: timedelta = STATEMENT_TIMEOUT,
         names: Mapping[str, str] | None = None,
     ) -> list[tuple[Any, ...]]:
-        plans = PlanMode.GENERIC if name in GENERIC_PLANS else PlanMode.CUSTOM
-        bounds = ReadLimits(statement=timeout, lock=LOCK_TIMEOUT, plans=plans)
         call = Call(name, values or {}, {"SELECTION": fragment.text, **(names or {})})
-        return read(self._connections, self._schema, [call], bounds)[0]
+        timeouts = {"timeout": timeout, "lock_timeout": LOCK_TIMEOUT}
+        return read(self._connections, self._schema, [call], **timeouts, is_planned_once=name in GENERIC_PLANS)[0]
 
 
 # -- searching -------------------------------------------------------------------------------------------------------

@@ -25,20 +25,8 @@ from gw_core.domain.errors import (
 )
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database
 from gw_core.postgres.error_mapping import sentence, translate
-from gw_core.postgres.schema_state import LEDGER_STEP, REVISION, SchemaState, SchemaStatus, check
+from gw_core.postgres.schema_state import LEDGER_STEP, REVISION, SchemaState, check
 from gw_core.postgres.statements import MARKER, in_schema, sql_folder, sql_text
-
-__all__ = [
-    "MigrationPlan",
-    "MigrationReport",
-    "MigrationStep",
-    "SchemaState",
-    "SchemaStatus",
-    "check",
-    "migrate",
-    "plan",
-    "script",
-]
 
 Origin = Literal["graphile_worker", "gw"]
 """A revision of Graphile Worker, or one of gw's schema additions."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from enum import StrEnum
 from typing import Any, Final
 
-import msgspec
 import psycopg
 from psycopg.rows import tuple_row
 
@@ -24,41 +22,30 @@ CATALOG_STATEMENTS: Final = frozenset({"snapshot_place", "snapshot_counters"})
 """Statements that read only the catalog, so row security hides nothing from them."""
 
 
-class PlanMode(StrEnum):
-    """Which plans the server uses for a prepared statement; planning often takes longer than execution."""
-
-    GENERIC = "force_generic_plan"
-    """One plan for all values."""
-    CUSTOM = "force_custom_plan"
-    """A new plan for each set of values."""
-
-
-class ReadLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The timeouts and the plan mode of a read."""
-
-    statement: timedelta
-    lock: timedelta
-    plans: PlanMode
-
-
 def read(
     connections: ConnectionSource,
     schema: str,
     calls: Sequence[Call],
-    limits: ReadLimits,
+    *,
+    timeout: timedelta,
+    lock_timeout: timedelta,
+    is_planned_once: bool = False,
 ) -> list[Rows]:
-    """Run statements that only read, and return the rows of each. If one fails, all fail."""
+    """Run statements that only read, and return the rows of each. If one fails, all fail.
+
+    `is_planned_once` uses one plan for all values, because planning often takes longer than execution.
+    """
     with connections.connection() as connection:
         own = connections.database.limits
         values = {
-            "statement_timeout": milliseconds(own.cap_statement_timeout(limits.statement)),
-            "lock_timeout": milliseconds(own.cap_lock_timeout(limits.lock)),
-            "plans": limits.plans,
+            "statement_timeout": milliseconds(own.cap_statement_timeout(timeout)),
+            "lock_timeout": milliseconds(own.cap_lock_timeout(lock_timeout)),
+            "plans": "force_generic_plan" if is_planned_once else "force_custom_plan",
         }
         try:
             # A pipeline is one transaction without `begin` and `commit`: its settings end with it, a pooler keeps it on
             # one server connection, and the server never waits inside an open transaction.
-            with answered_within(connection, limits.statement * (len(calls) + 1)), in_one_trip(connection):
+            with answered_within(connection, timeout * (len(calls) + 1)), in_one_trip(connection):
                 session = connection.execute(query("session_limits", schema), {**values, "schema": schema})
                 cursors = [
                     connection.cursor(binary=True, row_factory=tuple_row).execute(

@@ -18,7 +18,7 @@ from gw_core.domain.recovery import RecoverySettings, WorkerInfo, is_dead, merge
 from gw_core.domain.snapshot import LockedQueue, PrioritySummary, QueueSnapshot, SchemaInfo, ServerInfo, TableCounters
 from gw_core.postgres.add_calls import Call
 from gw_core.postgres.connections import ConnectionSource
-from gw_core.postgres.read_only import PlanMode, ReadLimits, Rows, read
+from gw_core.postgres.read_only import Rows, read
 from gw_core.postgres.row_mapping import RUST_WORKERS, heartbeat
 from gw_core.postgres.statements import quoted
 
@@ -199,8 +199,8 @@ class Snapshots:
     def _rows(self, questions: Sequence[Call]) -> list[Rows]:
         """Run statements in one transaction and one trip there and back."""
         # Planning these again at each refresh would take longer than running them.
-        bounds = ReadLimits(statement=STATEMENT_TIMEOUT, lock=LOCK_TIMEOUT, plans=PlanMode.GENERIC)
-        return read(self._connections, self._schema, questions, bounds)
+        timeouts = {"timeout": STATEMENT_TIMEOUT, "lock_timeout": LOCK_TIMEOUT}
+        return read(self._connections, self._schema, questions, **timeouts, is_planned_once=True)
 
 
 # -- what is answered --------------------------------------------------------------------------------------------------

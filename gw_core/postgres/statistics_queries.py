@@ -11,11 +11,12 @@ from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.run_statistics import RunHistory, RunStatistics, StatisticsStatus, run_history
 from gw_core.postgres.add_calls import Call
 from gw_core.postgres.connections import ConnectionSource
-from gw_core.postgres.read_only import PlanMode, ReadLimits, Rows, read
+from gw_core.postgres.read_only import Rows, read
 from gw_core.postgres.statements import quoted
 
 MINUTE: Final = timedelta(minutes=1)
-LIMITS: Final = ReadLimits(statement=timedelta(seconds=5), lock=timedelta(seconds=1), plans=PlanMode.CUSTOM)
+TIMEOUT: Final = timedelta(seconds=5)
+LOCK_TIMEOUT: Final = timedelta(seconds=1)
 
 
 class StatisticsQueries:
@@ -63,7 +64,7 @@ class StatisticsQueries:
         return self._has_table
 
     def _read(self, *calls: Call) -> list[Rows]:
-        return read(self._connections, self._schema, calls, LIMITS)
+        return read(self._connections, self._schema, calls, timeout=TIMEOUT, lock_timeout=LOCK_TIMEOUT)
 
 
 def status_values(schema: str) -> Mapping[str, Any]:

@@ -33,9 +33,10 @@ from gw_core.errors import (
 )
 from gw_core.operations import Database
 from gw_core.postgres import migrations, schema_state
-from gw_core.postgres.migrations import SchemaState, SchemaStatus, check, migrate, plan, script
+from gw_core.postgres.migrations import SchemaState, check, migrate, plan, script
 from gw_core.postgres.statements import numbered_query, query
 
+SchemaStatus = schema_state.SchemaStatus
 OWN_LINE = [
     "gw_0001_ledger",
     "gw_0002_keyed_add",
