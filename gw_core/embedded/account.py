@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 from gw_core.domain.errors import EmbeddedError
 
@@ -21,14 +21,6 @@ SHARED = "nobody"
 HANDED_ON = ("PATH", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
-class AccountSwitch(TypedDict, total=False):
-    """The arguments that make `subprocess` change the user before it runs a program."""
-
-    user: int
-    group: int
-    extra_groups: list[int]
-
-
 @dataclass(frozen=True, slots=True)
 class Account:
     """A user and group; `borrowed` when they are not our own and we must switch to them."""
@@ -38,8 +30,9 @@ class Account:
     borrowed: bool
 
     @property
-    def switch(self) -> AccountSwitch:
-        return AccountSwitch(user=self.uid, group=self.gid, extra_groups=[]) if self.borrowed else AccountSwitch()
+    def switch(self) -> dict[str, Any]:
+        """The arguments that make `subprocess` change the user before it runs a program."""
+        return {"user": self.uid, "group": self.gid, "extra_groups": []} if self.borrowed else {}
 
     @property
     def name(self) -> str | None:
@@ -63,12 +56,6 @@ def name_of(uid: int) -> str | None:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return None
-
-
-def account_for(data: Path) -> Account:
-    """Return the account for the server of a data folder, which need not exist yet; see `server_account`."""
-    folder, existing = (place.stat() if place.exists() else None for place in (data.parent, data))
-    return server_account(folder, existing)
 
 
 def server_account(folder: os.stat_result | None, data: os.stat_result | None) -> Account:
@@ -123,15 +110,6 @@ def _may_enter(folder: os.stat_result, account: Account) -> bool:
     if folder.st_gid == account.gid:
         return bool(folder.st_mode & stat.S_IXGRP)
     return bool(folder.st_mode & stat.S_IXOTH)
-
-
-def take_over(folder: Path, account: Account) -> None:
-    """Give one of root's own folders, with everything in it, to the account; see `give`."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        give(descriptor, account, str(folder))
-    finally:
-        os.close(descriptor)
 
 
 def give(folder: int, account: Account, name: str) -> None:

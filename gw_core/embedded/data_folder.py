@@ -70,8 +70,7 @@ class DataFolder:
 
     def perform(self, account: Account, step: Callable[..., Any], folder: int, *arguments: Any) -> Any:
         """Take a step of `preparation` as the account, in an open folder."""
-        switch = dict(account.switch)
-        return preparation.perform(step, folder, *arguments, switch=switch, environment=minimal_environment())
+        return preparation.perform(step, folder, *arguments, switch=account.switch, environment=minimal_environment())
 
     def prepare(self) -> None:
         """Create the folder, or make sure that it is one of ours."""

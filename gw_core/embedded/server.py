@@ -321,7 +321,7 @@ def _launch(
                 server=server_lock,
                 report=reporter,
                 inherited=[folder.descriptor, server_lock],
-                account=dict(account.switch),
+                account=account.switch,
                 adopt=adopt,
             )
             subprocess.run(  # noqa: S603 - this interpreter and a file of ours

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
-sys.path[:0] = [] if (TESTS := str(Path(__file__).resolve().parents[1])) in sys.path else [TESTS]
-
-from support.database_proxy import ALL_SESSIONS, DatabaseProxy  # noqa: E402, F401 - the one proxy of all tests
+from support.database_proxy import ALL_SESSIONS, DatabaseProxy  # noqa: F401 - the one proxy of all tests
 
 
 class NetworkPath(DatabaseProxy):

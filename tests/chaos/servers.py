@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import psycopg
+from support.accounts import account_for, take_over
 
-from gw_core.embedded.account import Account, account_for, take_over
+from gw_core.embedded.account import Account
 from gw_core.embedded.binaries import Binaries, find_binaries, runnable
 from gw_core.embedded.watchdog import end_orphans, forget_dead_server, is_ready, processes_of, server_pid
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from server_users import extra_binaries
+from support.accounts import account_for
 
 from gw_core.embedded import account, start_or_attach
 from gw_core.embedded.binaries import runnable
@@ -126,7 +127,7 @@ def test_root_uses_no_data_of_a_third_user(theirs: Path, secret: Path) -> None:
 @as_root
 def test_all_that_root_makes_in_somebodys_folder_is_theirs(theirs: Path) -> None:
     place = theirs / "new" / "postgres"
-    binaries = runnable(extra_binaries(), account.account_for(theirs / "data"))
+    binaries = runnable(extra_binaries(), account_for(theirs / "data"))
 
     with start_or_attach(f"embedded://{place}", pg_bin=binaries.folder):
         owners = {path: path.lstat().st_uid for path in (place.parent, place, *place.iterdir())}
@@ -142,7 +143,7 @@ def test_data_with_a_second_name_are_not_given_away(reachable: Path, secret: Pat
     descriptor = os.open(data, os.O_RDONLY)
 
     with pytest.raises(EmbeddedError, match="hard link"):
-        account.give(descriptor, account.account_for(data), str(data))
+        account.give(descriptor, account_for(data), str(data))
     os.close(descriptor)
     assert data.stat().st_uid == 0
 
@@ -177,7 +178,7 @@ def connected_as(uid: int, gid: int, folder: Path) -> str:
 @as_root
 def test_the_account_that_root_lends_the_server_cannot_connect(folder: Path, pg_bin: Path) -> None:
     with start_or_attach(f"embedded://{folder}", pg_bin=pg_bin):
-        server = account.account_for(folder / "data")
+        server = account_for(folder / "data")
         reported = connected_as(server.uid, server.gid, folder)
 
         assert "eer authentication failed" in reported
@@ -186,7 +187,7 @@ def test_the_account_that_root_lends_the_server_cannot_connect(folder: Path, pg_
 
 @as_root
 def test_the_owner_of_the_folder_can_connect(theirs: Path) -> None:
-    binaries = runnable(extra_binaries(), account.account_for(theirs / "data"))
+    binaries = runnable(extra_binaries(), account_for(theirs / "data"))
 
     with start_or_attach(f"embedded://{theirs / 'postgres'}", pg_bin=binaries.folder):
         assert connected_as(LOW.pw_uid, LOW.pw_gid, theirs / "postgres") == "postgres\n"

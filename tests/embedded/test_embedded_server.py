@@ -15,10 +15,11 @@ from pathlib import Path
 import psycopg
 import pytest
 from server_users import Users, extra_binaries, is_gone
+from support.accounts import account_for
 from support.waiting import wait_until
 
 from gw_core.embedded import binaries, start_or_attach
-from gw_core.embedded.account import UNPRIVILEGED, Account, account_for, can_reach
+from gw_core.embedded.account import UNPRIVILEGED, Account, can_reach
 from gw_core.embedded.data_folder import DataFolder
 from gw_core.embedded.server import ServerFolder
 from gw_core.embedded.watchdog import processes_of, server_pid

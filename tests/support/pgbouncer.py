@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from gw_core.embedded.account import account_for
+from support.accounts import account_for
 from support.database_proxy import DatabaseProxy
 from support.waiting import free_port, wait_until
 
