@@ -45,7 +45,7 @@ class ActionRunner:
             return
         self._under_way, self._on_done = batch, on_done
         if len(batch.parts) > 1:
-            self._progress = ProgressDialog(batch)
+            self._progress = ProgressDialog(batch, self.stop)
             self._console.push_screen(self._progress)
         self._go_on(batch)
 

@@ -9,26 +9,24 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, ClassVar, Final
 
 from rich.console import RenderableType
 from textual import events, on, work
-from textual.app import App, SuspendNotSupported
+from textual.app import SuspendNotSupported
 from textual.binding import BindingType
 from textual.filter import LineFilter, NoColor
-from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.widgets import Input, TextArea
 
-from gw_core.operations import CleanupTarget, QueueSnapshot, ThroughputMeter
+from gw_core.operations import CleanupTarget
 from gw_tui import clipboard
 from gw_tui.action_runner import ActionRunner
 from gw_tui.actions.actions import Action
 from gw_tui.actions.batch import ActionBatch
-from gw_tui.actions.log import ActionLog, Payloads
 from gw_tui.actions.preview import preview
+from gw_tui.console import TICK, Console
 from gw_tui.data.messages import (
     ActionFinished,
     ActionLogFailed,
@@ -40,19 +38,15 @@ from gw_tui.data.messages import (
     QueryFailed,
     SnapshotReceived,
 )
-from gw_tui.data.poller import BLURRED, Poller
 from gw_tui.data.source import DataSource, Query
-from gw_tui.data.table_choices import TableChoices
 from gw_tui.dialogs.choose import Choice, Choose
 from gw_tui.dialogs.command_line import CommandLine
 from gw_tui.maintenance import Maintenance
 from gw_tui.rules.command_line import Destination, parse_link
-from gw_tui.rules.commands import BY_ID, EVERYWHERE, SCREEN_BY_ID, SCREENS, CommandContext, ScreenInfo
-from gw_tui.rules.connection_state import ConnectionPhase, ConnectionState
-from gw_tui.rules.history import History, seconds_between
-from gw_tui.rules.journal import EntryKind, Journal
+from gw_tui.rules.commands import BY_ID, EVERYWHERE, SCREEN_BY_ID, SCREENS, ScreenInfo
+from gw_tui.rules.connection_state import ConnectionPhase
+from gw_tui.rules.journal import EntryKind
 from gw_tui.rules.options import PERIODS, Options
-from gw_tui.rules.table_choice import TableChoice
 from gw_tui.rules.views import SavedView
 from gw_tui.screens.base import ConsoleScreen, bindings_of
 from gw_tui.screens.palette import ConsoleCommands
@@ -62,9 +56,6 @@ from gw_tui.widgets.connection_line import ConnectionStatus, replay_words
 from gw_tui.widgets.screen_diff import ShownCells
 from gw_tui.widgets.stylesheet import CachedStylesheet
 from gw_tui.widgets.themes import FALLBACK, NAMES, THEMES
-
-TICK: Final = 0.5
-"""How often ages and countdowns go on, in seconds."""
 
 SEEK: Final = 30.0
 """How far one key moves a recording, in seconds."""
@@ -82,7 +73,7 @@ class _Asked:
     query: Query | None = None
 
 
-class ConsoleApp(App[Options]):
+class ConsoleApp(Console):
     """The operators' console over a source; `run()` shows it until the operator leaves.
 
     It returns options when the operator chooses another database: a new console starts there, so that nothing mixes.
@@ -109,42 +100,26 @@ class ConsoleApp(App[Options]):
     def __init__(
         self, source: DataSource, options: Options | None = None, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.options = options or Options()
+        options = options or Options()
         self._own_filters: list[LineFilter] = [StripControls()]
-        if self.options.ascii:
+        if options.ascii:
             self._own_filters.append(OnlyAscii())
-        if not self.options.colour:
+        if not options.colour:
             self._own_filters.append(NoColor())
-        super().__init__(ansi_color=None if self.options.colour else True)
-        self.no_color = not self.options.colour
+        super().__init__(source, options, clock)
+        self.no_color = not options.colour
         if "TEXTUAL_ANIMATIONS" not in os.environ:
             self.animation_level = "none"
         self.stylesheet = CachedStylesheet(variables=self.get_css_variables())
-        self.source = source
-        self.choices = TableChoices(self.options.choices)
-        self.clock = clock
-        self.period = self.options.period
-        self.connection = ConnectionState()
-        self.journal = Journal()
-        self.history = History()
-        self.snapshot: QueueSnapshot | None = None
-        self.cost: float | None = None
-        self._rest = 0.0
         self.last_action: ActionFinished | None = None
         self._runner = ActionRunner(self)
         self._maintenance = Maintenance(self)
-        self.flow_meter = ThroughputMeter()
-        self.poller = Poller(source, self.post_message, period=self.period, log=self._action_log())
         self._shown_cells = ShownCells()
         self._asked = _Asked()
         self.answer: QueryAnswered | None = None
         self.drawn_phase = ConnectionPhase.CONNECTING
         self._paused_at: float | None = None
-        self.is_listening = True
         self.late_because = ""
-        self._is_blurred = False
-        self._measured_at: float | None = None
-        self._typed = list(self.options.typed)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return what every line goes through before it is written; ours come last."""
@@ -190,15 +165,6 @@ class ConsoleApp(App[Options]):
         """The internal error that ended the console, if any."""
         return self._exception
 
-    def _action_log(self) -> ActionLog | None:
-        path = self.options.action_log
-        if path is None:
-            return None
-        log = ActionLog(path, Payloads(self.options.log_payloads))
-        with suppress(OSError):  # reported at the next write
-            log.delete_old()
-        return log
-
     # -- messages of the threads -----------------------------------------------------------------------------------
 
     @on(SnapshotReceived)
@@ -207,7 +173,7 @@ class ConsoleApp(App[Options]):
         self.connection = self.connection.answered(self.clock())
         self.late_because = ""
         self.poller.listener.reached()
-        self._measure(message.snapshot)
+        self.measure(message.snapshot)
         self._follow_phase()
         if self._paused_at is None and (screen := self.front) is not None:
             screen.show_snapshot(message.snapshot)
@@ -275,67 +241,35 @@ class ConsoleApp(App[Options]):
             return None
         return next((each for each in reversed(self.screen_stack) if isinstance(each, ConsoleScreen)), None)
 
-    @property
-    def now(self) -> datetime:
-        """The time of the database's clock, as far as it is known; it continues while the database is unavailable."""
-        if self.snapshot is None or self.connection.answered_at is None:
-            return datetime.now(UTC)
-        return self.snapshot.at + timedelta(seconds=max(0.0, self.clock() - self.connection.answered_at))
-
-    @property
-    def phase(self) -> ConnectionPhase:
-        """How the console stands with its database."""
-        return self.connection.phase(self.clock(), self._expected)
-
     def ask(self, screen: Screen[Any]) -> None:
-        """Ask a screen's query from now on, when it is in front."""
         if (front := self.front) is screen and front is not None:
             self._asked = _Asked(self._asked.generation + 1, front.current_query())
             self.answer = None
             self.poller.reader.ask(self._asked.query, self._asked.generation)
 
     def came_to_front(self, screen: Screen[Any]) -> None:
-        """Show a screen what is known, and run its query."""
         self.ask(screen)
         if self.snapshot is not None and (front := self.front) is not None:
             front.show_snapshot(self.snapshot)
         self.draw_frame()
 
-    def refresh_now(self) -> None:
-        """Query immediately."""
-        self.poller.reader.refresh_now()
-
-    def submit(self, action: Action) -> None:
-        """Have something done; the answer comes as `ActionFinished`."""
-        self.poller.actor.do(action)
-
     @property
     def is_busy(self) -> bool:
-        """True while a batch runs."""
         return self._runner.is_busy
 
     def begin(self, batch: ActionBatch, on_done: Callable[[ActionBatch], None] | None = None) -> None:
-        """Run a batch of actions; `on_done` is called when it has finished without an error."""
         self._runner.begin(batch, on_done)
 
-    def stop_batch(self) -> None:
-        """Stop the running batch after its current part."""
-        self._runner.stop()
-
     def undo(self) -> None:
-        """Restore the jobs that were completed last."""
         self._runner.undo()
 
     def sweep(self) -> None:
-        """Preview a sweep, then ask whether to run it."""
         self._maintenance.sweep()
 
     def clean_up(self, target: CleanupTarget | None = None) -> None:
-        """Count what a cleanup would delete, then ask whether to delete it."""
         self._maintenance.clean_up(target)
 
     def copy(self, text: str, words: str = "") -> None:
-        """Copy a text, and confirm it; reject one that is too long for a terminal to copy."""
         shown = clipboard.on_one_line(text)
         if clipboard.is_too_long(shown):
             size = formatting.size(len(shown.encode(errors="surrogatepass")))
@@ -345,30 +279,12 @@ class ConsoleApp(App[Options]):
         escaped = "" if shown == text else "; line breaks and control characters replaced"
         self.notify(words or f"Copied {sanitize.line(shown, 100)}{escaped}", markup=False)
 
-    def notify(
-        self,
-        message: str,
-        *,
-        title: str = "",
-        severity: SeverityLevel = "information",
-        timeout: float | None = None,
-        markup: bool = False,
-    ) -> None:
-        """Show a message in the line of the keys, which covers no row."""
-        words = f"{title}: {message}" if title else message
-        super().notify(words, severity=severity, timeout=timeout, markup=markup)
-
-    def on_notify(self) -> None:
-        """Let a message take the place of the one before."""
-        self.clear_notifications()
-
     def copy_to_clipboard(self, text: str) -> None:
         """Copy a text as one line without control characters, safe to paste anywhere."""
         super().copy_to_clipboard(clipboard.on_one_line(text))
 
     @work
     async def copy_preview(self, action: Action) -> None:
-        """Copy what does the same as an action: the gw command or the SQL, whichever is chosen."""
         typed = preview(action, self.source.info, self.snapshot)
         if typed is None:
             self.notify("No equivalent command")
@@ -380,61 +296,7 @@ class ConsoleApp(App[Options]):
             if chosen is not None:
                 self.copy(ways[chosen][1])
 
-    def note(self, kind: EntryKind, words: str, *, is_bad: bool = False) -> None:
-        """Keep an entry in the journal."""
-        self.journal.note(self.now, kind, words, is_bad=is_bad)
-
-    def remember(self, screen: str, choice: TableChoice) -> None:
-        """Keep the columns and the order of a list for the next start."""
-        self.choices.choose(screen, choice)
-        self.run_worker(partial(self._store_choice, screen), thread=True)
-
-    def _store_choice(self, screen: str) -> None:
-        try:
-            self.choices.write(screen)
-        except OSError as error:
-            words = f"The columns cannot be remembered: {error.strerror}"
-            self.call_from_thread(self.note, EntryKind.ERROR, words, is_bad=True)
-
-    def keep_line(self, line: str) -> None:
-        """Add a line to the history of `:`, unless it is the last one already."""
-        if self._typed[-1:] != [line]:
-            self._typed.append(line)
-
-    def command_context(self, *, has_row: bool, has_changes: bool) -> CommandContext:
-        """Return what decides which commands are possible."""
-        phase = self.phase
-        return CommandContext(
-            is_live=phase is ConnectionPhase.LIVE,
-            is_down=not phase.is_answered,
-            is_read_only=self.is_read_only,
-            is_replay=self.source.playback is not None,
-            is_served=self.options.is_served,
-            has_row=has_row,
-            has_changes=has_changes,
-        )
-
-    @property
-    def is_read_only(self) -> bool:
-        """True when nothing can be changed: asked for, or because the server takes no writes."""
-        return self.options.read_only or self.source.info.is_read_only or self._takes_no_writes
-
-    @property
-    def _takes_no_writes(self) -> bool:
-        if self.snapshot is None:
-            return False
-        return self.snapshot.server.in_recovery or not self.snapshot.server.may_change_jobs
-
     # -- the frame -------------------------------------------------------------------------------------------------
-
-    @property
-    def _pace(self) -> float:
-        return self.period * (BLURRED if self._is_blurred else 1.0)
-
-    @property
-    def _expected(self) -> float:
-        """How often an answer can be expected: seldomer than asked for when an answer costs much."""
-        return max(self._pace, TICK, self._rest)
 
     def _tick(self) -> None:
         self._follow_phase()
@@ -450,20 +312,7 @@ class ConsoleApp(App[Options]):
                 self.note(EntryKind.CONNECTION, f"connection {phase}", is_bad=phase is ConnectionPhase.STALE)
             self.refresh_bindings()
 
-    def _measure(self, snapshot: QueueSnapshot) -> None:
-        flow = self.flow_meter.read(snapshot)
-        second = snapshot.at.timestamp()
-        age = timedelta() if snapshot.backlog_age is None else snapshot.backlog_age
-        # What was measured holds since the answer before: seldom answers, as without focus, leave no gaps.
-        for each in seconds_between(self._measured_at, second):
-            if flow is not None:
-                self.history.done.add(each, flow.done)
-                self.history.added.add(each, flow.added)
-            self.history.age.add(each, max(0.0, age.total_seconds() - (second - each)))
-        self._measured_at = second
-
     def draw_frame(self) -> None:
-        """Draw the lines around the screen."""
         screen = self.front
         if screen is None:
             return
@@ -537,7 +386,6 @@ class ConsoleApp(App[Options]):
         self.visit(place)
 
     def visit(self, place: str, filter: str = "") -> None:
-        """Go to a screen and, with a filter, let it show that."""
         while len(self.screen_stack) > 1 and not isinstance(self.screen, ConsoleScreen):
             self.pop_screen()
         self.switch_mode(place)
@@ -716,15 +564,6 @@ class ConsoleApp(App[Options]):
         """Save the screen as an SVG file."""
         saved = self.save_screenshot(filename, path)
         self.notify(f"Saved {saved}", markup=False)
-
-    @property
-    def theme_names(self) -> list[str]:
-        """The themes there are, ours first."""
-        return [*NAMES, *sorted(set(self.available_themes) - set(NAMES))]
-
-    def use_theme(self, name: str) -> None:
-        """Show everything in other colours."""
-        self.theme = name
 
     def _set_period(self, period: float) -> None:
         self.period = period

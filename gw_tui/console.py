@@ -1,116 +1,171 @@
-"""What screens, dialogs and actions see of the console."""
+"""What screens, dialogs and actions use of the running console; `gw_tui.app` adds the screens."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from textual.app import App
+from textual.notifications import SeverityLevel
+
+from gw_core.operations import ThroughputMeter
+from gw_tui.actions.log import ActionLog, Payloads
+from gw_tui.data.poller import BLURRED, Poller
+from gw_tui.data.table_choices import TableChoices
+from gw_tui.rules.commands import CommandContext
+from gw_tui.rules.connection_state import ConnectionPhase, ConnectionState
+from gw_tui.rules.history import History, seconds_between
+from gw_tui.rules.journal import EntryKind, Journal
+from gw_tui.rules.options import Options
+from gw_tui.widgets.themes import NAMES
 
 if TYPE_CHECKING:
-    from textual.notifications import SeverityLevel
     from textual.screen import Screen
 
     from gw_core.operations import CleanupTarget, QueueSnapshot
     from gw_tui.actions.actions import Action
     from gw_tui.actions.batch import ActionBatch
     from gw_tui.data.source import DataSource
-    from gw_tui.data.table_choices import TableChoices
-    from gw_tui.rules.commands import CommandContext
-    from gw_tui.rules.connection_state import ConnectionPhase
-    from gw_tui.rules.history import History
-    from gw_tui.rules.journal import EntryKind, Journal
-    from gw_tui.rules.options import Options
     from gw_tui.rules.table_choice import TableChoice
 
+TICK: Final = 0.5
+"""How often ages and countdowns go on, in seconds."""
 
-class Console(Protocol):
-    """The running console. Only the thread of the screen may call it."""
 
-    options: Options
-    source: DataSource
-    choices: TableChoices
-    journal: Journal
-    history: History
-    snapshot: QueueSnapshot | None
-    is_listening: bool
+class Console(App[Options]):
+    """The state of the console and its threads. Only the thread of the screen may call it."""
+
+    def __init__(self, source: DataSource, options: Options, clock: Callable[[], float]) -> None:
+        self.options = options
+        super().__init__(ansi_color=None if options.colour else True)
+        self.source = source
+        self.choices = TableChoices(options.choices)
+        self.clock = clock
+        self.period = options.period
+        self.connection = ConnectionState()
+        self.journal = Journal()
+        self.history = History()
+        self.snapshot: QueueSnapshot | None = None
+        self.cost: float | None = None
+        self.flow_meter = ThroughputMeter()
+        self.poller = Poller(source, self.post_message, period=self.period, log=self._action_log())
+        self.is_listening = True
+        self._rest = 0.0
+        self._is_blurred = False
+        self._measured_at: float | None = None
+        self._typed = list(options.typed)
+
+    def _action_log(self) -> ActionLog | None:
+        path = self.options.action_log
+        if path is None:
+            return None
+        log = ActionLog(path, Payloads(self.options.log_payloads))
+        with suppress(OSError):  # reported at the next write
+            log.delete_old()
+        return log
 
     @property
     def now(self) -> datetime:
-        """The database's time, as far as it is known."""
+        """The time of the database's clock, as far as it is known; it continues while the database is unavailable."""
+        if self.snapshot is None or self.connection.answered_at is None:
+            return datetime.now(UTC)
+        return self.snapshot.at + timedelta(seconds=max(0.0, self.clock() - self.connection.answered_at))
 
     @property
     def phase(self) -> ConnectionPhase:
-        """The state of the connection."""
+        """How the console stands with its database."""
+        return self.connection.phase(self.clock(), self._expected)
 
     @property
-    def theme_names(self) -> list[str]:
-        """The available themes, ours first."""
+    def _pace(self) -> float:
+        return self.period * (BLURRED if self._is_blurred else 1.0)
 
-    # -- queries ---------------------------------------------------------------------------------------------------
+    @property
+    def _expected(self) -> float:
+        """How often an answer can be expected: seldomer than asked for when an answer costs much."""
+        return max(self._pace, TICK, self._rest)
 
-    def ask(self, screen: Screen[Any]) -> None:
-        """Run a screen's query from now on, while it is in front."""
+    def measure(self, snapshot: QueueSnapshot) -> None:
+        """Add what a snapshot shows to the history."""
+        flow = self.flow_meter.read(snapshot)
+        second = snapshot.at.timestamp()
+        age = timedelta() if snapshot.backlog_age is None else snapshot.backlog_age
+        # What was measured holds since the answer before: seldom answers, as without focus, leave no gaps.
+        for each in seconds_between(self._measured_at, second):
+            if flow is not None:
+                self.history.done.add(each, flow.done)
+                self.history.added.add(each, flow.added)
+            self.history.age.add(each, max(0.0, age.total_seconds() - (second - each)))
+        self._measured_at = second
 
-    def came_to_front(self, screen: Screen[Any]) -> None:
-        """Show a screen what is known, and run its query."""
+    # -- queries and actions ---------------------------------------------------------------------------------------
 
     def refresh_now(self) -> None:
-        """Refresh without waiting for the next interval."""
-
-    # -- actions ---------------------------------------------------------------------------------------------------
-
-    @property
-    def is_busy(self) -> bool:
-        """True while a batch runs."""
+        """Query immediately."""
+        self.poller.reader.refresh_now()
 
     def submit(self, action: Action) -> None:
-        """Run one action; its result arrives as `ActionFinished`."""
-
-    def begin(self, batch: ActionBatch, on_done: Callable[[ActionBatch], None] | None = None) -> None:
-        """Run a batch of actions; `on_done` is called when it has finished without an error."""
-
-    def stop_batch(self) -> None:
-        """Stop the running batch after its current part."""
-
-    def undo(self) -> None:
-        """Restore the jobs that were completed last."""
-
-    def sweep(self) -> None:
-        """Preview a sweep, then ask whether to run it."""
-
-    def clean_up(self, target: CleanupTarget | None = None) -> None:
-        """Count what a cleanup would delete, then ask whether to delete it."""
+        """Have something done; the answer comes as `ActionFinished`."""
+        self.poller.actor.do(action)
 
     def note(self, kind: EntryKind, words: str, *, is_bad: bool = False) -> None:
-        """Add an entry to the journal."""
+        """Keep an entry in the journal."""
+        self.journal.note(self.now, kind, words, is_bad=is_bad)
 
     def remember(self, screen: str, choice: TableChoice) -> None:
         """Keep the columns and the order of a list for the next start."""
+        self.choices.choose(screen, choice)
+        self.run_worker(partial(self._store_choice, screen), thread=True)
 
-    # -- the screen ------------------------------------------------------------------------------------------------
-
-    def visit(self, place: str, filter: str = "") -> None:
-        """Go to a screen and apply a filter to it."""
+    def _store_choice(self, screen: str) -> None:
+        try:
+            self.choices.write(screen)
+        except OSError as error:
+            words = f"The columns cannot be remembered: {error.strerror}"
+            self.call_from_thread(self.note, EntryKind.ERROR, words, is_bad=True)
 
     def keep_line(self, line: str) -> None:
-        """Add a line to the history of `:`."""
-
-    def draw_frame(self) -> None:
-        """Draw the lines around the screen."""
+        """Add a line to the history of `:`, unless it is the last one already."""
+        if self._typed[-1:] != [line]:
+            self._typed.append(line)
 
     def command_context(self, *, has_row: bool, has_changes: bool) -> CommandContext:
         """Return what decides which commands are possible."""
+        phase = self.phase
+        return CommandContext(
+            is_live=phase is ConnectionPhase.LIVE,
+            is_down=not phase.is_answered,
+            is_read_only=self.is_read_only,
+            is_replay=self.source.playback is not None,
+            is_served=self.options.is_served,
+            has_row=has_row,
+            has_changes=has_changes,
+        )
 
-    def copy(self, text: str, words: str = "") -> None:
-        """Copy a text to the clipboard and report it."""
+    @property
+    def is_read_only(self) -> bool:
+        """True when nothing can be changed: asked for, or because the server takes no writes."""
+        return self.options.read_only or self.source.info.is_read_only or self._takes_no_writes
 
-    def copy_preview(self, action: Action) -> object:
-        """Copy the command or the SQL that is equivalent to an action."""
+    @property
+    def _takes_no_writes(self) -> bool:
+        if self.snapshot is None:
+            return False
+        return self.snapshot.server.in_recovery or not self.snapshot.server.may_change_jobs
+
+    # -- the screen ------------------------------------------------------------------------------------------------
+
+    @property
+    def theme_names(self) -> list[str]:
+        """The themes there are, ours first."""
+        return [*NAMES, *sorted(set(self.available_themes) - set(NAMES))]
 
     def use_theme(self, name: str) -> None:
-        """Switch to a theme."""
-
-    # -- of the framework ------------------------------------------------------------------------------------------
+        """Show everything in other colours."""
+        self.theme = name
 
     def notify(
         self,
@@ -119,18 +174,54 @@ class Console(Protocol):
         title: str = "",
         severity: SeverityLevel = "information",
         timeout: float | None = None,
-        markup: bool = True,
+        markup: bool = False,
     ) -> None:
-        """Show a message for some seconds."""
+        """Show a message in the line of the keys, which covers no row."""
+        words = f"{title}: {message}" if title else message
+        super().notify(words, severity=severity, timeout=timeout, markup=markup)
 
-    def push_screen(self, screen: Screen[Any]) -> object:
-        """Show a dialog."""
+    def on_notify(self) -> None:
+        """Let a message take the place of the one before."""
+        self.clear_notifications()
 
-    async def push_screen_wait(self, screen: Screen[Any]) -> Any:
-        """Show a dialog and return its answer."""
+    # -- of the app ------------------------------------------------------------------------------------------------
 
-    def run_worker(self, work: Coroutine[Any, Any, Any], *, exit_on_error: bool = True) -> object:
-        """Run a coroutine."""
+    def ask(self, screen: Screen[Any]) -> None:
+        """Run a screen's query from now on, while it is in front."""
+        raise NotImplementedError
 
-    async def run_action(self, action: str, default_namespace: Any = None) -> bool:
-        """Run a command."""
+    def came_to_front(self, screen: Screen[Any]) -> None:
+        """Show a screen what is known, and run its query."""
+        raise NotImplementedError
+
+    def visit(self, place: str, filter: str = "") -> None:
+        """Go to a screen and apply a filter to it."""
+        raise NotImplementedError
+
+    def draw_frame(self) -> None:
+        """Draw the lines around the screen."""
+        raise NotImplementedError
+
+    def begin(self, batch: ActionBatch, on_done: Callable[[ActionBatch], None] | None = None) -> None:
+        """Run a batch of actions; `on_done` is called when it has finished without an error."""
+        raise NotImplementedError
+
+    def undo(self) -> None:
+        """Restore the jobs that were completed last."""
+        raise NotImplementedError
+
+    def sweep(self) -> None:
+        """Preview a sweep, then ask whether to run it."""
+        raise NotImplementedError
+
+    def clean_up(self, target: CleanupTarget | None = None) -> None:
+        """Count what a cleanup would delete, then ask whether to delete it."""
+        raise NotImplementedError
+
+    def copy(self, text: str, words: str = "") -> None:
+        """Copy a text, and confirm it; reject one that is too long for a terminal to copy."""
+        raise NotImplementedError
+
+    def copy_preview(self, action: Action) -> object:
+        """Copy what does the same as an action: the gw command or the SQL, whichever is chosen."""
+        raise NotImplementedError

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Final, cast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -17,7 +17,6 @@ from gw_tui.text import sanitize, symbols
 
 if TYPE_CHECKING:
     from gw_tui.actions.batch import ActionBatch
-    from gw_tui.console import Console
 
 MAX_SHOWN: Final = 200
 
@@ -75,9 +74,10 @@ class ProgressDialog(Framed[None]):
     ProgressDialog Bar { width: 1fr; }
     """
 
-    def __init__(self, batch: ActionBatch) -> None:
+    def __init__(self, batch: ActionBatch, stop: Callable[[], None]) -> None:
         super().__init__()
         self._batch = batch
+        self._stop = stop
 
     def compose(self) -> ComposeResult:
         """Lay out the bar."""
@@ -99,5 +99,5 @@ class ProgressDialog(Framed[None]):
 
     def action_halt(self) -> None:
         """Let the part under way be the last."""
-        cast("Console", self.app).stop_batch()
+        self._stop()
         self.query_one("#progress", Vertical).border_subtitle = "stopping"
