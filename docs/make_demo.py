@@ -16,8 +16,7 @@ from support.console_source import QueueSource, own_server
 from gw_core import JobState
 from gw_core.operations import HistoryState, NameKind
 from gw_tui.app import ConsoleApp
-from gw_tui.data.demo import RECORDING
-from gw_tui.data.recording import RecordingSource
+from gw_tui.data.recording import DEMO, RecordingSource
 from gw_tui.data.source import Query
 from gw_tui.rules.options import Options
 from gw_tui.screens.job import JobQuery
@@ -84,10 +83,10 @@ def record(queries: list[Query], path: Path) -> None:
 
 def main() -> None:
     """Make the recording again."""
-    RECORDING.unlink(missing_ok=True)
+    DEMO.unlink(missing_ok=True)
     with own_server():
-        record(asyncio.run(queries_of(QueueSource())), RECORDING)
-    RECORDING.chmod(0o644)
+        record(asyncio.run(queries_of(QueueSource())), DEMO)
+    DEMO.chmod(0o644)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Final
 
@@ -38,7 +38,7 @@ from gw_tui.data.messages import (
     QueryFailed,
     SnapshotReceived,
 )
-from gw_tui.data.source import DataSource, Query
+from gw_tui.data.source import DataSource
 from gw_tui.dialogs.choose import Choice, Choose
 from gw_tui.dialogs.command_line import CommandLine
 from gw_tui.maintenance import Maintenance
@@ -65,12 +65,6 @@ def screen_of(place: ScreenInfo) -> ConsoleScreen:
     module = importlib.import_module(f"gw_tui.screens.{place.id}")
     screen: ConsoleScreen = getattr(module, f"{place.title}Screen")()
     return screen
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    generation: int = 0
-    query: Query | None = None
 
 
 class ConsoleApp(Console):
@@ -115,7 +109,7 @@ class ConsoleApp(Console):
         self._runner = ActionRunner(self)
         self._maintenance = Maintenance(self)
         self._shown_cells = ShownCells()
-        self._asked = _Asked()
+        self._generation = 0  # of the query of the screen in front
         self.answer: QueryAnswered | None = None
         self.drawn_phase = ConnectionPhase.CONNECTING
         self._paused_at: float | None = None
@@ -181,7 +175,7 @@ class ConsoleApp(Console):
 
     @on(QueryAnswered)
     def _answered(self, message: QueryAnswered) -> None:
-        if message.generation != self._asked.generation:
+        if message.generation != self._generation:
             return
         self.answer = message
         if self._paused_at is None and (screen := self.front) is not None:
@@ -192,7 +186,7 @@ class ConsoleApp(Console):
         if message.query is None:
             self.late_because = message.reason
         self.note(EntryKind.ERROR, f"{message.failure}: {message.reason}", is_bad=True)
-        if message.query is not None and message.generation == self._asked.generation and self.front is not None:
+        if message.query is not None and message.generation == self._generation and self.front is not None:
             self.front.show_failure(message.failure, message.reason)
 
     @on(ConnectionLost)
@@ -243,9 +237,9 @@ class ConsoleApp(Console):
 
     def ask(self, screen: Screen[Any]) -> None:
         if (front := self.front) is screen and front is not None:
-            self._asked = _Asked(self._asked.generation + 1, front.current_query())
+            self._generation += 1
             self.answer = None
-            self.poller.reader.ask(self._asked.query, self._asked.generation)
+            self.poller.reader.ask(front.current_query(), self._generation)
 
     def came_to_front(self, screen: Screen[Any]) -> None:
         self.ask(screen)

@@ -291,9 +291,9 @@ def _in_context(options: Options, context: str | None, names: Iterable[str]) -> 
 
 
 def _demo() -> DataSource:
-    from gw_tui.data.demo import RECORDING
+    from gw_tui.data.recording import DEMO
 
-    return _replay(RECORDING)
+    return _replay(DEMO)
 
 
 def _replay(path: Path) -> DataSource:

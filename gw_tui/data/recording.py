@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 VERSION: Final = 1
 ZIPPED: Final = ".gz"
+DEMO: Final = Path(__file__).with_name("demo.jsonl.gz")
+"""Two minutes of a queue with all that an operator meets, for `gw tui --demo`; `docs/make_demo.py` makes it."""
 
 # A recording may come from someone else and is read into memory: compressed data can become a thousand times larger.
 MAX_READ: Final = 512 * 1024 * 1024

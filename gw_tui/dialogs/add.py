@@ -1,7 +1,13 @@
-"""The form to add a job."""
+"""The form to add a job, whose payload can be written in the operator's own editor."""
 
 from __future__ import annotations
 
+import json
+import os
+import shlex
+import subprocess
+import tempfile
+from pathlib import Path
 from typing import ClassVar
 
 from textual.app import ComposeResult, SuspendNotSupported
@@ -12,7 +18,6 @@ from textual.widgets import Label, TextArea
 from gw_core import JobSpec
 from gw_tui.actions.actions import Add
 from gw_tui.dialogs.base import MAX_NUMBER, Dialog
-from gw_tui.dialogs.payload import check_payload, edited
 from gw_tui.text import sanitize
 
 
@@ -98,3 +103,33 @@ class AddDialog(Dialog[tuple[JobSpec, str]]):
         }
         more |= {name: value for name, value in parsed.items() if value is not None}
         return JobSpec(task=given["task"], **more)  # type: ignore[arg-type] # each field has its kind
+
+
+def check_payload(text: str) -> str:
+    """Return a payload that is JSON; an empty one is `{}`. Raises `ValueError` with the position of an error."""
+    trimmed = text.strip()
+    if not trimmed:
+        return "{}"
+    try:
+        json.loads(trimmed)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"Payload is not valid JSON: {error.msg}, line {error.lineno} column {error.colno}.") from None
+    except RecursionError:
+        raise ValueError("Payload is nested too deeply") from None
+    return trimmed
+
+
+def edited(text: str) -> str:
+    """Return the text as the operator's own editor left it.
+
+    Raises `OSError` when there is none, and `ValueError` when it exited with an error, as editors do on request, or
+    when the file is not text.
+    """
+    command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "") or ["vi"]
+    with tempfile.TemporaryDirectory(prefix="gw-") as folder:
+        path = Path(folder, "payload.json")
+        path.write_text(text, encoding="utf-8")
+        code = subprocess.run([*command, str(path)], check=False).returncode  # noqa: S603 - the operator's own choice
+        if code:
+            raise ValueError(f"{Path(command[0]).name} ended with {code}")
+        return path.read_text(encoding="utf-8").rstrip("\n")

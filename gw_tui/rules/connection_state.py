@@ -71,7 +71,6 @@ class ConnectionState:
     """The last answer or failure; times are seconds of a monotonic clock."""
 
     answered_at: float | None = None
-    lost_at: float | None = None
     failure: FailureKind | None = None
     reason: str = ""
     attempt: int = 0
@@ -87,7 +86,6 @@ class ConnectionState:
         """A try failed; the next one comes after `retry_in` seconds, or when asked for."""
         return replace(
             self,
-            lost_at=now if self.lost_at is None else self.lost_at,
             failure=failure,
             reason=reason,
             attempt=self.attempt + 1,

@@ -153,28 +153,3 @@ class Search:
 
 
 _BLANK: Final = Search()
-
-
-@dataclass(frozen=True, slots=True)
-class Pages:
-    """The pages gone through: the marks at which they began, so that the way back is exact."""
-
-    begins: tuple[PageCursor | None, ...] = (None,)
-
-    @property
-    def number(self) -> int:
-        """The number of the page shown, from 1."""
-        return len(self.begins)
-
-    @property
-    def begin(self) -> PageCursor | None:
-        """The mark at which the page shown begins."""
-        return self.begins[-1]
-
-    def forward(self, mark: PageCursor) -> Pages:
-        """Go to the page that begins at a mark."""
-        return Pages((*self.begins, mark))
-
-    def back(self) -> Pages:
-        """Go back one page, or stay on the first."""
-        return Pages(self.begins[:-1] or self.begins)

@@ -27,7 +27,7 @@ from gw_tui.dialogs.choose import Choice
 from gw_tui.dialogs.confirm import ASKED_TO_TYPE, Confirm, confirmed, named
 from gw_tui.dialogs.key import KeyDialog
 from gw_tui.dialogs.reschedule import RescheduleDialog
-from gw_tui.rules.cancel_effects import cancel_effects
+from gw_tui.rules.worker_health import cancel_effects
 from gw_tui.screens.base import ConsoleScreen
 from gw_tui.text import formatting, sanitize
 

@@ -23,7 +23,7 @@ from gw_tui.data.source import DataSource, Query
 from gw_tui.dialogs import export
 from gw_tui.dialogs.choose import Choose
 from gw_tui.rules.commands import BY_ID, Risk
-from gw_tui.rules.search import Ask, Pages, Search, Stage
+from gw_tui.rules.search import Ask, Search, Stage
 from gw_tui.rules.table_choice import TableSort
 from gw_tui.screens.job_actions import AddJobMixin, JobActionsMixin
 from gw_tui.screens.list_screen import ListScreen, facts
@@ -155,7 +155,8 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[ob
 
     def __init__(self) -> None:
         super().__init__()
-        self.pages = Pages()
+        self.begins: tuple[PageCursor | None, ...] = (None,)
+        """The cursors of the pages up to this one."""
         self.search = Search.start(EVERYTHING)
         self._seen: dict[str, FoundJob] = {}
         self._last_mark: str | None = None
@@ -327,10 +328,10 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[ob
 
     def _extent(self) -> str:
         jobs = len(self.search.jobs)
-        if self.pages.number == 1 and self.search.stage is Stage.OVER:
+        if len(self.begins) == 1 and self.search.stage is Stage.OVER:
             return formatting.counted(jobs, "job")
         more = "" if self.search.stage is Stage.OVER else self._of_how_many()
-        return f"page {self.pages.number} · {jobs} rows{more}"
+        return f"page {len(self.begins)} · {jobs} rows{more}"
 
     def _of_how_many(self) -> str:
         """Return how many there are in all, where the snapshot knows."""
@@ -348,7 +349,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[ob
 
     def sort_words(self, sort: TableSort) -> str:
         """Return what the rows are sorted by."""
-        return FOUND_ORDERS["newest"] if self.pages.begins[0] == NEWEST else super().sort_words(sort)
+        return FOUND_ORDERS["newest"] if self.begins[0] == NEWEST else super().sort_words(sort)
 
     def columns_for(self, width: int) -> Sequence[TableColumn]:
         """Return the columns that fit."""
@@ -411,20 +412,20 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[ob
     def action_next_page(self) -> None:
         """Show the next page."""
         if (mark := self.search.follows) is not None:
-            self._turn_to(self.pages.forward(mark))
+            self._turn_to((*self.begins, mark))
         else:
             self.notify("Last page" if not self.search.is_searching else "Still searching this page")
 
     def action_previous_page(self) -> None:
         """Show the page before, exactly as it began."""
-        if self.pages.number > 1:
-            self._turn_to(self.pages.back())
+        if len(self.begins) > 1:
+            self._turn_to(self.begins[:-1])
         else:
             self.notify("First page")
 
-    def _turn_to(self, pages: Pages, wanted: Selection | None = None) -> None:
-        self.pages = pages
-        self.search = Search.start(self.search.wanted if wanted is None else wanted, pages.begin)
+    def _turn_to(self, begins: tuple[PageCursor | None, ...], wanted: Selection | None = None) -> None:
+        self.begins = begins
+        self.search = Search.start(self.search.wanted if wanted is None else wanted, begins[-1])
         self.gathering = None
         self.failure = ""
         if self.stands:
@@ -439,15 +440,15 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[ob
         """Sort the page; from the newest job on, read other pages."""
         self.table.sort = sort
         first = self._first_page(self.search.wanted, sort)
-        if first.begins[0] != self.pages.begins[0]:
+        if first[0] != self.begins[0]:
             self._turn_to(first)
         super().use_sort(sort)
 
     @staticmethod
-    def _first_page(wanted: Selection, sort: TableSort | None) -> Pages:
+    def _first_page(wanted: Selection, sort: TableSort | None) -> tuple[PageCursor | None]:
         """Return the first page; states have orders of their own, and named jobs need none."""
         can_be_newest = wanted.states == set(JobState) and not wanted.is_by_name
-        return Pages((NEWEST,)) if sort == BY_NEWEST and can_be_newest else Pages()
+        return (NEWEST if sort == BY_NEWEST and can_be_newest else None,)
 
     def action_follow(self) -> None:
         """Stay at the top of the list, newest jobs first if the filter allows it; pressed again, end that."""
@@ -458,7 +459,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[ob
             self.notify("Marked rows keep their places; esc clears the marks")
         else:
             first = self._first_page(self.search.wanted, BY_NEWEST)
-            table.sort = BY_NEWEST if first.begin == NEWEST else None
+            table.sort = BY_NEWEST if first[0] == NEWEST else None
             self._turn_to(first)
             table.follow()
             self.draw()

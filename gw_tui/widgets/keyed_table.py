@@ -75,7 +75,6 @@ class TableRow:
 
     key: str
     cells: Mapping[str, Cell | str]
-    role: str = ""
 
 
 def sign_cell(symbol: Symbol, words: str, value: float | None = None) -> Cell:
@@ -193,8 +192,6 @@ class KeyedTable(ScrollView, can_focus=True):
         """The key of the row under the cursor."""
         self.marks: set[str] = set()
         """The keys of marked rows, also of those not on this page."""
-        self.is_pinned = False
-        """While this is set, rows keep their place, for example because a dialog is open."""
 
     # -- what is in it ---------------------------------------------------------------------------------------------
 
@@ -210,9 +207,9 @@ class KeyedTable(ScrollView, can_focus=True):
 
     @property
     def is_holding(self) -> bool:
-        """True while rows keep their place: something is marked, a dialog is open, or the cursor has just moved."""
+        """True while rows keep their place: something is marked, or the cursor has just moved."""
         moved_lately = self.moved_at is not None and self._clock() - self.moved_at < SETTLING
-        return self.is_pinned or bool(self.marks) or moved_lately
+        return bool(self.marks) or moved_lately
 
     @property
     def shows_highlighted(self) -> bool:
@@ -335,7 +332,7 @@ class KeyedTable(ScrollView, can_focus=True):
         """Yield the cells of a line that look different; the whole line if it is not the same row in the same style."""
         before, after = old[1], new[1]
         is_new = (old[0], *old[2:]) != (new[0], *new[2:])
-        if not isinstance(before, TableRow) or not isinstance(after, TableRow) or is_new or before.role != after.role:
+        if not isinstance(before, TableRow) or not isinstance(after, TableRow) or is_new:
             yield Region(0, y, self.size.width, 1)
             return
         x = GUTTER
@@ -503,7 +500,7 @@ class KeyedTable(ScrollView, can_focus=True):
 
     def _row_line(self, key: str, width: int, plain: Style) -> Strip:
         row = self.shown_rows[key]
-        ground = plain + self._style(row.role) if row.role else plain
+        ground = plain
         is_gone, is_cursor = key in self._shown.gone, key == self.highlighted
         if is_gone:
             ground += self._style("gone")
@@ -531,7 +528,7 @@ class KeyedTable(ScrollView, can_focus=True):
         return Strip(segments).adjust_cell_length(width, style)
 
     def _style(self, role: str) -> Style:
-        return self.get_component_rich_style(f"keyed-table--{role}", partial=True) if role else Style.null()
+        return self.get_component_rich_style(f"keyed-table--{role}", partial=True)
 
 
 def _fitted(text: str, width: int, *, right: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rich.cells import cell_len
 from textual.app import ComposeResult
@@ -64,29 +64,13 @@ class TextPanel(VerticalScroll, can_focus=True):
         self.post_message(self.Copied(self))
 
     # Without an animation: a key that is pressed in a hurry acts when it is pressed.
-    def action_scroll_home(self) -> None:
-        """Show the first line."""
-        self.scroll_home(animate=False)
+    def scroll_to(self, *place: Any, **options: Any) -> None:
+        """Scroll to a place."""
+        super().scroll_to(*place, **{**options, "animate": False})
 
     def action_scroll_end(self) -> None:
         """Show the last line."""
         self.scroll_end(animate=False)
-
-    def action_scroll_up(self) -> None:
-        """Scroll one line up."""
-        self.scroll_up(animate=False)
-
-    def action_scroll_down(self) -> None:
-        """Scroll one line down."""
-        self.scroll_down(animate=False)
-
-    def action_page_up(self) -> None:
-        """Scroll one page up."""
-        self.scroll_page_up(animate=False)
-
-    def action_page_down(self) -> None:
-        """Scroll one page down."""
-        self.scroll_page_down(animate=False)
 
     def show(self, text: Content) -> None:
         """Show another text, scrolled as it was."""

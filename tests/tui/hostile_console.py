@@ -12,8 +12,7 @@ import msgspec
 
 from gw_core import Selection
 from gw_core.operations import FoundJob, JobPage, QueueSnapshot
-from gw_tui.data.demo import RECORDING
-from gw_tui.data.recording import ReplaySource
+from gw_tui.data.recording import DEMO, ReplaySource
 from gw_tui.main import run
 from gw_tui.rules.options import Options
 from gw_tui.screens import overview
@@ -25,7 +24,7 @@ class HostileSource(ReplaySource):
     """Puts the text wherever a text can stand."""
 
     def __init__(self) -> None:
-        super().__init__(RECORDING)
+        super().__init__(DEMO)
 
     def snapshot(self) -> QueueSnapshot:
         snapshot = super().snapshot()
@@ -72,7 +71,7 @@ if __name__ == "__main__":
         sys.exit(program(["tui", "--demo", *sys.argv[2:]]))
     if sys.argv[1] == "stuck":
         overview.OverviewScreen = StuckScreen
-        sys.exit(run({"": lambda: ReplaySource(RECORDING)}, Options(period=0.2)))
+        sys.exit(run({"": lambda: ReplaySource(DEMO)}, Options(period=0.2)))
     # Say it past every widget as well: the last filter is there for what forgets to clean.
     from textual.widgets import Static
 

@@ -90,7 +90,6 @@ def test_the_next_try_is_counted_down_and_tries_are_counted() -> None:
     assert LOST.next_try_in(999.0) == 0.0
     assert LOST.trying().next_try_in(103.0) is None
     assert (LOST.attempt, twice.attempt) == (1, 2)
-    assert twice.lost_at == 101.0
     assert twice.answered(110.0).attempt == 0
 
 

@@ -8,20 +8,19 @@ import pytest
 from console_fixture import console_on
 
 from gw_core import JobState, Selection
-from gw_tui.data.demo import RECORDING
-from gw_tui.data.recording import ReplaySource
+from gw_tui.data.recording import DEMO, ReplaySource
 from gw_tui.rules.commands import SCREENS
 
 
 @pytest.fixture(scope="module")
 def demo() -> ReplaySource:
-    return ReplaySource(RECORDING)
+    return ReplaySource(DEMO)
 
 
 @pytest.mark.parametrize("screen", [each.id for each in SCREENS])
 def test_every_screen_has_an_answer(screen: str) -> None:
     async def inside() -> None:
-        app = console_on(ReplaySource(RECORDING), screen=screen, period=60.0)
+        app = console_on(ReplaySource(DEMO), screen=screen, period=60.0)
         async with app.run_test(size=(120, 34)) as pilot:
             while app.snapshot is None or app.front is None:
                 await pilot.pause(0.01)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from terminal import Terminal, console
 
-from gw_tui.dialogs.payload import edited
+from gw_tui.dialogs.add import edited
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.once]
 

@@ -384,14 +384,14 @@ def test_held_changes_are_counted_in_the_frame_and_shown_when_asked() -> None:
     async def scenario(console: Console) -> None:
         table = console.table("#alerts")
         await console.until(lambda: table.highlighted is not None)
-        table.is_pinned = True
+        table.marks.add("something")
         console.source.queue.run("update _private_job_queues set locked_at = null, locked_by = null")
         clock = console.source.clock
         clock.advance(3_600)
         await console.refresh()
         await console.until(lambda: table.waiting > 0)
         await console.shows("(.)")
-        table.is_pinned = False
+        table.marks.clear()
         await console.press(".")
         await console.until(lambda: table.waiting == 0)
 

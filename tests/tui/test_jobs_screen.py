@@ -219,7 +219,7 @@ def test_escape_stops_a_search_that_finds_nothing_and_keeps_how_far_it_came() ->
         assert search_of(screen).asks == asks
         await console.press("n")
         await console.until(lambda: search_of(screen).asks > 1)
-        assert screen.pages.number == 2
+        assert len(screen.begins) == 2
 
     run(scenario, source=Endless(), filter="prio:9")
 
@@ -274,7 +274,7 @@ def test_the_newest_jobs_of_all_come_first_when_asked_for() -> None:
         await console.press("n")
         await console.until(lambda: console.table().keys == tuple(map(str, newest[100:200])))
         await console.press("s")
-        await console.until(lambda: search_of(screen).asks and screen.pages.number == 1)
+        await console.until(lambda: search_of(screen).asks and len(screen.begins) == 1)
 
     run(scenario)
 

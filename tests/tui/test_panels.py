@@ -11,7 +11,7 @@ from support.console_source import QueueSource
 
 from gw_core import JobState
 from gw_core.operations import WorkerInfo
-from gw_tui.rules.cancel_effects import cancel_effects
+from gw_tui.rules.worker_health import cancel_effects
 from gw_tui.screens import errors
 from gw_tui.text.redact import masked
 

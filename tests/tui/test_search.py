@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from gw_core import Job, JobState
 from gw_core.operations import FoundJob, JobPage, PageCursor
 from gw_core.selection import parse
-from gw_tui.rules.search import CHEAP, MAX_ROWS, PAGE, Ask, Pages, Search, Stage
+from gw_tui.rules.search import CHEAP, MAX_ROWS, PAGE, Ask, Search, Stage
 
 RARE = "priority:<99 priority:7"
 
@@ -150,27 +150,17 @@ def test_page_by_page_every_match_is_shown_once_and_sorted(priorities: list[int]
     queue = Queue([a_job(n, priority=priority) for n, priority in enumerate(priorities, 1)], scan_limit)
     wanted = parse(text)
     shown: list[int] = []
-    pages = Pages()
+    begin: PageCursor | None = None
     while True:
-        search = searched(Search(wanted=wanted, begin=pages.begin), queue)
+        search = searched(Search(wanted=wanted, begin=begin), queue)
         assert len(search.jobs) <= MAX_ROWS
         shown += ids(search)
         if search.follows is None:
             break
         assert len(search.jobs) >= PAGE
-        pages = pages.forward(search.follows)
+        begin = search.follows
 
     assert shown == [each.job.id for each in queue.jobs if wanted.matches(each, NOW)]
-
-
-def test_the_way_back_is_exact() -> None:
-    first, second = PageCursor.after_id(100), PageCursor.after_id(200)
-
-    pages = Pages().forward(first).forward(second)
-
-    assert (pages.number, pages.begin) == (3, second)
-    assert pages.back() == Pages().forward(first)
-    assert pages.back().back().back() == Pages()
 
 
 @pytest.mark.parametrize("stage", [Stage.FULL, Stage.OVER, Stage.STOPPED])
