@@ -19,6 +19,7 @@ from gw_cli import command, output, stderr
 from gw_cli.arguments import one_of
 from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
+from gw_cli.records import counted
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
 from gw_core.errors import GraphileWorkerError, InvalidInputError
@@ -263,11 +264,6 @@ def interruptions() -> Iterator[Callable[[], bool]]:
         yield lambda: bool(seen)
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def counted(number: int, what: str = "job") -> str:
-    """Return a number with its noun."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 # -- the answer ------------------------------------------------------------------------------------------------------

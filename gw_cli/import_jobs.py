@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from gw_cli import output, stderr
-from gw_cli.bulk_command import PROGRESS_SECONDS, counted, interruptions
+from gw_cli.bulk_command import PROGRESS_SECONDS, interruptions
 from gw_cli.exit_codes import ExitCode
 from gw_cli.job_files import Entry, job_bytes, read
+from gw_cli.records import counted
 from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:

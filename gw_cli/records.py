@@ -74,6 +74,11 @@ def for_table(record: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
+def counted(number: int, what: str = "job") -> str:
+    """Return a number with its noun."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def count_text(count: Count) -> str:
     """Return a count for people: `1,234` is exact, `~1,234` an estimate, `~1,234?` a rough one, `1,000+` at least."""
     before, after = {"exact": ("", ""), "at least": ("", "+"), "estimate": ("~", ""), "rough": ("~", "?")}[

@@ -93,7 +93,7 @@ class ActionRunner:
     def _report(self, batch: ActionBatch) -> None:
         self._keep(batch)
         if batch.is_plain and not batch.is_stopped:
-            self._console.notify(f"✔ {self._words(batch)}", markup=False)
+            self._console.notify(f"✔ {self._words(batch)}")
         else:
             self._console.push_screen(ResultDialog.from_batch(batch))
 

@@ -224,7 +224,7 @@ class ConsoleApp(Console):
     @on(ActionLogFailed)
     def _unwritten(self, message: ActionLogFailed) -> None:
         self.note(EntryKind.ERROR, message.reason, is_bad=True)
-        self.notify(sanitize.line(message.reason, 200), severity="warning", markup=False)
+        self.notify(sanitize.line(message.reason, 200), severity="warning")
 
     # -- what the screens ask and do -------------------------------------------------------------------------------
 
@@ -271,7 +271,7 @@ class ConsoleApp(Console):
             return
         self.copy_to_clipboard(shown)
         escaped = "" if shown == text else "; line breaks and control characters replaced"
-        self.notify(words or f"Copied {sanitize.line(shown, 100)}{escaped}", markup=False)
+        self.notify(words or f"Copied {sanitize.line(shown, 100)}{escaped}")
 
     def copy_to_clipboard(self, text: str) -> None:
         """Copy a text as one line without control characters, safe to paste anywhere."""
@@ -557,7 +557,7 @@ class ConsoleApp(Console):
     def action_screenshot(self, filename: str | None = None, path: str | None = None) -> None:
         """Save the screen as an SVG file."""
         saved = self.save_screenshot(filename, path)
-        self.notify(f"Saved {saved}", markup=False)
+        self.notify(f"Saved {saved}")
 
     def _set_period(self, period: float) -> None:
         self.period = period

@@ -176,9 +176,9 @@ class Console(App[Options]):
         timeout: float | None = None,
         markup: bool = False,
     ) -> None:
-        """Show a message in the line of the keys, which covers no row."""
+        """Show a message, which is never markup, in the line of the keys, which covers no row."""
         words = f"{title}: {message}" if title else message
-        super().notify(words, severity=severity, timeout=timeout, markup=markup)
+        super().notify(words, severity=severity, timeout=timeout, markup=False)
 
     def on_notify(self) -> None:
         """Let a message take the place of the one before."""

@@ -13,6 +13,7 @@ from gw_cli.arguments import operator_name
 from gw_cli.command import Json, command
 from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
+from gw_cli.records import counted
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
 from gw_core import Selection
@@ -85,7 +86,7 @@ def _confirmed(client: Client, selection: Selection, *, yes: bool) -> Selection:
     if not jobs:
         raise NothingMatchedError(f"no job matches {quoted(str(running))}; nothing was cancelled")
     if not (yes or wanted.is_by_name):
-        what = bulk_command.counted(jobs)
+        what = counted(jobs)
         bulk_command.confirm(f"Cancel {what}?", f"{what} would be cancelled")
     return running
 

@@ -10,6 +10,7 @@ import typer
 from gw_cli import bulk_command, output, project, stderr
 from gw_cli.command import Json, command
 from gw_cli.connect import open_to_change
+from gw_cli.records import counted
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
 from gw_core.errors import InvalidInputError
@@ -78,8 +79,8 @@ def _ask(cleaner: Cleaner) -> None:
     count = cleaner.count(CleanupTarget.FAILED_JOBS)
     if count:
         bulk_command.confirm(
-            f"Delete {bulk_command.counted(count)} that failed permanently?",
-            f"{bulk_command.counted(count)} would be deleted",
+            f"Delete {counted(count)} that failed permanently?",
+            f"{counted(count)} would be deleted",
         )
 
 

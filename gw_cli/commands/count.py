@@ -5,6 +5,7 @@ from __future__ import annotations
 from gw_cli import bulk_command, output
 from gw_cli.command import Json, command
 from gw_cli.connect import open_client
+from gw_cli.records import counted
 from gw_cli.settings import Configuration
 from gw_core import Selection
 
@@ -23,4 +24,4 @@ def count(
     with open_client(configuration) as client:
         found = client.jobs.count(client.jobs.at_server_time(wanted))
     record = {"jobs": found.jobs, "running": found.running}
-    output.answer(bulk_command.counted(found.jobs), plain=str(found.jobs), record=record, as_json=as_json)
+    output.answer(counted(found.jobs), plain=str(found.jobs), record=record, as_json=as_json)

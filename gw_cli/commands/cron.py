@@ -18,7 +18,7 @@ from gw_cli.command import Json, command, with_layout
 from gw_cli.connect import open_to_change, open_to_read
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.output import AUTOMATIC, Layout
-from gw_cli.records import Fields, fields_of
+from gw_cli.records import Fields, counted, fields_of
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
 from gw_core.crontab import describe_schedule
@@ -130,9 +130,9 @@ def validate(
                 stderr.note(f"{project.shown_name(file)}: {quoted(item.identifier)} will not run: {schedule}")
     _write_errors(errors, as_json=as_json)
     if errors:
-        stderr.note(f"{_counted(len(errors), 'error')} in {_counted(len(files), 'file')}.")
+        stderr.note(f"{counted(len(errors), 'error')} in {counted(len(files), 'file')}.")
         return ExitCode.UNHEALTHY
-    stderr.note(f"{_counted(count, 'item')} in {_counted(len(files), 'file')}, no errors.")
+    stderr.note(f"{counted(count, 'item')} in {counted(len(files), 'file')}, no errors.")
     return ExitCode.OK
 
 
@@ -313,7 +313,3 @@ def _error_record(file: str, error: CrontabLineError) -> dict[str, object]:
         "expected": error.expected,
         "text": error.text,
     }
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -10,6 +10,7 @@ from gw_cli import output, stderr
 from gw_cli.command import Json, command
 from gw_cli.connect import open_client
 from gw_cli.exit_codes import ExitCode
+from gw_cli.records import counted
 from gw_cli.sanitize import visible
 from gw_cli.settings import Configuration
 from gw_cli.sharding import for_each_shard
@@ -43,7 +44,7 @@ def doctor(
     if is_healthy(findings):
         return ExitCode.OK
     errors = sum(each.status == "error" for each in findings)
-    stderr.note(f"{errors} {'error' if errors == 1 else 'errors'} found.")
+    stderr.note(f"{counted(errors, 'error')} found.")
     return ExitCode.UNHEALTHY
 
 

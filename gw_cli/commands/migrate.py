@@ -10,6 +10,7 @@ import typer
 from gw_cli import output, stderr
 from gw_cli.command import Json, command
 from gw_cli.connect import open_client
+from gw_cli.records import counted
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration, table
 
@@ -63,8 +64,7 @@ def _show_plan(plan: MigrationPlan, *, as_json: bool) -> None:
 def _show_report(report: MigrationReport, schema: str, *, as_json: bool) -> None:
     revision, count = report.after.revision, len(report.applied)
     record = {"revision": revision, "applied": _records(report.applied), "warnings": report.warnings}
-    steps = "1 step" if count == 1 else f"{count} steps"
-    done = f"was migrated in {steps}" if count else "was up to date"
+    done = f"was migrated in {counted(count, 'step')}" if count else "was up to date"
     message = f"Schema {quoted(schema)} {done}; it is at revision {revision}"
     output.answer(message, plain=str(revision), record=record, as_json=as_json)
     _warn(report.warnings)

@@ -10,6 +10,7 @@ from gw_cli import output, stderr
 from gw_cli.command import Json, command
 from gw_cli.commands.workers import COLUMNS, KEYS, recovery_settings, worker_record
 from gw_cli.connect import open_to_change
+from gw_cli.records import counted
 from gw_cli.settings import Configuration
 
 if TYPE_CHECKING:
@@ -54,8 +55,7 @@ def _sentence(report: SweepReport) -> str:
         return "Another sweep is running; nothing was done."
     if not report.workers:
         return "No worker counts as dead."
-    jobs = "1 job" if report.jobs == 1 else f"{report.jobs} jobs"
-    queues = "1 queue" if report.queues == 1 else f"{report.queues} queues"
+    jobs, queues = counted(report.jobs), counted(report.queues, "queue")
     if report.dry_run:
         return f"Would recover {jobs} and release {queues}; nothing was changed."
     return f"Recovered {jobs} and released {queues}."

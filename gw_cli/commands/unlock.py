@@ -11,6 +11,7 @@ from gw_cli import bulk_command, output, stderr
 from gw_cli.command import Json, command
 from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
+from gw_cli.records import counted
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
 from gw_core.errors import InvalidInputError
@@ -54,7 +55,7 @@ def unlock(
                 f"{', '.join(map(quoted, names))} holds no job and no queue; nothing was unlocked"
             )
         _warn(held)
-        what = f"{bulk_command.counted(jobs)} and {bulk_command.counted(queues, 'queue')}"
+        what = f"{counted(jobs)} and {counted(queues, 'queue')}"
         if not (dry_run or yes):
             bulk_command.confirm(f"Unlock {what}?", f"{what} would be unlocked")
         freed = held if dry_run else client.workers.unlock(names)

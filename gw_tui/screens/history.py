@@ -120,7 +120,7 @@ class HistoryScreen(PagedList[HistoryPage]):
         try:
             parse(text, HISTORY_TERMS)
         except InvalidInputError as error:
-            self.notify(sanitize.line(str(error), 200), severity="warning", markup=False)
+            self.notify(sanitize.line(str(error), 200), severity="warning")
             return
         self._which = text
         self.turn_to((self.FIRST,))

@@ -140,7 +140,7 @@ class JobActionsMixin(ConsoleScreen):
 
     def _found_by_key(self, key: str, found: FoundJob | None) -> None:
         if found is None:
-            self.notify(f"No job has the key {sanitize.line(key, 60)!r}.", severity="warning", markup=False)
+            self.notify(f"No job has the key {sanitize.line(key, 60)!r}.", severity="warning")
         else:
             self._ask_to_remove_by_key(key, found)
 
@@ -165,9 +165,9 @@ class JobActionsMixin(ConsoleScreen):
         free = tuple(each for each in jobs if each.state is not JobState.RUNNING)
         running = len(jobs) - len(free)
         if running and not free:
-            self.notify(f"Running jobs cannot be {what}; c cancels them", severity="warning", markup=False)
+            self.notify(f"Running jobs cannot be {what}; c cancels them", severity="warning")
         elif running:
-            self.notify(f"{formatting.counted(running, 'running job')} skipped", severity="warning", markup=False)
+            self.notify(f"{formatting.counted(running, 'running job')} skipped", severity="warning")
         return free
 
     def _begin(self, given: ActionBatch) -> None:

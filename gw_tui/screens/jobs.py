@@ -186,13 +186,13 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[ob
         try:
             self.apply_filter(parse(text))
         except SelectionError as error:
-            self.notify(sanitize.line(error), title="Invalid filter", severity="error", markup=False)
+            self.notify(sanitize.line(error), title="Invalid filter", severity="error")
 
     def apply_filter(self, wanted: Selection) -> None:
         """Show the jobs that match a filter, from the first page on."""
         if not self.console.options.show_payload and wanted.needs_payload:
             words = "Payload filters are unavailable with --no-payload"
-            self.notify(words, severity="warning", markup=False)
+            self.notify(words, severity="warning")
             return
         self._turn_to(self._first_page(wanted, self.choice.sort), wanted)
 
@@ -564,6 +564,6 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[ob
         try:
             await asyncio.to_thread(export.write, path, jobs, unmask=self._is_unmasked)
         except OSError as error:
-            self.notify(f"{path} cannot be written: {error.strerror}", severity="error", markup=False)
+            self.notify(f"{path} cannot be written: {error.strerror}", severity="error")
         else:
-            self.notify(f"{formatting.counted(len(jobs), 'job')} written to {path}", markup=False)
+            self.notify(f"{formatting.counted(len(jobs), 'job')} written to {path}")

@@ -18,7 +18,6 @@ from gw_tui.data.source import DataSource, Query
 from gw_tui.dialogs.choose import Choice
 from gw_tui.maintenance import CHOICES
 from gw_tui.screens.list_screen import ListScreen
-from gw_tui.screens.worker_actions import CleanupMixin, SweepMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.redact import masked
 from gw_tui.text.symbols import Symbol
@@ -81,7 +80,7 @@ class BlockedSession:
     lines: tuple[tuple[str, str], ...] = field(default=())
 
 
-class LocksScreen(SweepMixin, CleanupMixin, ListScreen[LocksData]):
+class LocksScreen(ListScreen[LocksData]):
     """Findings above, sessions that wait, block or last below, and everything about the one under the cursor."""
 
     SCREEN_ID = "locks"
@@ -183,6 +182,14 @@ class LocksScreen(SweepMixin, CleanupMixin, ListScreen[LocksData]):
         self.query_one("#below").styles.height = 6 if event.size.height < 34 else 9
 
     # -- commands --------------------------------------------------------------------------------------------------
+
+    def action_sweep(self) -> None:
+        """Preview a sweep, then ask whether to run it."""
+        self.console.sweep()
+
+    def action_cleanup(self) -> None:
+        """Choose what to clean up, and confirm it."""
+        self.console.clean_up()
 
     def action_back(self) -> None:
         """Go back to the findings."""

@@ -153,9 +153,9 @@ class OverviewScreen(ConsoleScreen):
         """Take in an exact count."""
         if acted.result is not None and acted.result.statistics is not None:
             self._exact = acted.result.statistics
-            self.notify("Count complete", markup=False)
+            self.notify("Count complete")
         elif acted.action == CountExactly():
-            self.notify(acted.reason, severity="warning", markup=False)
+            self.notify(acted.reason, severity="warning")
         if self.console.snapshot is not None:
             self.show_snapshot(self.console.snapshot)
 
@@ -291,7 +291,7 @@ class OverviewScreen(ConsoleScreen):
 
     def action_count_exactly(self) -> None:
         """Count every job."""
-        self.notify("Counting …", markup=False)
+        self.notify("Counting …")
         self.console.submit(CountExactly())
 
     def action_range_shorter(self) -> None:

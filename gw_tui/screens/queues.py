@@ -221,7 +221,7 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage]):
     def action_count_exactly(self) -> None:
         """Count every job that waits in the queue under the cursor."""
         if (name := self.table.highlighted) is not None:
-            self.notify(f"Counting {sanitize.line(name, 60)} …", markup=False)
+            self.notify(f"Counting {sanitize.line(name, 60)} …")
             self.console.submit(CountExactly(queue=name))
 
     def show_action(self, acted: ActionFinished) -> None:
@@ -229,7 +229,7 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage]):
         if not (isinstance(acted.action, CountExactly) and acted.action.queue is not None):
             return
         if acted.result is None or acted.result.queue is None:
-            self.notify(sanitize.line(acted.reason, 200), severity="warning", markup=False)
+            self.notify(sanitize.line(acted.reason, 200), severity="warning")
             return
         self._counted = ExactCount(acted.action.queue, *acted.result.queue, self.console.now)
         self.draw()

@@ -1,4 +1,4 @@
-"""Actions of the screens that show workers: unlock, sweep and cleanup."""
+"""Release the locks of the worker that a screen shows."""
 
 from __future__ import annotations
 
@@ -39,22 +39,6 @@ class WorkerActionsMixin(ConsoleScreen):
     def _known(self, worker_id: str) -> WorkerInfo | None:
         snapshot = self.console.snapshot
         return None if snapshot is None else next((each for each in snapshot.workers if each.id == worker_id), None)
-
-
-class CleanupMixin(ConsoleScreen):
-    """A screen with the cleanup command."""
-
-    def action_cleanup(self) -> None:
-        """Choose what to clean up, and confirm it."""
-        self.console.clean_up()
-
-
-class SweepMixin(ConsoleScreen):
-    """A screen with the sweep command."""
-
-    def action_sweep(self) -> None:
-        """Preview a sweep, then ask whether to run it."""
-        self.console.sweep()
 
 
 def _about(worker_id: str, info: WorkerInfo | None, recovery: RecoverySettings) -> str:

@@ -21,7 +21,7 @@ from gw_tui.dialogs.choose import Choice
 from gw_tui.rules.worker_health import WorkerHealth, aged, health, staleness
 from gw_tui.screens.jobs import TIMEOUT
 from gw_tui.screens.list_screen import ListScreen
-from gw_tui.screens.worker_actions import SweepMixin, WorkerActionsMixin
+from gw_tui.screens.worker_actions import WorkerActionsMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.widgets.job_rows import RowContext, row_of
 from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, day_cell, duration_cell, sign_cell
@@ -77,7 +77,7 @@ class HeldJobsQuery(Query):
         return source.page(wanted, limit=MAX_JOBS, timeout=TIMEOUT)
 
 
-class WorkersScreen(WorkerActionsMixin, SweepMixin, ListScreen[object]):
+class WorkersScreen(WorkerActionsMixin, ListScreen[object]):
     """The workers above, and below the jobs of the one under the cursor."""
 
     SCREEN_ID = "workers"
@@ -236,6 +236,10 @@ class WorkersScreen(WorkerActionsMixin, SweepMixin, ListScreen[object]):
         if any(each.is_stale for each in self._workers.values()):
             found.append((Choice("sweep", "sweep", "recover the jobs of all stale workers"), Sweep()))
         return found
+
+    def action_sweep(self) -> None:
+        """Preview a sweep, then ask whether to run it."""
+        self.console.sweep()
 
     def action_back(self) -> None:
         """Go back to the workers."""

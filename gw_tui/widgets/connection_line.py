@@ -52,10 +52,6 @@ class ConnectionStatus:
 class TabBar(Static):
     """The screens with their keys; a click goes there."""
 
-    DEFAULT_CSS = """
-    TabBar { height: 1; }
-    """
-
     def __init__(self, active: str) -> None:
         super().__init__("", markup=False)
         self._active = active
@@ -80,10 +76,6 @@ class TabBar(Static):
 
 class ConnectionLine(Static):
     """How things stand: state, target, schema, mode, pace and the server's clock."""
-
-    DEFAULT_CSS = """
-    ConnectionLine { height: 1; }
-    """
 
     def __init__(self) -> None:
         super().__init__("", markup=False)
@@ -153,11 +145,6 @@ def _minutes(seconds: float) -> str:
 
 class Banner(Static):
     """Describes a connection problem and what happens next; empty without one."""
-
-    DEFAULT_CSS = """
-    Banner { height: auto; max-height: 3; display: none; }
-    Banner.-shown { display: block; }
-    """
 
     def __init__(self) -> None:
         super().__init__("", markup=False)

@@ -21,10 +21,6 @@ ALWAYS: Final = ("help", "quit")
 class KeyBar(Static):
     """As many keys as fit, the most useful first."""
 
-    DEFAULT_CSS = """
-    KeyBar { height: 1; }
-    """
-
     def __init__(self) -> None:
         super().__init__("", markup=False)
         self._drawn = Content("")
