@@ -129,7 +129,6 @@ class ConsoleApp(Console):
     # -- begin and end ---------------------------------------------------------------------------------------------
 
     def on_mount(self) -> None:
-        """Begin."""
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = self.options.theme if self.options.theme in self.available_themes else NAMES[0]
@@ -388,7 +387,6 @@ class ConsoleApp(Console):
             screen.call_after_refresh(screen.take_filter, filter)
 
     def action_reconnect(self) -> None:
-        """Try to reach the database now."""
         self.refresh_now()
 
     def action_pause(self) -> None:
@@ -404,11 +402,9 @@ class ConsoleApp(Console):
         self.draw_frame()
 
     def action_seek_back(self) -> None:
-        """Move a recording back."""
         self._seek(-SEEK)
 
     def action_seek_forward(self) -> None:
-        """Move a recording forward."""
         self._seek(SEEK)
 
     def _seek(self, seconds: float) -> None:
@@ -423,22 +419,18 @@ class ConsoleApp(Console):
             self.action_suspend_process()
 
     def action_faster(self) -> None:
-        """Refresh more often."""
         self._set_period(max((each for each in PERIODS if each < self.period), default=PERIODS[0]))
 
     def action_slower(self) -> None:
-        """Refresh less often."""
         self._set_period(min((each for each in PERIODS if each > self.period), default=PERIODS[-1]))
 
     def action_zoom(self) -> None:
-        """Maximize or restore the focused panel."""
         if self.screen.maximized is not None:
             self.screen.minimize()
         elif self.screen.focused is not None:
             self.screen.maximize(self.screen.focused)
 
     def action_help(self) -> None:
-        """Show the keys of the screen in front."""
         from gw_tui.screens.help import HelpScreen
 
         screen = self.front
@@ -447,7 +439,6 @@ class ConsoleApp(Console):
             self.push_screen(HelpScreen(title, about, screen.active_bindings))
 
     def action_command_line(self) -> None:
-        """Ask for a command and go where it leads."""
         screen = self.front
         if screen is not None and self.screen is screen:
             # Pushed without a worker: the keys that follow immediately belong to the line.
@@ -486,7 +477,6 @@ class ConsoleApp(Console):
 
     @work
     async def action_views(self) -> None:
-        """Choose a saved view."""
         views = self.options.views
         choices = [Choice(name, sanitize.line(name, 40), sanitize.line(each.words, 60)) for name, each in views.items()]
         if not choices:
@@ -517,11 +507,9 @@ class ConsoleApp(Console):
             self.exit(replace(here, context=context, typed=tuple(self._typed)))
 
     def action_palette(self) -> None:
-        """Find a command by its name."""
         self.action_command_palette()
 
     def action_jump(self) -> None:
-        """Show a letter on everything that can be focused."""
         from gw_tui.screens.jump import JumpScreen, places
 
         screen = self.front
@@ -529,33 +517,26 @@ class ConsoleApp(Console):
             self.push_screen(JumpScreen(places(screen)), lambda chosen: None if chosen is None else chosen.focus())
 
     def action_sweep_now(self) -> None:
-        """Ask what a sweep would do, and then whether to do it."""
         self.sweep()
 
     def action_cleanup_failed_jobs(self) -> None:
-        """Delete permanently failed jobs, after a confirmation."""
         self.clean_up(CleanupTarget.FAILED_JOBS)
 
     def action_cleanup_unused_tasks(self) -> None:
-        """Delete task identifiers without jobs, after a question."""
         self.clean_up(CleanupTarget.UNUSED_TASKS)
 
     def action_cleanup_unused_queues(self) -> None:
-        """Delete named queues without jobs, after a question."""
         self.clean_up(CleanupTarget.UNUSED_QUEUES)
 
     def action_run_doctor(self) -> None:
-        """Run the doctor now."""
         self._maintenance.run_doctor()
 
     def action_next_theme(self) -> None:
-        """Switch to the next theme."""
         names = self.theme_names
         place = names.index(self.theme) if self.theme in names else -1
         self.use_theme(names[(place + 1) % len(names)])
 
     def action_screenshot(self, filename: str | None = None, path: str | None = None) -> None:
-        """Save the screen as an SVG file."""
         saved = self.save_screenshot(filename, path)
         self.notify(f"Saved {saved}")
 

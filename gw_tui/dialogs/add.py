@@ -53,7 +53,6 @@ class AddDialog(Dialog[tuple[JobSpec, str]]):
         self._payload = payload
 
     def fields(self) -> ComposeResult:
-        """Lay out the fields."""
         for name, label, example in self._FIELDS:
             value = sanitize.line(self._offered, 128) if name == "task" else ""
             yield from self.row(name, label, example, value)
@@ -78,13 +77,11 @@ class AddDialog(Dialog[tuple[JobSpec, str]]):
         self.say(failure)
 
     def answer(self) -> tuple[JobSpec, str]:
-        """Return the job, or say what is wrong with it."""
         payload = check_payload(self.query_one("#payload", TextArea).text)
         given = {name: self.text_of(name) for name, _, _ in self._FIELDS}
         return self._spec({name: text for name, text in given.items() if text}), payload
 
     def pending_action(self) -> Add:
-        """Return the job to add."""
         spec, payload = self.answer()
         return Add(spec=spec, payload=payload)
 

@@ -66,7 +66,6 @@ class Dialog(Framed[T]):
         self._ok = ok
 
     def compose(self) -> ComposeResult:
-        """Lay out the question."""
         with Vertical(classes="framed") as panel:
             panel.border_title = Content(sanitize.line(self._title, 60))
             copies = ", ^y copies the command" if self.has_preview else ""
@@ -80,7 +79,6 @@ class Dialog(Framed[T]):
                 yield Button(Content(self._ok), id="ok", compact=True)
 
     def on_mount(self) -> None:
-        """Follow the state of the connection."""
         self.set_interval(0.25, self._follow)
         self._follow()
 
@@ -131,7 +129,6 @@ class Dialog(Framed[T]):
         return None
 
     def action_copy_command(self) -> None:
-        """Copy the equivalent gw command or SQL."""
         try:
             action = self.pending_action()
         except ValueError as error:

@@ -37,7 +37,6 @@ class Choose(Framed[str]):
         self._choices = choices
 
     def compose(self) -> ComposeResult:
-        """Lay out the choices."""
         with Vertical(classes="framed") as panel:
             panel.border_title = Content(sanitize.line(self.title_words, 60))
             panel.border_subtitle = "enter selects, esc cancels"

@@ -49,7 +49,6 @@ class ChooseColumns(Framed[TableChoice]):
         self._note = note
 
     def compose(self) -> ComposeResult:
-        """Lay out the columns."""
         with Vertical(classes="framed") as panel:
             panel.border_title = "Columns"
             yield Choices(*(Option(self._line(each), id=each) for each in self._order))

@@ -61,7 +61,6 @@ class CommandLine(ModalScreen[Destination | None]):
         self._place = len(history)
 
     def compose(self) -> ComposeResult:
-        """Lay out the line."""
         yield Static("", id="wrong", markup=False)
         with Horizontal():
             yield Static(" :", id="prompt", markup=False)

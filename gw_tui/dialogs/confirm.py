@@ -51,7 +51,6 @@ class Confirm(Dialog[str]):
             self.AUTO_FOCUS = "#typed" if to_type else "#cancel"  # type: ignore[misc] # one dialog's own
 
     def fields(self) -> ComposeResult:
-        """Lay out the field, if there is one."""
         if self._to_type:
             yield Static(Content(f"Type {sanitize.line(self._to_type, 64)} to confirm:"), markup=False)
             yield entry("typed")
@@ -60,14 +59,12 @@ class Confirm(Dialog[str]):
             yield entry("typed")
 
     def answer(self) -> str:
-        """Return what was typed."""
         typed = self.text_of("typed") if self.query("#typed") else ""
         if self._to_type and typed != sanitize.line(self._to_type, 64):
             raise ValueError(f"Type {self._to_type} exactly")
         return typed
 
     def pending_action(self) -> Action | None:
-        """Return what would be done."""
         typed = self.text_of("typed") if self._asks_for and not self._to_type else ""
         return self._act(typed) if callable(self._act) else self._act
 

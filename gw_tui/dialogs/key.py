@@ -22,7 +22,6 @@ class KeyDialog(Dialog[str]):
         self._key = key
 
     def fields(self) -> ComposeResult:
-        """Lay out the field."""
         yield Label(Content("Job key:"))
         yield entry("key", sanitize.line(self._key))
 

@@ -24,7 +24,6 @@ class NarrowDialog(Dialog[Selection]):
         super().__init__("Clean up failed jobs", "Leave both empty to select all failed jobs.", ok="Count")
 
     def fields(self) -> ComposeResult:
-        """Lay out the fields."""
         yield Label(Content("Task, such as mail or send*:"))
         yield entry("task")
         yield Label(Content("Added longer ago than, such as 7d or 12h:"))

@@ -32,7 +32,6 @@ class RescheduleDialog(Dialog[Reschedule]):
         self._jobs = jobs
 
     def fields(self) -> ComposeResult:
-        """Lay out the fields."""
         for name, label, example in (
             ("run_at", "Run at", "now, +2h, 2026-03-01T09:00Z"),
             ("priority", "Priority", "lower runs first"),
@@ -58,7 +57,6 @@ class RescheduleDialog(Dialog[Reschedule]):
         return f"{time:%Y-%m-%d %H:%M:%S} UTC · {here:%H:%M:%S %Z} here · {_away(time - self.console.now)}"
 
     def answer(self) -> Reschedule:
-        """Return the change."""
         change = Reschedule(
             jobs=(),
             run_at=self.time_of("run_at"),
@@ -71,7 +69,6 @@ class RescheduleDialog(Dialog[Reschedule]):
         return change
 
     def pending_action(self) -> Reschedule:
-        """Return the change, for the jobs themselves."""
         return replace(self.answer(), jobs=[JobVersion.from_job(each.job) for each in self._jobs])
 
 

@@ -41,7 +41,6 @@ class ResultDialog(Framed[None]):
         return cls(batch.headline, batch.result.skipped, failure=batch.failure)
 
     def compose(self) -> ComposeResult:
-        """Lay out the lines."""
         with FramedText(classes="framed") as panel:
             panel.border_title = "Result"
             panel.border_subtitle = "esc closes"
@@ -80,14 +79,12 @@ class ProgressDialog(Framed[None]):
         self._stop = stop
 
     def compose(self) -> ComposeResult:
-        """Lay out the bar."""
         with Vertical(id="progress", classes="framed") as panel:
             panel.border_subtitle = "esc stops after this batch"
             yield Static("", id="so-far", markup=False)
             yield ProgressBar(total=self._batch.size, show_eta=False)
 
     def on_mount(self) -> None:
-        """Show what is known at the beginning."""
         self.follow(self._batch)
 
     def follow(self, batch: ActionBatch) -> None:

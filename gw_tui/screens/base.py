@@ -52,7 +52,7 @@ def bindings_of(commands: Iterable[ConsoleCommand]) -> list[BindingType]:
 class ConsoleScreen(Screen[None]):
     """A screen of the console. Subclasses set `SCREEN_ID`, lay out `body`, and show the answers to their query.
 
-    A command is available on a screen that has its `action_…` method.
+    A command is available on a screen that has its `action_…` method; `rules/commands.py` says what each does.
     """
 
     SCREEN_ID: ClassVar[str] = ""
@@ -71,7 +71,6 @@ class ConsoleScreen(Screen[None]):
         super().__init_subclass__()
 
     def compose(self) -> ComposeResult:
-        """Lay out the frame."""
         with Vertical(id="frame-head"):
             yield TabBar(self.TAB or self.SCREEN_ID)
             yield ConnectionLine()
@@ -205,7 +204,6 @@ class ConsoleScreen(Screen[None]):
         self.console.copy(event.panel.text, f"Copied {str(event.panel.border_title).lower()}")
 
     def action_show_changes(self) -> None:
-        """Apply the changes that waited while the rows were frozen."""
         for table in self.query(KeyedTable):
             table.release()
 

@@ -79,7 +79,6 @@ class CrontabsQuery(Query):
     every: ClassVar[timedelta | None] = timedelta(seconds=2)
 
     def ask(self, source: DataSource) -> Crontabs:
-        """Return the items in the database and in the crontab."""
         return source.crontabs()
 
 
@@ -104,11 +103,9 @@ class CronScreen(AddJobMixin, ListScreen[Crontabs]):
     # -- what is asked and answered ----------------------------------------------------------------------------------
 
     def current_query(self) -> Query | None:
-        """Return the question about the recurring tasks."""
         return CrontabsQuery()
 
     def show_snapshot(self, snapshot: QueueSnapshot) -> None:
-        """Take note of runs that were added since."""
         if self.answer is not None:
             self.answer = Crontabs(known=snapshot.crontabs, items=self.answer.items)
             self.draw()
@@ -122,7 +119,6 @@ class CronScreen(AddJobMixin, ListScreen[Crontabs]):
         return next((row for row in self._rows if row.identifier == key), None)
 
     def rows(self) -> Iterator[TableRow] | None:
-        """Return the recurring tasks, once they are known."""
         if self.answer is None:
             return None
         now = self.console.now
@@ -130,7 +126,6 @@ class CronScreen(AddJobMixin, ListScreen[Crontabs]):
         return (_row(each, now) for each in self._rows)
 
     def status(self) -> Iterator[str]:
-        """Yield how many there are in each state."""
         if self.answer is None:
             yield "loading…"
             return
@@ -141,7 +136,6 @@ class CronScreen(AddJobMixin, ListScreen[Crontabs]):
             yield "--crontab FILE shows when they are due"
 
     def preview(self) -> Content:
-        """Return everything about the task under the cursor."""
         if (row := self.highlighted) is None:
             return Content("")
         self.query_one("#below", TextPanel).border_title = Content(sanitize.line(row.identifier, 60))
@@ -150,13 +144,11 @@ class CronScreen(AddJobMixin, ListScreen[Crontabs]):
     # -- commands --------------------------------------------------------------------------------------------------
 
     def action_open(self) -> None:
-        """Go to the jobs of the task."""
         if (row := self.highlighted) is not None:
             self.console.visit("jobs", f"task:{written(row.task)}")
 
     @work
     async def action_forget(self) -> None:
-        """Have the database forget the recurring task, after a question."""
         row = self.highlighted
         if row is None:
             return
@@ -169,7 +161,6 @@ class CronScreen(AddJobMixin, ListScreen[Crontabs]):
             self.console.begin(ActionBatch(parts=(action,)), lambda _: self.ask())
 
     def available_actions(self) -> Sequence[tuple[Choice, Action]]:
-        """Return what can be done to the recurring task under the cursor."""
         row = self.highlighted
         found: list[tuple[Choice, Action]] = []
         if row is not None and row.item is not None:
@@ -183,12 +174,10 @@ class CronScreen(AddJobMixin, ListScreen[Crontabs]):
         return replace(item.job_spec(self.console.now, backfilled=False), run_at=None)
 
     def task_to_add(self) -> str:
-        """Return the task under the cursor."""
         return "" if self.highlighted is None else self.highlighted.task
 
     @work
     async def action_run_now(self) -> None:
-        """Add one run of the recurring task now, after a question."""
         row = self.highlighted
         if row is None:
             return

@@ -60,7 +60,6 @@ class ErrorsQuery(Query):
     probe: int | None = None
 
     def ask(self, source: DataSource) -> ErrorsSample:
-        """Return the jobs."""
         failed, backoff = (
             source.page(Selection.of(state=state), limit=MAX_JOBS, timeout=TIMEOUT)
             for state in (JobState.FAILED, JobState.BACKOFF)
@@ -108,11 +107,9 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample]):
     # -- what is asked and answered ----------------------------------------------------------------------------------
 
     def current_query(self) -> ErrorsQuery:
-        """Return the query for the jobs and the probe."""
         return ErrorsQuery(None if self._probe is None else self._probe.job_id)
 
     def show_answer(self, query: Query, answer: object) -> None:
-        """Show the groups, and what became of the probe."""
         if isinstance(answer, ErrorsSample) and query == self.current_query():
             if self._probe is not None:
                 self._probe = self._probe.read(answer.probe)
@@ -147,7 +144,6 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample]):
         return f"{len(group.jobs):,}{'' if self.answer is None or self.answer.is_complete else '+'}"
 
     def status(self) -> Iterator[str]:
-        """Yield how many errors there are, and what became of the probe."""
         if self.answer is None:
             yield "loading…"
             return
@@ -158,7 +154,6 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample]):
         yield formatting.counted(jobs, "job") if self.answer.is_complete else f"the first {jobs:,} jobs"
 
     def preview(self) -> Content:
-        """Return the last error of the group in full, and its latest jobs."""
         if (group := self._group) is None:
             return Content("")
         now = self.console.now
@@ -180,11 +175,9 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample]):
         return self._groups.get(self.table.highlighted or "")
 
     def targets(self) -> tuple[FoundJob, ...]:
-        """Return the jobs of the group under the cursor."""
         return () if (group := self._group) is None else group.jobs
 
     def action_open(self) -> None:
-        """List the jobs of the group under the cursor."""
         if (group := self._group) is not None:
             self.console.visit("jobs", group.selection)
 
@@ -199,10 +192,8 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample]):
         self.draw()
 
     def action_retry_group(self) -> None:
-        """Retry all jobs of the group, after a confirmation."""
         self.action_retry()
 
     def action_copy(self) -> None:
-        """Copy the filter that lists the jobs of the group."""
         if (group := self._group) is not None:
             self.console.copy(group.selection)

@@ -30,16 +30,13 @@ class EventsScreen(ListScreen[object]):
     EMPTY = "No events"
 
     def body(self) -> ComposeResult:
-        """Lay out the filter and the list."""
         yield Input(placeholder="search text", id="filter", classes="-hidden", compact=True)
         yield from super().body()
 
     def rows(self) -> Iterator[TableRow]:
-        """Return the newest entries that match."""
         return (_row(entry) for entry in self._wanted()[:MAX_SHOWN])
 
     def status(self) -> Iterator[str]:
-        """Yield how many entries there are."""
         yield formatting.counted(len(self.console.journal), "event")
 
     def _wanted(self) -> Sequence[LogEntry]:
@@ -53,7 +50,6 @@ class EventsScreen(ListScreen[object]):
     # -- commands --------------------------------------------------------------------------------------------------
 
     def action_filter(self) -> None:
-        """Say which entries to show."""
         field = self.query_one("#filter", Input)
         field.remove_class("-hidden")
         field.focus()
@@ -67,18 +63,15 @@ class EventsScreen(ListScreen[object]):
         self.table.focus()
 
     def action_back(self) -> None:
-        """Clear the filter."""
         field = self.query_one("#filter", Input)
         field.value = ""
         field.add_class("-hidden")
         self.table.focus()
 
     def action_undo(self) -> None:
-        """Restore the jobs completed last."""
         self.console.undo()
 
     def action_copy(self) -> None:
-        """Copy the text of the entry under the cursor."""
         key = self.table.highlighted
         found = next((each.words for each in self.console.journal if str(each.number) == key), None)
         if found is not None:

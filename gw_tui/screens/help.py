@@ -44,7 +44,6 @@ class HelpScreen(Framed[None]):
         self._keys = bindings
 
     def compose(self) -> ComposeResult:
-        """Lay out the list."""
         with FramedText(classes="framed") as panel:
             panel.border_title = f"Help: {self._title}"
             panel.border_subtitle = "esc closes"

@@ -46,7 +46,6 @@ class HistoryQuery(Query):
     after: str | None
 
     def ask(self, source: DataSource) -> HistoryPage:
-        """Return the page."""
         return source.history(self.which, after=self.after)
 
 
@@ -69,20 +68,17 @@ class HistoryScreen(PagedList[HistoryPage]):
     # -- what is asked and answered ----------------------------------------------------------------------------------
 
     def current_query(self) -> HistoryQuery:
-        """Ask for the page."""
         return HistoryQuery(self._which, self.begins[-1])
 
     # -- drawing -----------------------------------------------------------------------------------------------------
 
     def rows(self) -> Iterator[TableRow] | None:
-        """Return the attempts of the page."""
         if self.answer is None:
             return None
         self.table.say_when_empty("Nothing in history matches" if self._which else self.EMPTY)
         return (_row(each, self.console.now) for each in self.answer.attempts)
 
     def status(self) -> Iterator[str]:
-        """Yield the filter, the page, and the error or the worker of the selected attempt."""
         if self.answer is None:
             yield "loading…"
             return
@@ -95,7 +91,6 @@ class HistoryScreen(PagedList[HistoryPage]):
             yield sanitize.line(masked(chosen.error), 200)
 
     def preview(self) -> Content:
-        """Return the attempt under the cursor, with its whole error."""
         if (chosen := self._chosen()) is None:
             return Content("")
         now = self.console.now
@@ -116,7 +111,6 @@ class HistoryScreen(PagedList[HistoryPage]):
     # -- commands ----------------------------------------------------------------------------------------------------
 
     def take_filter(self, text: str) -> None:
-        """Show the attempts that a selection describes."""
         try:
             parse(text, HISTORY_TERMS)
         except InvalidInputError as error:
@@ -127,16 +121,13 @@ class HistoryScreen(PagedList[HistoryPage]):
 
     @property
     def typed(self) -> str:
-        """The filter as the operator typed it."""
         return self._which
 
     def action_open(self) -> None:
-        """Show every attempt of the job under the cursor."""
         if (chosen := self._chosen()) is not None:
             self.take_filter(f"id:{chosen.job_id}")
 
     def action_copy(self) -> None:
-        """Copy the id of the job under the cursor."""
         if (chosen := self._chosen()) is not None:
             self.console.copy(str(chosen.job_id))
 

@@ -48,7 +48,6 @@ class JobQuery(Query):
     with_payload: bool = True
 
     def ask(self, source: DataSource) -> JobReport | None:
-        """Return everything about it."""
         return source.job(self.job_id, with_payload=self.with_payload)
 
 
@@ -87,7 +86,6 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         self._payload: tuple[tuple[object, ...], JsonView] | None = None
 
     def body(self) -> ComposeResult:
-        """Lay out the lines about the job, and the panels."""
         yield Static("", id="which", markup=False)
         yield Static("", id="why", markup=False)
         yield Static("", id="timeline", markup=False)
@@ -98,33 +96,27 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
             yield TextPanel("Attempts", id="attempts", wraps=False)
 
     def on_mount(self) -> None:
-        """Show which job is being loaded."""
         self.query_one("#which", Static).update(Content.assemble((f"job {self._job_id}", "bold"), " · loading…"))
 
     def describe(self) -> tuple[str, str]:
-        """Return the title of this screen and what it is for."""
         return "Job", "One job: reasons for its state, payload, error and attempts."
 
     # -- for others ------------------------------------------------------------------------------------------------
 
     @property
     def has_row(self) -> bool:
-        """True when there is a job to act on."""
         return self.report is not None and self._gone_at is None
 
     def targets(self) -> tuple[FoundJob, ...]:
-        """Return the job as it is seen, for an action."""
         report = self.report
         return () if report is None or self._gone_at is not None else (FoundJob(report.job, report.state),)
 
     def holder(self) -> str | None:
-        """Return the worker that holds the job."""
         return None if self.report is None else self.report.job.locked_by
 
     # -- what is asked and answered ----------------------------------------------------------------------------------
 
     def current_query(self) -> Query | None:
-        """Return the query about this job."""
         return JobQuery(self._job_id, self.console.options.show_payload)
 
     def show_answer(self, query: Query, answer: object) -> None:
@@ -142,15 +134,12 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
             self.refresh_bindings()
 
     def show_snapshot(self, snapshot: QueueSnapshot) -> None:
-        """Check again whether its worker is dead."""
         self._draw_lines()
 
     def show_time(self) -> None:
-        """Let ages go on."""
         self._draw_lines()
 
     def show_failure(self, failure: FailureKind, reason: str) -> None:
-        """Say why there is no answer."""
         self._failure = sanitize.line(f"{failure}: {reason}", 200)
         self._draw_lines()
 
@@ -240,20 +229,16 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
     # -- commands --------------------------------------------------------------------------------------------------
 
     def action_back(self) -> None:
-        """Go back to the list."""
         self.app.pop_screen()
 
     def action_unmask(self) -> None:
-        """Show or mask secrets."""
         self._is_unmasked = not self._is_unmasked
         self._draw()
 
     def action_previous_job(self) -> None:
-        """Show the previous job of the list."""
         self._go(-1)
 
     def action_next_job(self) -> None:
-        """Show the next job of the list."""
         self._go(1)
 
     def _go(self, step: int) -> None:
@@ -266,7 +251,6 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         self._draw_lines()
 
     def action_copy(self) -> None:
-        """Copy the whole payload as JSON."""
         if self.report is None or not self.console.options.show_payload:
             return
         payload = self.report.job.payload

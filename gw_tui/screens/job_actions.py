@@ -40,7 +40,6 @@ class AddJobMixin(ConsoleScreen):
 
     @work
     async def action_add(self) -> None:
-        """Ask for a job and add it."""
         from gw_tui.dialogs.add import AddDialog
 
         if (given := await self.app.push_screen_wait(AddDialog(self.task_to_add()))) is not None:
@@ -77,14 +76,12 @@ class JobActionsMixin(ConsoleScreen):
 
     @work
     async def action_reschedule(self) -> None:
-        """Ask for the new time, priority and attempts."""
         jobs = self._free(self.targets(), "rescheduled")
         if jobs and (change := await self.app.push_screen_wait(RescheduleDialog(jobs))) is not None:
             self._begin(split(replace(change, jobs=_versions(jobs))))
 
     @work
     async def action_fail(self) -> None:
-        """Fail the jobs permanently, after a confirmation."""
         jobs = self._free(self.targets(), "failed")
         if not jobs:
             return
@@ -103,7 +100,6 @@ class JobActionsMixin(ConsoleScreen):
 
     @work
     async def action_complete(self) -> None:
-        """Delete the jobs as if they had completed, after a confirmation."""
         jobs = self._free(self.targets(), "completed")
         if not jobs:
             return
@@ -117,7 +113,6 @@ class JobActionsMixin(ConsoleScreen):
 
     @work
     async def action_cancel(self) -> None:
-        """Cancel the running jobs, after a confirmation."""
         jobs = tuple(each for each in self.targets() if each.state is JobState.RUNNING)
         if not jobs:
             self.notify("No running job is selected; f fails a job that is not running", severity="warning")
@@ -132,7 +127,6 @@ class JobActionsMixin(ConsoleScreen):
 
     @work
     async def action_remove_by_key(self) -> None:
-        """Ask for a key and find its job, then ask whether to remove it."""
         offered = next((each.job.key for each in self.targets() if each.job.key is not None), "")
         if (key := await self.app.push_screen_wait(KeyDialog(offered))) is not None:
             find = ActionBatch(parts=(FindByKey(key=key),))
@@ -157,7 +151,6 @@ class JobActionsMixin(ConsoleScreen):
         return tuple(_offered(self.targets()))
 
     def action_undo(self) -> None:
-        """Restore the jobs completed last."""
         self.console.undo()
 
     def _free(self, jobs: Sequence[FoundJob], what: str) -> tuple[FoundJob, ...]:

@@ -64,7 +64,6 @@ class PageQuery(Query):
     what: Ask
 
     def ask(self, source: DataSource) -> JobPage:
-        """Return the page."""
         return source.page(self.what.selection, after=self.what.after, limit=self.what.limit, timeout=TIMEOUT)
 
 
@@ -165,16 +164,13 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[ob
         self._again: Timer | None = None
 
     def body(self) -> ComposeResult:
-        """Lay out the filter, what was searched, and the jobs."""
         yield FilterBar()
         yield from super().body()
 
     def new_table(self) -> KeyedTable:
-        """Return the table of the jobs."""
         return JobsTable(columns_for(80), empty="Loading…", id=self.TABLE)
 
     def on_mount(self) -> None:
-        """Begin with the filter given on the command line."""
         if self.search.wanted is EVERYTHING and self.console.options.filter:
             self.take_filter(self.console.options.filter)
         self.query_one(FilterBar).show(self.search.wanted)
@@ -182,7 +178,6 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[ob
     # -- for others ------------------------------------------------------------------------------------------------
 
     def take_filter(self, text: str) -> None:
-        """Show the jobs that match a filter."""
         try:
             self.apply_filter(parse(text))
         except SelectionError as error:
@@ -203,12 +198,10 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[ob
         return tuple(self._seen[key] for key in sorted(keys, key=int) if key in self._seen)
 
     def task_to_add(self) -> str:
-        """Return the task of the job under the cursor."""
         found = self._seen.get(self.table.highlighted or "")
         return "" if found is None else found.job.task_identifier
 
     def holder(self) -> str | None:
-        """Return the worker that holds the job under the cursor."""
         found = self._seen.get(self.table.highlighted or "")
         return None if found is None else found.job.locked_by
 
@@ -274,7 +267,6 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[ob
         return self.query_one("#jobs", JobsTable)
 
     def rows(self) -> list[TableRow] | None:
-        """Return the page, once it is there."""
         if not self.search.asks:
             return None
         self.table.say_when_empty(self._emptiness())
@@ -297,7 +289,6 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[ob
 
     @property
     def has_warning(self) -> bool:
-        """True while a search runs, or when there is no answer."""
         return bool(self.failure) or self.search.is_searching
 
     def status(self) -> Iterator[str]:
@@ -348,15 +339,12 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[ob
         return "" if count is None else f" of {formatting.count(count)}"
 
     def sort_words(self, sort: TableSort) -> str:
-        """Return what the rows are sorted by."""
         return FOUND_ORDERS["newest"] if self.begins[0] == NEWEST else super().sort_words(sort)
 
     def columns_for(self, width: int) -> Sequence[TableColumn]:
-        """Return the columns that fit."""
         return columns_for(width)
 
     def preview(self) -> Content:
-        """Return the job under the cursor, with its whole error."""
         key = self.table.highlighted or ""
         if (found := self._seen.get(key)) is None:
             return Content("")
@@ -373,7 +361,6 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[ob
         return super().check_action(action, parameters)
 
     def action_filter(self) -> None:
-        """Let a filter be typed."""
         self.query_one(FilterBar).edit()
 
     def on_filter_bar_began(self) -> None:
@@ -410,7 +397,6 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[ob
     # -- pages and orders ------------------------------------------------------------------------------------------
 
     def action_next_page(self) -> None:
-        """Show the next page."""
         if (mark := self.search.follows) is not None:
             self._turn_to((*self.begins, mark))
         else:
@@ -472,7 +458,6 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[ob
     # -- marks -----------------------------------------------------------------------------------------------------
 
     def action_mark(self) -> None:
-        """Mark the job under the cursor, or unmark it, and go on to the next."""
         table = self.table
         if (key := table.highlighted) is None:
             return
@@ -482,7 +467,6 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[ob
         self.draw()
 
     def action_mark_range(self) -> None:
-        """Mark every row from the last one marked to the cursor."""
         keys = self.table.keys
         first, last = self._last_mark, self.table.highlighted
         if last is None:
@@ -494,7 +478,6 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[ob
         self.draw()
 
     def action_mark_page(self) -> None:
-        """Mark every row of the page, or unmark them when all are."""
         self._end_following()
         keys = {key for key in self.table.keys if not self.table.is_gone(key)}
         if keys <= self.table.marks:
@@ -537,25 +520,21 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[ob
     # -- other commands --------------------------------------------------------------------------------------------
 
     def action_open(self) -> None:
-        """Show everything about the job under the cursor."""
         from gw_tui.screens.job import JobScreen
 
         if (key := self.table.highlighted) is not None:
             self.app.push_screen(JobScreen(int(key), self.neighbour))
 
     def action_unmask(self) -> None:
-        """Show or mask secrets."""
         self._is_unmasked = not self._is_unmasked
         self.draw()
 
     def action_copy(self) -> None:
-        """Copy the ids of the jobs meant."""
         ids = ",".join(str(each.job.id) for each in self.targets())
         self.console.copy(ids)
 
     @work
     async def action_export(self) -> None:
-        """Write what is marked, or else the page, to a file."""
         jobs = self.targets() if self.table.marks else self.search.jobs
         title = f"Export {formatting.counted(len(jobs), 'job')}"
         if (kind := await self.app.push_screen_wait(Choose(title, export.KINDS))) is None:

@@ -58,7 +58,6 @@ class JumpScreen(ModalScreen[Widget | None]):
         self._targets = {each.letter: each for each in targets}
 
     def compose(self) -> ComposeResult:
-        """Lay the letters out."""
         for each in self._targets.values():
             letter = Static(Content(f" {each.letter} "), classes="letter", markup=False)
             letter.styles.offset = (each.x, each.y)

@@ -55,7 +55,6 @@ class ListScreen(ConsoleScreen, Generic[A]):
         """The last answer to the query; None while it is loading."""
 
     def body(self) -> ComposeResult:
-        """Lay out the status line and the table."""
         yield Static("", id="status", classes="status", markup=False)
         yield self.new_table()
         if self.PREVIEW:
@@ -226,7 +225,6 @@ class ListScreen(ConsoleScreen, Generic[A]):
     # -- commands --------------------------------------------------------------------------------------------------
 
     def action_copy(self) -> None:
-        """Copy the key of the selected row."""
         if (key := self.table.highlighted) is not None:
             self.console.copy(key)
 

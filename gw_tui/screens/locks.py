@@ -62,7 +62,6 @@ class LocksQuery(Query):
     every: ClassVar[timedelta | None] = timedelta(seconds=5)
 
     def ask(self, source: DataSource) -> LocksData:
-        """Return both."""
         return LocksData(tuple(source.findings()), source.blockages())
 
 
@@ -101,7 +100,6 @@ class LocksScreen(ListScreen[LocksData]):
         self._standstills: Mapping[str, BlockedSession] = {}
 
     def body(self) -> ComposeResult:
-        """Lay out both tables and the pane."""
         *above, details = super().body()
         yield from above
         with Vertical(id="sessions-panel", classes="panel") as panel:
@@ -112,7 +110,6 @@ class LocksScreen(ListScreen[LocksData]):
     # -- what is asked and answered ----------------------------------------------------------------------------------
 
     def current_query(self) -> Query | None:
-        """Return the query about what is wrong."""
         return LocksQuery()
 
     def show_time(self) -> None:
@@ -143,7 +140,6 @@ class LocksScreen(ListScreen[LocksData]):
             yield f"{each.check}/{number}", each
 
     def draw(self) -> None:
-        """Draw the findings, the sessions and the details."""
         if self.answer is not None:
             self._standstills = {each.key: each for each in _standstills(self.answer.blockages)}
         super().draw()
@@ -157,7 +153,6 @@ class LocksScreen(ListScreen[LocksData]):
         return None if self.answer is None else (_finding_row(key, each) for key, each in self._findings())
 
     def status(self) -> Iterator[str]:
-        """Yield how many errors, notes and blocked sessions there are."""
         if self.answer is None:
             yield "loading…"
             return
@@ -169,7 +164,6 @@ class LocksScreen(ListScreen[LocksData]):
         yield f"{blocked} blocked" if blocked else "none blocked"
 
     def preview(self) -> Content:
-        """Return everything about the row under the cursor."""
         if (found := self.highlighted) is None:
             return Content("")
         title = found.check if isinstance(found, Finding) else f"{found.what} {found.pid}"
@@ -184,15 +178,12 @@ class LocksScreen(ListScreen[LocksData]):
     # -- commands --------------------------------------------------------------------------------------------------
 
     def action_sweep(self) -> None:
-        """Preview a sweep, then ask whether to run it."""
         self.console.sweep()
 
     def action_cleanup(self) -> None:
-        """Choose what to clean up, and confirm it."""
         self.console.clean_up()
 
     def action_back(self) -> None:
-        """Go back to the findings."""
         self.table.focus()
 
     def action_open(self) -> None:
@@ -216,7 +207,6 @@ class LocksScreen(ListScreen[LocksData]):
         return found
 
     def action_copy(self) -> None:
-        """Copy the fix of a finding, or the selected process."""
         match self.highlighted:
             case Finding(fix=str() as fix):
                 self.console.copy(fix)

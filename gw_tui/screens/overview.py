@@ -76,7 +76,6 @@ class OverviewQuery(Query):
     """The time of one column of the charts."""
 
     def ask(self, source: DataSource) -> OverviewSample:
-        """Ask for the sample."""
         held = source.queues(only_held=True) if self.with_held else ()
         runs = known_runs(source, self.step * LENGTH, self.step)
         return OverviewSample(source.statistics(), source.crontabs(), source.findings(), held, runs)
@@ -97,7 +96,6 @@ class OverviewScreen(ConsoleScreen):
         self._has_dead = False
 
     def body(self) -> ComposeResult:
-        """Lay out tiles, charts and the two lists."""
         with Horizontal(id="tiles"):
             yield Tile("ready", id="ready")
             yield Tile("running", id="running")
@@ -120,11 +118,9 @@ class OverviewScreen(ConsoleScreen):
     # -- queries and answers --------------------------------------------------------------------------------------
 
     def current_query(self) -> Query:
-        """Ask for a sample now and then."""
         return OverviewQuery(with_held=self._has_dead, step=timedelta(seconds=self._long_range.seconds))
 
     def show_snapshot(self, snapshot: QueueSnapshot) -> None:
-        """Draw everything again."""
         if self.is_mounted:
             has_dead = any(worker.is_stale for worker in snapshot.workers)
             if has_dead is not self._has_dead:
@@ -133,24 +129,20 @@ class OverviewScreen(ConsoleScreen):
             self._draw(snapshot)
 
     def show_time(self) -> None:
-        """Update the ages while no new snapshot arrives."""
         snapshot = self.console.snapshot
         if snapshot is not None and self.is_mounted and self.console.phase is not ConnectionPhase.LIVE:
             self._draw(_aged(snapshot, self.console.now))
 
     def show_answer(self, query: Query, answer: object) -> None:
-        """Take in the sample."""
         if isinstance(answer, OverviewSample):
             self._sample = answer
             if self.console.snapshot is not None:
                 self.show_snapshot(self.console.snapshot)
 
     def show_failure(self, failure: FailureKind, reason: str) -> None:
-        """Say that the sample is not to be had."""
         self.query_one("#alerts").border_subtitle = f"sample: {failure}"
 
     def show_action(self, acted: ActionFinished) -> None:
-        """Take in an exact count."""
         if acted.result is not None and acted.result.statistics is not None:
             self._exact = acted.result.statistics
             self.notify("Count complete")
@@ -268,7 +260,6 @@ class OverviewScreen(ConsoleScreen):
         self.console.visit("jobs", TILES[str(event.tile.id)])
 
     def action_open(self) -> None:
-        """Go where the failure is."""
         table = self.focused
         if not isinstance(table, KeyedTable) or table.highlighted is None:
             return
@@ -278,7 +269,6 @@ class OverviewScreen(ConsoleScreen):
             self.console.visit(alert.place, alert.filter)
 
     def action_copy(self) -> None:
-        """Copy the alert or the task under the cursor."""
         table = self.focused
         if not isinstance(table, KeyedTable) or table.highlighted is None:
             return
@@ -290,16 +280,13 @@ class OverviewScreen(ConsoleScreen):
             self.console.copy(text)
 
     def action_count_exactly(self) -> None:
-        """Count every job."""
         self.notify("Counting …")
         self.console.submit(CountExactly())
 
     def action_range_shorter(self) -> None:
-        """Show a shorter time range in the charts."""
         self._set_range(self._range - 1)
 
     def action_range_longer(self) -> None:
-        """Show a longer time range in the charts."""
         self._set_range(self._range + 1)
 
     def _set_range(self, reach: int) -> None:

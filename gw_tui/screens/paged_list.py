@@ -36,7 +36,6 @@ class PagedList(ListScreen[P]):
         """The cursors of the pages up to this one."""
 
     def body(self) -> ComposeResult:
-        """Lay out the filter, the status line and the table."""
         entry = Input(id="entry", placeholder=self.PLACEHOLDER)
         entry.cursor_blink = False
         entry.display = False
@@ -62,14 +61,12 @@ class PagedList(ListScreen[P]):
         self.draw()
 
     def action_next_page(self) -> None:
-        """Show the next page."""
         if self.answer is None or self.answer.after is None:
             self.notify("Last page")
         else:
             self.turn_to((*self.begins, self.answer.after))
 
     def action_previous_page(self) -> None:
-        """Show the page before."""
         if len(self.begins) == 1:
             self.notify("First page")
         else:
@@ -82,7 +79,6 @@ class PagedList(ListScreen[P]):
         return self.query_one("#entry", Input)
 
     def action_filter(self) -> None:
-        """Let a filter be typed."""
         self._entry.display = True
         self._entry.value = self.typed
         self.set_focus(self._entry)

@@ -23,7 +23,6 @@ class PauseMixin(ConsoleScreen):
 
     @work
     async def action_pause_jobs(self) -> None:
-        """Pause or resume it, after a confirmation."""
         if (found := self.pause_target()) is None:
             return
         target, pause = found

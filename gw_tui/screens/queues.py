@@ -125,14 +125,12 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage]):
     # -- what is asked and answered ----------------------------------------------------------------------------------
 
     def current_query(self) -> QueuesQuery:
-        """Return the page to ask for."""
         holders = self._dead() if self._only == STUCK else None
         return QueuesQuery(after=self.begins[-1], text=self._text, only_held=bool(self._only), holders=holders)
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
     def rows(self) -> Iterator[TableRow] | None:
-        """Return the page, once it is there."""
         if self.answer is None:
             return None
         self.table.say_when_empty("No matches" if self.typed else self.EMPTY)
@@ -151,7 +149,6 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage]):
         return frozenset() if snapshot is None else frozenset(each.id for each in snapshot.workers if each.is_stale)
 
     def status(self) -> Iterator[str]:
-        """Yield the page, its size and what it is filtered by."""
         found, snapshot = self.answer, self.console.snapshot
         if found is None:
             yield "loading…"
@@ -187,14 +184,12 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage]):
     # -- commands --------------------------------------------------------------------------------------------------
 
     def take_filter(self, text: str) -> None:
-        """Show the queues whose names contain a text."""
         self._only = next((each for each in ONLY if text.startswith(each)), "")
         self._text = text.removeprefix(self._only).strip()
         self.turn_to((self.FIRST,))
 
     @property
     def typed(self) -> str:
-        """The filter as the operator typed it."""
         return f"{self._only}{self._text}"
 
     @property
@@ -204,28 +199,23 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage]):
         return next((each for each in queues if each.name == self.table.highlighted), None)
 
     def holder(self) -> str | None:
-        """Return the worker that holds the queue under the cursor."""
         queue = self.highlighted
         return None if queue is None or queue.pause is not None else queue.held_by
 
     def pause_target(self) -> tuple[str, Pause | None] | None:
-        """Return the queue under the cursor, with its pause."""
         return None if (queue := self.highlighted) is None else (f"queue:{queue.name}", queue.pause)
 
     def available_actions(self) -> Sequence[tuple[Choice, Action]]:
-        """Return what can be done about the queue under the cursor."""
         if (worker_id := self.holder()) is None:
             return ()
         return ((Choice("unlock", "unlock", sanitize.line(worker_id, 50)), Unlock(workers=(worker_id,))),)
 
     def action_count_exactly(self) -> None:
-        """Count every job that waits in the queue under the cursor."""
         if (name := self.table.highlighted) is not None:
             self.notify(f"Counting {sanitize.line(name, 60)} …")
             self.console.submit(CountExactly(queue=name))
 
     def show_action(self, acted: ActionFinished) -> None:
-        """Take in an exact count."""
         if not (isinstance(acted.action, CountExactly) and acted.action.queue is not None):
             return
         if acted.result is None or acted.result.queue is None:
@@ -235,7 +225,6 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage]):
         self.draw()
 
     def action_open(self) -> None:
-        """Go to the jobs of the queue under the cursor."""
         if (name := self.table.highlighted) is not None:
             self.console.visit("jobs", f"queue:{written(name)}")
 

@@ -52,7 +52,6 @@ class TasksQuery(Query):
     task: str | None = None
 
     def ask(self, source: DataSource) -> tuple[QueueStatistics, RunHistory | None]:
-        """Return the sample, and the last hour of the task."""
         runs = None if self.task is None else known_runs(source, run_charts.HOUR, run_charts.MINUTE, self.task)
         return source.statistics(), runs
 
@@ -73,7 +72,6 @@ class TasksScreen(PauseMixin, ListScreen[object]):
         """A task, and what workers recorded of it."""
 
     def body(self) -> ComposeResult:
-        """Lay out the list, and below it what the task under the cursor did in the last hour."""
         yield from super().body()
         with Vertical(id="task-runs"):
             yield Static("", id="task-summary", markup=False)
@@ -85,12 +83,10 @@ class TasksScreen(PauseMixin, ListScreen[object]):
     # -- what is asked and answered ----------------------------------------------------------------------------------
 
     def current_query(self) -> TasksQuery:
-        """Ask for a sample."""
         self._asked = self.table.highlighted if self.stands else None
         return TasksQuery(self._asked)
 
     def show_answer(self, query: Query, answer: object) -> None:
-        """Show the sample."""
         match query, answer:
             case TasksQuery(task), (QueueStatistics() as statistics, RunHistory() | None as runs):
                 self._statistics, self._runs, self.failure = statistics, (task, runs), ""
@@ -152,7 +148,6 @@ class TasksScreen(PauseMixin, ListScreen[object]):
         return sorted(found, key=lambda task: task.name)
 
     def status(self) -> Iterator[str]:
-        """Yield how many tasks there are."""
         if self._statistics is None:
             yield "loading…"
             return
@@ -169,16 +164,13 @@ class TasksScreen(PauseMixin, ListScreen[object]):
     # -- commands --------------------------------------------------------------------------------------------------
 
     def action_open(self) -> None:
-        """List the jobs of the task under the cursor."""
         if (name := self.table.highlighted) is not None:
             self.console.visit("jobs", f"task:{written(name)}")
 
     def pause_target(self) -> tuple[str, Pause | None] | None:
-        """Return the task under the cursor, with its pause."""
         return None if (name := self.table.highlighted) is None else (f"task:{name}", self._pauses().get(name))
 
     def take_filter(self, text: str) -> None:
-        """Put the cursor on a task."""
         self.table.move_to(text)
 
 

@@ -72,7 +72,6 @@ class HeldJobsQuery(Query):
     worker: str
 
     def ask(self, source: DataSource) -> JobPage:
-        """Return some of them."""
         wanted = Selection.of(state=JobState.RUNNING, worker=self.worker)
         return source.page(wanted, limit=MAX_JOBS, timeout=TIMEOUT)
 
@@ -102,7 +101,6 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[object]):
         self._wanted = ""  # the worker that the cursor goes to
 
     def body(self) -> ComposeResult:
-        """Lay out the workers, and the pane below."""
         yield from super().body()
         with Vertical(id="pane", classes="panel") as pane:
             pane.border_title = "Its jobs"
@@ -117,16 +115,13 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[object]):
         return None if key is None else self._workers.get(key)
 
     def holder(self) -> str | None:
-        """Return the id of the worker under the cursor."""
         return self.table.highlighted
 
     def current_query(self) -> Query | None:
-        """Return the query about the worker under the cursor."""
         key = self.table.highlighted if self.stands else None
         return None if key is None else HeldJobsQuery(key)
 
     def show_answer(self, query: Query, answer: object) -> None:
-        """Show what the worker holds."""
         if isinstance(query, HeldJobsQuery) and isinstance(answer, JobPage) and self.stands:
             self._held, self.failure = answer, ""
             if self._held_by != query.worker:
@@ -135,14 +130,12 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[object]):
             self._draw_held()
 
     def show_snapshot(self, snapshot: QueueSnapshot) -> None:
-        """Show the workers."""
         self._workers = {each.id: each for each in snapshot.workers}
         self._at = snapshot.at
         self._unseen = next((why for part, why in snapshot.errors if part == "workers"), "")
         self.draw()
 
     def show_time(self) -> None:
-        """Update ages."""
         self.draw()
         self._draw_held()
 
@@ -167,14 +160,12 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[object]):
 
     @property
     def has_warning(self) -> bool:
-        """True when workers or their jobs could not be read."""
         return bool(self.failure or self._unseen)
 
     def _weight(self, worker: WorkerInfo) -> tuple[int, str]:
         return _WEIGHT.index(health(worker, self._recovery)), worker.id
 
     def status(self) -> Iterator[str]:
-        """Yield how many workers and locked jobs there are."""
         if self._at is None or self._unseen:
             yield sanitize.line(self._unseen, 200) or "loading…"
             return
@@ -205,19 +196,16 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[object]):
     # -- commands --------------------------------------------------------------------------------------------------
 
     def take_filter(self, text: str) -> None:
-        """Put the cursor on a worker, as soon as it is listed."""
         self._wanted = text
         self.draw()
 
     def draw(self) -> None:
-        """Draw the workers, with the cursor on the one that was asked for."""
         super().draw()
         if self.stands and self._wanted in self.table.keys:
             self.table.move_to(self._wanted)
             self._wanted = ""
 
     def action_open(self) -> None:
-        """Go to the jobs of a worker, or show the job under the cursor."""
         held = self.query_one("#held", KeyedTable)
         if self.focused is held:
             if held.highlighted is not None:
@@ -228,7 +216,6 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[object]):
             self.console.visit("jobs", f"state:running worker:{written(key)}")
 
     def available_actions(self) -> Sequence[tuple[Choice, Action]]:
-        """Return what can be done to the worker under the cursor, and to the dead ones."""
         found: list[tuple[Choice, Action]] = []
         if (worker_id := self.holder()) is not None:
             choice = Choice("unlock", "unlock", sanitize.line(worker_id, 50))
@@ -238,15 +225,12 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[object]):
         return found
 
     def action_sweep(self) -> None:
-        """Preview a sweep, then ask whether to run it."""
         self.console.sweep()
 
     def action_back(self) -> None:
-        """Go back to the workers."""
         self.table.focus()
 
     def action_copy(self) -> None:
-        """Copy the id of the worker, or of the job, under the cursor."""
         table = self.focused if isinstance(self.focused, KeyedTable) else self.table
         if table.highlighted is not None:
             self.console.copy(table.highlighted)

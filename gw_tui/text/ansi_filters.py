@@ -21,7 +21,6 @@ class StripControls(LineFilter):
     """Replaces every character that could steer the terminal, wherever it came from."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Return the segments without any."""
         if not any(UNSAFE.search(text) for text, _, control in segments if not control):
             return segments
         return [Segment(UNSAFE.sub(UNSHOWABLE, text), style, control) for text, style, control in segments]

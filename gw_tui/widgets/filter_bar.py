@@ -68,7 +68,6 @@ class FilterBar(Vertical):
         self._chosen = 0
 
     def compose(self) -> ComposeResult:
-        """Lay out the line shown, the line to type in, and the hint below."""
         yield Static(id="shown")
         entry = Input(max_length=LONGEST, select_on_focus=False)
         entry.cursor_blink = False
@@ -82,7 +81,6 @@ class FilterBar(Vertical):
             self.edit()
 
     def on_mount(self) -> None:
-        """Show the filter."""
         self.show(self._wanted)
 
     @property
@@ -149,7 +147,6 @@ class FilterBar(Vertical):
         self.post_message(self.Submitted(wanted))
 
     def action_complete(self) -> None:
-        """Take the chosen suggestion."""
         if self._suggestions:
             taken = self._suggestions[self._chosen]
             entry = self.query_one(Input)

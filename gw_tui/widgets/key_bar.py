@@ -26,7 +26,6 @@ class KeyBar(Static):
         self._drawn = Content("")
 
     def on_mount(self) -> None:
-        """Follow the bindings of the screen."""
         self.screen.bindings_updated_signal.subscribe(self, lambda _: self.draw())
         self.draw()
 
@@ -35,7 +34,6 @@ class KeyBar(Static):
         self.draw()
 
     def draw(self) -> None:
-        """Show the keys as they are now."""
         if self.is_attached and self.size.width and not (content := self._content()).is_same(self._drawn):
             self._drawn = content
             self.update(content, layout=False)

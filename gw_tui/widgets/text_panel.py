@@ -47,7 +47,6 @@ class TextPanel(VerticalScroll, can_focus=True):
         self._shown: Content | None = None
 
     def compose(self) -> ComposeResult:
-        """Lay out the text."""
         yield self._text
 
     @property

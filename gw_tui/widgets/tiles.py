@@ -37,7 +37,6 @@ class Tile(Static):
         self.post_message(self.Clicked(self))
 
     def on_mount(self) -> None:
-        """Show that nothing is known yet."""
         self.show(formatting.NOTHING, "")
 
     def show(self, number: str, about: str) -> None:
