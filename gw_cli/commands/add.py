@@ -15,6 +15,7 @@ from gw_cli.exit_codes import ExitCode
 from gw_cli.records import job_record
 from gw_cli.settings import Configuration
 from gw_cli.stderr import note
+from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from gw_core import Client, Job
@@ -79,7 +80,6 @@ def add(
     defaults of its lines.
     """
     from gw_core import JobKeyMode, JobSpec, Skip
-    from gw_core.errors import InvalidInputError
 
     if from_file is not None:
         if not payload is payload_file is job_key is None:

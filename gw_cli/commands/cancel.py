@@ -18,6 +18,7 @@ from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
 from gw_core import Selection
 from gw_core.errors import InvalidInputError
+from gw_core.operations import parse_duration
 from gw_core.selection import parse
 
 if TYPE_CHECKING:
@@ -92,8 +93,6 @@ def _confirmed(client: Client, selection: Selection, *, yes: bool) -> Selection:
 
 
 def _timeout(text: str) -> timedelta:
-    from gw_core.operations import parse_duration
-
     timeout: timedelta = parse_duration(text)
     if timeout > MAX_WAIT:
         raise InvalidInputError(f"--timeout {quoted(text)}: give at most 1h")

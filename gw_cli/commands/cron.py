@@ -23,7 +23,7 @@ from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
 from gw_core.crontab import describe_schedule
 from gw_core.errors import InvalidInputError
-from gw_core.operations import format_duration
+from gw_core.operations import format_duration, parse_time
 
 if TYPE_CHECKING:
     from gw_core import CronItem
@@ -154,8 +154,6 @@ def next_runs(
 
     Of all its items together, in the order of time. Without FILE, of all items of this project.
     """
-    from gw_core.operations import parse_time
-
     most = positive_number("--number", number, MAX_RUNS)
     items = _items(configuration, file)
     chosen = items if item is None else [_find(items, item)]

@@ -16,6 +16,7 @@ from gw_cli.output import AUTOMATIC, Column, JsonText, Layout
 from gw_cli.records import Fields, fields_of
 from gw_cli.settings import Configuration
 from gw_core.errors import InvalidInputError
+from gw_core.operations import format_duration
 
 if TYPE_CHECKING:
     from gw_core.operations import EndedAttempt, History
@@ -114,8 +115,6 @@ def record_of(attempt: EndedAttempt) -> dict[str, object]:
 
 def for_table(record: dict[str, object]) -> dict[str, object]:
     """Return the record with what a table shows in other words."""
-    from gw_core.operations import format_duration
-
     started, finished = record["started_at"], record["finished_at"]
     took = None if started is None else format_duration(finished - started)  # type: ignore[operator] # both are times
     return {**record, "tries": f"{record['attempts']}/{record['max_attempts']}", "took": took}

@@ -16,6 +16,7 @@ from gw_cli.exit_codes import NothingMatchedError
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
 from gw_core.errors import InvalidInputError
+from gw_core.operations import parse_duration
 
 MAX_COUNT: Final = 1_000_000
 _RATE: Final = re.compile(r"([0-9]{1,7})/([0-9]*)([a-z]+)")
@@ -69,8 +70,6 @@ def limit(
 
 def _rate(text: str) -> tuple[int, timedelta]:
     """Return the number and the period written as `100/s` or `500/15m`."""
-    from gw_core.operations import parse_duration
-
     found = _RATE.fullmatch(text.strip())
     if found is None:
         raise InvalidInputError(f"--rate {quoted(text)}: write it like 100/s, 10/m or 500/15m")

@@ -13,6 +13,7 @@ from gw_cli.connect import open_client
 from gw_cli.records import counted
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration, table
+from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from gw_core.operations import MigrationPlan, MigrationReport, MigrationStep
@@ -37,8 +38,6 @@ def migrate(
 
     Any number of processes can do this at the same time.
     """
-    from gw_core.errors import InvalidInputError
-
     if sql and (plan or as_json):
         raise InvalidInputError("--sql prints a script and nothing else; give it without --plan and --json")
     with open_client(configuration) as client:

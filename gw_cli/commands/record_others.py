@@ -10,6 +10,7 @@ from gw_cli.command import command, with_layout
 from gw_cli.connect import open_to_change
 from gw_cli.output import AUTOMATIC, Column, Layout
 from gw_cli.settings import Configuration
+from gw_core.operations import format_duration, parse_duration
 
 KEYS: Final = ("records_others", "keep_seconds")
 COLUMNS: Final = (Column("records_others_shown", "JOBS ENDED BY OTHERS"),)
@@ -30,8 +31,6 @@ def record_others(
     Adds a trigger to the jobs table, which records each job that Node.js or Rust workers complete and each job that is
     removed; off removes it. Only the owner of the queue may do that. Without PERIOD, shows whether they are recorded.
     """
-    from gw_core.operations import format_duration, parse_duration
-
     with open_to_change(configuration) as client:
         if period is not None:
             client.history.record_others(None if period == "off" else parse_duration(period))

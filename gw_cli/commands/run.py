@@ -18,6 +18,7 @@ from gw_cli.settings import Configuration, table
 from gw_cli.settings.used_connections import remember_use
 from gw_cli.sharding import shards_of
 from gw_cli.worker_processes import NUMBER, TIMES, UNANNOUNCED, as_worker, bind, supervise
+from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from gw_core import CronItem, Plugin, ProbeSettings, Runner, RunResult, TaskRegistry
@@ -39,8 +40,6 @@ def run(
 
     Installs or updates the schema first. The first signal stops gracefully, the second immediately.
     """
-    from gw_core.errors import InvalidInputError
-
     if once and schema_only:
         raise InvalidInputError("--once and --schema-only were both given; give one of them")
     if cron and not once:
@@ -108,8 +107,6 @@ def _note_unused_recovery(configuration: Configuration) -> None:
 
 
 def _with_level(configuration: Configuration, *, verbose: bool, quiet: bool) -> Configuration:
-    from gw_core.errors import InvalidInputError
-
     given = configuration.origin(table.LOG_LEVEL).kind == "flag"
     if [given, verbose, quiet].count(True) > 1:
         raise InvalidInputError("--log-level, --verbose and --quiet contradict each other; give one of them")
@@ -179,7 +176,6 @@ def _plugins(configuration: Configuration) -> list[Plugin]:
 def _probe(configuration: Configuration, process: int | None) -> ProbeSettings | None:
     """Return where probes are answered, if anywhere; of several processes each has the next port."""
     from gw_core import ProbeSettings
-    from gw_core.errors import InvalidInputError
 
     port = configuration[table.PROBE_PORT]
     if port is not None:
@@ -193,8 +189,6 @@ def _probe(configuration: Configuration, process: int | None) -> ProbeSettings |
 
 
 def _tasks(configuration: Configuration, *, once: bool) -> TaskRegistry | Path:
-    from gw_core.errors import InvalidInputError
-
     source = project.task_source(configuration)
     is_app = not isinstance(source, Path)
     if configuration[table.WATCH] and (is_app or once):

@@ -1,7 +1,6 @@
 """Every setting, declared once: its option, variable, key in `gw.toml`, help, default and documentation derive from it.
 
-A setting that belongs to a worker takes its default from `WorkerSettings`; `WORKER_FIELDS_WITHOUT_SETTING` lists the
-fields that have none.
+A setting that belongs to a worker takes its default from `WorkerSettings`.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ _WORKER: Final = WorkerSettings()
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
-class Setting(msgspec.Struct, Generic[T_co], frozen=True, kw_only=True):
+class Setting(msgspec.Struct, Generic[T_co], frozen=True):
     """One setting. A name with a dot belongs to a table of the file: `tui.theme` is `theme` in `[tui]`.
 
     `flags` are further spellings of its option, and `variables` further environment variables. `field` names the
@@ -84,8 +83,8 @@ class Setting(msgspec.Struct, Generic[T_co], frozen=True, kw_only=True):
     kind: Kind[T_co]
     help: str
     default: T_co
-    commands: frozenset[str]
     section: str
+    commands: frozenset[str] = RUN
     flags: tuple[str, ...] = ()
     more_variables: tuple[str, ...] = ()
     field: str = ""
@@ -168,9 +167,9 @@ def _console(
 # -- database --------------------------------------------------------------------------------------------------------
 
 CONNECTION: Final = Setting[str | None](
-    name="connection",
-    kind=URL,
-    help="PostgreSQL connection: a URL, a libpq string, a database name, or embedded:",
+    "connection",
+    URL,
+    "PostgreSQL connection: a URL, a libpq string, a database name, or embedded:",
     default=None,
     commands=DATABASE,
     section="Database",
@@ -179,9 +178,9 @@ CONNECTION: Final = Setting[str | None](
     secret=True,
 )
 SHARDS: Final = Setting[Mapping[str, str]](
-    name="shards",
-    kind=SHARD_LIST,
-    help="One of several databases, instead of --connection (repeatable)",
+    "shards",
+    SHARD_LIST,
+    "One of several databases, instead of --connection (repeatable)",
     default=MappingProxyType({}),
     commands=SHARDED,
     section="Database",
@@ -189,9 +188,9 @@ SHARDS: Final = Setting[Mapping[str, str]](
     option="shard",
 )
 SCHEMA: Final = Setting[str](
-    name="schema",
-    kind=text("NAME"),
-    help="Schema of the queue",
+    "schema",
+    text("NAME"),
+    "Schema of the queue",
     default="graphile_worker",
     commands=QUEUE,
     section="Database",
@@ -199,45 +198,43 @@ SCHEMA: Final = Setting[str](
     more_variables=("GRAPHILE_WORKER_SCHEMA",),
 )
 PASSWORD_COMMAND: Final = Setting[str | None](
-    name="password-command",
-    kind=text("COMMAND"),
-    help="Command that prints the password; runs for each new connection",
+    "password-command",
+    text("COMMAND"),
+    "Command that prints the password; runs for each new connection",
     default=None,
     commands=QUEUE,
     section="Database",
 )
 PG_BIN: Final = Setting[Path | None](
-    name="pg-bin",
-    kind=path("DIR"),
-    help="Folder with PostgreSQL's programs, for embedded:",
+    "pg-bin",
+    path("DIR"),
+    "Folder with PostgreSQL's programs, for embedded:",
     default=None,
     commands=DATABASE,
     section="Database",
 )
 PREPARED_STATEMENTS: Final = Setting[bool](
-    name="prepared-statements",
-    kind=SWITCH,
-    help="Prepared statements; off for poolers without them",
+    "prepared-statements",
+    SWITCH,
+    "Prepared statements; off for poolers without them",
     default=True,
     commands=frozenset({"run", "bench", "doctor", "tui"}),
     section="Database",
 )
 MAX_POOL_SIZE: Final = Setting[int](
-    name="max-pool-size",
-    kind=count(1, 10_000),
-    help="Maximum number of connections open for tasks",
+    "max-pool-size",
+    count(1, 10_000),
+    "Maximum number of connections open for tasks",
     default=10,
-    commands=RUN,
     section="Database",
     flags=("-m",),
 )
 LISTEN: Final = _worker("listen", SWITCH, "Use LISTEN/NOTIFY; with --no-listen, poll only", section="Database")
 LISTEN_CONNECTION: Final = Setting[str | None](
-    name="listen-connection",
-    kind=URL,
-    help="Direct connection for LISTEN, if --connection uses a pooler",
+    "listen-connection",
+    URL,
+    "Direct connection for LISTEN, if --connection uses a pooler",
     default=None,
-    commands=RUN,
     section="Database",
     secret=True,
 )
@@ -245,34 +242,34 @@ LISTEN_CONNECTION: Final = Setting[str | None](
 # -- tasks -----------------------------------------------------------------------------------------------------------
 
 TASKS: Final = Setting[Path](
-    name="tasks",
-    kind=path("DIR"),
-    help="Folder with the tasks",
+    "tasks",
+    path("DIR"),
+    "Folder with the tasks",
     default=Path("tasks"),
     commands=DEV | ITEMS | {"cleanup"},
     section="Tasks",
 )
 APP: Final = Setting[str | None](
-    name="app",
-    kind=text("MODULE:NAME"),
-    help="TaskRegistry to use instead of a folder",
+    "app",
+    text("MODULE:NAME"),
+    "TaskRegistry to use instead of a folder",
     default=None,
     commands=DEV | ITEMS | {"cleanup"},
     section="Tasks",
     flags=("-A",),
 )
 CRONTAB: Final = Setting[Path | None](
-    name="crontab",
-    kind=path("FILE"),
-    help="Crontab [default: the file crontab beside the task folder]",
+    "crontab",
+    path("FILE"),
+    "Crontab [default: the file crontab beside the task folder]",
     default=None,
     commands=DEV | {"cron list", "cron run", "tui"},
     section="Tasks",
 )
 CRON: Final = Setting[Sequence["CronItem"]](
-    name="cron",
-    kind=CRON_ITEMS,
-    help="Cron items, beside those of the crontab; tables [[cron]]",
+    "cron",
+    CRON_ITEMS,
+    "Cron items, beside those of the crontab; tables [[cron]]",
     default=(),
     commands=frozenset(),
     section="Tasks",
@@ -280,13 +277,7 @@ CRON: Final = Setting[Sequence["CronItem"]](
 )
 STRICT: Final = _worker("strict", SWITCH, "Exit if a task fails to load, or a job with --once", section="Tasks")
 WATCH: Final = Setting[bool](
-    name="watch",
-    kind=SWITCH,
-    help="Reload task files when they change",
-    default=False,
-    commands=RUN,
-    section="Tasks",
-    flags=("-w",),
+    "watch", SWITCH, "Reload task files when they change", default=False, section="Tasks", flags=("-w",)
 )
 HISTORY: Final = _worker(
     "history", duration(), "How long history keeps jobs that have ended, such as 7d", section="Tasks"
@@ -298,21 +289,10 @@ EXECUTABLE_ENV: Final = _worker(
     "executable-env", VARIABLES, "Variables for executable tasks: names, all, minimal", section="Tasks"
 )
 FORBIDDEN_FLAG: Final = Setting[Sequence[str]](
-    name="forbidden-flag",
-    kind=NAMES,
-    help="Skip jobs with this flag (repeatable)",
-    default=(),
-    commands=RUN,
-    section="Tasks",
+    "forbidden-flag", NAMES, "Skip jobs with this flag (repeatable)", default=(), section="Tasks"
 )
 PLUGINS: Final = Setting[Sequence[str]](
-    name="plugins",
-    kind=REFERENCES,
-    help="Plugin to load (repeatable)",
-    default=(),
-    commands=RUN,
-    section="Tasks",
-    option="plugin",
+    "plugins", REFERENCES, "Plugin to load (repeatable)", default=(), section="Tasks", option="plugin"
 )
 
 # -- concurrency -----------------------------------------------------------------------------------------------------
@@ -403,11 +383,10 @@ RESILIENT_MULTIPLIER: Final = _worker(
 # -- processes -------------------------------------------------------------------------------------------------------
 
 PROCESSES: Final = Setting[int | None](
-    name="processes",
-    kind=PROCESS_COUNT,
-    help="Number of worker processes, or auto: one per processor",
+    "processes",
+    PROCESS_COUNT,
+    "Number of worker processes, or auto: one per processor",
     default=None,
-    commands=RUN,
     section="Processes",
 )
 MAX_JOBS: Final = _worker("max-jobs", count(1, 10**15), "Shut down gracefully after N jobs", section="Processes")
@@ -421,53 +400,37 @@ MAX_RSS: Final = _worker(
 # -- probes ----------------------------------------------------------------------------------------------------------
 
 PROBE_PORT: Final = Setting[int | None](
-    name="probe-port",
-    kind=count(0, 65535, "PORT"),
-    help="Port that serves /live, /ready and, with --metrics, /metrics",
+    "probe-port",
+    count(0, 65535, "PORT"),
+    "Port that serves /live, /ready and, with --metrics, /metrics",
     default=None,
-    commands=RUN,
     section="Probes",
 )
 PROBE_HOST: Final = Setting[str](
-    name="probe-host",
-    kind=text("HOST"),
-    help="Address that serves the probes",
-    default="127.0.0.1",
-    commands=RUN,
-    section="Probes",
+    "probe-host", text("HOST"), "Address that serves the probes", default="127.0.0.1", section="Probes"
 )
 METRICS: Final = Setting[bool](
-    name="metrics",
-    kind=SWITCH,
-    help="Serve Prometheus metrics; needs the extra metrics",
-    default=False,
-    commands=RUN,
-    section="Probes",
+    "metrics", SWITCH, "Serve Prometheus metrics; needs the extra metrics", default=False, section="Probes"
 )
 
 # -- logging ---------------------------------------------------------------------------------------------------------
 
 LOG_LEVEL: Final = Setting[str](
-    name="log-level",
-    kind=choice("LEVEL", *LOG_LEVELS),
-    help="Minimum level: debug, info, warning or error",
+    "log-level",
+    choice("LEVEL", *LOG_LEVELS),
+    "Minimum level: debug, info, warning or error",
     default="info",
     commands=DEV,
     section="Logging",
 )
 LOG_FORMAT: Final = Setting[str](
-    name="log-format",
-    kind=choice("FORMAT", *LOG_FORMATS),
-    help="Format of log lines: text or json",
-    default="text",
-    commands=RUN,
-    section="Logging",
+    "log-format", choice("FORMAT", *LOG_FORMATS), "Format of log lines: text or json", default="text", section="Logging"
 )
 
 LOG_TIME: Final = Setting[str](
-    name="log-time",
-    kind=choice("WHEN", *LOG_TIMES),
-    help="Time in text lines: auto, always or never",
+    "log-time",
+    choice("WHEN", *LOG_TIMES),
+    "Time in text lines: auto, always or never",
     default="auto",
     commands=DEV,
     section="Logging",
@@ -528,18 +491,6 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = tuple(each for each in [*globals().v
 
 BY_NAME: Final[Mapping[str, Setting[Any]]] = {setting.name: setting for setting in SETTINGS}
 TABLES: Final = frozenset(name.partition(".")[0] for name in BY_NAME if "." in name)
-
-WORKER_FIELDS_WITHOUT_SETTING: Final = frozenset(
-    {
-        "claim_limit",
-        "claim_bytes",
-        "notify_tasks_after",
-        "interrupted_delay",
-        "expired_lock_interval",
-        "lock_renewal_interval",
-    }
-)
-"""Fields of `WorkerSettings` that only programs set."""
 
 HEARTBEATS: Final = (RECOVER, HEARTBEAT_INTERVAL, SWEEP_THRESHOLD)
 """The settings of recovery that also matter to a worker that does not sweep."""

@@ -16,9 +16,21 @@ from gw_cli import settings
 from gw_cli.settings.config_file import ConfigFile
 from gw_cli.settings.documents import commented_file, json_schema, toml_value
 from gw_cli.settings.resolve import Sources, resolve
-from gw_cli.settings.table import SETTINGS, WORKER_FIELDS_WITHOUT_SETTING, Setting
+from gw_cli.settings.table import SETTINGS, Setting
 from gw_core import WorkerSettings
 from gw_core.errors import InvalidSettingError
+
+WORKER_FIELDS_WITHOUT_SETTING = frozenset(
+    {
+        "claim_limit",
+        "claim_bytes",
+        "notify_tasks_after",
+        "interrupted_delay",
+        "expired_lock_interval",
+        "lock_renewal_interval",
+    }
+)
+"""Fields of `WorkerSettings` that only programs set."""
 
 
 @pytest.fixture
