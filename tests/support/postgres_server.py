@@ -17,9 +17,10 @@ from typing import Self
 import psycopg
 import pytest
 
-from gw_core.embedded.account import Account, account_for
+from gw_core.embedded.account import Account
 from gw_core.embedded.binaries import find_binaries
 from gw_core.errors import EmbeddedError
+from support.accounts import account_for
 from support.waiting import free_port, wait_until
 
 SETTINGS = """
