@@ -8,18 +8,40 @@ import psycopg
 import pytest
 from connections.kinds import AUTOCOMMIT_KINDS, KINDS, CallersTransaction, Kind
 from psycopg.rows import TupleRow
+from support import spare_sessions
+from support.databases import Databases
+
+
+@pytest.fixture(scope="session")
+def calm_database(databases: Databases, template: str) -> Iterator[str]:
+    """A database that rejects jobs of the priority -10."""
+    name = f"{databases.run.prefix}{databases.worker}_calm"
+    databases.create(name, template=template)
+    with psycopg.connect(databases.url(name)) as connection:
+        connection.execute("alter table graphile_worker._private_jobs add constraint calm check (priority > -10)")
+    yield databases.url(name)
+    databases.drop(name)
+
+
+@pytest.fixture
+def calm_url(calm_database: str) -> Iterator[str]:
+    """That database, without jobs: a new one for each test would take most of the time."""
+    yield calm_database
+    with spare_sessions.borrowed(calm_database) as session:
+        session.execute("delete from graphile_worker._private_jobs")
+        session.execute("delete from graphile_worker._private_job_queues")
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
-def callers(request: pytest.FixtureRequest, database_url: str) -> Iterator[CallersTransaction]:
+def callers(request: pytest.FixtureRequest, calm_url: str) -> Iterator[CallersTransaction]:
     """A transaction of the caller's, with each kind of connection in turn."""
-    yield from _opened(request.param, database_url)
+    yield from _opened(request.param, calm_url)
 
 
 @pytest.fixture(params=AUTOCOMMIT_KINDS, ids=lambda kind: kind.name)
-def autocommit(request: pytest.FixtureRequest, database_url: str) -> Iterator[CallersTransaction]:
+def autocommit(request: pytest.FixtureRequest, calm_url: str) -> Iterator[CallersTransaction]:
     """A connection that commits each statement, of each kind in turn."""
-    yield from _opened(request.param, database_url)
+    yield from _opened(request.param, calm_url)
 
 
 def _opened(kind: Kind, url: str) -> Iterator[CallersTransaction]:
@@ -30,7 +52,7 @@ def _opened(kind: Kind, url: str) -> Iterator[CallersTransaction]:
 
 
 @pytest.fixture
-def outside(database_url: str) -> Iterator[psycopg.Connection[TupleRow]]:
+def outside(calm_url: str) -> Iterator[psycopg.Connection[TupleRow]]:
     """Another session, which sees what is committed."""
-    with psycopg.connect(database_url, autocommit=True) as connection:
+    with psycopg.connect(calm_url, autocommit=True) as connection:
         yield connection

@@ -13,13 +13,19 @@ from psycopg.rows import dict_row
 from support.queue_fixture import QueueFixture
 
 from gw_core import JobContext, JobSpec, TaskRegistry, run_once
-from gw_core.postgres.add_calls import BULK
 
-MANY = BULK + 1_000
+BULK = 50
+"""How many jobs one statement adds in these tests; tests/core/test_bulk_adds.py adds as many as it does otherwise."""
+MANY = BULK + 10
 
 SET_IN_SESSION = "select name, setting from pg_settings where source = 'session' order by name"
 
 Begin = Callable[[Any], Any]
+
+
+@pytest.fixture(autouse=True)
+def _small_bulks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gw_core.postgres.add_calls.BULK", BULK)
 
 
 @contextmanager
@@ -38,7 +44,7 @@ WAYS = [
 
 SPECS = [
     pytest.param([JobSpec(task="work")], id="1 job"),
-    pytest.param([JobSpec(task="work") for _ in range(MANY)], id="6,000 jobs"),
+    pytest.param([JobSpec(task="work") for _ in range(MANY)], id="several statements"),
     pytest.param([JobSpec(task="work", job_key=key) for key in ("a", "b", "a", "c")], id="job keys"),
 ]
 
