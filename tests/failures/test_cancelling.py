@@ -135,12 +135,15 @@ def test_a_program_is_asked_with_sigterm(site: QueueFixture, tmp_path: Path, mon
     monkeypatch.setattr(timeouts, "FORCE_AFTER", DEADLINE)
     program = tmp_path / "tasks" / "work"
     program.parent.mkdir()
-    program.write_text("#!/bin/sh\ntrap 'echo told > \"$0.told\"; kill $!; exit 1' TERM\nsleep 600 &\nwait\n")
+    program.write_text(
+        "#!/bin/sh\ntrap 'echo told > \"$0.told\"; kill $!; exit 1' TERM\nsleep 600 &\necho ready\nwait\n"
+    )
     os.chmod(program, stat.S_IRWXU)
     with site.running(load_folder(program.parent).registry, poll_interval=NEVER) as running:
         running.recorded.wait_for(PoolListening)
         site.fill(1)
         (job,) = started(running)
+        running.log.wait_for("ready")  # it has a handler for the signal
 
         assert cancel(site, job) == [CancelResult.CANCELLED]
 

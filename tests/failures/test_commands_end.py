@@ -45,10 +45,10 @@ def test_the_deadline_of_a_first_statement_is_shorter_than_a_probe_waits() -> No
 def test_a_client_without_an_answer_to_its_first_statement_gives_up(
     hollow: HollowServer, monkeypatch: pytest.MonkeyPatch, act: Callable[[Client], object], max_connections: int
 ) -> None:
-    monkeypatch.setattr(database, "FIRST_RESPONSE_TIMEOUT", ms(200))
+    monkeypatch.setattr(database, "FIRST_RESPONSE_TIMEOUT", ms(50))
 
     with (
         Client(hollow.url, max_pool_size=max_connections) as client,
-        pytest.raises(DatabaseUnavailableError, match=r"has not answered for 0\.2 s"),
+        pytest.raises(DatabaseUnavailableError, match=r"has not answered for 0\.05 s"),
     ):
         in_time(lambda: act(client))

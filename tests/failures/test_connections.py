@@ -193,7 +193,7 @@ def test_an_unresponsive_listener_notices_it_by_a_ping_and_listens_again(
         running.recorded.wait_for(JobCompleted)
 
     assert len(running.recorded.of(PoolListenLost)) == 1
-    assert len(running.log.of("warning")) == 1
+    assert len([each for each in running.log.of("warning") if "LISTEN" in each]) == 1
 
 
 def test_a_pool_that_receives_notifications_needs_no_ping() -> None:
@@ -319,7 +319,7 @@ def test_a_worker_outlives_it_says_so_once_and_loses_nothing(own_site: QueueFixt
         running.recorded.wait_for(JobCompleted, count=3)
         running.recorded.wait_for(PoolConnectionRestored)
 
-    assert len(running.log.of("warning")) == 1
+    assert len([each for each in running.log.of("warning") if each.startswith("Cannot claim jobs")]) == 1
     assert own_site.held() == []
 
 

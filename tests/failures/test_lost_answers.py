@@ -100,7 +100,7 @@ def test_a_server_that_goes_away_before_it_answers_lets_no_attempts_overlap(
     def flaky(payload: Any, context: Any) -> None:
         if context.job.attempts == 1:
             raise RetryAfter(0, f"first attempt of round {payload['n']} fails")
-        time.sleep(1.0)
+        time.sleep(0.6)
 
     def other(payload: Any, context: Any) -> None:
         time.sleep(0.1)
@@ -167,9 +167,10 @@ def test_thousands_of_jobs_of_named_queues_survive_frequently_lost_answers(
 
 
 def test_a_worker_alone_with_its_tasks_does_not_overlap_itself_after_it_was_cut_off(
-    site: QueueFixture, proxy: DatabaseProxy
+    site: QueueFixture, proxy: DatabaseProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its jobs are swept; back again, it claims them before its old results are written."""
+    monkeypatch.setattr("gw_core.worker.claimer.CONFLICT_DELAY", ms(500))
     attempts = Attempts()
     recovery = {"sweep_threshold": ms(1200), "heartbeat_interval": ms(200), "recovery_delay": ms(0)}
 

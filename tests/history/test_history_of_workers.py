@@ -250,10 +250,15 @@ def test_a_worker_makes_the_partitions_of_the_next_days_and_drops_those_that_are
         )
         return [row["name"] for row in rows]
 
+    def partition_in_a_week() -> str:
+        day = "to_char((now() + interval '7 days') at time zone 'UTC', 'YYYYMMDD')"
+        return f"_private_gw_history_{site.value(f'select {day}')}"
+
+    expected = {partition_in_a_week()}
     with site.running(returning(1)):
         wait_until(lambda: "_private_gw_history_20200101" not in partitions() and len(partitions()) >= 4)
-    (today,) = site.run("select to_char((now() + interval '7 days') at time zone 'UTC', 'YYYYMMDD') as day")
-    assert f"_private_gw_history_{today['day']}" in partitions()
+    expected.add(partition_in_a_week())  # midnight may have passed
+    assert expected & set(partitions())
     completed(site, returning(1))
     assert site.run("select 1 from _private_gw_history_default") == []
 
@@ -268,7 +273,7 @@ def test_the_partitions_are_there_before_the_first_job_runs(site: QueueFixture) 
     site.add()
     site.run_once(tasks)
 
-    assert found == [4]
+    assert found in ([4], [5])  # one more if midnight has passed
 
 
 def test_a_table_in_use_does_not_hold_up_the_worker(site: QueueFixture) -> None:
@@ -278,7 +283,7 @@ def test_a_table_in_use_does_not_hold_up_the_worker(site: QueueFixture) -> None:
     )
     with site.running(returning(1)) as running, site.hands.transaction():
         site.run("select count(*) from _private_gw_history")
-        time.sleep(0.5)
+        time.sleep(0.2)
         site.client.add("work")
         running.recorded.wait_for(JobCompleted)
     site.run("select _private_gw_expire_history()")

@@ -126,11 +126,15 @@ def test_a_table_in_use_is_an_error_after_two_seconds(site: QueueFixture) -> Non
             site.client.history.record_others(WEEK)
 
 
+def role_of(site: QueueFixture, kind: str) -> str:
+    """Return a name that no other process uses: all databases of a server share its roles."""
+    return f"{site.value('select current_database()')}_{kind}"
+
+
 @pytest.fixture
 def worker_role(site: QueueFixture) -> Iterator[str]:
     """The connection of a role with the rights of a worker, as the manual grants them."""
-    role = "gw_history_worker"
-    site.run(f"drop role if exists {role}")
+    role = role_of(site, "worker")
     site.run(f"create role {role} login bypassrls")
     site.run(f"grant usage on schema graphile_worker to {role}")
     site.run(f"grant select, insert, update, delete on all tables in schema graphile_worker to {role}")
@@ -162,14 +166,14 @@ def test_a_worker_that_does_not_own_the_queue_cannot_add_the_trigger(site: Queue
 
 
 def test_a_role_that_may_only_add_jobs_cannot_change_partitions(site: QueueFixture) -> None:
-    site.run("drop role if exists gw_history_adder")
-    site.run("create role gw_history_adder login")
-    site.run("grant usage on schema graphile_worker to gw_history_adder")
+    role = role_of(site, "adder")
+    site.run(f"create role {role} login")
+    site.run(f"grant usage on schema graphile_worker to {role}")
     try:
-        with psycopg.connect(site.url, user="gw_history_adder", autocommit=True) as adder:
+        with psycopg.connect(site.url, user=role, autocommit=True) as adder:
             for call in ("_private_gw_expire_history()", "_private_gw_make_history_partition(current_date + 5)"):
                 with pytest.raises(psycopg.errors.InsufficientPrivilege):
                     adder.execute(f"select graphile_worker.{call}")  # type: ignore[call-overload]
     finally:
-        site.run("drop owned by gw_history_adder")
-        site.run("drop role gw_history_adder")
+        site.run(f"drop owned by {role}")
+        site.run(f"drop role {role}")

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import psycopg
 import pytest
-from support.queue_fixture import QueueFixture, ms
+from support.queue_fixture import DEADLINE, QueueFixture
 from support.waiting import wait_until
 
 from gw_core import AsyncClient, Client, GiveUp, TaskRegistry
 from gw_core.errors import JobFailedError, ResultError, ResultTimeoutError, ResultUnavailableError
 from gw_core.events import JobCompleted, JobFailed
-from gw_core.postgres import job_results
 
 DAY = timedelta(days=1)
 
@@ -37,15 +36,37 @@ def ask(request: pytest.FixtureRequest, site: QueueFixture) -> Ask:
     return lambda job_id, **options: asyncio.run(asynchronously(job_id, **options))
 
 
-def tasks(**options: Any) -> TaskRegistry:
+@pytest.fixture
+def no_polling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let callers ask again after an hour only, so that they get a result in time by a notification alone."""
+    monkeypatch.setattr("gw_core.postgres.job_results.FIRST_PAUSE", 3600.0)
+    monkeypatch.setattr("gw_core.postgres.job_results.MAX_PAUSE", 3600.0)
+
+
+def listening(site: QueueFixture) -> list[int]:
+    """Return the sessions of callers that wait for results."""
+    return [pid for (pid,) in site.rows(LISTENING)]
+
+
+LISTENING = """
+select pid from pg_stat_activity
+ where datname = current_database() and application_name = 'gw:results' and state = 'idle' and query ilike 'listen%'
+"""
+
+
+def until_listening(site: QueueFixture) -> None:
+    wait_until(lambda: listening(site), what="a caller to listen")
+
+
+def tasks(before: Callable[[], object] = lambda: None, **options: Any) -> TaskRegistry:
+    """Return a task that fails or answers as its payload asks, after `before`."""
     registry = TaskRegistry()
 
     @registry.task("work", **{"keep": DAY, "result": True, **options})
     def work(payload: Any) -> Any:
+        before()
         if "error" in payload:
             raise GiveUp(payload["error"])
-        if "sleep" in payload:
-            time.sleep(payload["sleep"])
         return payload.get("answer")
 
     return registry
@@ -65,25 +86,21 @@ def test_the_result_of_a_job_that_has_completed(site: QueueFixture, ask: Ask, an
 
 
 def test_a_waiting_caller_gets_the_result_when_the_job_ends(site: QueueFixture, ask: Ask) -> None:
-    with site.running(tasks()):
-        job_id = site.add(payload={"sleep": 0.3, "answer": "done"})
-        assert ask(job_id, timeout=30) == "done"
+    with site.running(tasks(partial(until_listening, site))):
+        job_id = site.add(payload={"answer": "done"})
+        assert ask(job_id, timeout=DEADLINE) == "done"
 
 
-def test_a_notification_ends_the_wait(site: QueueFixture, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_results, "FIRST_PAUSE", 60.0)
-    monkeypatch.setattr(job_results, "MAX_PAUSE", 60.0)
-    with site.running(tasks(), poll_interval=ms(20)):
-        job_id = site.add(payload={"sleep": 1.5, "answer": 1})
-        began = time.monotonic()
-        assert ask(job_id, timeout=50) == 1
-    assert time.monotonic() - began < 30
+@pytest.mark.usefixtures("no_polling")
+def test_a_notification_ends_the_wait(site: QueueFixture, ask: Ask) -> None:
+    with site.running(tasks(partial(until_listening, site))):
+        assert ask(site.add(payload={"answer": 1}), timeout=DEADLINE) == 1
 
 
 def test_without_notifications_the_caller_asks(site: QueueFixture, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_results, "CHANNEL", "gw:elsewhere")
-    with site.running(tasks()):
-        assert ask(site.add(payload={"sleep": 0.5, "answer": 2}), timeout=30) == 2
+    monkeypatch.setattr("gw_core.postgres.job_results.CHANNEL", "gw:elsewhere")
+    with site.running(tasks(partial(until_listening, site))):
+        assert ask(site.add(payload={"answer": 2}), timeout=DEADLINE) == 2
 
 
 def test_a_job_that_does_not_end_in_time(site: QueueFixture, ask: Ask) -> None:
@@ -106,14 +123,11 @@ def test_a_job_that_failed_permanently(site: QueueFixture, ask: Ask) -> None:
     assert (caught.value.job_id, caught.value.attempts) == (job_id, 1)
 
 
-def test_a_job_that_fails_while_a_caller_waits_wakes_it(
-    site: QueueFixture, ask: Ask, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(job_results, "FIRST_PAUSE", 60.0)
-    monkeypatch.setattr(job_results, "MAX_PAUSE", 60.0)
-    job_id = site.add(payload={"error": "no money"}, run_at=timedelta(seconds=1))
-    with site.running(tasks(), poll_interval=ms(20)), pytest.raises(JobFailedError):
-        ask(job_id, timeout=50)
+@pytest.mark.usefixtures("no_polling")
+def test_a_job_that_fails_while_a_caller_waits_wakes_it(site: QueueFixture, ask: Ask) -> None:
+    job_id = site.add(payload={"error": "no money"})
+    with site.running(tasks(partial(until_listening, site))), pytest.raises(JobFailedError):
+        ask(job_id, timeout=DEADLINE)
 
 
 def test_a_failed_job_that_was_removed_is_still_known_as_failed(site: QueueFixture, ask: Ask) -> None:
@@ -150,7 +164,7 @@ def test_many_waiting_threads_share_one_connection_that_listens(site: QueueFixtu
     found: list[Any] = []
     gate = threading.Event()
     registry = TaskRegistry()
-    registry.task("work", result=True)(lambda payload: gate.wait(30) and payload["n"])
+    registry.task("work", result=True)(lambda payload: gate.wait(DEADLINE) and payload["n"])
     with Client(site.url) as client, site.running(registry, concurrency=20):
         ids = [site.add(payload={"n": n}) for n in range(20)]
         threads = [threading.Thread(target=lambda each=each: found.append(client.result(each))) for each in ids]
@@ -160,22 +174,23 @@ def test_many_waiting_threads_share_one_connection_that_listens(site: QueueFixtu
         assert len(site.connections("gw:results")) == 1
         gate.set()
         for thread in threads:
-            thread.join(30)
+            thread.join(DEADLINE)
     assert sorted(found) == list(range(20))
     wait_until(lambda: site.connections("gw:results") == [])
 
 
-def test_a_listening_connection_that_breaks_is_made_again(site: QueueFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_results, "FIRST_PAUSE", 60.0)
-    monkeypatch.setattr(job_results, "MAX_PAUSE", 60.0)
-    job_id = site.add(payload={"answer": 5}, run_at=timedelta(seconds=4))
+@pytest.mark.usefixtures("no_polling")
+def test_a_listening_connection_that_breaks_is_made_again(site: QueueFixture) -> None:
+    job_id = site.add(payload={"answer": 5})
     found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(site.client.result(job_id)))
+    thread = threading.Thread(target=lambda: found.append(site.client.result(job_id, timeout=2 * DEADLINE)))
     thread.start()
-    wait_until(lambda: site.connections("gw:results") != [])
+    until_listening(site)
+    first = listening(site)
     site.kill_connections("gw:results")
-    with site.running(tasks(), poll_interval=ms(20)):
-        thread.join(40)
+    wait_until(lambda: set(listening(site)) - set(first), what="another session that listens")
+    with site.running(tasks()):
+        thread.join(DEADLINE)
     assert found == [5]
 
 
@@ -183,11 +198,11 @@ def test_notifications_of_strangers_are_ignored(site: QueueFixture, ask: Ask) ->
     job_id = site.add()
     with psycopg.connect(site.url, autocommit=True) as stranger:
         noise = threading.Timer(
-            0.3, lambda: [stranger.execute("select pg_notify('gw:done', %s)", (each,)) for each in NOISE]
+            0.2, lambda: [stranger.execute("select pg_notify('gw:done', %s)", (each,)) for each in NOISE]
         )
         noise.start()
         with pytest.raises(ResultTimeoutError):
-            ask(job_id, timeout=1)
+            ask(job_id, timeout=0.6)
         noise.join()
 
 
@@ -201,7 +216,7 @@ def test_a_pool_of_the_callers_is_asked(site: QueueFixture) -> None:
         async with psycopg_pool.AsyncConnectionPool(site.url, open=False) as pool:
             client = AsyncClient(pool)
             job_id = (await client.add("work", {"answer": 9})).id
-            return await client.result(job_id, timeout=30)
+            return await client.result(job_id, timeout=DEADLINE)
 
     with site.running(tasks()):
         assert asyncio.run(ask_in_pool()) == 9
@@ -214,7 +229,7 @@ def test_asyncpg_is_asked(site: QueueFixture) -> None:
         async with asyncpg.create_pool(site.url) as pool:
             client = AsyncClient(pool)
             job_id = (await client.add("work", {"answer": [3]})).id
-            return await client.result(job_id, timeout=30)
+            return await client.result(job_id, timeout=DEADLINE)
 
     with site.running(tasks()):
         assert asyncio.run(ask_in_pool()) == [3]

@@ -117,41 +117,33 @@ def program(site: QueueFixture, tmp_path: Path) -> Iterator[Any]:
         each.close()
 
 
-def run_one(program: Any, site: QueueFixture, task: str, payload: object = None) -> list[str]:
-    """Run a job, then another to see that the worker goes on; return the output of the first one."""
-    site.add(task, payload or {}, max_attempts=1)
+# A task, the end of its child, and its output.
+FORKS = [
+    ("pools", "", "pooled"),
+    ("terminates", "", f"terminated {-signal.SIGTERM}"),
+    ("forks", "returns", "forked 0"),
+    ("forks", "raises", "forked 256"),
+    ("forks_on_the_loop", "returns", "forked 0"),
+    ("forks_on_the_loop", "raises", "forked 256"),
+    ("forks_isolated", "returns", "forked 0"),
+    ("forks_isolated", "raises", "forked 256"),
+    ("uses_connections", "", "True True True"),
+    ("last", "", "last"),
+]
+
+
+def test_forked_processes_end_with_their_task_and_leave_the_worker_running(program: Any, site: QueueFixture) -> None:
+    """A pool, a child that is terminated, children whose tasks end, and one that opens connections of its own."""
     worker = program("-j", "1")
-    wait_until(lambda: all(job["last_error"] for job in site.jobs()), what="the job to end")
-    assert [job["last_error"] for job in site.jobs()] == [], "\n".join(worker.lines)
-    site.add("last")
-    wait_until(lambda: "last" in worker.output(), what="the worker to go on")
+    for task, end, said in FORKS:
+        before = len(worker.output())
+        site.add(task, {"end": end}, max_attempts=1)
+        wait_until(lambda: all(job["last_error"] for job in site.jobs()), what=f"{task} to end")
+        assert [job["last_error"] for job in site.jobs()] == [], "\n".join(worker.lines)
+        assert worker.output()[before:] == [said], (task, end)
+
     worker.signal(signal.SIGTERM)
     assert worker.end() == -signal.SIGTERM, worker.lines
-    *said, last = worker.output()
-    assert last == "last"
-    return said
-
-
-def test_a_pool_of_forked_processes_leaves_the_worker_running(program: Any, site: QueueFixture) -> None:
-    assert run_one(program, site, "pools") == ["pooled"]
-
-
-def test_terminate_ends_a_forked_process_and_no_other(program: Any, site: QueueFixture) -> None:
-    assert run_one(program, site, "terminates") == [f"terminated {-signal.SIGTERM}"]
-
-
-@pytest.mark.parametrize("task", ["forks", "forks_on_the_loop", "forks_isolated"])
-def test_a_forked_child_ends_when_its_task_returns(program: Any, site: QueueFixture, task: str) -> None:
-    assert run_one(program, site, task, {"end": "returns"}) == ["forked 0"]
-
-
-@pytest.mark.parametrize("task", ["forks", "forks_on_the_loop", "forks_isolated"])
-def test_a_forked_child_ends_when_its_task_raises(program: Any, site: QueueFixture, task: str) -> None:
-    assert run_one(program, site, task, {"end": "raises"}) == ["forked 256"]
-
-
-def test_a_forked_child_opens_connections_of_its_own(program: Any, site: QueueFixture) -> None:
-    assert run_one(program, site, "uses_connections") == ["True True True"]
 
 
 @pytest.mark.parametrize("ignored", [signal.SIGHUP, signal.SIGINT])

@@ -343,16 +343,19 @@ def test_a_task_is_asked_to_stop_and_ends_as_it_likes(site: QueueFixture) -> Non
 
 def test_a_hogging_task_is_killed_with_its_group_when_its_time_is_over(site: QueueFixture) -> None:
     job_id = site.add("never_ends")
-    registry = isolated(theirs.never_ends, timeout=2)
+    registry = isolated(theirs.never_ends, timeout=600)
     registry.register("returns", theirs.returns)
     with site.running(registry, concurrency=1) as running:
         pids = waiting(running.log, "hogging")
+        (run,) = running.pool.timeouts.runs
+        run.next_step = 0.0  # not after ten minutes, and not before its output has arrived
+        running.pool.timeouts.wake()
         running.recorded.wait_for(JobErrored)
         # Its thread is free again for the next job, for nothing of it is left.
         site.add("returns")
         running.recorded.wait_for(JobCompleted, lambda event: event.job.task_identifier == "returns")
 
-        assert "timeout of 2s" in site.job(job_id)["last_error"]
+        assert "timeout of 10m" in site.job(job_id)["last_error"]
         wait_until(lambda: not any(map(is_alive, pids)))
 
 
@@ -370,13 +373,14 @@ def test_a_hogging_task_is_killed_when_its_job_is_cancelled(
     assert site.held() == []
 
 
-def test_a_stop_that_is_forced_leaves_no_process(site: QueueFixture) -> None:
+def test_a_stop_that_is_forced_leaves_no_process(site: QueueFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gw_core.worker.pool.MIN_SETTLE_TIMEOUT", timedelta(seconds=DEADLINE))  # on a busy server
     job_id = site.add("never_ends")
     with site.running(isolated(theirs.never_ends)) as running:
         pids = waiting(running.log, "hogging")
         running.request_stop()
         running.runner.force()
-        running.end(within=3)
+        running.end(within=30)
         wait_until(lambda: not any(map(is_alive, pids)))
     job = site.job(job_id)
     assert (job["attempts"], job["last_error"], site.held()) == (0, None, [])

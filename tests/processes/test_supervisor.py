@@ -147,7 +147,7 @@ def test_what_does_not_end_is_killed_after_the_grace_period(monkeypatch: pytest.
 
         with StallClock() as watch:
             assert stop(running) == 128 + signal.SIGKILL
-    assert watch.seconds < 5
+    assert watch.seconds < 30
     assert [event.numbers for event in running.recorded.of(ProcessesKilled)] == [(1, 2)]
 
 

@@ -19,8 +19,13 @@ from gw_core.execution.process_groups import ProcessGroups
 CHECKOUT = Path(__file__).parents[2]
 
 DIES = """
-import os, signal, subprocess, sys
+import os, signal, subprocess, sys, time
 from gw_core.execution.process_groups import ProcessGroups
+
+def ignores_sigterm(pid):
+    with open(f"/proc/{pid}/status") as file:
+        ignored = next(line for line in file if line.startswith("SigIgn:"))
+    return bool(int(ignored.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
 
 groups = ProcessGroups()
 pids = []
@@ -37,6 +42,8 @@ if sys.argv[1] == "guard killed":
     groups.add(started.pid)
     groups.remove(started.pid)
 if sys.argv[1] == "everybody asked to stop":
+    while not ignores_sigterm(groups.guard.pid):  # it has just been started
+        time.sleep(0.01)
     os.kill(groups.guard.pid, signal.SIGTERM)
 if sys.argv[1] == "forked":
     child = os.fork()
