@@ -46,16 +46,17 @@ _apps: Final[dict[str, typer.Typer]] = {}
 class CommandInfo(msgspec.Struct, frozen=True):
     """A command as `gw --help` lists it, known without loading it.
 
-    It lives in `gw_cli.commands.NAME`, which has the command of that name, or several below it.
+    It lives in `gw_cli.commands.NAME`, or in the `module` of another command; that has it, or several below its name.
     """
 
     name: str
     section: str
     summary: str
+    module: str = ""
 
     def load(self) -> Any:
         """Import the command and return it ready to run."""
-        importlib.import_module(f"gw_cli.commands.{self.name.replace('-', '_')}")
+        importlib.import_module(f"gw_cli.commands.{self.module or self.name.replace('-', '_')}")
         app = _apps[self.name]
         app.info.help = f"{self.summary}."  # of a group; a command has its docstring
         return typer.main.get_command(app)

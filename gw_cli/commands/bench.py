@@ -7,10 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from statistics import quantiles
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -24,7 +23,6 @@ from gw_core.errors import GraphileWorkerError, InvalidInputError
 
 if TYPE_CHECKING:
     from gw_core import Client, Runner
-    from gw_core.operations import ServerTiming
 
 MIN_COUNT: Final = 100
 MAX_COUNT: Final = 10_000_000
@@ -33,19 +31,6 @@ WARM_UP: Final = 20
 TIMEOUT_SECONDS: Final = 30.0
 QUEUES: Final = 1_000
 TASK: Final = "nothing"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Figures:
-    count: int
-    concurrency: int
-    times: ServerTiming
-    added_per_second: float
-    added_queued_per_second: float
-    drained_per_second: float
-    drained_queued_per_second: float
-    latency_p50: float
-    latency_p99: float
 
 
 @command("bench")
@@ -73,20 +58,21 @@ def bench(
         raise InvalidInputError(f"--count {wanted}: give at least {MIN_COUNT} jobs")
     try:
         with _sigterm_like_ctrl_c():
-            figures = _measure(configuration, wanted)
+            record = _measure(configuration, wanted)
     except _TerminatedError:
         return ExitCode.TERMINATED
     if as_json:
-        output.line(output.to_json(_record(figures)))
+        output.line(output.to_json(record))
     else:
-        _show(figures)
+        _show(record)
     return ExitCode.OK
 
 
 # -- measuring -------------------------------------------------------------------------------------------------------
 
 
-def _measure(configuration: Configuration, count: int) -> _Figures:
+def _measure(configuration: Configuration, count: int) -> dict[str, Any]:
+    """Return what was measured under the keys we promise."""
     from gw_core import Client
     from gw_core.operations import ScratchSchema
 
@@ -110,17 +96,21 @@ def _measure(configuration: Configuration, count: int) -> _Figures:
             scratch.settle_down()
             drained_queued = _drain(configuration, scratch.name)
             p50, p99 = _latency(configuration, scratch.name, client)
-    return _Figures(
-        count=count,
-        concurrency=configuration[table.CONCURRENCY],
-        times=times,
-        added_per_second=count / added,
-        added_queued_per_second=count / added_queued,
-        drained_per_second=count / drained,
-        drained_queued_per_second=count / drained_queued,
-        latency_p50=p50,
-        latency_p99=p99,
-    )
+    return {
+        "jobs": count,
+        "concurrency": configuration[table.CONCURRENCY],
+        "server_version": times.server,
+        "server_settings": times.settings,
+        "round_trip_ms": _milliseconds(times.round_trip),
+        "commit_ms": _milliseconds(times.commit),
+        "commit_async_ms": _milliseconds(times.commit_unflushed),
+        "added_per_second": round(count / added),
+        "added_queued_per_second": round(count / added_queued),
+        "processed_per_second": round(count / drained),
+        "processed_queued_per_second": round(count / drained_queued),
+        "latency_p50_ms": _milliseconds(p50),
+        "latency_p99_ms": _milliseconds(p99),
+    }
 
 
 def _add(client: Client, count: int, *, queues: int = 0) -> float:
@@ -239,44 +229,24 @@ def _sigterm_like_ctrl_c() -> Iterator[None]:
 # -- showing ---------------------------------------------------------------------------------------------------------
 
 
-def _record(figures: _Figures) -> dict[str, object]:
-    times = figures.times
-    return {
-        "jobs": figures.count,
-        "concurrency": figures.concurrency,
-        "server_version": times.server,
-        "server_settings": times.settings,
-        "round_trip_ms": _milliseconds(times.round_trip),
-        "commit_ms": _milliseconds(times.commit),
-        "commit_async_ms": _milliseconds(times.commit_unflushed),
-        "added_per_second": round(figures.added_per_second),
-        "added_queued_per_second": round(figures.added_queued_per_second),
-        "processed_per_second": round(figures.drained_per_second),
-        "processed_queued_per_second": round(figures.drained_queued_per_second),
-        "latency_p50_ms": _milliseconds(figures.latency_p50),
-        "latency_p99_ms": _milliseconds(figures.latency_p99),
-    }
-
-
 def _milliseconds(seconds: float) -> float:
     return round(seconds * 1000, 3)
 
 
-def _show(figures: _Figures) -> None:
-    record = _record(figures)
-    settings = ", ".join(f"{name} {value}" for name, value in figures.times.settings.items())
+def _show(record: dict[str, Any]) -> None:
+    settings = ", ".join(f"{name} {value}" for name, value in record["server_settings"].items())
     rows = (
         ("Server", f"PostgreSQL {record['server_version']}; {settings}"),
         ("Round trip", f"{record['round_trip_ms']} ms"),
         ("Commit", f"{record['commit_ms']} ms; without waiting for the disk {record['commit_async_ms']} ms"),
         (
             "Add",
-            f"{record['added_per_second']:,} jobs/s, {figures.count:,} in one call; "
+            f"{record['added_per_second']:,} jobs/s, {record['jobs']:,} in one call; "
             f"in {QUEUES:,} named queues {record['added_queued_per_second']:,}",
         ),
         (
             "Run",
-            f"{record['processed_per_second']:,} jobs/s, {figures.concurrency} at a time, tasks that do nothing; "
+            f"{record['processed_per_second']:,} jobs/s, {record['concurrency']} at a time, tasks that do nothing; "
             f"in {QUEUES:,} named queues {record['processed_queued_per_second']:,}",
         ),
         ("Start", f"{record['latency_p50_ms']} ms after its add, one in a hundred {record['latency_p99_ms']} ms"),

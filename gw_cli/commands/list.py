@@ -1,4 +1,4 @@
-"""`gw list`: list jobs."""
+"""`gw list` and `gw count`: list jobs, or count them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gw_cli import bulk_command, stderr
+from gw_cli import bulk_command, output, stderr
 from gw_cli.arguments import duration, positive_number
-from gw_cli.command import DEFAULT_LIMIT, MAX_ROWS, After, Limit, command, search_timeout, with_layout
+from gw_cli.command import DEFAULT_LIMIT, MAX_ROWS, After, Json, Limit, command, search_timeout, with_layout
 from gw_cli.connect import open_client
 from gw_cli.output import AUTOMATIC, Layout
-from gw_cli.records import COLUMNS, KEYS, for_table, job_record
+from gw_cli.records import COLUMNS, KEYS, counted, for_table, job_record
 from gw_cli.settings import Configuration
 from gw_cli.sharding import for_each_shard
 from gw_core import Selection
@@ -67,3 +67,20 @@ def _note(page: JobPage, rest: JobPage | None) -> None:
             f"The search checked {page.scanned:,} jobs and found {len(page.jobs)}; there are more to check: "
             f"continue with --after {page.after} or search longer with --timeout 10s"
         )
+
+
+@command("count")
+@bulk_command.with_selection()
+def count(
+    configuration: Configuration,
+    wanted: Selection,
+    as_json: Json = False,
+) -> None:
+    """Count the jobs of a selection.
+
+    Counts exactly, so it reads every job that can match; gw stats estimates a large queue in milliseconds.
+    """
+    with open_client(configuration) as client:
+        found = client.jobs.count(client.jobs.at_server_time(wanted))
+    record = {"jobs": found.jobs, "running": found.running}
+    output.answer(counted(found.jobs), plain=str(found.jobs), record=record, as_json=as_json)

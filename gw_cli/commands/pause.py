@@ -1,19 +1,22 @@
-"""`gw pause`: start no further job of a task, a queue, a flag, or at all."""
+"""`gw pause`, `gw resume` and `gw pauses`: start no further job of a task, a queue, a flag, or at all."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import operator_name, point_in_time
-from gw_cli.command import Json, command
-from gw_cli.connect import open_to_change
-from gw_cli.exit_codes import ExitCode
+from gw_cli.command import Json, command, with_layout
+from gw_cli.connect import open_client, open_to_change
+from gw_cli.exit_codes import ExitCode, NothingMatchedError
+from gw_cli.output import AUTOMATIC, Layout
+from gw_cli.records import Fields, fields_of
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
 from gw_core.errors import InvalidInputError
@@ -29,6 +32,21 @@ Targets = Annotated[
     list[str],
     typer.Argument(metavar="KIND:NAME...", help="task:NAME, queue:NAME, flag:NAME or all", show_default=False),
 ]
+
+FIELDS: Final[Fields] = {
+    "target": lambda pause: str(pause.target),
+    "since": attrgetter("since"),
+    "until": attrgetter("until"),
+    "by": attrgetter("by"),
+    "reason": attrgetter("reason"),
+}
+PAUSE_COLUMNS: Final = (
+    output.Column("target", "PAUSED", shrinks=True),
+    output.Column("since", "SINCE"),
+    output.Column("until", "UNTIL"),
+    output.Column("by", "BY", shrinks=True, rank=3),
+    output.Column("reason", "REASON", shrinks=True, rank=4),
+)
 
 
 @command("pause")
@@ -55,6 +73,34 @@ def pause(
             *targets, until=end, reason=None if reason is None else visible(reason), by=visible(operator_name())
         )
     return report(targets, "paused", result, as_json=as_json)
+
+
+@command("resume")
+def resume(configuration: Configuration, targets: Targets, as_json: Json = False) -> int:
+    """Resume what is paused.
+
+    Workers claim its jobs again immediately. A queue that a job has kept running through the pause stays locked until
+    that job ends.
+    """
+    with open_to_change(configuration) as client:
+        result = client.pauses.resume(*targets)
+    if not result.changed:
+        raise NothingMatchedError(f"{', '.join(map(quoted, targets))} is not paused; gw pauses lists what is")
+    return report(targets, "resumed", result, as_json=as_json)
+
+
+@command("pauses")
+@with_layout
+def pauses(configuration: Configuration, layout: Layout = AUTOMATIC) -> None:
+    """List what is paused.
+
+    Since when, until when, by whom and why.
+    """
+    with open_client(configuration) as client:
+        found = client.pauses.list()
+    layout.print([fields_of(each, FIELDS) for each in found], keys=tuple(FIELDS), columns=PAUSE_COLUMNS)
+    if not found:
+        stderr.note("Nothing is paused.")
 
 
 def end_time(text: str, now: datetime) -> datetime | timedelta:
