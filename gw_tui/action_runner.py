@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Final
 
 from gw_tui.actions.actions import Restore
 from gw_tui.actions.batch import ActionBatch, split
+from gw_tui.console import Console
 from gw_tui.dialogs.result import ProgressDialog, ResultDialog
 from gw_tui.rules.journal import EntryKind
 from gw_tui.text import sanitize
 
 if TYPE_CHECKING:
     from gw_core import Job
-    from gw_tui.console import Console
     from gw_tui.data.messages import ActionFinished
+    from gw_tui.data.source import DataSource
+    from gw_tui.rules.options import Options
 
 MAX_UNDO: Final = 20
 """So many removals can be taken back, the last one first."""
@@ -23,13 +25,13 @@ MAX_UNDO: Final = 20
 OnDone = Callable[[ActionBatch], None]
 
 
-class ActionRunner:
-    """Runs one batch at a time. It belongs to the screen's thread; the action thread runs the actions."""
+class ActionRunner(Console):
+    """A console that runs one batch at a time; the action thread runs the actions."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self, source: DataSource, options: Options, clock: Callable[[], float]) -> None:
+        super().__init__(source, options, clock)
         self._under_way: ActionBatch | None = None
-        self._on_done: OnDone | None = None
+        self._when_done: OnDone | None = None
         self._progress: ProgressDialog | None = None
         self._removed: deque[tuple[Job, ...]] = deque(maxlen=MAX_UNDO)
 
@@ -41,20 +43,20 @@ class ActionRunner:
     def begin(self, batch: ActionBatch, on_done: OnDone | None = None) -> None:
         """Run a batch; `on_done` is called when it has finished, on whichever screen that is."""
         if self._under_way is not None:
-            self._console.notify("Another action is running", severity="warning")
+            self.notify("Another action is running", severity="warning")
             return
-        self._under_way, self._on_done = batch, on_done
+        self._under_way, self._when_done = batch, on_done
         if len(batch.parts) > 1:
-            self._progress = ProgressDialog(batch, self.stop)
-            self._console.push_screen(self._progress)
+            self._progress = ProgressDialog(batch, self.stop_batch)
+            self.push_screen(self._progress)
         self._go_on(batch)
 
-    def stop(self) -> None:
+    def stop_batch(self) -> None:
         """Let the part under way be the last."""
         if self._under_way is not None:
             self._under_way = self._under_way.stopped()
 
-    def finished(self, message: ActionFinished) -> None:
+    def take_result(self, message: ActionFinished) -> None:
         """Take what became of the part under way."""
         batch = self._under_way
         if batch is None or batch.next_part >= len(batch.parts) or batch.parts[batch.next_part] is not message.action:
@@ -67,7 +69,7 @@ class ActionRunner:
     def undo(self) -> None:
         """Restore the jobs completed last."""
         if not self._removed:
-            self._console.notify("Nothing to restore")
+            self.notify("Nothing to restore")
             return
         self.begin(split(Restore(jobs=self._removed[-1])), self._undone)
 
@@ -76,12 +78,12 @@ class ActionRunner:
 
     def _go_on(self, batch: ActionBatch) -> None:
         if (action := batch.next_action) is not None:
-            self._console.submit(action)
+            self.submit(action)
         else:
             self._over(batch)
 
     def _over(self, batch: ActionBatch) -> None:
-        on_done, self._on_done, self._under_way = self._on_done, None, None
+        on_done, self._when_done, self._under_way = self._when_done, None, None
         if self._progress is not None:
             self._progress.dismiss()
             self._progress = None
@@ -93,16 +95,16 @@ class ActionRunner:
     def _report(self, batch: ActionBatch) -> None:
         self._keep(batch)
         if batch.is_plain and not batch.is_stopped:
-            self._console.notify(f"✔ {self._words(batch)}")
+            self.notify(f"✔ {self._words(batch)}")
         else:
-            self._console.push_screen(ResultDialog.from_batch(batch))
+            self.push_screen(ResultDialog.from_batch(batch))
 
     def _keep(self, batch: ActionBatch) -> None:
         """Note a batch in the journal, and what was removed for `undo`."""
         if batch.can_be_undone:
             self._removed.append(tuple(batch.result.removed))
         words = sanitize.line(batch.failure) if batch.failure else batch.headline
-        self._console.note(EntryKind.ACTION, words, is_bad=bool(batch.failure))
+        self.note(EntryKind.ACTION, words, is_bad=bool(batch.failure))
 
     def _words(self, batch: ActionBatch) -> str:
         done = batch.result.done

@@ -22,11 +22,9 @@ from textual.widgets import Input, TextArea
 
 from gw_core.operations import CleanupTarget
 from gw_tui import clipboard
-from gw_tui.action_runner import ActionRunner
 from gw_tui.actions.actions import Action
-from gw_tui.actions.batch import ActionBatch
 from gw_tui.actions.preview import preview
-from gw_tui.console import TICK, Console
+from gw_tui.console import TICK
 from gw_tui.data.messages import (
     ActionFinished,
     ActionLogFailed,
@@ -67,7 +65,7 @@ def screen_of(place: ScreenInfo) -> ConsoleScreen:
     return screen
 
 
-class ConsoleApp(Console):
+class ConsoleApp(Maintenance):
     """The operators' console over a source; `run()` shows it until the operator leaves.
 
     It returns options when the operator chooses another database: a new console starts there, so that nothing mixes.
@@ -106,8 +104,6 @@ class ConsoleApp(Console):
             self.animation_level = "none"
         self.stylesheet = CachedStylesheet(variables=self.get_css_variables())
         self.last_action: ActionFinished | None = None
-        self._runner = ActionRunner(self)
-        self._maintenance = Maintenance(self)
         self._shown_cells = ShownCells()
         self._generation = 0  # of the query of the screen in front
         self.answer: QueryAnswered | None = None
@@ -215,7 +211,7 @@ class ConsoleApp(Console):
     @on(ActionFinished)
     def _acted(self, message: ActionFinished) -> None:
         self.last_action = message
-        self._runner.finished(message)
+        self.take_result(message)
         self.poller.reader.refresh_now()
         if self.front is not None:
             self.front.show_action(message)
@@ -245,22 +241,6 @@ class ConsoleApp(Console):
         if self.snapshot is not None and (front := self.front) is not None:
             front.show_snapshot(self.snapshot)
         self.draw_frame()
-
-    @property
-    def is_busy(self) -> bool:
-        return self._runner.is_busy
-
-    def begin(self, batch: ActionBatch, on_done: Callable[[ActionBatch], None] | None = None) -> None:
-        self._runner.begin(batch, on_done)
-
-    def undo(self) -> None:
-        self._runner.undo()
-
-    def sweep(self) -> None:
-        self._maintenance.sweep()
-
-    def clean_up(self, target: CleanupTarget | None = None) -> None:
-        self._maintenance.clean_up(target)
 
     def copy(self, text: str, words: str = "") -> None:
         shown = clipboard.on_one_line(text)
@@ -529,7 +509,7 @@ class ConsoleApp(Console):
         self.clean_up(CleanupTarget.UNUSED_QUEUES)
 
     def action_run_doctor(self) -> None:
-        self._maintenance.run_doctor()
+        self.run_doctor()
 
     def action_next_theme(self) -> None:
         names = self.theme_names

@@ -25,9 +25,8 @@ from gw_tui.widgets.themes import NAMES
 if TYPE_CHECKING:
     from textual.screen import Screen
 
-    from gw_core.operations import CleanupTarget, QueueSnapshot
+    from gw_core.operations import QueueSnapshot
     from gw_tui.actions.actions import Action
-    from gw_tui.actions.batch import ActionBatch
     from gw_tui.data.source import DataSource
     from gw_tui.rules.table_choice import TableChoice
 
@@ -200,22 +199,6 @@ class Console(App[Options]):
 
     def draw_frame(self) -> None:
         """Draw the lines around the screen."""
-        raise NotImplementedError
-
-    def begin(self, batch: ActionBatch, on_done: Callable[[ActionBatch], None] | None = None) -> None:
-        """Run a batch of actions; `on_done` is called when it has finished without an error."""
-        raise NotImplementedError
-
-    def undo(self) -> None:
-        """Restore the jobs that were completed last."""
-        raise NotImplementedError
-
-    def sweep(self) -> None:
-        """Preview a sweep, then ask whether to run it."""
-        raise NotImplementedError
-
-    def clean_up(self, target: CleanupTarget | None = None) -> None:
-        """Count what a cleanup would delete, then ask whether to delete it."""
         raise NotImplementedError
 
     def copy(self, text: str, words: str = "") -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from gw_core import JobState, Selection
 from gw_core.operations import CheckStatus, CleanupTarget
+from gw_tui.action_runner import ActionRunner
 from gw_tui.actions.actions import MAX_CLEANED, Cleanup, CleanupSelected, RunDoctor, Sweep
 from gw_tui.actions.batch import ActionBatch
 from gw_tui.dialogs.choose import Choice, Choose
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gw_core.operations import SweepReport, WorkerInfo
-    from gw_tui.console import Console
 
 MAX_NAMED: Final = 8
 ALL_FAILED: Final = Selection.of(state=JobState.FAILED)
@@ -37,69 +37,66 @@ CHOICES: Final = (
 )
 
 
-class Maintenance:
-    """Previews, asks and runs; belongs to the screen's thread."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
+class Maintenance(ActionRunner):
+    """A console that previews, asks and runs."""
 
     # -- sweep -------------------------------------------------------------------------------------------------------
 
     def sweep(self) -> None:
         """Preview a sweep, then ask whether to run it."""
-        self._console.begin(ActionBatch(parts=(Sweep(dry_run=True),)), self._previewed)
+        self.begin(ActionBatch(parts=(Sweep(dry_run=True),)), self._previewed)
 
     def _previewed(self, batch: ActionBatch) -> None:
         report = batch.result.sweep
         if report is None:
             return
         if not report.workers and not report.jobs and not report.queues:
-            self._console.notify("Nothing to sweep: no stale workers")
+            self.notify("Nothing to sweep: no stale workers")
             return
-        self._console.run_worker(self._ask_to_sweep(report), exit_on_error=False)
+        self.run_worker(self._ask_to_sweep(report), exit_on_error=False)
 
     async def _ask_to_sweep(self, report: SweepReport) -> None:
-        if await confirmed(self._console, Sweep(), "Sweep?", _preview(report), ok="Sweep"):
-            self._console.begin(ActionBatch(parts=(Sweep(),)))
+        if await confirmed(self, Sweep(), "Sweep?", _preview(report), ok="Sweep"):
+            self.begin(ActionBatch(parts=(Sweep(),)))
 
     # -- cleanup -----------------------------------------------------------------------------------------------------
 
     def clean_up(self, target: CleanupTarget | None = None) -> None:
         """Count what a cleanup would delete, then ask whether to delete it; without a target, ask for it first."""
         if target is None:
-            self._console.run_worker(self._choose(), exit_on_error=False)
+            self.run_worker(self._choose(), exit_on_error=False)
             return
         if target is CleanupTarget.FAILED_JOBS:
-            self._console.run_worker(self._narrow(), exit_on_error=False)
+            self.run_worker(self._narrow(), exit_on_error=False)
             return
         self._count(target)
 
     async def _narrow(self) -> None:
         """Ask which failed jobs to delete; all of them are deleted without reading them."""
-        selection = await self._console.push_screen_wait(NarrowDialog())
+        selection = await self.push_screen_wait(NarrowDialog())
         if selection is None:
             return
         if selection == ALL_FAILED:
             self._count(CleanupTarget.FAILED_JOBS)
             return
         # The count and the deletion mean the same jobs.
-        fixed = selection.at(self._console.now)
+        fixed = selection.at(self.now)
         count = ActionBatch(parts=(CleanupSelected(selection=fixed, dry_run=True),))
-        self._console.begin(count, lambda done: self._counted(CleanupSelected(selection=fixed), done.result.count))
+        self.begin(count, lambda done: self._counted(CleanupSelected(selection=fixed), done.result.count))
 
     def _count(self, target: CleanupTarget) -> None:
         count = ActionBatch(parts=(Cleanup(target=target, dry_run=True),))
-        self._console.begin(count, lambda done: self._counted(Cleanup(target=target), done.result.count))
+        self.begin(count, lambda done: self._counted(Cleanup(target=target), done.result.count))
 
     async def _choose(self) -> None:
-        if (chosen := await self._console.push_screen_wait(Choose("Clean up …", CHOICES))) is not None:
+        if (chosen := await self.push_screen_wait(Choose("Clean up …", CHOICES))) is not None:
             self.clean_up(CleanupTarget(chosen))
 
     def _counted(self, cleanup: Cleanup | CleanupSelected, count: int | None) -> None:
         if count == 0:
-            self._console.notify(f"Nothing to clean up: no {cleanup.thing}s")
+            self.notify(f"Nothing to clean up: no {cleanup.thing}s")
             return
-        self._console.run_worker(self._ask_to_clean(cleanup, count), exit_on_error=False)
+        self.run_worker(self._ask_to_clean(cleanup, count), exit_on_error=False)
 
     async def _ask_to_clean(self, cleanup: Cleanup | CleanupSelected, count: int | None) -> None:
         many = "Too many to count quickly." if count is None else f"{formatting.counted(count, cleanup.thing)}."
@@ -107,21 +104,21 @@ class Maintenance:
         # Deleted jobs cannot be restored, so a key pressed too often must not delete them.
         deletes_jobs = isinstance(cleanup, CleanupSelected) or cleanup.target is CleanupTarget.FAILED_JOBS
         to_type = "" if not deletes_jobs else "delete" if count is None else str(count)
-        if await confirmed(self._console, cleanup, f"Clean up {cleanup.thing}s?", words, ok="Delete", to_type=to_type):
-            self._console.begin(ActionBatch(parts=(cleanup,)))
+        if await confirmed(self, cleanup, f"Clean up {cleanup.thing}s?", words, ok="Delete", to_type=to_type):
+            self.begin(ActionBatch(parts=(cleanup,)))
 
     # -- doctor ------------------------------------------------------------------------------------------------------
 
     def run_doctor(self) -> None:
         """Run the doctor's checks and show the findings."""
-        self._console.begin(ActionBatch(parts=(RunDoctor(),)), self._checked)
+        self.begin(ActionBatch(parts=(RunDoctor(),)), self._checked)
 
     def _checked(self, batch: ActionBatch) -> None:
         found = [each.status for each in batch.result.findings]
         errors = formatting.counted(found.count(CheckStatus.ERROR), "error")
-        self._console.notify(f"Doctor: {errors}, {formatting.counted(found.count(CheckStatus.WARNING), 'warning')}")
-        self._console.visit("locks")
-        self._console.refresh_now()
+        self.notify(f"Doctor: {errors}, {formatting.counted(found.count(CheckStatus.WARNING), 'warning')}")
+        self.visit("locks")
+        self.refresh_now()
 
 
 def _consequences(cleanup: Cleanup | CleanupSelected) -> str:

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from gw_core.operations import QueueSnapshot
     from gw_tui.actions.actions import Action
-    from gw_tui.console import Console
     from gw_tui.data.messages import ActionFinished
     from gw_tui.data.source import Query
+    from gw_tui.maintenance import Maintenance
     from gw_tui.rules.views import SavedView
 
 MIN_WIDTH, MIN_HEIGHT = 60, 20
@@ -131,9 +131,9 @@ class ConsoleScreen(Screen[None]):
         return place.title, place.help
 
     @property
-    def console(self) -> Console:
+    def console(self) -> Maintenance:
         """The app."""
-        return cast("Console", self.app)
+        return cast("Maintenance", self.app)
 
     def ask(self) -> None:
         """Ask the screen's query now, and from now on; call this when it has changed."""
