@@ -112,10 +112,15 @@ def test_a_worker_exports_exactly_the_metrics_of_the_table(site: QueueFixture) -
         connection.close()
         return {each.name: (each.type, each.documentation) for each in families if each.name.startswith("gw_")}
 
+    # A worker writes its statistics when a minute is over.
+    site.run(
+        "insert into _private_gw_statistics values"
+        " (date_trunc('minute', now()) - interval '1 minute', 'work', 'gw-1', 1, 0, 0, 0.1, '{}', 0, 0)"
+    )
     expected = {metric.name: (metric.kind, metric.help) for metric in METRICS.values()}
     probe = ProbeSettings(port=0, metrics=True, sample_interval=timedelta(seconds=1))
     with site.running({"work": RunRecord()}, probe=probe) as running:
         site.fill(1)
         running.recorded.wait_for(JobsSettled)
         # Those of the queue are left out while the database does not answer in time.
-        wait_until(lambda: exported() == expected, deadline_seconds=DEADLINE, what="exactly the metrics of the table")
+        wait_until(lambda: exported() == expected, every=0.2, what="exactly the metrics of the table")

@@ -6,17 +6,19 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.call_count import calls_in
 from support.queue_fixture import QueueFixture, RunRecord
 
-from gw_core import AsyncClient, Client, Job, JobSpec, RetryAfter, Snooze
+from gw_core import AsyncClient, Client, Events, Job, JobSpec, RetryAfter, Snooze
 from gw_core.errors import BatchError, InvalidJobError
+from gw_core.events import JobCompleted, JobSucceeded
 
 pytest.importorskip("opentelemetry.sdk")
 
@@ -467,7 +469,7 @@ def test_one_trace_goes_from_a_request_to_a_run_in_another_process(
         env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
         check=True,
         capture_output=True,
-        timeout=60,
+        timeout=200,
     )
 
     lines = (tmp_path / "spans").read_text().splitlines()
@@ -484,28 +486,16 @@ def test_one_trace_goes_from_a_request_to_a_run_in_another_process(
 
 
 def test_a_run_without_a_provider_costs_little() -> None:
-    """`python -m bench.plugin_costs` measures it; this bound only notices work that should not be there."""
-    plugin = OpenTelemetry(tracer_provider=trace.NoOpTracerProvider())
-    assert min(_microseconds(plugin, a_job()) for _ in range(20)) < 40
-
-
-def a_job(payload: str = '{"n": 1}') -> Job:
-    return Job(1, "work", payload, 1, 25, 0, 0.0, 0.0, 0.0, 0)
-
-
-def _microseconds(plugin: OpenTelemetry, job: Job, rounds: int = 500) -> float:
-    """Return the CPU time of `around_run` and of the events after it for one job."""
-    from types import SimpleNamespace
-
-    from gw_core import Events
-    from gw_core.events import JobCompleted, JobSucceeded
-
-    events = Events()
+    """`python -m bench.plugin_costs` measures the time; this bound only notices work that should not be there."""
+    plugin, events = OpenTelemetry(tracer_provider=trace.NoOpTracerProvider()), Events()
     plugin.attach(events)
+    job = Job(1, "work", '{"n": 1}', 1, 25, 0, 0.0, 0.0, 0.0, 0)
     about: Any = SimpleNamespace(worker_id="gw-host-1", thread_name="gw-worker-1")
-    began = time.process_time()
-    for _ in range(rounds):
+
+    def succeed() -> None:
         plugin.around_run(job, about, lambda: None)
-        events.emit(JobSucceeded(worker_id="w", thread="gw-worker-1", job=job, seconds=0.0))
-        events.emit(JobCompleted(worker_id="w", job=job, error=None))
-    return (time.process_time() - began) / rounds * 1e6
+        events.emit(JobSucceeded(worker_id="gw-host-1", thread="gw-worker-1", job=job, seconds=0.0))
+        events.emit(JobCompleted(worker_id="gw-host-1", job=job, error=None))
+
+    succeed()
+    assert calls_in(succeed) < 60

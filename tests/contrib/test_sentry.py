@@ -6,13 +6,14 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.call_count import calls_in
 from support.queue_fixture import QueueFixture, a_registry
 
 from gw_core import Client, Events, GiveUp, Job, JobSpec, RetryAfter, Runner, Snooze
@@ -322,9 +323,9 @@ from gw_core.contrib.sentry import Sentry
 
 class ToFile(sentry_sdk.Transport):
     def capture_envelope(self, envelope):
-        with open("sent", "a") as file:
-            for item in envelope.items:
-                file.write(json.dumps([item.type, item.payload.json]) + "\\n")
+        lines = [json.dumps([item.type, item.payload.json]) + "\\n" for item in envelope.items]
+        with open("sent", "ab", buffering=0) as file:  # two processes write: each envelope at one go
+            file.write("".join(lines).encode())
 
 sentry_sdk.init(dsn="https://key@localhost/1", transport=ToFile())
 plugin = Sentry()
@@ -362,7 +363,7 @@ def test_gw_run_sends_one_event_for_each_failed_job(
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
         capture_output=True,
-        timeout=60,
+        timeout=200,
         check=True,
     )
 
@@ -380,21 +381,15 @@ def test_gw_run_sends_one_event_for_each_failed_job(
 
 
 def test_a_run_that_succeeds_costs_little(sent: Captured) -> None:
-    """The goal is 10 µs, and docs/guide/observability.md has the measured value; other machines are slower."""
-    plugin = Sentry()
-    assert min(_microseconds(plugin) for _ in range(20)) < 40
-
-
-def _microseconds(plugin: Sentry, rounds: int = 500) -> float:
-    """Return the CPU time of `around_run` and of the event at its end for one job."""
-    from types import SimpleNamespace
-
-    events = Events()
+    """`python -m bench.plugin_costs` measures the time; this bound only notices work that should not be there."""
+    plugin, events = Sentry(), Events()
     plugin.attach(events)
     job = Job(1, "work", "{}", 1, 25, 0, 0.0, 0.0, 0.0, 0)
     about: Any = SimpleNamespace(worker_id="gw-host-1", thread_name="gw-worker-1", cron=None, trace=None)
-    began = time.process_time()
-    for _ in range(rounds):
+
+    def succeed() -> None:
         plugin.around_run(job, about, lambda: None)
         events.emit(JobSucceeded(worker_id="w", thread="gw-worker-1", job=job, seconds=0.0))
-    return (time.process_time() - began) / rounds * 1e6
+
+    succeed()
+    assert calls_in(succeed) < 200

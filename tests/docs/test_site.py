@@ -12,7 +12,7 @@ import pytest
 from public_names import MODULES, names_of
 from sphinx.util.inventory import InventoryFile
 
-pytestmark = [pytest.mark.once, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.once, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).resolve().parents[2]
 LOADED = re.compile(

@@ -268,12 +268,14 @@ def test_a_role_that_may_not_see_the_rows_gets_a_message(queue: Queue, databases
     role = f"{databases.run.prefix}blind"
     queue.ready()
     queue.rows(f"create role {role}")
-    queue.rows(f"grant usage on schema graphile_worker to {role}")
-    queue.rows(f"grant select on all tables in schema graphile_worker to {role}")
-    with Client(make_conninfo(queue.url, options=f"-c role={role}"), max_pool_size=1) as client:
-        found = client.snapshot()
-    queue.rows(f"drop owned by {role}")
-    queue.rows(f"drop role {role}")
+    try:
+        queue.rows(f"grant usage on schema graphile_worker to {role}")
+        queue.rows(f"grant select on all tables in schema graphile_worker to {role}")
+        with Client(make_conninfo(queue.url, options=f"-c role={role}"), max_pool_size=1) as client:
+            found = client.snapshot()
+    finally:
+        queue.rows(f"drop owned by {role}")
+        queue.rows(f"drop role {role}")
 
     assert found.schema.rows_hidden
     assert {"priorities", "queues"} <= {part for part, _ in found.errors}

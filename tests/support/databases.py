@@ -20,6 +20,7 @@ from psycopg import sql
 from gw_core import Client
 from gw_core.operations import MigrationReport
 from support import spare_sessions
+from support.waiting import wait_until
 
 HOST = hashlib.sha256(socket.gethostname().encode()).hexdigest()[:6]
 NAME = re.compile(r"gw_test_(?P<host>[0-9a-f]{6})_(?P<pid>\d+)_(?P<began>\d+)_")
@@ -166,6 +167,12 @@ select format('%I.%I', schemaname, relname) from pg_stat_user_tables
      where refobjid = relid and deptype in ('a', 'i') and pg_sequence_last_value(seqrelid) is not null))
 """
 OTHERS = "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s and pid <> pg_backend_pid()"
+# A session that ends hands in what it has counted, and is listed until then.
+RESET_STATISTICS = """
+select pg_stat_reset() where not exists (
+    select from pg_stat_activity
+     where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend')
+"""
 
 
 class ReusedDatabase:
@@ -211,7 +218,7 @@ class ReusedDatabase:
         if touched := [str(name) for (name,) in connection.execute(TOUCHED)]:
             connection.execute(f"truncate {', '.join(touched)} restart identity cascade".encode())
             self._state = _state_of(connection)
-        connection.execute("select pg_stat_reset()")
+        wait_until(lambda: connection.execute(RESET_STATISTICS).rowcount, what="other sessions to end", every=0.002)
 
 
 def _state_of(connection: psycopg.Connection[Any]) -> str:
