@@ -16,13 +16,12 @@ pytest.importorskip("django")
 if sys.version_info < (3, 12):
     pytest.importorskip("django_tasks")
 
+pytestmark = pytest.mark.timeout(900)
+
 PROJECT = Path(__file__).with_name("django_project")
 
 
 FILES = sorted(path.name for path in PROJECT.glob("check_*.py"))
-# Setting Django up takes longer than most files.
-SHARES = {"running": ["check_running.py"], "the others": [name for name in FILES if name != "check_running.py"]}
-
 # The other files run with the defaults of Django.
 KEEPING_CONNECTIONS = {
     "for ever": {"TEST_CONN_MAX_AGE": "null"},
@@ -31,9 +30,8 @@ KEEPING_CONNECTIONS = {
 }
 
 
-@pytest.mark.parametrize("files", SHARES.values(), ids=SHARES)
-def test_django(files: list[str], empty_database_url: str) -> None:
-    run_project(empty_database_url, *files)
+def test_django(empty_database_url: str) -> None:
+    run_project(empty_database_url, *FILES)
 
 
 @pytest.mark.slow
@@ -68,7 +66,7 @@ def run_project(database_url: str, *files: str, **variables: str) -> None:
         env=environment,
         text=True,
         capture_output=True,
-        timeout=200,
+        timeout=800,
     )
 
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]

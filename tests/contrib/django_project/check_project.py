@@ -54,36 +54,28 @@ def test_a_failure_of_the_command_is_a_command_error() -> None:
     assert caught.value.returncode == 2
 
 
-def test_the_worker_runs_the_projects_tasks() -> None:
+def test_workers_run_the_projects_tasks_of_the_lanes_they_are_given() -> None:
     tasks.create_order.enqueue("book")
     tasks.create_order_async.using(queue_name="slow").enqueue("pen")
-    done = manage("gw", "run", "--once")
-
-    assert done.returncode == 0, done.stderr
-    assert sorted(Order.objects.values_list("item", flat=True)) == ["book", "pen"]
-
-
-def test_the_worker_serves_the_lanes_it_is_given() -> None:
-    tasks.create_order.enqueue("book")
-    tasks.create_order.using(queue_name="slow").enqueue("pen")
     done = manage("gw", "--lane", "slow", "run", "--once")
-
     assert done.returncode == 0, done.stderr
     assert list(Order.objects.values_list("item", flat=True)) == ["pen"]
 
-
-def test_several_worker_processes_run_the_projects_tasks() -> None:
     for _ in range(20):
         tasks.which_process.enqueue()
     done = manage("gw", "run", "--once", "--processes", "2")
-
     assert done.returncode == 0, done.stderr
-    assert Order.objects.count() == 20
+    assert Order.objects.count() == 22
 
 
 def test_the_exit_code_is_that_of_gw() -> None:
     assert manage("gw", "lits").returncode == 2
-    assert manage("gw", "--backend", "unknown", "list").returncode == 1
+
+
+def test_an_unknown_backend_is_an_error() -> None:
+    with pytest.raises(CommandError, match="no backend of gw named 'unknown'") as caught:
+        call_command("gw", "list", backend="unknown")
+    assert caught.value.returncode == 1
 
 
 # -- the migration ---------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from django.db import connection, transaction
 from django.test import override_settings
 from settings import TASKS
 from shop import tasks
-from worker import URL, make_due, run_jobs
+from worker import URL, let_retries_wait, make_due, run_jobs
 
 from gw_core.contrib.django.options import Options
 
@@ -77,20 +77,21 @@ def test_a_task_that_has_succeeded() -> None:
     assert enqueued.worker_ids[0].startswith("gw-")
 
 
-def test_a_task_that_succeeds_on_its_third_attempt() -> None:
-    enqueued = tasks.fail_until.enqueue(3)
+def test_a_task_that_succeeds_after_two_failures() -> None:
+    enqueued = tasks.fail_until.enqueue(12)
+    let_retries_wait()
     run_jobs()
     waiting = result_of(enqueued)
-    assert (waiting.status, waiting.attempts, len(waiting.errors)) == (TaskResultStatus.READY, 1, 1)
+    assert (waiting.status, waiting.attempts, len(waiting.errors)) == (TaskResultStatus.READY, 10, 1)
     for _ in range(2):
         make_due()
         run_jobs()
 
     found = result_of(enqueued)
 
-    assert (found.status, found.attempts, len(found.errors)) == (TaskResultStatus.SUCCESSFUL, 3, 2)
+    assert (found.status, found.attempts, len(found.errors)) == (TaskResultStatus.SUCCESSFUL, 12, 2)
     assert [error.exception_class for error in found.errors] == [RuntimeError, RuntimeError]
-    assert "attempt 2" in found.errors[1].traceback
+    assert "attempt 11" in found.errors[1].traceback
     assert "tasks.py" in found.errors[1].traceback
     assert found.started_at < found.last_attempted_at
 

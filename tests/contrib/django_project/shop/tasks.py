@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from time import sleep
 from typing import Any
 
 import psycopg
@@ -70,11 +71,13 @@ def note_backend() -> None:
 @task
 def end_other_sessions() -> None:
     """End every session of the project but those of the worker, as a restart of the server does."""
+    end = (
+        "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()"
+        " and pid <> pg_backend_pid() and application_name not like 'gw%'"
+    )
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as session:
-        session.execute(
-            "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()"
-            " and pid <> pg_backend_pid() and application_name not like 'gw%'"
-        )
+        while session.execute(end).rowcount:
+            sleep(0.01)
 
 
 @task
@@ -108,4 +111,4 @@ with_options = task(with_options).using(**OPTIONS) if IS_DJANGO_6_0 else task(**
 @task(takes_context=True)
 def wait_for_stop(context: Any) -> None:
     Order.objects.create(item="running")
-    assert context.job_context.should_stop.wait(30)
+    assert context.job_context.should_stop.wait(100)
