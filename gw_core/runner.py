@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack
@@ -316,24 +316,19 @@ class Runner:
         pool = self._pool = self._new_pool(registry, once=once)
         if self._is_forced:
             pool.force()
-        self._services = [self._factory.lock_renewal(pool)]
-        if pool.keeps or not once:
-            expiry = self._factory.history_expiry(pool)
-            expiry.prepare()
-            self._services.append(expiry)
-        self._heartbeat = self._new_heartbeat(pool, registry, once=once)
-        if self.settings.statistics:
-            self._services.append(self._factory.statistics_writer(pool))
+        self._services = [*self._factory.of_every_run(pool, once=once)]
+        heartbeat = self._heartbeat = self._new_heartbeat(pool, registry, once=once)
         if not once:
-            self._services += self._lasting_services(pool, loaded, scheduler)
+            self._services += [*self._factory.lasting(pool, heartbeat, self.stop), *self._watcher(pool, loaded)]
+            self._services += [] if scheduler is None else [scheduler]
             # Before the first claim: a sweep finds the jobs of a dead worker by its heartbeat.
-            self._heartbeat.write()
-            if self._heartbeat.is_delayed:
+            heartbeat.write()
+            if heartbeat.is_delayed:
                 pool.wait_for_heartbeat()
             recovery = self.settings.recovery if self.settings.recover else None
             self.events.emit(RecoveryConfigured(worker_id=pool.id, recovery=recovery))
         self._is_up.set()
-        self._heartbeat.start()
+        heartbeat.start()
         pool.start()
         for service in self._services:
             service.start()
@@ -449,24 +444,12 @@ class Runner:
             listens = settings.listen and (mode is PoolerMode.SESSION or self._listen_database is not None)
             self.events.emit(PoolerDetected(mode=mode, listens=listens, poll_interval=settings.poll_interval))
 
-    def _lasting_services(
-        self, pool: WorkerPool, loaded: LoadedTasks | TaskRegistry, scheduler: Scheduler | None
-    ) -> list[Service]:
-        services: list[Service] = [self._factory.expired_locks(pool), self._factory.group_check()]
-        if self.settings.recover:
-            assert self._heartbeat is not None  # noqa: S101 - made before the services
-            services.append(self._factory.sweeper(pool, self._heartbeat))
-        if self.settings.recycle_limits:
-            services.append(self._factory.recycle_monitor(pool, self.stop))
-        if scheduler is not None:
-            services.append(scheduler)
+    def _watcher(self, pool: WorkerPool, loaded: LoadedTasks | TaskRegistry) -> Iterator[Service]:
+        """Yield what reloads changed task files, if it is wanted."""
         if self._watch and isinstance(loaded, LoadedTasks):
             from gw_core.tasks.reloader import TaskWatcher  # brings a package that is in an extra
 
-            services.append(
-                TaskWatcher(loaded, lambda tasks: self._use(pool, tasks), self.events, on_crash=self._on_crash)
-            )
-        return services
+            yield TaskWatcher(loaded, lambda tasks: self._use(pool, tasks), self.events, on_crash=self._on_crash)
 
     def _new_heartbeat(self, pool: WorkerPool, registry: TaskRegistry, *, once: bool) -> Heartbeat:
         self.events.on(HeartbeatLate, lambda event: self._stop_lost_runs_soon(pool))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +28,7 @@ from gw_core.maintenance.recycling import RecycleMonitor
 from gw_core.maintenance.statistics_writer import StatisticsWriter
 from gw_core.maintenance.sweeper import Sweep, Sweeper
 from gw_core.postgres.connections import SharedConnection
+from gw_core.service import Service
 from gw_core.tasks.loading import LoadedTasks, load_folder
 from gw_core.tasks.registry import TaskRegistry
 from gw_core.worker.claimer import ForbiddenFlags
@@ -51,9 +52,9 @@ class ServiceFactory(msgspec.Struct, frozen=True, kw_only=True):
     schema: str
     on_crash: Callable[[str, BaseException], None]
 
-    def lock_renewal(self, pool: WorkerPool) -> LockRenewal:
-        """Return the service that renews the locks of running jobs."""
-        return LockRenewal(
+    def of_every_run(self, pool: WorkerPool, *, once: bool) -> Iterator[Service]:
+        """Yield what renews locks, makes room in history, and writes statistics."""
+        yield LockRenewal(
             worker_id=pool.id,
             connection=self.maintenance,
             events=self.events,
@@ -61,31 +62,30 @@ class ServiceFactory(msgspec.Struct, frozen=True, kw_only=True):
             every=self.settings.lock_renewal_interval,
         )
 
-    def expired_locks(self, pool: WorkerPool) -> ExpiredLocks:
-        """Return the service that releases locks older than four hours."""
-        return ExpiredLocks(
+        if pool.keeps or not once:
+            expiry = HistoryExpiry(connection=self.maintenance, events=self.events, keeps=lambda: pool.keeps)
+            expiry.prepare()
+            yield expiry
+        if self.settings.statistics:
+            yield StatisticsWriter(
+                worker_id=pool.id, connection=self.maintenance, events=self.events, keep=self.settings.statistics
+            )
+
+    def lasting(self, pool: WorkerPool, heartbeat: Heartbeat, stop: Callable[[str], None]) -> Iterator[Service]:
+        """Yield what only a long-running worker needs; `stop` ends it at its recycling limits."""
+        yield ExpiredLocks(
             worker_id=pool.id,
             connection=self.maintenance,
             events=self.events,
             between=self.settings.expired_lock_interval,
         )
+        yield GroupCheck(connection=self.maintenance, events=self.events)
+        if self.settings.recover:
+            yield self._sweeper(pool, heartbeat)
+        if self.settings.recycle_limits:
+            yield self._recycle_monitor(pool, stop)
 
-    def history_expiry(self, pool: WorkerPool) -> HistoryExpiry:
-        """Return the service that makes and drops the partitions of history."""
-        return HistoryExpiry(connection=self.maintenance, events=self.events, keeps=lambda: pool.keeps)
-
-    def statistics_writer(self, pool: WorkerPool) -> StatisticsWriter:
-        """Return the service that writes what the worker ran in each minute."""
-        return StatisticsWriter(
-            worker_id=pool.id, connection=self.maintenance, events=self.events, keep=self.settings.statistics
-        )
-
-    def group_check(self) -> GroupCheck:
-        """Return the service that lets groups go on whose members others have ended."""
-        return GroupCheck(connection=self.maintenance, events=self.events)
-
-    def sweeper(self, pool: WorkerPool, heartbeat: Heartbeat) -> Sweeper:
-        """Return the service that recovers jobs of dead workers."""
+    def _sweeper(self, pool: WorkerPool, heartbeat: Heartbeat) -> Sweeper:
         recovery = self.settings.recovery
         sweep = Sweep(self.maintenance, recovery, events=self.events, interceptors=self.interceptors, worker_id=pool.id)
         return Sweeper(
@@ -97,8 +97,7 @@ class ServiceFactory(msgspec.Struct, frozen=True, kw_only=True):
             on_crash=self.on_crash,
         )
 
-    def recycle_monitor(self, pool: WorkerPool, stop: Callable[[str], None]) -> RecycleMonitor:
-        """Return the service that stops the worker at its recycling limits."""
+    def _recycle_monitor(self, pool: WorkerPool, stop: Callable[[str], None]) -> RecycleMonitor:
         watch = RecycleMonitor(
             self.settings.recycle_limits,
             ended=lambda: pool.completed + pool.failed,

@@ -93,13 +93,11 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
 # -- when it will be tried -------------------------------------------------------------------------------------------
 
 
-def retry_schedule(
-    job: Job, state: JobState, now: datetime, *, most: int = MAX_PLANNED_ATTEMPTS
-) -> tuple[PlannedAttempt, ...]:
+def retry_schedule(job: Job, state: JobState, now: datetime) -> tuple[PlannedAttempt, ...]:
     """Return the upcoming attempts; those of a running job follow the current attempt."""
     if state is JobState.FAILED:
         return ()
-    return tuple(islice(_attempts(job, state, now), most))
+    return tuple(islice(_attempts(job, state, now), MAX_PLANNED_ATTEMPTS))
 
 
 def _attempts(job: Job, state: JobState, now: datetime) -> Iterator[PlannedAttempt]:

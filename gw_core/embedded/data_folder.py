@@ -291,11 +291,11 @@ class DataFolder:
             os.replace(self.log.name, old, src_dir_fd=self.directory, dst_dir_fd=self.directory)
         return self.open(self.log.name, os.O_WRONLY | os.O_APPEND)
 
-    def log_tail(self, start: int, lines: int = 12) -> str:
-        """The last lines written to the log after `start`, safe to print."""
+    def log_tail(self, start: int) -> str:
+        """The last twelve lines written to the log after `start`, safe to print."""
         with suppress(OSError, EmbeddedError), open(self.open(self.log.name, os.O_RDONLY), "rb") as file:
             file.seek(max(start, file.seek(0, os.SEEK_END) - 16_384))
-            text = file.read().decode(errors="replace").splitlines()[-lines:]
+            text = file.read().decode(errors="replace").splitlines()[-12:]
             return "\n".join("  " + "".join(c if c.isprintable() else repr(c)[1:-1] for c in line) for line in text)
         return ""
 

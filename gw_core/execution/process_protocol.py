@@ -18,7 +18,7 @@ from gw_core.domain import errors as known_errors
 from gw_core.domain.cancellation import StopReason
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.history import EncodedResult
-from gw_core.domain.job import Job, JobKeyMode, JobSpec, encode_payload
+from gw_core.domain.job import Job, JobSpec, encode_payload
 from gw_core.domain.outcome import GiveUp, RetryAfter, Snooze, error_message
 from gw_core.execution.error_details import DETAILS, error_details
 
@@ -52,7 +52,6 @@ class AppTask(msgspec.Struct, frozen=True, tag=True):
 
     @property
     def program(self) -> tuple[object, ...]:
-        """See `FileTask`."""
         return (self.spec,)
 
 
@@ -65,7 +64,6 @@ class ModuleTask(msgspec.Struct, frozen=True, tag=True):
 
     @property
     def program(self) -> tuple[object, ...]:
-        """See `FileTask`."""
         return (self.module, self.main)
 
 
@@ -177,49 +175,24 @@ def sayable(text: str) -> str:
 
 
 class Spec(msgspec.Struct, frozen=True):
-    """A `JobSpec`; its payload is JSON text."""
+    """A `JobSpec`: its payload as JSON text, a `run_at` that counts from now in seconds, and its other fields."""
 
-    task: str
     payload: str
-    queue_name: str | None
-    run_at: datetime | None
-    run_in: float | None
-    max_attempts: int | None
-    job_key: str | None
-    job_key_mode: str
-    priority: int | None
-    flags: tuple[str, ...]
+    run_at: datetime | float | None
+    fields: Mapping[str, Any]
 
 
 def spec_of(given: JobSpec) -> Spec:
     """Return what travels of a job to add."""
-    return Spec(
-        task=given.task,
-        payload=encode_payload(given.payload),
-        queue_name=given.queue_name,
-        run_at=given.run_at if isinstance(given.run_at, datetime) else None,
-        run_in=given.run_at.total_seconds() if isinstance(given.run_at, timedelta) else None,
-        max_attempts=given.max_attempts,
-        job_key=given.job_key,
-        job_key_mode=str(given.job_key_mode),
-        priority=given.priority,
-        flags=tuple(given.flags),
-    )
+    run_at = given.run_at.total_seconds() if isinstance(given.run_at, timedelta) else given.run_at
+    fields = {name: value for name, value in vars(given).items() if name not in ("payload", "run_at")}
+    return Spec(encode_payload(given.payload), run_at, fields)
 
 
 def given_of(spec: Spec) -> JobSpec:
     """Return the job to add."""
-    return JobSpec(
-        task=spec.task,
-        payload=msgspec.json.decode(spec.payload),
-        queue_name=spec.queue_name,
-        run_at=spec.run_at if spec.run_in is None else timedelta(seconds=spec.run_in),
-        max_attempts=spec.max_attempts,
-        job_key=spec.job_key,
-        job_key_mode=JobKeyMode.parse(spec.job_key_mode),
-        priority=spec.priority,
-        flags=spec.flags,
-    )
+    run_at = timedelta(seconds=spec.run_at) if isinstance(spec.run_at, float) else spec.run_at
+    return JobSpec(payload=msgspec.json.decode(spec.payload), run_at=run_at, **spec.fields)
 
 
 # -- messages of the worker ------------------------------------------------------------------------------------------

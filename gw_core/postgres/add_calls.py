@@ -88,21 +88,8 @@ def is_one_statement(specs: Sequence[JobSpec]) -> bool:
 
 def group_call(ids: Sequence[int], then: JobSpec, on_failure: OnFailure) -> Call:
     """Return the statement that lets a job wait for others; its row has the id of the group."""
-    run_at, delay = run_at_or_delay(then.run_at)
-    document = {
-        "task": then.task,
-        "payload": msgspec.Raw(encode_payload(then.payload)),
-        "queue_name": then.queue_name,
-        "run_at": run_at,
-        "delay": delay,
-        "max_attempts": then.max_attempts,
-        "job_key": then.job_key,
-        "priority": then.priority,
-        "flags": list(then.flags) or None,
-        "job_key_mode": then.job_key_mode.value,
-    }
-    values = {"job": msgspec.json.encode(document).decode(), "on_failure": on_failure.value, "ids": list(ids)}
-    return Call("add_group", values)
+    document = msgspec.json.encode(_element(then, then.job_key_mode)).decode()
+    return Call("add_group", {"job": document, "on_failure": on_failure.value, "ids": list(ids)})
 
 
 def end_members_call(ids: Sequence[int] | None) -> Call:
@@ -131,9 +118,10 @@ class _Element(msgspec.Struct, omit_defaults=True, gc=False):
     job_key: str | None = None
     priority: int | None = None
     flags: Sequence[str] | None = None
+    job_key_mode: JobKeyMode | None = None
 
 
-def _element(spec: JobSpec) -> _Element:
+def _element(spec: JobSpec, mode: JobKeyMode | None = None) -> _Element:
     run_at, delay = run_at_or_delay(spec.run_at)
     return _Element(
         spec.task,
@@ -145,6 +133,7 @@ def _element(spec: JobSpec) -> _Element:
         spec.job_key,
         spec.priority,
         spec.flags or None,
+        mode,
     )
 
 

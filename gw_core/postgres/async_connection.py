@@ -92,7 +92,6 @@ class AsyncPsycopgConnection(AsyncCallersConnection):
     """A psycopg `AsyncConnection` of any cursor class, row factory and transaction mode."""
 
     async def fetch(self, call: Call) -> Rows:
-        """Run a statement and return its rows."""
         async with psycopg.AsyncCursor(self._connection, row_factory=tuple_row) as cursor:
             cursor.format = psycopg.pq.Format.BINARY
             await cursor.execute(*call.named(self._schema))
@@ -100,7 +99,6 @@ class AsyncPsycopgConnection(AsyncCallersConnection):
 
     @asynccontextmanager
     async def atomic(self) -> AsyncIterator[None]:
-        """Make a block all or nothing."""
         connection = self._connection
         # As the first use of an idle connection, `transaction()` would commit what belongs to the caller.
         if not connection.autocommit and connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
@@ -119,7 +117,6 @@ class AsyncpgConnection(AsyncCallersConnection):
         return records
 
     def atomic(self) -> AbstractAsyncContextManager[Any]:
-        """Make a block all or nothing."""
         transaction: AbstractAsyncContextManager[Any] = self._connection.transaction()
         return transaction
 
@@ -128,7 +125,6 @@ class AsyncSqlAlchemyConnection(AsyncCallersConnection):
     """A SQLAlchemy `AsyncSession` or `AsyncConnection` on psycopg or asyncpg."""
 
     async def fetch(self, call: Call) -> Rows:
-        """Run a statement and return its rows."""
         connection = await self._begun()
         is_asyncpg = connection.dialect.driver == "asyncpg"
         text, values = call.numbered(self._schema) if is_asyncpg else call.named(self._schema)
@@ -137,7 +133,6 @@ class AsyncSqlAlchemyConnection(AsyncCallersConnection):
 
     @asynccontextmanager
     async def atomic(self) -> AsyncIterator[None]:
-        """Make a block all or nothing."""
         connection = await self._begun()
         # In autocommit mode SQLAlchemy sends no `begin`, so that its savepoint would stand outside any transaction.
         raw = await connection.get_raw_connection()

@@ -126,13 +126,11 @@ class PsycopgConnection(CallersConnection):
     """A psycopg connection of any cursor class, row factory and transaction mode."""
 
     def fetch(self, call: Call) -> Rows:
-        """Run a statement and return its rows."""
         with translated(self._schema), tuple_cursor(self._connection) as cursor:
             return cursor.execute(*call.named(self._schema)).fetchall()
 
     @contextmanager
     def atomic(self) -> Iterator[None]:
-        """Make a block all or nothing."""
         with translated(self._schema):
             begin_callers_transaction(self._connection)
             with self._connection.transaction():
@@ -186,7 +184,6 @@ class Psycopg2Connection(CallersConnection):
     """A connection of psycopg2."""
 
     def fetch(self, call: Call) -> Rows:
-        """Run a statement and return its rows."""
         # The class is named, for the connection may make cursors that return dictionaries.
         plain = sys.modules["psycopg2.extensions"].cursor
         with translated(self._schema), self._connection.cursor(cursor_factory=plain) as cursor:
@@ -194,7 +191,6 @@ class Psycopg2Connection(CallersConnection):
             return list(cursor.fetchall())
 
     def atomic(self) -> AbstractContextManager[None]:
-        """Make a block all or nothing."""
         is_idle = self._connection.info.transaction_status == 0
         return _bracketed(self._run, opens_transaction=self._connection.autocommit and is_idle)
 
@@ -231,16 +227,13 @@ class SqlAlchemyConnection(CallersConnection):
 
     @property
     def driver(self) -> object:
-        """The driver's own connection."""
         return self._connection.connection.driver_connection
 
     def fetch(self, call: Call) -> Rows:
-        """Run a statement and return its rows."""
         with translated(self._schema):
             return [tuple(row) for row in self._connection.exec_driver_sql(*call.named(self._schema))]
 
     def atomic(self) -> AbstractContextManager[None]:
-        """Make a block all or nothing."""
         driver: Any = self.driver
         # In this mode SQLAlchemy sends no `begin`, so that its savepoint would stand outside any transaction.
         if driver.autocommit:
@@ -279,13 +272,11 @@ class DjangoConnection(CallersConnection):
         return self._connection.connection
 
     def fetch(self, call: Call) -> Rows:
-        """Run a statement and return its rows."""
         with translated(self._schema), self._connection.cursor() as cursor:
             cursor.execute(*call.named(self._schema))
             return list(cursor.fetchall())
 
     def atomic(self) -> AbstractContextManager[None]:
-        """Make a block all or nothing."""
         from django.db import transaction  # imported by its owner already
 
         atomic: AbstractContextManager[None] = transaction.atomic(using=self._connection.alias)

@@ -180,9 +180,9 @@ class JobStore(Store):
         """Return and delete the cancel requests for jobs of this pool."""
         return [CancelRequest(*row) for row in self._rows("cancel_take", worker_id=worker_id)]
 
-    def reset_stale_locks(self, older_than: timedelta = LOCK_EXPIRY) -> tuple[int, int]:
-        """Release all locks older than that, of any worker; return how many jobs and queues."""
-        row = self._one("release_expired_locks", older_than_seconds=older_than.total_seconds())
+    def reset_stale_locks(self) -> tuple[int, int]:
+        """Release all expired locks, of any worker; return how many jobs and queues."""
+        row = self._one("release_expired_locks", older_than_seconds=LOCK_EXPIRY.total_seconds())
         return row[0], row[1]
 
     def _one(self, name: str, **values: Any) -> tuple[Any, ...]:

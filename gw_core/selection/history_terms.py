@@ -16,7 +16,6 @@ class EndState(Kind, frozen=True):
     """How an attempt ended."""
 
     def read(self, element: Element, path: Path = ()) -> Value:
-        """Return the name of the state."""
         return Text(str(HistoryState.parse(element.plain)))
 
     def sql(self, column: str, values: Sequence[Value], path: Path, database: Resolved, bind: Bind) -> str:

@@ -74,11 +74,9 @@ class State(Kind, frozen=True):
     """One of the states of a job."""
 
     def read(self, element: Element, path: Path = ()) -> Value:
-        """Return the name of the state."""
         return Text(str(JobState.parse(element.plain)))
 
     def test(self, actual: Any, value: Value, now: datetime, path: Path) -> bool:
-        """Compare the state of a job."""
         return isinstance(value, Text) and actual == value.text
 
     def sql(self, column: str, values: Sequence[Value], path: Path, database: Resolved, bind: Bind) -> str:
@@ -105,14 +103,12 @@ class Names(Kind, frozen=True):
     is_set: bool = False
 
     def read(self, element: Element, path: Path = ()) -> Value:
-        """Return the name or the prefix."""
         check_text(element.text, is_prefix=element.has_star)
         if not element.is_quoted and element.text.startswith(("<", ">")):
             raise InvalidInputError(f"{shown(element.text)} takes no range; put the value in quotes if it is a name")
         return Prefix(element.text) if element.has_star else Text(element.text)
 
     def test(self, actual: Any, value: Value, now: datetime, path: Path) -> bool:
-        """Compare a name, or any of several."""
         names: Collection[str] = actual if self.is_set else () if actual is None else (actual,)
         if isinstance(value, Prefix):
             return any(name.startswith(value.text) for name in names)
@@ -139,11 +135,9 @@ class References(Kind, frozen=True):
     of: Literal["tasks", "queues"]
 
     def read(self, element: Element, path: Path = ()) -> Value:
-        """Return the name or the prefix."""
         return Names().read(element)
 
     def test(self, actual: Any, value: Value, now: datetime, path: Path) -> bool:
-        """Compare a name."""
         return Names().test(actual, value, now, path)
 
     def ids(self, values: Sequence[Value], database: Resolved) -> list[int]:
@@ -154,7 +148,6 @@ class References(Kind, frozen=True):
         return sorted(number for name, number in names.items() if name in exact or name.startswith(prefixes))
 
     def sql(self, column: str, values: Sequence[Value], path: Path, database: Resolved, bind: Bind) -> str:
-        """Compare ids."""
         ids = self.ids(values, database)
         return f"{column} = {bind(ids[0])}::int" if len(ids) == 1 else f"{column} = any({bind(ids)}::int[])"
 
@@ -191,7 +184,6 @@ class _Ranged(Kind, frozen=True):
         return actual is not None and isinstance(value, Range) and value.contains(actual, now)
 
     def sql(self, column: str, values: Sequence[Value], path: Path, database: Resolved, bind: Bind) -> str:
-        """Compare with each end."""
         ranges = [value.at(database.now) for value in values if isinstance(value, Range)]
         kind = "timestamptz" if isinstance(self, Time) else "bigint"
         points = [each.only for each in ranges]
@@ -208,7 +200,6 @@ class Number(_Ranged, frozen=True):
     what: str = "a whole number; write 5, >5, <=5 or 1..5"
 
     def bound(self, text: str) -> Bound:
-        """Read a number."""
         if not re.fullmatch("-?[0-9]{1,19}", text) or not self.smallest <= int(text) <= self.largest:
             raise InvalidInputError(f"{shown(text)} is not {self.what}")
         return int(text)
@@ -259,18 +250,15 @@ class Containing(Kind, frozen=True):
     """A text anywhere in a longer one, in any case; `*` for any text at all."""
 
     def read(self, element: Element, path: Path = ()) -> Value:
-        """Return the text to find."""
         if element.has_star and (element.text or element.is_quoted):
             raise InvalidInputError("a text is found anywhere, so it takes no *; put the * in quotes if it is meant")
         check_text(element.text, is_prefix=element.has_star)
         return Prefix("") if element.has_star else Text(element.text)
 
     def test(self, actual: Any, value: Value, now: datetime, path: Path) -> bool:
-        """Find a text in a longer one."""
         return actual is not None and not isinstance(value, Range) and value.text.lower() in actual.lower()
 
     def sql(self, column: str, values: Sequence[Value], path: Path, database: Resolved, bind: Bind) -> str:
-        """Find any of the texts."""
         texts, prefixes = _split(values)
         any_text = [f"{column} is not null"] if prefixes else []
         return _any_of([*any_text, *(f"strpos(lower({column}), lower({bind(text)}::text)) > 0" for text in texts)])
