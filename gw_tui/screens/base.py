@@ -52,7 +52,7 @@ def bindings_of(commands: Iterable[ConsoleCommand]) -> list[BindingType]:
 class ConsoleScreen(Screen[None]):
     """A screen of the console. Subclasses set `SCREEN_ID`, lay out `body`, and show the answers to their query.
 
-    A command is available on a screen that has its `action_…` method; `rules/commands.py` says what each does.
+    A command is available on a screen that has its `action_…` method; `rules/commands.py` describes them.
     """
 
     SCREEN_ID: ClassVar[str] = ""
