@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from mutations import PIECES, TAME_LINES, mutated
 from node_crontab import NodeCrontab, node_results, our_answer
+from support.profiles import scaled
 
-SPOILED_LINES = 3_000
+SPOILED_LINES = scaled(3_000)
 
 pytestmark = pytest.mark.interop
 

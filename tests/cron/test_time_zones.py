@@ -18,7 +18,7 @@ from gw_core.crontab import Schedule, daily_at, describe_schedule, every_n_minut
 from gw_core.errors import CrontabError, InvalidInputError
 
 MINUTE = timedelta(minutes=1)
-YEARS = 10 if IS_NIGHTLY else 3
+YEARS = 10 if IS_NIGHTLY else 2
 START, END = datetime(2020, 1, 1, tzinfo=UTC), datetime(2020 + YEARS, 1, 1, tzinfo=UTC)
 
 # An hour at two o'clock; the same; half an hour; twice a year more for Ramadan; at midnight.

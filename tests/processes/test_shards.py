@@ -18,6 +18,7 @@ import pytest
 from supervised import CHECKOUT
 from support.postgres_server import Server
 from support.waiting import wait_until
+from support.warm_program import run_gw
 
 from gw_core import Client, JobSpec
 from gw_core.errors import DatabaseUnavailableError
@@ -71,9 +72,9 @@ class Site:
 
     def gw(self, *arguments: str, code: int = 0) -> tuple[str, str]:
         """Run a command to its end; returns stdout and stderr."""
-        done = subprocess.run(self._command(*arguments), **self._options(), capture_output=True, text=True, timeout=60)
-        assert done.returncode == code, done.stderr
-        return done.stdout, done.stderr
+        done = run_gw(arguments, folder=self._folder, environment=self._environment())
+        assert done.code == code, done.err
+        return done.out, done.err
 
     @contextmanager
     def running(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
@@ -93,13 +94,12 @@ class Site:
     def _command(self, *arguments: str) -> Sequence[str]:
         return [sys.executable, "-m", "gw_cli", *arguments]
 
+    def _environment(self) -> dict[str, str]:
+        inherited = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+        return {**inherited, "PYTHONPATH": str(CHECKOUT), "NOTES": str(self._notes)}
+
     def _options(self) -> dict[str, object]:
-        environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
-        return {
-            "cwd": self._folder,
-            "env": {**environment, "PYTHONPATH": str(CHECKOUT), "NOTES": str(self._notes)},
-            "stdin": subprocess.DEVNULL,
-        }
+        return {"cwd": self._folder, "env": self._environment(), "stdin": subprocess.DEVNULL}
 
 
 @pytest.fixture
