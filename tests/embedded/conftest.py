@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 from server_users import CHECKOUT, Users, extra_binaries, is_gone, machine_binaries
 from support.waiting import wait_until
+
+from gw_core.embedded import start_or_attach
 
 
 @pytest.fixture
@@ -29,6 +32,22 @@ def folder(use: Users) -> Iterator[Path]:
         yield folder
         use.kill_all()
         wait_until(lambda: is_gone(folder), deadline_seconds=60, what=f"the end of the server in {folder}")
+
+
+@pytest.fixture(scope="session")
+def stopped() -> Iterator[Path]:
+    """The folder of a server that has been started and stopped."""
+    with tempfile.TemporaryDirectory(prefix="gw-embedded-") as place:
+        folder = Path(place, "postgres")
+        with start_or_attach(f"embedded://{folder}", pg_bin=extra_binaries().folder):
+            pass
+        yield folder
+
+
+@pytest.fixture
+def data(folder: Path, stopped: Path) -> None:
+    """Fill the folder with the data of a server: making them takes most of the time of a first start."""
+    subprocess.run(["cp", "-a", stopped, folder], check=True)
 
 
 @pytest.fixture(params=["extra", pytest.param("machine", marks=pytest.mark.slow)])

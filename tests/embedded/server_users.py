@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -86,6 +88,22 @@ def is_gone(folder: Path) -> bool:
         return True
     home = DataFolder(folder)
     return not (home.is_held("server.lock") or home.is_held("watchdog.lock") or processes_of(str(home.data)))
+
+
+def watchdogs_of(folder: Path) -> list[int]:
+    """The processes that have the watchdog's lock open; Linux names them."""
+    lock = (folder / "watchdog.lock").stat()
+    return [int(process.name) for process in Path("/proc").glob("[0-9]*") if _has_open(process, lock)]
+
+
+def _has_open(process: Path, file: os.stat_result) -> bool:
+    """Whether the process has the file open; it may end, and close files, at any time."""
+    with suppress(OSError):
+        for descriptor in (process / "fd").iterdir():
+            with suppress(OSError):
+                if os.path.samestat(descriptor.stat(), file):
+                    return True
+    return False
 
 
 def machine_binaries() -> Binaries | None:

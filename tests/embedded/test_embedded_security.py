@@ -8,17 +8,18 @@ import pwd
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
 import pytest
-from server_users import extra_binaries
+from server_users import extra_binaries, watchdogs_of
 from support.accounts import account_for
 
 from gw_core.embedded import account, start_or_attach
 from gw_core.embedded.binaries import runnable
 from gw_core.embedded.data_folder import DataFolder
-from gw_core.embedded.watchdog import processes_of, write_files
+from gw_core.embedded.watchdog import processes_of, server_pid, write_files
 from gw_core.errors import EmbeddedError
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can lose what root owns")
@@ -164,9 +165,9 @@ except psycopg.Error as error:
 
 def connected_as(uid: int, gid: int, folder: Path) -> str:
     """What a process of a user is answered that enters by way of the server's current folder."""
-    ways = [f"/proc/{pid}/cwd" for pid in processes_of(str(folder / "data"))[:1]]
+    way = f"/proc/{server_pid(str(folder / 'data'))}/cwd"
     answer = subprocess.run(
-        [sys.executable, "-c", CONNECT, *ways, str(uid), str(gid)],
+        [sys.executable, "-c", CONNECT, way, str(uid), str(gid)],
         capture_output=True,
         text=True,
         check=False,
@@ -193,9 +194,8 @@ def test_the_owner_of_the_folder_can_connect(theirs: Path) -> None:
         assert connected_as(LOW.pw_uid, LOW.pw_gid, theirs / "postgres") == "postgres\n"
 
 
+@pytest.mark.usefixtures("data")
 def test_data_made_when_every_user_was_trusted_are_served_by_the_new_rules(folder: Path) -> None:
-    with start_or_attach(f"embedded://{folder}"):
-        pass
     (folder / "data" / "pg_hba.conf").write_text("local all all trust\n")
     for name in ("gw_hba.conf", "gw_ident.conf"):
         (folder / "data" / name).unlink()
@@ -221,6 +221,7 @@ def test_rules_that_were_changed_are_written_again_at_the_next_start(folder: Pat
     assert ((folder / "gw_hba.conf").read_text(), (folder / "target").read_text()) == ("ours", "kept")
 
 
+@pytest.mark.usefixtures("data")
 def test_a_user_with_a_role_of_ones_own_logs_in_by_password(folder: Path) -> None:
     with start_or_attach(f"embedded://{folder}") as server:
         with psycopg.connect(server.conninfo, autocommit=True) as connection:
@@ -232,29 +233,19 @@ def test_a_user_with_a_role_of_ones_own_logs_in_by_password(folder: Path) -> Non
         psycopg.connect(theirs, password="tiger").close()
 
 
+@pytest.mark.usefixtures("data")
 def test_no_process_of_the_server_knows_the_callers_secrets(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "only ours")
     monkeypatch.setenv("PGPASSWORD", "hunter2")
 
+    environments = []
     with start_or_attach(f"embedded://{folder}"):
-        started = [*processes_of(str(folder / "data")), *watchdogs_of(folder)]
-        environments = [Path(f"/proc/{pid}/environ").read_bytes() for pid in started]
+        for pid in (*processes_of(str(folder / "data")), *watchdogs_of(folder)):
+            with suppress(FileNotFoundError, ProcessLookupError):  # some processes of a server end at any time
+                environments.append(Path(f"/proc/{pid}/environ").read_bytes())
 
     assert len(environments) > 2
     assert not any(b"only ours" in each or b"hunter2" in each for each in environments)
-
-
-def watchdogs_of(folder: Path) -> list[int]:
-    """The processes that have the watchdog's lock open."""
-    lock = (folder / "watchdog.lock").stat()
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if any(os.path.samestat(descriptor.stat(), lock) for descriptor in (process / "fd").iterdir()):
-                found.append(int(process.name))
-        except OSError:
-            continue
-    return found
 
 
 def test_the_minimal_environment_holds_what_programs_need_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,20 +263,20 @@ def test_an_account_shared_with_other_services_is_named_when_the_data_are_made(
 ) -> None:
     monkeypatch.setattr(account, "UNPRIVILEGED", ("nobody",))
 
-    with caplog.at_level(logging.WARNING), start_or_attach(f"embedded://{folder}"):
-        pass
-    with caplog.at_level(logging.WARNING), start_or_attach(f"embedded://{folder}"):
-        pass
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            with start_or_attach(f"embedded://{folder}"):
+                pass
 
-    assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
+    said = [text for text in caplog.messages if text.startswith("the embedded PostgreSQL")]
+    assert [message.partition(";")[0] for message in said] == [
         f"the embedded PostgreSQL in {str(folder)!r} runs as the user nobody, and whatever else runs as that user can"
         " read and change its data"
     ]
 
 
+@pytest.mark.usefixtures("data")
 def test_a_user_without_a_name_learns_why_connections_failed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with start_or_attach(f"embedded://{folder}"):
-        pass
     monkeypatch.setattr("gw_core.embedded.server.name_of", lambda _uid: None)
 
     with pytest.raises(EmbeddedError, match="knows its users by name; add an entry to /etc/passwd"):

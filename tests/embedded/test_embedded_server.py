@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from server_users import Users, extra_binaries, is_gone
+from server_users import Users, extra_binaries, is_gone, watchdogs_of
 from support.accounts import account_for
 from support.waiting import wait_until
 
@@ -63,15 +63,9 @@ def users_of(folder: Path) -> set[int]:
 
 
 def watchdog_of(folder: Path) -> int:
-    """The one process that has the watchdog's lock open; Linux names it."""
-    lock = (folder / "watchdog.lock").stat()
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if any(os.path.samestat(descriptor.stat(), lock) for descriptor in (process / "fd").iterdir()):
-                return int(process.name)
-        except OSError:
-            continue
-    raise AssertionError("no process has the watchdog's lock open")
+    """The one process that has the watchdog's lock open."""
+    [pid] = watchdogs_of(folder)
+    return pid
 
 
 # -- starting ---------------------------------------------------------------------------------------------------------
@@ -172,9 +166,8 @@ def test_a_folder_that_cannot_be_made_is_an_error_in_words(tmp_path: Path) -> No
         start_or_attach(f"embedded://{tmp_path}/file/postgres")
 
 
+@pytest.mark.usefixtures("data")
 def test_a_start_that_fails_shows_the_end_of_the_log(folder: Path) -> None:
-    with start_or_attach(f"embedded://{folder}"):
-        pass
     with (folder / "data" / "postgresql.conf").open("a") as file:
         file.write("work_mem = 'a lot\x1b[31m'\n")
 
@@ -183,9 +176,8 @@ def test_a_start_that_fails_shows_the_end_of_the_log(folder: Path) -> None:
     assert "\x1b" not in str(caught.value)
 
 
+@pytest.mark.usefixtures("data")
 def test_data_of_a_version_we_have_no_programs_for_are_rejected(folder: Path) -> None:
-    with start_or_attach(f"embedded://{folder}"):
-        pass
     (folder / "data" / "PG_VERSION").write_text("12\n")
 
     with pytest.raises(EmbeddedError, match=r"belong to PostgreSQL 12.*--pg-bin"):
@@ -223,6 +215,7 @@ def test_the_callers_environment_does_not_lead_the_server_astray(folder: Path, m
 # -- sharing ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("data")
 def test_uses_in_one_process_share_a_server_and_the_last_stops_it(folder: Path) -> None:
     first, second = (start_or_attach(f"embedded://{folder}") for _ in range(2))
     pid = postmaster(folder)
@@ -237,6 +230,7 @@ def test_uses_in_one_process_share_a_server_and_the_last_stops_it(folder: Path) 
     assert not answers(second.conninfo)
 
 
+@pytest.mark.usefixtures("data")
 def test_threads_that_start_concurrently_share_a_server(folder: Path) -> None:
     servers = []
     threads = [
@@ -263,6 +257,7 @@ def test_eight_processes_that_start_concurrently_share_a_server(folder: Path, us
     assert is_gone(folder)
 
 
+@pytest.mark.usefixtures("data")
 def test_a_server_outlives_the_process_that_started_it(folder: Path, use: Users) -> None:
     starter = use(folder)
     pid = (starter.conninfo, postmaster(folder))[1]
@@ -274,6 +269,7 @@ def test_a_server_outlives_the_process_that_started_it(folder: Path, use: Users)
     assert postmaster(folder) == pid
 
 
+@pytest.mark.usefixtures("data")
 def test_coming_and_going_in_turns_never_meets_a_stopping_server(folder: Path, use: Users) -> None:
     def come_and_go() -> None:
         for _ in range(5):
@@ -290,6 +286,7 @@ def test_coming_and_going_in_turns_never_meets_a_stopping_server(folder: Path, u
     assert missed == []
 
 
+@pytest.mark.usefixtures("data")
 def test_ctrl_c_in_the_terminal_leaves_the_server_alone(folder: Path, use: Users) -> None:
     user = use(folder, start_new_session=True)
     conninfo = user.conninfo
@@ -313,6 +310,7 @@ def test_the_server_stops_when_its_only_user_is_killed(folder: Path, use: Users,
     assert "database system is shut down" in (folder / "server.log").read_text()
 
 
+@pytest.mark.usefixtures("data")
 def test_a_killed_user_does_not_count_when_the_others_leave(folder: Path, use: Users) -> None:
     killed, other = use(folder), use(folder)
     assert answers(killed.conninfo)
@@ -338,6 +336,7 @@ def test_a_killed_server_is_started_again_for_its_users(folder: Path, pg_bin: Pa
         assert ask(server.conninfo, "select answer from kept") == 42
 
 
+@pytest.mark.usefixtures("data")
 def test_who_comes_after_a_server_was_killed_finds_one_that_answers(folder: Path) -> None:
     with start_or_attach(f"embedded://{folder}"):
         os.kill(postmaster(folder), signal.SIGKILL)
@@ -345,6 +344,7 @@ def test_who_comes_after_a_server_was_killed_finds_one_that_answers(folder: Path
             assert wait_until(lambda: answers(server.conninfo), deadline_seconds=60, what="an answer")
 
 
+@pytest.mark.usefixtures("data")
 def test_a_killed_watchdog_is_replaced_by_who_comes_next(folder: Path) -> None:
     first = start_or_attach(f"embedded://{folder}")
     pid, killed = postmaster(folder), watchdog_of(folder)
@@ -360,6 +360,7 @@ def test_a_killed_watchdog_is_replaced_by_who_comes_next(folder: Path) -> None:
     assert is_gone(folder)
 
 
+@pytest.mark.usefixtures("data")
 def test_a_new_watchdog_restarts_the_server_it_found(folder: Path) -> None:
     with start_or_attach(f"embedded://{folder}") as server:
         pid = postmaster(folder)
@@ -370,6 +371,7 @@ def test_a_new_watchdog_restarts_the_server_it_found(folder: Path) -> None:
             wait_until(lambda: answers(server.conninfo), deadline_seconds=60, what="a restart")
 
 
+@pytest.mark.usefixtures("data")
 def test_who_leaves_last_stops_the_server_of_a_killed_watchdog(folder: Path) -> None:
     server = start_or_attach(f"embedded://{folder}")
     os.kill(watchdog_of(folder), signal.SIGKILL)
@@ -389,6 +391,7 @@ def test_everything_may_be_killed_together(folder: Path, use: Users, pg_bin: Pat
         assert ask(server.conninfo, "select answer from kept") == 42
 
 
+@pytest.mark.usefixtures("data")
 def test_a_backend_that_computes_on_after_its_server_was_killed_is_ended(folder: Path, use: Users) -> None:
     user = use(folder)
     busy = psycopg.pq.PGconn.connect(user.conninfo.encode())
@@ -405,6 +408,7 @@ def test_a_backend_that_computes_on_after_its_server_was_killed_is_ended(folder:
         assert backend not in processes_of(str(folder / "data"))
 
 
+@pytest.mark.usefixtures("data")
 def test_a_pid_file_that_by_now_names_another_process_does_not_matter(folder: Path) -> None:
     with start_or_attach(f"embedded://{folder}"):
         text = (folder / "data" / "postmaster.pid").read_text().splitlines()
@@ -414,10 +418,9 @@ def test_a_pid_file_that_by_now_names_another_process_does_not_matter(folder: Pa
         assert answers(server.conninfo)
 
 
+@pytest.mark.usefixtures("data")
 def test_a_server_that_was_started_manually_is_not_disturbed(folder: Path) -> None:
     programs = extra_binaries()
-    with start_or_attach(f"embedded://{folder}", pg_bin=programs.folder):
-        pass
     account = account_for(folder / "data")
     opened = os.open(folder / "data", os.O_RDONLY)
     with ServerFolder(opened, folder / "data", account) as data:
@@ -430,7 +433,7 @@ def test_a_server_that_was_started_manually_is_not_disturbed(folder: Path) -> No
             pass_fds=(data.descriptor,),
         )
     try:
-        wait_until(lambda: processes_of(str(folder / "data")), what="the server started by hand")
+        wait_until(lambda: server_pid(str(folder / "data")) == started.pid, what="the server that gw did not start")
         with pytest.raises(EmbeddedError, match="that gw did not start"):
             start_or_attach(f"embedded://{folder}")
         assert started.poll() is None
@@ -512,6 +515,7 @@ def test_programs_below_a_folder_of_roots_own_are_used_through_a_copy(
 
 
 @as_root
+@pytest.mark.usefixtures("data")
 def test_data_that_were_copied_as_root_are_given_to_the_servers_account(folder: Path) -> None:
     with start_or_attach(f"embedded://{folder}") as server:
         execute(server.conninfo, "create table kept as select 42 as answer")

@@ -9,7 +9,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,9 @@ NAME = re.compile(r"gw_test_(?P<host>[0-9a-f]{6})_(?P<pid>\d+)_(?P<began>\d+)_")
 A_DAY = 24 * 60 * 60
 MEMORY = Path("/dev/shm")
 ROOM = 4 * 1024**3
+
+
+END_SESSIONS = "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s and pid <> pg_backend_pid()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +55,25 @@ class Databases:
     def url(self, name: str) -> str:
         return with_database(self.conninfo, name)
 
-    def execute(self, statement: sql.Composed) -> None:
-        with psycopg.connect(self.conninfo, autocommit=True) as connection:
-            connection.execute(statement)
-
     def create(self, name: str, *, template: str = "template0") -> None:
         statement = sql.SQL("create database {} template {} encoding 'UTF8'")
-        self.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
+        self._execute(statement.format(sql.Identifier(name), sql.Identifier(template)), without=template)
 
     def drop(self, name: str) -> None:
-        # PostgreSQL 12 has no `drop database … with (force)`.
-        with psycopg.connect(self.conninfo, autocommit=True) as connection:
-            connection.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", (name,))
-            connection.execute(sql.SQL("drop database if exists {}").format(sql.Identifier(name)))
+        self._execute(sql.SQL("drop database if exists {}").format(sql.Identifier(name)), without=name)
+
+    def _execute(self, statement: sql.Composed, *, without: str) -> None:
+        """Run a statement that needs a database without sessions; the server waits five seconds for those that end."""
+
+        def is_done() -> bool:
+            with psycopg.connect(self.conninfo, autocommit=True) as connection, suppress(psycopg.errors.ObjectInUse):
+                # PostgreSQL 12 has no `drop database … with (force)`.
+                connection.execute(END_SESSIONS, (without,))
+                connection.execute(statement)
+                return True
+            return False
+
+        wait_until(is_done, what=f"the sessions of {without} to end")
 
     def names(self) -> list[str]:
         with psycopg.connect(self.conninfo, autocommit=True) as connection:
@@ -166,7 +175,6 @@ select format('%I.%I', schemaname, relname) from pg_stat_user_tables
     select from pg_depend join pg_sequence on seqrelid = objid
      where refobjid = relid and deptype in ('a', 'i') and pg_sequence_last_value(seqrelid) is not null))
 """
-OTHERS = "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s and pid <> pg_backend_pid()"
 # A session that ends hands in what it has counted, and is listed until then.
 RESET_STATISTICS = """
 select pg_stat_reset() where not exists (
@@ -199,7 +207,7 @@ class ReusedDatabase:
         """Disconnect everyone and delete all rows; drop the database if a test changed more than rows."""
         try:
             with self._connected() as connection:
-                connection.execute(OTHERS, (self._name,))
+                connection.execute(END_SESSIONS, (self._name,))
                 if _state_of(connection) == self._state:
                     self._truncate(connection)
                     return
