@@ -61,12 +61,13 @@ def watch(folder: str) -> None:
     for pid in pids:
         with suppress(OSError):
             os.kill(pid, signal.SIGKILL)
-    for pid in _processes_in(folder):
-        with suppress(OSError):
-            os.kill(pid, signal.SIGKILL)
+    while left := list(_processes_in(folder)):
+        for pid in left:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.05)
     for name in namespaces:
         subprocess.run(["ip", "netns", "delete", name], check=False)
-    time.sleep(1)  # the children of a killed server exit on their own
     shutil.rmtree(folder, ignore_errors=True)
 
 
