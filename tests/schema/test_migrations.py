@@ -6,9 +6,9 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -19,6 +19,7 @@ from psycopg import sql
 from support.catalog import catalog
 from support.schema_fixture import SchemaFixture, connected
 from support.waiting import wait_until
+from support.warm_program import CliResult, run_gw
 
 from gw_core.domain.text import check_schema_name
 from gw_core.errors import (
@@ -55,6 +56,11 @@ OWN_LINE = [
     "gw_0015_limits_by_field",
     "gw_0016_names_of_bulks",
 ]
+WAITING_FOR_A_TABLE = """
+select 1 from pg_locks
+ where locktype = 'relation' and not granted
+   and database = (select oid from pg_database where datname = current_database())
+"""
 FRESH = ["install_000020", *OWN_LINE]
 ODD_NAMES = [
     'odd "schema" 100%',
@@ -219,20 +225,20 @@ def test_workers_of_other_schemas_are_not_stopped_by_a_fresh_install(database_ur
 # -- names, rights, and the end
 
 
-@pytest.mark.parametrize("name", ODD_NAMES)
-def test_a_schema_may_have_any_name(empty_database_url: str, name: str) -> None:
-    assert state_of(empty_database_url, name).status is SchemaStatus.MISSING
+def test_a_schema_may_have_any_name(empty_database_url: str) -> None:
+    for name in ODD_NAMES:
+        assert state_of(empty_database_url, name).status is SchemaStatus.MISSING
 
-    assert migrate(empty_database_url, schema=name).after.status is SchemaStatus.CURRENT
+        assert migrate(empty_database_url, schema=name).after.status is SchemaStatus.CURRENT, name
 
-    with connected(empty_database_url, name) as schema:
-        assert schema.task_of(schema.add_job("mail", job_key="k", queue_name="q")) == "mail"
-        assert schema.add_jobs({"job_key": "k"})[0]["revision"] == 1
-        assert schema.call("remove_job", job_key="k")[0]["key"] == "k"
-        statement, _ = numbered_query("claim_jobs", name)
-        prepared = schema.connection.pgconn.prepare(b"claim", statement)
-        assert prepared.status == psycopg.pq.ExecStatus.COMMAND_OK, prepared.error_message
-    assert migrate(empty_database_url, schema=name).applied == ()
+        with connected(empty_database_url, name) as schema:
+            assert schema.task_of(schema.add_job("mail", job_key="k", queue_name="q")) == "mail"
+            assert schema.add_jobs({"job_key": "k"})[0]["revision"] == 1
+            assert schema.call("remove_job", job_key="k")[0]["key"] == "k"
+            statement, _ = numbered_query("claim_jobs", name)
+            prepared = schema.connection.pgconn.prepare(b"claim", statement)
+            assert prepared.status == psycopg.pq.ExecStatus.COMMAND_OK, (name, prepared.error_message)
+        assert migrate(empty_database_url, schema=name).applied == (), name
 
 
 @pytest.mark.parametrize("name", ["", "a\0b", "x" * 64, "é" * 32, "\udc80"], ids=repr)
@@ -316,18 +322,16 @@ def test_a_role_that_may_not_use_the_schema_gets_a_message(role: str, database_u
 
 # -- concurrent migrations
 
-MIGRATE = "import sys; from gw_core.postgres.migrations import migrate; print(len(migrate(sys.argv[1]).applied))"
 
+def test_processes_on_an_empty_database_all_succeed(empty_database_url: str, tmp_path: Path) -> None:
+    def gw_migrate(_: int) -> CliResult:
+        return run_gw(["migrate", "--json", "-c", empty_database_url], folder=tmp_path, environment=dict(os.environ))
 
-def test_processes_on_an_empty_database_all_succeed(empty_database_url: str) -> None:
-    processes = [
-        subprocess.Popen([sys.executable, "-c", MIGRATE, empty_database_url], stdout=subprocess.PIPE, text=True)
-        for _ in range(8)
-    ]
-    answers = [(process.communicate(timeout=120)[0].strip(), process.returncode) for process in processes]
+    with ThreadPoolExecutor(8) as threads:
+        ended = list(threads.map(gw_migrate, range(8)))
 
-    assert [code for _, code in answers] == [0] * 8
-    assert sum(int(steps) for steps, _ in answers) == len(FRESH)
+    assert [each.code for each in ended] == [0] * 8, ended
+    assert sum(len(json.loads(each.out)["applied"]) for each in ended) == len(FRESH)
     assert state_of(empty_database_url).status is SchemaStatus.CURRENT
 
 
@@ -407,6 +411,7 @@ def test_a_revision_that_another_program_is_installing_is_waited_for(
         return states[-1]
 
     monkeypatch.setattr(migrations, "check", recording)
+    monkeypatch.setattr(schema_state, "INSTALLING_SECONDS", 120)
     installing = plan(empty_database_url).steps[0].sql
     run(
         empty_database_url,
@@ -577,7 +582,7 @@ def test_a_claim_in_progress_is_waited_for_and_then_rejected(database_url: str) 
             worker.claim(job)
             migrating = thread.submit(migrate, database_url)
             wait_until(
-                lambda: onlooker.run("select 1 from pg_locks where not granted and locktype = 'relation'"),
+                lambda: onlooker.run(WAITING_FOR_A_TABLE),
                 what="the migration to wait for the claim",
             )
         with pytest.raises(LockedJobsError):
@@ -595,7 +600,7 @@ def test_a_step_that_wants_the_table_lets_others_pass_and_comes_again(
             writer.add_job()
             migrating = thread.submit(migrate, database_url)
             wait_until(
-                lambda: other.run("select 1 from pg_locks where not granted and locktype = 'relation'"),
+                lambda: other.run(WAITING_FOR_A_TABLE),
                 what="the migration to wait for the table",
             )
             other.add_job()  # behind the migration, which gives way
@@ -641,27 +646,24 @@ def test_a_repaired_function_that_was_replaced_is_repaired_again_and_reported(da
     assert catalog(database_url, with_bodies=True) == before
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
+def test_what_was_dropped_is_made_again(database_url: str) -> None:
+    before = catalog(database_url)
+    for damage in (
         "drop table graphile_worker._private_gw_workers",
         "drop table graphile_worker._private_gw_pauses",
         "drop table graphile_worker._private_gw_buckets",
         "drop index graphile_worker.jobs_gw_queued_index",
         "drop table graphile_worker._private_gw_migrations",
         "alter table graphile_worker.migrations drop column breaking",
-    ],
-)
-def test_what_was_dropped_is_made_again(database_url: str, damage: str) -> None:
-    before = catalog(database_url)
-    run(database_url, damage)
-    assert state_of(database_url).status is SchemaStatus.BEHIND
+    ):
+        run(database_url, damage)
+        assert state_of(database_url).status is SchemaStatus.BEHIND, damage
 
-    migrate(database_url)
+        migrate(database_url)
 
-    assert catalog(database_url) == before
-    assert state_of(database_url).status is SchemaStatus.CURRENT
-    assert state_of(database_url).breaking_revision == 19
+        assert catalog(database_url) == before, damage
+        assert state_of(database_url).status is SchemaStatus.CURRENT
+        assert state_of(database_url).breaking_revision == 19
 
 
 def test_the_table_of_the_rust_port_is_noticed(database_url: str) -> None:
@@ -686,25 +688,19 @@ def test_nothing_to_do_is_an_empty_plan_and_an_empty_script(database_url: str) -
     assert script(database_url) == ""
 
 
-@pytest.mark.parametrize("name", ["graphile_worker", *ODD_NAMES])
-def test_the_script_run_by_psql_does_what_migrate_does(empty_database_url: str, database_url: str, name: str) -> None:
+def test_the_script_run_by_psql_does_what_migrate_does(empty_database_url: str, database_url: str) -> None:
     if shutil.which("psql") is None and os.environ.get("CI") != "true":
         pytest.skip("psql is not installed")
-    text = script(empty_database_url, name)
-    assert not state_of(empty_database_url, name).schema_exists
+    psql = ["psql", "-X", "-q", "-d", empty_database_url]
+    for name in ("graphile_worker", *ODD_NAMES):
+        text = script(empty_database_url, name)
+        assert not state_of(empty_database_url, name).schema_exists
 
-    subprocess.run(
-        ["psql", "-X", "-q", "-d", empty_database_url],
-        input=text,
-        text=True,
-        check=True,
-        timeout=120,
-        capture_output=True,
-    )
+        subprocess.run(psql, input=text, text=True, check=True, timeout=120, capture_output=True)
 
-    assert state_of(empty_database_url, name).status is SchemaStatus.CURRENT
-    migrate(database_url, name)
-    assert catalog(empty_database_url, name, with_bodies=True) == catalog(database_url, name, with_bodies=True)
+        assert state_of(empty_database_url, name).status is SchemaStatus.CURRENT, name
+        migrate(database_url, name)
+        assert catalog(empty_database_url, name, with_bodies=True) == catalog(database_url, name, with_bodies=True)
 
 
 def test_the_script_of_an_upgrade_rejects_locked_jobs_and_stops_there(database_url: str) -> None:
