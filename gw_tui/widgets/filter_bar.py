@@ -66,6 +66,7 @@ class FilterBar(Vertical):
         self._names: Mapping[str, Sequence[str]] = {}
         self._suggestions: list[Suggestion] = []
         self._chosen = 0
+        self._error: SelectionError | None = None
 
     def compose(self) -> ComposeResult:
         yield Static(id="shown")
@@ -82,6 +83,11 @@ class FilterBar(Vertical):
 
     def on_mount(self) -> None:
         self.show(self._wanted)
+
+    def on_resize(self) -> None:
+        """Lay an error out again: its reason stands beside its mark only where there is room."""
+        if self._error is not None:
+            self._report(self._error)
 
     @property
     def is_editing(self) -> bool:
@@ -188,6 +194,7 @@ class FilterBar(Vertical):
             self._report(error)
 
     def _offer(self) -> None:
+        self._error = None
         self._chosen = min(self._chosen, len(self._suggestions) - 1)
         first = max(0, min(self._chosen - MAX_SHOWN + 1, len(self._suggestions) - MAX_SHOWN))
         shown = self._suggestions[first : first + MAX_SHOWN]
@@ -205,8 +212,10 @@ class FilterBar(Vertical):
 
     def _report(self, found: Selection | SelectionError) -> None:
         if isinstance(found, SelectionError):
+            self._error = found
             self._write(Content.styled(_pointed(found, self.size.width - MARGINS), "bold $error"))
         else:
+            self._error = None
             self._write(Content.styled(f"enter shows · {COSTS[found.cost]}", "$quiet"))
 
     def _write(self, words: Content) -> None:

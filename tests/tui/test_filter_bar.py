@@ -76,6 +76,17 @@ def test_what_is_wrong_is_said_and_the_cursor_goes_there() -> None:
     run(scenario)
 
 
+def test_a_reason_goes_below_its_mark_when_the_terminal_becomes_narrow() -> None:
+    async def scenario(app: Bar, pilot: Pilot[None]) -> None:
+        await pilot.press(*"state:failed attempts:many")
+        assert "^ 'many'" in app.hint
+        await pilot.resize_terminal(60, 20)
+        await pilot.pause()
+        assert "^\n'many' is not a whole number" in app.hint
+
+    run(scenario)
+
+
 def test_the_cost_of_what_was_typed_is_said() -> None:
     async def scenario(app: Bar, pilot: Pilot[None]) -> None:
         await pilot.press(*"error:refused")
