@@ -265,6 +265,7 @@ def test_a_connection_of_another_driver_is_rejected(database_url: str, tasks: Ta
     conn.close()
 
 
+@pytest.mark.slow
 def test_draining_one_job_takes_at_most_five_milliseconds(
     client: Client, conn: Connection, tasks: TaskRegistry
 ) -> None:

@@ -11,6 +11,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+from support.profiles import IS_NIGHTLY
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = "gw_core.testing.pytest_plugin"
@@ -38,7 +39,7 @@ def test_the_sample_passes_in_two_processes(server: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"\b30 passed\b", done.stdout)
     # CPU time, which a busy machine lengthens less: five seconds of two processes.
-    assert after.ru_utime - before.ru_utime < 2 * 5 * (2 if sys.dont_write_bytecode else 1)
+    assert not IS_NIGHTLY or after.ru_utime - before.ru_utime < 2 * 5 * (2 if sys.dont_write_bytecode else 1)
 
 
 def test_a_failure_shows_the_line_of_the_task(server: str, tmp_path: Path) -> None:
