@@ -10,12 +10,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from random import Random
-from typing import Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import msgspec
 import psycopg
 
-from gw_core import Client, Job, JobState, Selection, cron_item
+from gw_core import Client, Job, JobState, Selection, SessionLimits, cron_item
 from gw_core.operations import (
     AdvisoryLock,
     BackendSession,
@@ -31,9 +31,12 @@ from gw_core.operations import (
     WorkerInfo,
     retry_delay,
 )
-from gw_tui.data.source import READ_LIMITS
+from gw_tui.data import source
 from support.databases import install_schema
 from support.rows import Rows
+
+if TYPE_CHECKING:
+    import pytest
 
 START: Final = datetime(2026, 3, 14, 14, 52, 7, tzinfo=UTC)
 """The time at the beginning."""
@@ -82,10 +85,26 @@ CRONTAB: Final = tuple(
     )
 )
 
-LIMITS: Final = msgspec.structs.replace(
-    READ_LIMITS, statement_timeout=timedelta(seconds=30), lock_timeout=timedelta(seconds=10)
-)
-"""The limits of a console, but a busy machine ends no query: they would show old rows for half a minute."""
+
+def relaxed(limits: SessionLimits) -> SessionLimits:
+    """Return limits of a console by which a busy machine ends no query: it would show old rows for half a minute."""
+    return msgspec.structs.replace(
+        limits,
+        statement_timeout=timedelta(minutes=2),
+        lock_timeout=timedelta(minutes=2),
+        idle_in_transaction_session_timeout=timedelta(minutes=2),
+        connect_timeout=timedelta(seconds=20),
+    )
+
+
+LIMITS: Final = relaxed(source.READ_LIMITS)
+
+
+def relax_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Relax the limits of consoles that begin until the test ends."""
+    for name in ("READ_LIMITS", "ACTION_LIMITS"):
+        monkeypatch.setattr(source, name, relaxed(getattr(source, name)))
+
 
 CLOCK: Final = """
 create table public.clock (at timestamptz not null);

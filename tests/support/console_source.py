@@ -23,6 +23,7 @@ from support.console_queue import CRONTAB, LOCK_WAITS, TABLE_BYTES, ConsoleQueue
 from support.databases import running_server
 
 POLL = timedelta(milliseconds=20)
+LONG = 300.0
 
 opened: list[QueueSource] = []
 """What a test has opened; closed at its end."""
@@ -50,18 +51,19 @@ class BreakableSubscription:
 
 
 class QueueSource(ClientSource):
-    """Reads the queue and changes it. `failure` is raised by every call, and `delay` is how long each lasts."""
+    """Reads the queue and changes it. `failure` is raised by every call, and `hold` lets none end."""
 
     def __init__(self, *, jobs: int = console_queue.JOBS, read_only: bool = False) -> None:
         self.queue: ConsoleQueue = console_queue.open_queue().begin(jobs=jobs)
         self.failure: Exception | None = None
-        self.delay = 0.0
+        self.subscriptions = 0
         self.snapshots = 0
         self.actions: list[Action] = []
         self.closed = False
         self.is_busy = False
+        self._is_held = self._is_cancelled = False
         self._read_only = read_only
-        self._cancelled = threading.Event()
+        self._changed = threading.Condition()  # guards the three flags above
         opened.append(self)
         super().__init__(
             ConnectionOptions(
@@ -84,6 +86,16 @@ class QueueSource(ClientSource):
     def come_back(self) -> None:
         """Answer again."""
         self.failure = None
+
+    def hold(self) -> None:
+        """Let no call end before `release`, unless it is cancelled."""
+        self._is_held = True
+
+    def release(self) -> None:
+        """Let all calls end."""
+        with self._changed:
+            self._is_held = False
+            self._changed.notify_all()
 
     def check(self) -> None:
         """Raise what the test has set."""
@@ -130,9 +142,10 @@ class QueueSource(ClientSource):
         return replace(result, findings=self.findings()) if result.findings else result
 
     def cancel(self) -> None:
-        if self.is_busy:
-            self._cancelled.set()
-        else:
+        with self._changed:
+            self._is_cancelled = self.is_busy
+            self._changed.notify_all()
+        if not self._is_cancelled:
             super().cancel()
 
     def close(self) -> None:
@@ -142,16 +155,18 @@ class QueueSource(ClientSource):
 
     def listen(self) -> JobSubscription:
         self.check()
-        return BreakableSubscription(self, super().listen())
+        subscription = BreakableSubscription(self, super().listen())
+        self.subscriptions += 1
+        return subscription
 
     def last(self) -> None:
-        """Wait for the configured delay, or until the query is cancelled."""
-        if not self.delay:
-            return
-        self._cancelled.clear()
-        self.is_busy = True
-        cancelled = self._cancelled.wait(self.delay)
-        self.is_busy = False
+        """Wait while calls are held, or until the query is cancelled."""
+        with self._changed:
+            if not self._is_held:
+                return
+            self._is_cancelled, self.is_busy = False, True
+            self._changed.wait_for(lambda: self._is_cancelled or not self._is_held, LONG)
+            self.is_busy, cancelled = False, self._is_cancelled
         if cancelled:
             raise StatementTimeoutError("the database could not finish the statement now: cancelled")
 

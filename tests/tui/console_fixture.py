@@ -10,12 +10,15 @@ from typing import Any
 from support.console_source import QueueSource
 from textual.pilot import Pilot
 
+from gw_core.selection import parse
 from gw_tui.app import ConsoleApp
 from gw_tui.data.source import ClientSource, ConnectionOptions, DataSource
 from gw_tui.rules.options import Options
 
 DEADLINE = 90.0
 POLL = 0.02
+STILL = 1_000.0
+"""Where the console's own clock stands."""
 
 
 class Console:
@@ -58,6 +61,20 @@ class Console:
             assert time.monotonic() < end, f"it did not come to be; the screen says:\n{self.text}"
             await asyncio.sleep(POLL)  # a pause of the pilot wakes every widget
         await self.pilot.pause(0)
+
+    async def answered(self) -> None:
+        """Wait until the screen's query, if it has one, is answered or has failed."""
+        await self.until(lambda: self._is_answered)
+        await self.pilot.pause()
+
+    @property
+    def _is_answered(self) -> bool:
+        app, front = self.app, self.app.front
+        if front is None:
+            return False
+        has_begun = hasattr(front, "search") and search_of(front).asks  # a search asks again with each answer
+        has_failed = any(each.kind == "error" for each in app.journal)
+        return bool(app.answer or front.current_query() is None or has_begun or has_failed)
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
@@ -106,6 +123,26 @@ class Console:
         """What stands on the screen."""
         return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in self.strips)
 
+    async def acted(self, count: int = 1) -> Any:
+        """Wait until so many actions ended, and return all of them."""
+        app, actions = self.app, self.source.actions
+        await self.until(lambda: len(actions) >= count and app.last_action and app.last_action.action is actions[-1])
+        await self.until(lambda: not app.is_busy)
+        await self.pilot.pause()
+        return actions
+
+    async def searched(self, text: str) -> Any:
+        """Wait until the list in front shows what the filter of this text finds."""
+        screen, wanted = self.app.screen, parse(text)
+        await self.until(lambda: search_of(screen).wanted == wanted and search_of(screen).asks)
+        await self.until(lambda: not search_of(screen).is_searching)
+        await self.pilot.pause()
+        return screen
+
+    async def listening(self) -> None:
+        """Wait until announcements of new jobs arrive."""
+        await self.until(lambda: self.source.subscriptions)
+
     async def refresh(self) -> None:
         """Query again, and wait until the screen has received the answer."""
         taken, shown = self.source.snapshots, self.app.snapshot
@@ -129,13 +166,18 @@ def console_on(source: DataSource, **options: Any) -> ConsoleApp:
     return ConsoleApp(source, Options(**{"period": 0.2, **options}))
 
 
+def stands_still() -> float:
+    """Be a clock by which no age and no countdown goes on, however long the machine stands still."""
+    return STILL
+
+
 def run(
     scenario: Callable[[Console], Awaitable[None]],
     *,
     source: QueueSource | None = None,
     screen: str = "jobs",
     size: tuple[int, int] = (80, 24),
-    clock: Callable[[], float] = time.monotonic,
+    clock: Callable[[], float] = stands_still,
     **options: Any,
 ) -> None:
     """Play a scenario on a console whose clock stands still; its first answers have arrived."""
@@ -145,8 +187,9 @@ def run(
         app = ConsoleApp(found, Options(screen=screen, period=30.0, **options), clock=clock)
         async with app.run_test(size=size, notifications=True) as pilot:
             console = Console(app, pilot, found)
+            app.NOTIFICATION_TIMEOUT = 3_600.0  # type: ignore[misc]
             await console.until(lambda: app.snapshot is not None)
-            await pilot.pause()
+            await console.answered()
             await scenario(console)
 
     asyncio.run(inside())

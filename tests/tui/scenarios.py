@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from console_fixture import Console
+from console_fixture import STILL, Console, stands_still
 from support.console_source import QueueSource
 from textual.widgets import Input
 
@@ -19,8 +19,6 @@ LEAST = (60, 20)
 SMALL = ((80, 24), LEAST)
 LIVED = 30
 """How many seconds the queue has lived."""
-STILL = 1_000.0
-"""Where the console's own clock stands."""
 
 CHARTED = 12
 """How many seconds the charts show."""
@@ -44,18 +42,6 @@ def a_queue() -> QueueSource:
     source = QueueSource()
     source.clock.advance(LIVED)
     return source
-
-
-def stands_still() -> float:
-    """Be a clock by which no age and no countdown goes on."""
-    return STILL
-
-
-async def answered(console: Console) -> None:
-    """Wait until the screen's question, if it has one, is answered."""
-    app = console.app
-    await console.until(lambda: app.front is not None and (app.answer is not None or app.front.current_query() is None))
-    await console.pilot.pause()
 
 
 async def _press(console: Console, *keys: str, until: str | None = None) -> None:
@@ -110,7 +96,7 @@ async def events(console: Console) -> None:
 async def job(console: Console) -> None:
     await _press(console, "down", "enter", until="job")
     await console.shows("attempt")
-    await answered(console)
+    await console.answered()
 
 
 async def filtering(console: Console) -> None:
@@ -156,7 +142,7 @@ async def no_schema(console: Console) -> None:
 async def stale(console: Console) -> None:
     app = console.app
     await _fail(console, StatementTimeoutError("canceling statement due to statement timeout"))
-    await console.until(lambda: app.late_because)
+    await console.until(lambda: sum(each.kind == "error" for each in app.journal) == 2)  # its list is late as well
     app.clock = lambda: STILL + 120
     app._tick()
     await console.shows("STALE: no answer for 120 s")

@@ -21,7 +21,6 @@ from gw_core.operations import (
     QueueStatistics,
     TaskActivity,
 )
-from gw_tui.data.source import Crontabs
 from gw_tui.rules.alerts import GROWING_FOR, Alert, AlertInput, Severity, alerts, drain_time
 
 
@@ -204,7 +203,7 @@ def test_an_alert_that_changes_its_numbers_stays_the_same_alert() -> None:
 @pytest.mark.parametrize(("seconds", "is_alert"), [(60, False), (100, True)])
 def test_a_missed_run_is_named_once_it_is_late(seconds: int, is_alert: bool) -> None:
     at = START.replace(minute=30, second=0) + timedelta(seconds=seconds)
-    crontabs = Crontabs(known=QueueSource(jobs=60).crontabs().known, items=[cron_item("30 14 * * *", "sync_customer")])
+    crontabs = replace(QueueSource(jobs=60).crontabs(), items=[cron_item("30 14 * * *", "sync_customer")])
     known = [msgspec.structs.replace(each, last_execution=at - timedelta(days=1)) for each in crontabs.known]
 
     named = [alert.what for alert in found(replace(quiet_snapshot(), at=at), crontabs=known, items=crontabs.items)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from time import thread_time
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,7 +17,6 @@ from gw_core.operations import UNSAFE_TEXT, JobReport, JobVersion, QueueReport
 from gw_tui import clipboard
 from gw_tui.actions.actions import Complete, Fail, Reschedule, Retry, Unlock
 from gw_tui.actions.preview import preview
-from gw_tui.data.source import Crontabs
 from gw_tui.rules.queue_info import QueueInfo
 
 EVIL = "k\x15touch pwned\n\x1b[201~\rtouch pwned\r"
@@ -30,23 +30,29 @@ class MoreHostile(HostileSource):
         found = super().queues(after=after, limit=limit, only_held=only_held)
         return [replace(each, name=EVIL) for each in found[:1]] if not after else []
 
-    def crontabs(self) -> Crontabs:
+    def crontabs(self) -> Any:
         found = super().crontabs()
-        return Crontabs(known=[msgspec.structs.replace(each, identifier=EVIL) for each in found.known[:1]], items=None)
+        return replace(
+            found, known=[msgspec.structs.replace(each, identifier=EVIL) for each in found.known[:1]], items=None
+        )
 
 
-@pytest.mark.parametrize("screen", ["queues", "workers", "cron", "locks", "jobs", "overview", "events"])
-def test_what_y_copies_is_one_line_without_controls(screen: str) -> None:
+def test_what_y_copies_is_one_line_without_controls() -> None:
     async def scenario(console: Console) -> None:
-        await console.until(lambda: any(table.keys for table in console.app.screen.query("KeyedTable")))
-        await console.press("y")
-        await console.until(lambda: console.app.clipboard)
-        assert UNSAFE_TEXT.search(console.app.clipboard) is None
-        if screen in ("queues", "cron"):
-            assert console.app.clipboard == "k\\x15touch pwned \\x1b[201~ touch pwned"
-            await console.notified("control characters replaced")
+        for screen in ("queues", "workers", "cron", "locks", "jobs", "overview", "events"):
+            console.app.visit(screen)
+            await console.reach(screen)
+            await console.until(lambda: any(table.keys for table in console.app.screen.query("KeyedTable")))
+            console.app.copy_to_clipboard("")
+            console.notices.clear()
+            await console.press("y")
+            await console.until(lambda: console.app.clipboard)
+            assert UNSAFE_TEXT.search(console.app.clipboard) is None, screen
+            if screen in ("queues", "cron"):
+                assert console.app.clipboard == "k\\x15touch pwned \\x1b[201~ touch pwned"
+                await console.notified("control characters replaced")
 
-    run(scenario, source=MoreHostile(), screen=screen)
+    run(scenario, source=MoreHostile(), screen="queues")
 
 
 def test_a_hostile_name_is_offered_as_sql_alone_and_the_choice_says_why() -> None:

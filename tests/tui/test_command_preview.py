@@ -15,11 +15,10 @@ import psycopg
 import pytest
 from console_fixture import queue_source
 
-from gw_core import JobSpec, RecoverySettings, Selection, SessionLimits
+from gw_core import JobSpec, RecoverySettings, Selection
 from gw_core.operations import CleanupTarget, JobVersion
 from gw_tui.actions import actions
 from gw_tui.actions.preview import preview
-from gw_tui.data import source
 
 pytestmark = pytest.mark.once
 
@@ -86,10 +85,7 @@ class Ground:
 
 
 @pytest.fixture
-def ground(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
-    # The bounds are for people who look; a machine that stands still for seconds would meet them here.
-    for name in ("READ_LIMITS", "ACTION_LIMITS"):
-        monkeypatch.setattr(source, name, SessionLimits(connect_timeout=timedelta(minutes=2)))
+def ground(database_url: str) -> Iterator[Ground]:
     found = Ground(database_url)
     yield found
     found.close()

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from console_fixture import Console, run
 from support.cli_program import CliProgram
+from support.waiting import wait_until
 from test_command_line import entered
 from tmux import Pane
 
@@ -90,11 +91,17 @@ def test_each_database_shows_what_its_sql_says(folder: Path, database_url: str, 
                 pane.press(keys[0])
                 pane.shows("Show another database")
                 pane.press(*keys[1:])
-            text = pane.shows(f" {badge} ", "task_5")
-            shown = dict(re.findall(r"^ +(\w+_\w+) +([\d,]+)", text, re.MULTILINE))
-            assert {task: int(number.replace(",", "")) for task, number in shown.items()} == ready(urls[badge])
+            pane.shows(f" {badge} ", "task_5")
+            expected = ready(urls[badge])
+            wait_until(lambda expected=expected: tasks_in(pane.text) == expected, what="the numbers of its tasks")
     finally:
         pane.close()
+
+
+def tasks_in(text: str) -> dict[str, int]:
+    """Return the ready jobs by task, as a screen shows them."""
+    shown = re.findall(r"^ +(\w+_\w+) +([\d,]+)", text, re.MULTILINE)
+    return {task: int(number.replace(",", "")) for task, number in shown}
 
 
 def ready(url: str) -> dict[str, int]:

@@ -14,7 +14,6 @@ from textual.widgets import Button
 from gw_core import JobState
 from gw_core.operations import FoundJob
 from gw_core.selection import parse
-from gw_tui.actions import actions
 from gw_tui.rules.error_groups import error_groups, fingerprint
 
 
@@ -89,10 +88,8 @@ def test_one_job_is_retried_as_a_probe_and_then_the_rest() -> None:
         group = error_groups(failing(source))[0]
         probe, *rest = group.jobs
         await console.press("r")
-        await console.until(lambda: console.source.actions and not console.app.is_busy)
-        (action,) = console.source.actions
-        assert isinstance(action, actions.Retry)
-        assert action.ids == [probe.job.id]
+        (action,) = await console.acted()
+        assert (type(action).__name__, action.ids) == ("Retry", [probe.job.id])
         await console.shows(f"probe {probe.job.id} ready")
         source.queue.delete(probe.job.id)
         await console.refresh()
@@ -101,8 +98,7 @@ def test_one_job_is_retried_as_a_probe_and_then_the_rest() -> None:
         await console.press("R")
         await console.reach("Confirm")
         console.app.screen.query_one("#ok", Button).press()
-        await console.until(lambda: len(console.source.actions) == 2)
-        assert sorted(console.source.actions[1].ids) == sorted(each.job.id for each in rest)
+        assert sorted((await console.acted(2))[1].ids) == sorted(each.job.id for each in rest)
 
     run(scenario, source=source, screen="errors", size=(120, 34))
 

@@ -19,13 +19,6 @@ from gw_tui.rules.commands import COMMANDS, JOB, SCREENS
 from gw_tui.screens.job import JobScreen
 
 
-async def acted(console: Console, count: int) -> list[actions.Action]:
-    """Wait until so many actions were done."""
-    await console.until(lambda: len(console.source.actions) >= count and not console.app.is_busy)
-    await console.pilot.pause()
-    return console.source.actions
-
-
 async def rows(console: Console) -> None:
     """Wait until the list in front has rows."""
     await console.until(lambda: console.table().keys)
@@ -142,7 +135,7 @@ def test_a_recurring_task_is_forgotten_after_a_question() -> None:
         assert "Forget retired_task?" in console.text
         assert dialog.focused is dialog.query_one("#cancel")
         await console.press("right", "enter")
-        assert await acted(console, 1) == [actions.Forget(identifier="retired_task")]
+        assert await console.acted(1) == [actions.Forget(identifier="retired_task")]
         await console.notified("recurring task retired_task forgotten")
         await console.until(
             lambda: "retired_task" not in console.table().keys or console.table().is_gone("retired_task")
@@ -154,17 +147,19 @@ def test_a_recurring_task_is_forgotten_after_a_question() -> None:
 # -- keeping the queue in order ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("screen", ["overview", "jobs", "events"])
-def test_the_palette_offers_maintenance_on_every_screen(screen: str) -> None:
+def test_the_palette_offers_maintenance_on_every_screen() -> None:
     async def scenario(console: Console) -> None:
-        names = ("sweep_now", "cleanup_failed_jobs", "cleanup_unused_tasks", "cleanup_unused_queues", "run_doctor")
-        assert {each: console.app.check_action(each, ()) for each in names} == dict.fromkeys(names, True)
-        await console.press("ctrl+p")
-        await console.pilot.pause()
-        await console.press(*"unused")
-        await console.shows("Clean up unused queues")
+        for screen in ("overview", "jobs", "events"):
+            console.app.visit(screen)
+            await console.reach(screen)
+            names = ("sweep_now", "cleanup_failed_jobs", "cleanup_unused_tasks", "cleanup_unused_queues", "run_doctor")
+            assert {each: console.app.check_action(each, ()) for each in names} == dict.fromkeys(names, True)
+            await console.press("ctrl+p")
+            await console.reach("CommandPalette")
+            await console.press(*"unused")
+            await console.shows("Clean up unused queues")
 
-    run(scenario, screen=screen)
+    run(scenario, screen="overview")
 
 
 def test_read_only_the_palette_offers_the_doctor_and_no_act() -> None:
@@ -182,7 +177,7 @@ def test_a_sweep_from_the_palette_shows_first_what_it_would_do() -> None:
         await console.reach("Confirm")
         assert "last heartbeat 9m04s ago" in console.text
         await console.press("right", "enter")
-        assert await acted(console, 2) == [actions.Sweep(dry_run=True), actions.Sweep()]
+        assert await console.acted(2) == [actions.Sweep(dry_run=True), actions.Sweep()]
 
     run(scenario, screen="overview")
 
@@ -198,19 +193,20 @@ def test_failed_jobs_are_counted_before_anybody_is_asked() -> None:
         await console.type(str(count))
         await console.press("enter")
         await console.notified(f"{count} failed jobs deleted")
-        dry, done = await acted(console, 2)
+        dry, done = await console.acted(2)
         assert dry == actions.Cleanup(target=CleanupTarget.FAILED_JOBS, dry_run=True)
         assert done == actions.Cleanup(target=CleanupTarget.FAILED_JOBS)
 
     run(scenario, screen="overview")
 
 
-@pytest.mark.parametrize("name", ["cleanup_unused_tasks", "cleanup_unused_queues"])
-def test_where_nothing_needs_cleanup_no_question_is_asked(name: str) -> None:
+def test_where_nothing_needs_cleanup_no_question_is_asked() -> None:
     async def scenario(console: Console) -> None:
-        await console.app.run_action(name)
-        await console.notified("Nothing to clean up")
-        assert len(console.source.actions) == 1
+        for name in ("cleanup_unused_tasks", "cleanup_unused_queues"):
+            console.notices.clear()
+            await console.app.run_action(name)
+            await console.notified("Nothing to clean up")
+        assert len(console.source.actions) == 2
 
     run(scenario, screen="overview")
 
@@ -248,25 +244,28 @@ async def typed(console: Console, *keys: str, way: str = "command") -> str:
     return await copied(console)
 
 
-@pytest.mark.parametrize(
-    ("screen", "choice", "command"),
-    [
-        ("workers", "sweep", "gw sweep"),
-        ("workers", "unlock", "gw unlock gw-app-3-977-760e1f"),
-        ("cron", "forget", "gw cron forget nightly_cleanup"),
-        ("cron", "run", "gw add"),
-        ("locks", "sweep", "gw sweep"),
-        ("locks", "unused-tasks", "gw cleanup unused-tasks"),
-    ],
+OFFERED = (
+    ("workers", "sweep", "gw sweep"),
+    ("workers", "unlock", "gw unlock gw-app-3-977-760e1f"),
+    ("cron", "forget", "gw cron forget nightly_cleanup"),
+    ("cron", "run", "gw add"),
+    ("locks", "sweep", "gw sweep"),
+    ("locks", "unused-tasks", "gw cleanup unused-tasks"),
 )
-def test_what_a_screen_does_is_offered_as_a_command(screen: str, choice: str, command: str) -> None:
-    async def scenario(console: Console) -> None:
-        await rows(console)
-        await console.press("Y")
-        (await console.reach("Choose")).dismiss(choice)
-        assert (await typed(console)).startswith(command)
 
-    run(scenario, screen=screen)
+
+def test_what_a_screen_does_is_offered_as_a_command() -> None:
+    async def scenario(console: Console) -> None:
+        for screen, choice, command in OFFERED:
+            console.app.visit(screen)
+            await console.reach(screen)
+            await rows(console)
+            console.app.copy_to_clipboard("")
+            await console.press("Y")
+            (await console.reach("Choose")).dismiss(choice)
+            assert (await typed(console)).startswith(command)
+
+    run(scenario, screen="workers")
 
 
 def test_the_holder_of_a_queue_is_offered_to_be_unlocked_without_a_choice() -> None:
@@ -287,14 +286,14 @@ def test_what_is_under_the_cursor_is_paused_and_resumed(screen: str, kind: str) 
         dialog = await console.reach("Confirm")
         dialog.query_one("#typed", Input).value = "provider down"
         dialog.query_one("#ok", Button).press()
-        [paused] = await acted(console, 1)
+        [paused] = await console.acted(1)
         assert paused == actions.Pause(target=f"{kind}:{name}", reason="provider down")
         await console.until(lambda: "paused" in console.text)
         await console.until(lambda: "provider down" in console.text)
 
         await console.press("P")
         (await console.reach("Confirm")).query_one("#ok", Button).press()
-        assert (await acted(console, 2))[1] == actions.Resume(target=f"{kind}:{name}")
+        assert (await console.acted(2))[1] == actions.Resume(target=f"{kind}:{name}")
         await console.until(lambda: "provider down" not in console.text)
 
     run(scenario, screen=screen, size=(140, 34))
@@ -382,7 +381,7 @@ def test_what_was_removed_can_be_brought_back_from_the_events() -> None:
         await ask_for(console, key)
         await console.reach("Confirm")
         await console.press("right", "enter")
-        await acted(console, 2)
+        await console.acted(2)
         await console.press("7", "U")
         await console.until(lambda: any(each.key == key for each in source.queue.by_id.values()))
 

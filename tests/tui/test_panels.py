@@ -22,17 +22,19 @@ def pane(console: Console, selector: str = "#beside") -> Any:
     return console.app.screen.query_one(selector)
 
 
-@pytest.mark.parametrize("screen", ["errors", "history", "jobs"])
-def test_a_wide_terminal_shows_the_selected_row_beside_the_list(screen: str) -> None:
+def test_a_wide_terminal_shows_the_selected_row_beside_the_list() -> None:
     async def scenario(console: Console) -> None:
-        table = console.table(f"#{screen}")
-        await console.until(lambda: len(table.keys) > 1 and pane(console).text)
-        first = pane(console).text
-        assert pane(console).region.x > table.region.right - 2
-        await console.press("down")
-        await console.until(lambda: pane(console).text != first)
+        for screen in ("errors", "history", "jobs"):
+            console.app.visit(screen)
+            await console.reach(screen)
+            table = console.table(f"#{screen}")
+            await console.until(lambda table=table: len(table.keys) > 1 and pane(console).text)
+            first = pane(console).text
+            assert pane(console).region.x > table.region.right - 2
+            await console.press("down")
+            await console.until(lambda first=first: pane(console).text != first)
 
-    run(scenario, screen=screen, size=WIDE)
+    run(scenario, screen="errors", size=WIDE)
 
 
 def test_the_pane_of_errors_has_the_whole_error_and_its_jobs() -> None:
@@ -64,13 +66,15 @@ def test_the_pane_of_errors_marks_a_count_that_stopped_at_a_limit(monkeypatch: p
     run(scenario, screen="errors", size=WIDE)
 
 
-@pytest.mark.parametrize("screen", ["errors", "jobs"])
-def test_there_is_no_pane_where_there_is_no_room(screen: str) -> None:
+def test_there_is_no_pane_where_there_is_no_room() -> None:
     async def scenario(console: Console) -> None:
-        await console.until(lambda: console.table(f"#{screen}").keys)
-        assert not pane(console).display
+        for screen in ("errors", "jobs"):
+            console.app.visit(screen)
+            await console.reach(screen)
+            await console.until(lambda screen=screen: console.table(f"#{screen}").keys)
+            assert not pane(console).display
 
-    run(scenario, screen=screen, size=(120, 34))
+    run(scenario, screen="errors", size=(120, 34))
 
 
 def test_the_pane_of_jobs_has_all_columns_and_the_whole_error() -> None:
@@ -113,27 +117,29 @@ def test_secrets_in_the_pane_of_jobs_are_masked_until_asked_for() -> None:
     run(scenario, source=source, screen="jobs", filter=f"id:{job.id}", size=WIDE)
 
 
-@pytest.mark.parametrize(
-    ("screen", "selector"),
-    [("errors", "#beside"), ("jobs", "#beside"), ("history", "#beside"), ("cron", "#below"), ("locks", "#below")],
-)
-def test_y_copies_the_panel_that_has_the_focus_and_z_zooms_it(screen: str, selector: str) -> None:
+def test_y_copies_the_panel_that_has_the_focus_and_z_zooms_it() -> None:
     copied: list[str] = []
+    panels = {"errors": "#beside", "jobs": "#beside", "history": "#beside", "cron": "#below", "locks": "#below"}
 
     async def scenario(console: Console) -> None:
-        await console.until(lambda: pane(console, selector).text)
         console.app.copy = lambda text, words="": copied.append(text)  # type: ignore[method-assign]
-        pane(console, selector).focus()
-        await console.until(lambda: console.app.focused is pane(console, selector))
-        await console.press("y")
-        await console.until(lambda: copied)
-        assert copied == [pane(console, selector).text]
-        await console.press("z")
-        await console.until(lambda: console.app.screen.maximized is pane(console, selector))
-        await console.press("j", "z")
-        await console.until(lambda: console.app.screen.maximized is None)
+        for screen, selector in panels.items():
+            console.app.visit(screen)
+            await console.reach(screen)
+            panel = pane(console, selector)
+            await console.until(lambda panel=panel: panel.text)
+            panel.focus()
+            await console.until(lambda panel=panel: console.app.focused is panel)
+            copied.clear()
+            await console.press("y")
+            await console.until(lambda: copied)
+            assert copied == [panel.text]
+            await console.press("z")
+            await console.until(lambda panel=panel: console.app.screen.maximized is panel)
+            await console.press("j", "z")
+            await console.until(lambda: console.app.screen.maximized is None)
 
-    run(scenario, screen=screen, size=WIDE, clock=lambda: 0.0)
+    run(scenario, screen="errors", size=WIDE)
 
 
 def test_the_question_before_a_cancellation_says_what_each_worker_will_do() -> None:

@@ -127,6 +127,7 @@ def test_it_follows_to_the_standby_which_takes_no_acts_until_it_is_promoted(queu
             await console.shows("refused")
             await asyncio.to_thread(standby.promote)
             await console.shows("READ-WRITE")
+            await console.until(lambda: console.screen("jobs").check_action("retry", ()))
             await console.press("r")
             await console.until(lambda: console.app.last_action is not None)
             assert await asyncio.to_thread(attempts, standby) == 0

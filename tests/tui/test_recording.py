@@ -6,6 +6,7 @@ import asyncio
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,7 +20,6 @@ from gw_core.operations import NameKind, PageCursor, QueueSnapshot
 from gw_core.selection import parse
 from gw_tui.actions import actions
 from gw_tui.data.recording import RecordingSource, ReplaySource
-from gw_tui.data.source import DataSource
 
 
 class Clock:
@@ -37,7 +37,7 @@ def first_secret(source: QueueSource) -> int:
     return next(job.id for job in source.queue.by_id.values() if "s3cr3t" in job.payload)
 
 
-QUERIES: dict[str, Callable[[DataSource], object]] = {
+QUERIES: dict[str, Callable[[Any], object]] = {
     "snapshot": lambda source: source.snapshot(),
     "page": lambda source: source.page(Selection()),
     "page of failed jobs": lambda source: source.page(Selection.of(state=JobState.FAILED), limit=3),

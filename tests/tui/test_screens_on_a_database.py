@@ -63,8 +63,7 @@ async def apply_filter(console: Console, text: str) -> list[int]:
     await console.press("slash", "ctrl+u")
     await console.type(text)
     await console.press("enter")
-    screen = console.screen("jobs")
-    await console.until(lambda: search_of(screen).asks and not search_of(screen).is_searching)
+    screen = await console.searched(text)
     await console.until(lambda: len(console.table("#jobs").keys) == len(search_of(screen).jobs))
     return [each.job.id for each in search_of(screen).jobs]
 

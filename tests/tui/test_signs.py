@@ -21,7 +21,7 @@ from gw_tui.widgets.tiles import Tile
 def test_one_message_is_shown_and_covers_no_row() -> None:
     async def scenario(console: Console) -> None:
         for number in range(3):
-            console.app.notify(f"message {number}")
+            console.app.notify(f"message {number}", timeout=600)
         await console.shows("message 2")
         await console.until(lambda: len(console.app.screen.query("Toast")) == 1)
         assert "message 2" in console.text.splitlines()[-1]

@@ -14,12 +14,10 @@ from pathlib import Path
 import pytest
 from console_fixture import Console, run
 from rendering import RenderedScreen, cells, first_difference, painted, read, written
-from scenarios import LEAST, SCENES, Scene, a_queue, answered, stands_still
+from scenarios import LEAST, SCENES, Scene, a_queue
 from support.profiles import IS_NIGHTLY
 from textual.theme import Theme
 from textual.widgets import Input, TextArea
-
-from gw_tui.widgets.themes import THEMES
 
 KEPT = Path(__file__).parent / "snapshots"
 COLOURLESS = [scene for scene in SCENES if scene.name in ("overview", "jobs", "question", "palette", "down")]
@@ -37,11 +35,12 @@ async def settled(console: Console) -> None:
 async def seen(console: Console, *, with_paint: bool = True) -> RenderedScreen:
     """Return what is on the screen, in all our themes if its colours count."""
     found, variables = {}, {}
-    for theme in THEMES if with_paint and console.app.options.colour else THEMES[:1]:
-        console.app.use_theme(theme.name)
+    themes = [name for name in console.app.theme_names if name.startswith("gw-")]
+    for theme in themes if with_paint and console.app.options.colour else themes[:1]:
+        console.app.use_theme(theme)
         await settled(console)
-        found[theme.name] = cells(console.app)
-        variables[theme.name] = colours_of(theme)
+        found[theme] = cells(console.app)
+        variables[theme] = colours_of(console.app.available_themes[theme])
     return painted(variables, found)
 
 
@@ -71,26 +70,26 @@ def sizes_of(scene: Scene) -> tuple[tuple[int, int], ...]:
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
 def test_it_has_not_changed(scene: Scene) -> None:
     async def scenario(console: Console) -> None:
-        await answered(console)
         await scene.prepare(console)
+        await console.answered()
         for size in sizes_of(scene):
             await console.pilot.resize_terminal(*size)
             with_paint = size != LEAST
             compare(scene.name, await seen(console, with_paint=with_paint), size, with_paint=with_paint)
 
-    run(scenario, source=a_queue(), screen=scene.screen, clock=stands_still, **scene.options)
+    run(scenario, source=a_queue(), screen=scene.screen, **scene.options)
 
 
 @pytest.mark.once
 @pytest.mark.parametrize("scene", COLOURLESS, ids=lambda scene: scene.name)
 def test_it_has_not_changed_without_colours_and_in_ascii(scene: Scene) -> None:
     async def scenario(console: Console) -> None:
-        await answered(console)
         await scene.prepare(console)
+        await console.answered()
         compare(f"{scene.name}-plain", await seen(console), (80, 24))
 
     options = {**scene.options, "colour": False, "ascii": True}
-    run(scenario, source=a_queue(), screen=scene.screen, clock=stands_still, **options)
+    run(scenario, source=a_queue(), screen=scene.screen, **options)
 
 
 def test_every_file_is_of_a_scene() -> None:

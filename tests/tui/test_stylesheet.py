@@ -10,9 +10,7 @@ import pytest
 from console_fixture import Console, run
 from textual.css import stylesheet
 
-from gw_tui.rules.commands import SCREENS
 from gw_tui.widgets.stylesheet import known_rules
-from gw_tui.widgets.themes import CONTRAST, LIGHT
 
 
 @pytest.fixture
@@ -32,12 +30,12 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 def test_no_rule_is_read_twice_however_many_screens_are_shown(parsed: Counter[str]) -> None:
     async def scenario(console: Console) -> None:
-        console.app.use_theme(LIGHT.name)
+        console.app.use_theme("gw-light")
         await console.pilot.pause()
         parsed.clear()
-        for place in SCREENS:
-            console.app.visit(place.id)
-            await console.until(lambda place=place: place.id == getattr(console.app.front, "SCREEN_ID", ""))
+        for screen in console.app.MODES:
+            console.app.visit(screen)
+            await console.reach(screen)
         await console.pilot.pause()
         assert parsed
         # The framework ranks rules of base classes by distance, and lists that turn pages have one class more between.
@@ -60,10 +58,10 @@ def test_the_next_console_of_the_process_reads_no_rule(parsed: Counter[str]) -> 
 
 def test_another_theme_is_seen_immediately(parsed: Counter[str]) -> None:
     async def scenario(console: Console) -> None:
-        for theme in (LIGHT, CONTRAST):
-            console.app.use_theme(theme.name)
+        for theme in ("gw-light", "gw-contrast"):
+            console.app.use_theme(theme)
             await console.pilot.pause()
             ground = console.app.screen.styles.background.hex
-            assert ground == theme.background
+            assert ground == console.app.available_themes[theme].background
 
     run(scenario, screen="overview")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from console_fixture import Console, run, search_of
+from console_fixture import Console, run
 from support.console_source import QueueSource
 
 from gw_tui.data.table_choices import TableChoices
@@ -128,7 +128,7 @@ def test_newest_first_is_remembered_and_other_orders_sort_the_page(tmp_path: Pat
         await console.until(lambda: screen.table.keys == tuple(map(str, newest[:100])))
         assert "newest first" in console.text
         screen.take_filter("state:failed")
-        await console.until(lambda: search_of(screen).asks)
+        await console.searched("state:failed")
         assert "page by id ↓" in console.text
         await console.press("i")
         assert "page by id ↑" in console.text

@@ -253,7 +253,7 @@ def test_suspending_returns_to_the_shell_and_continues(start: Start) -> None:
     while _state(terminal) != "T":
         assert time.monotonic() < end, "it is not suspended"
         terminal.read()
-    assert terminal.output.rindex(OFF) > terminal.output.index(ON.encode())
+    terminal.until(OFF.decode())
     before = len(terminal.output)
 
     terminal.process.send_signal(signal.SIGCONT)

@@ -9,7 +9,6 @@ from console_fixture import Console, run, search_of
 from test_command_line import entered
 
 from gw_core.errors import InvalidSettingError
-from gw_core.selection import parse
 from gw_tui.main import check
 from gw_tui.rules.command_line import completions, parse_line, parse_link
 from gw_tui.rules.options import Options
@@ -27,8 +26,8 @@ OPTIONS = Options(views=VIEWS)
 
 
 async def shows_tried(console: Console) -> None:
-    screen = await console.reach("jobs")
-    await console.until(lambda: search_of(screen).wanted == parse("state:failed,backoff") and screen.table.keys)
+    await console.reach("jobs")
+    screen = await console.searched("state:failed,backoff")
     assert list(screen.table.widths) == ["id", "task", "attempts"]
     tried = [search_of(screen).jobs]
     attempts = {str(each.job.id): each.job.attempts for jobs in tried for each in jobs}
