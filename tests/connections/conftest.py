@@ -10,6 +10,7 @@ from connections.kinds import AUTOCOMMIT_KINDS, KINDS, CallersTransaction, Kind
 from psycopg.rows import TupleRow
 from support import spare_sessions
 from support.databases import Databases
+from support.program_fixtures import relaxed_timeouts as relaxed_timeouts
 
 
 @pytest.fixture(scope="session")
