@@ -6,7 +6,7 @@ import asyncio
 import atexit
 import contextlib
 import threading
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextvars import Context, copy_context
 from datetime import timedelta
@@ -79,13 +79,15 @@ class EventLoopThread:
     def _begin(self, work: Awaitable[Any], variables: Context, done: Future[Any]) -> None:
         running = self._loop.create_task(_guarded(work), context=variables)
         self._running[done] = running
-        running.add_done_callback(lambda ended: self._end(ended, done))
+        running.add_done_callback(lambda ended: self._end(ended, work, done))
 
-    def _end(self, ended: asyncio.Task[Any], done: Future[Any]) -> None:
+    def _end(self, ended: asyncio.Task[Any], work: Awaitable[Any], done: Future[Any]) -> None:
         del self._running[done]
         interrupted = done in self._interrupted
         self._interrupted.discard(done)
         if ended.cancelled():
+            if isinstance(work, Coroutine):
+                work.close()  # if it was cancelled before it began, which asyncio would warn of
             done.set_exception(interruption() if interrupted else asyncio.CancelledError("the task was cancelled"))
         elif (error := ended.exception()) is not None:
             done.set_exception(error)

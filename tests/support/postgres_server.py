@@ -98,10 +98,12 @@ class Server:
         """Stop it: fast, or immediately with SIGQUIT, or as a crash with SIGKILL; may be called twice."""
         if self._process is None:
             return
+        children = _children_of(self._process.pid)
         self._process.send_signal(how)
         self._process.wait(60)
         self._process = None
-        # After a crash its children exit on their own, and hold the port until then.
+        # After a crash its children exit on their own, and hold the port and the shared memory until then.
+        wait_until(lambda: not any(map(_runs, children)), what="the processes of the server to end")
         wait_until(lambda: not self.is_listening(), what="the port to be free")
 
     def answers(self) -> bool:
@@ -134,6 +136,21 @@ class Server:
             # With -R it begins as a standby of the server it is copied from.
             command = ["pg_basebackup", "-D", self._data, "-d", copy_of.url, "-c", "fast", "-X", "stream", "-R"]
             _ended_well(self._programs, command, self.account)
+
+
+def _children_of(pid: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:  # it has ended, or the system does not list children
+        return []
+
+
+def _runs(pid: int) -> bool:
+    """Whether the process runs; one that nobody has waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
 
 
 @cache

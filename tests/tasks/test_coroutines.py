@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import sys
 import threading
 from collections.abc import Awaitable, Iterator
@@ -15,7 +16,7 @@ from support.task_builders import DEADLINE, a_context, attempt, in_thread, run, 
 
 from gw_core import JobContext, Snooze, TaskRegistry
 from gw_core.events import Completed, Failed, Returned
-from gw_core.execution.event_loop import SHARED, THREAD_NAME, SharedLoop
+from gw_core.execution.event_loop import SHARED, THREAD_NAME, EventLoopThread, SharedLoop
 
 
 @pytest.fixture
@@ -182,6 +183,27 @@ def test_a_coroutine_that_is_asked_to_stop_ends_by_itself(loop: SharedLoop) -> N
     context.should_stop.set()
 
     assert waiting() == "saved"
+
+
+def test_a_coroutine_that_is_interrupted_before_it_begins_is_closed() -> None:
+    loop, is_blocked, may_go_on = EventLoopThread(), threading.Event(), threading.Event()
+
+    async def block() -> None:
+        is_blocked.set()
+        may_go_on.wait(DEADLINE)
+
+    loop.begin(block(), contextvars.copy_context())
+    assert is_blocked.wait(DEADLINE)
+    work = thread_name()
+    interrupted = loop.begin(work, contextvars.copy_context())
+    loop.interrupt(interrupted)
+    may_go_on.set()
+
+    with pytest.raises(Snooze):
+        interrupted.result(DEADLINE)
+    assert inspect.getcoroutinestate(work) == inspect.CORO_CLOSED
+    loop.request_stop()
+    assert loop.join(timedelta(seconds=DEADLINE))
 
 
 def test_stopping_the_loop_interrupts_what_runs_and_the_next_run_starts_another() -> None:
