@@ -13,6 +13,9 @@ VERSIONS ?= 12 13 14 15 16 17 18
 PATHS ?= tests/schema tests/core tests/statements tests/recovery tests/cron
 POOLER_PATHS ?= tests/core
 
+# Where it is set, each of the hundreds of processes of a run compiles what it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: release-check dependency-check server-matrix pooler-test help demo test nightly check format venv lock docs bench chaos chaos-ha model-test
 
 help:
@@ -37,7 +40,9 @@ demo:
 	@sh .ci/venv $(VENV) demo
 	@$(PYTHON_IN_VENV) examples/demo/demo.py
 
-test: check
+# On a fresh machine the tests are compiled while the types are checked, so that not every process does it again.
+test: venv
+	@$(PYTHON_IN_VENV) -m pytest --collect-only -q > /dev/null & $(MAKE) --no-print-directory check && wait
 	$(PYTHON_IN_VENV) -m pytest $(PYTEST_ARGS)
 
 check: venv

@@ -6,6 +6,7 @@ import fcntl
 import os
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,6 +54,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # nohup does the same with the signal of a terminal that closes.
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    # The hundreds of processes that tests start would each compile what they import.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     # gw ignores a configuration file that other users may write.
     os.umask(0o022)
     inherited: dict[str, Any] | None = getattr(config, "workerinput", None)
