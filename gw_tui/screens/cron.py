@@ -118,21 +118,16 @@ class CronScreen(AddJobMixin, ListScreen[Crontabs]):
         key = self.table.highlighted
         return next((row for row in self._rows if row.identifier == key), None)
 
-    def rows(self) -> Iterator[TableRow] | None:
-        if self.answer is None:
-            return None
+    def rows(self, known: Crontabs) -> Iterator[TableRow]:
         now = self.console.now
-        self._rows = recurring(self.answer.known, self.answer.items, now)
+        self._rows = recurring(known.known, known.items, now)
         return (_row(each, now) for each in self._rows)
 
-    def status(self) -> Iterator[str]:
-        if self.answer is None:
-            yield "loading…"
-            return
+    def status(self, known: Crontabs) -> Iterator[str]:
         found = [row.course for row in self._rows]
         yield formatting.counted(len(found), "recurring task")
         yield from (f"{found.count(each)} {each}" for each in CronStatus if each in found)
-        if self.answer.items is None:
+        if known.items is None:
             yield "--crontab FILE shows when they are due"
 
     def preview(self) -> Content:

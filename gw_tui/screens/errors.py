@@ -118,10 +118,8 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample]):
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
-    def rows(self) -> Iterator[TableRow] | None:
+    def rows(self, known: ErrorsSample) -> Iterator[TableRow]:
         """Return the groups, the largest first."""
-        if self.answer is None:
-            return None
         return (self._row(each, self.console.now) for each in self._groups.values())
 
     def _row(self, group: ErrorGroup, now: datetime) -> TableRow:
@@ -143,15 +141,12 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample]):
         """Return how many jobs the group has, marked if there may be more."""
         return f"{len(group.jobs):,}{'' if self.answer is None or self.answer.is_complete else '+'}"
 
-    def status(self) -> Iterator[str]:
-        if self.answer is None:
-            yield "loading…"
-            return
+    def status(self, known: ErrorsSample) -> Iterator[str]:
         if self._probe is not None:
             yield f"probe {self._probe.job_id} {self._probe.state}"
         yield formatting.counted(len(self._groups), "kind") + " of errors"
         jobs = sum(len(each.jobs) for each in self._groups.values())
-        yield formatting.counted(jobs, "job") if self.answer.is_complete else f"the first {jobs:,} jobs"
+        yield formatting.counted(jobs, "job") if known.is_complete else f"the first {jobs:,} jobs"
 
     def preview(self) -> Content:
         if (group := self._group) is None:

@@ -11,7 +11,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.widgets import Input
 
-from gw_tui.rules.journal import EntryKind, LogEntry
+from gw_tui.rules.journal import EntryKind, Journal, LogEntry
 from gw_tui.screens.list_screen import ListScreen
 from gw_tui.text import formatting
 from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow
@@ -21,7 +21,7 @@ MAX_SHOWN: Final = 500
 """More would be slow to draw; the file has them all."""
 
 
-class EventsScreen(ListScreen[object]):
+class EventsScreen(ListScreen[Journal]):
     """A list of entries, the newest first."""
 
     SCREEN_ID = "events"
@@ -33,11 +33,15 @@ class EventsScreen(ListScreen[object]):
         yield Input(placeholder="search text", id="filter", classes="-hidden", compact=True)
         yield from super().body()
 
-    def rows(self) -> Iterator[TableRow]:
+    @property
+    def known(self) -> Journal:
+        return self.console.journal
+
+    def rows(self, known: Journal) -> Iterator[TableRow]:
         return (_row(entry) for entry in self._wanted()[:MAX_SHOWN])
 
-    def status(self) -> Iterator[str]:
-        yield formatting.counted(len(self.console.journal), "event")
+    def status(self, known: Journal) -> Iterator[str]:
+        yield formatting.counted(len(known), "event")
 
     def _wanted(self) -> Sequence[LogEntry]:
         words = self.query_one("#filter", Input).value.lower().split()
@@ -56,7 +60,7 @@ class EventsScreen(ListScreen[object]):
 
     @on(Input.Changed)
     def _narrow(self) -> None:
-        self.table.replace(self.rows())
+        self.table.replace(self.rows(self.known))
 
     @on(Input.Submitted)
     def _done(self) -> None:

@@ -72,19 +72,14 @@ class HistoryScreen(PagedList[HistoryPage]):
 
     # -- drawing -----------------------------------------------------------------------------------------------------
 
-    def rows(self) -> Iterator[TableRow] | None:
-        if self.answer is None:
-            return None
+    def rows(self, known: HistoryPage) -> Iterator[TableRow]:
         self.table.say_when_empty("Nothing in history matches" if self._which else self.EMPTY)
-        return (_row(each, self.console.now) for each in self.answer.attempts)
+        return (_row(each, self.console.now) for each in known.attempts)
 
-    def status(self) -> Iterator[str]:
-        if self.answer is None:
-            yield "loading…"
-            return
-        yield formatting.counted(len(self.answer.attempts), "attempt")
-        if len(self.begins) > 1 or self.answer.after is not None:
-            yield f"page {len(self.begins)}{'' if self.answer.after is None else ' of more'}"
+    def status(self, known: HistoryPage) -> Iterator[str]:
+        yield formatting.counted(len(known.attempts), "attempt")
+        if len(self.begins) > 1 or known.after is not None:
+            yield f"page {len(self.begins)}{'' if known.after is None else ' of more'}"
         if self._which:
             yield sanitize.line(self._which, 60)
         if (chosen := self._chosen()) is not None and chosen.error is not None:

@@ -144,7 +144,7 @@ class JobsTable(KeyedTable):
         super()._set_highlighted(None if self.is_followed else key)
 
 
-class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[object]):
+class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[Search]):
     """A page of the jobs that match a filter; marks are kept by id over pages and filters."""
 
     SCREEN_ID = "jobs"
@@ -266,8 +266,12 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[ob
         """The table."""
         return self.query_one("#jobs", JobsTable)
 
-    def rows(self) -> list[TableRow] | None:
-        if not self.search.asks:
+    @property
+    def known(self) -> Search | None:
+        return self.search if self.search.asks or self.gathering is not None else None
+
+    def rows(self, known: Search) -> list[TableRow] | None:
+        if not known.asks:
             return None
         self.table.say_when_empty(self._emptiness())
         now, around = self.console.now, RowContext.from_snapshot(self.console.snapshot)
@@ -291,16 +295,14 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[ob
     def has_warning(self) -> bool:
         return bool(self.failure) or self.search.is_searching
 
-    def status(self) -> Iterator[str]:
+    def status(self, known: Search) -> Iterator[str]:
         """Yield the parts of the status line, the most important first."""
-        search, table = self.search, self.table
+        search, table = known, self.table
         if self.gathering is not None:
             so_far = len(self.gathering.found) + len(self.gathering.search.jobs)
             yield f"marking all matches: {so_far:,} so far · esc stops"
             return
-        if not search.asks:
-            yield "loading…"
-        elif search.is_searching:
+        if search.is_searching:
             yield f"searching: {search.scanned:,} read, {len(search.jobs)} found · esc stops"
         else:
             yield self._extent()

@@ -66,13 +66,18 @@ class ListScreen(ConsoleScreen, Generic[A]):
         """Return the table to lay out."""
         return KeyedTable(self.COLUMNS, empty=self.EMPTY, id=self.TABLE)
 
-    def rows(self) -> Iterable[TableRow] | None:
-        """Return the rows to show; None while none are known."""
-        return None
+    @property
+    def known(self) -> A | None:
+        """What rows and status are drawn from; None while it is loading."""
+        return self.answer
 
-    def status(self) -> Iterable[str]:
+    def rows(self, known: A) -> Iterable[TableRow] | None:
+        """Return the rows to show; None to leave those that are shown."""
+        raise NotImplementedError
+
+    def status(self, known: A) -> Iterable[str]:
         """Yield the parts of the status line."""
-        return ("loading…",)
+        raise NotImplementedError
 
     def preview(self) -> Content:
         """Return everything about the selected row."""
@@ -176,8 +181,7 @@ class ListScreen(ConsoleScreen, Generic[A]):
         """Draw the rows and the status line."""
         if not self.stands:
             return
-        rows = self.rows()
-        if rows is not None:
+        if (known := self.known) is not None and (rows := self.rows(known)) is not None:
             self.table.apply(rows)
         self.draw_status()
         self.draw_preview()
@@ -194,7 +198,8 @@ class ListScreen(ConsoleScreen, Generic[A]):
     def draw_status(self) -> None:
         """Draw the status line: the failure, or else the status."""
         sort = self.table.sort
-        words = self.failure or " · ".join([*self.status(), *([] if sort is None else [self.sort_words(sort)])])
+        status = ("loading…",) if (known := self.known) is None else self.status(known)
+        words = self.failure or " · ".join([*status, *([] if sort is None else [self.sort_words(sort)])])
         style = "$warning" if self.has_warning else "$quiet"
         self.query_one("#status", Static).update(Content.styled(words, style), layout=False)
 

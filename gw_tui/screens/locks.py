@@ -148,16 +148,12 @@ class LocksScreen(ListScreen[LocksData]):
             more = "" if self.answer.blockages.is_all else "more not shown"
             self.query_one("#sessions-panel", Vertical).border_subtitle = Content(more)
 
-    def rows(self) -> Iterator[TableRow] | None:
-        """Return the findings, errors first."""
-        return None if self.answer is None else (_finding_row(key, each) for key, each in self._findings())
+    def rows(self, known: LocksData) -> Iterator[TableRow]:
+        return (_finding_row(key, each) for key, each in self._findings())
 
-    def status(self) -> Iterator[str]:
-        if self.answer is None:
-            yield "loading…"
-            return
-        verdicts = [each.status for each in self.answer.findings]
-        wrong, blocked = verdicts.count(CheckStatus.ERROR), len(self.answer.blockages.blocked)
+    def status(self, known: LocksData) -> Iterator[str]:
+        verdicts = [each.status for each in known.findings]
+        wrong, blocked = verdicts.count(CheckStatus.ERROR), len(known.blockages.blocked)
         yield formatting.counted(wrong, "error") if wrong else "no errors"
         yield formatting.counted(verdicts.count(CheckStatus.WARNING), "warning")
         yield f"{verdicts.count(CheckStatus.OK)} ok"

@@ -130,12 +130,10 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage]):
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
-    def rows(self) -> Iterator[TableRow] | None:
-        if self.answer is None:
-            return None
+    def rows(self, known: QueuePage) -> Iterator[TableRow]:
         self.table.say_when_empty("No matches" if self.typed else self.EMPTY)
         now, dead = self.console.now, self._dead()
-        return (_row(self._best(each), now, dead) for each in self.answer.queues)
+        return (_row(self._best(each), now, dead) for each in known.queues)
 
     def _best(self, queue: QueueReport) -> QueueReport:
         """Return a queue with the best numbers known: those of an exact count while it is fresh."""
@@ -148,16 +146,13 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage]):
         snapshot = self.console.snapshot
         return frozenset() if snapshot is None else frozenset(each.id for each in snapshot.workers if each.is_stale)
 
-    def status(self) -> Iterator[str]:
-        found, snapshot = self.answer, self.console.snapshot
-        if found is None:
-            yield "loading…"
-            return
+    def status(self, known: QueuePage) -> Iterator[str]:
+        snapshot = self.console.snapshot
         if self.typed:
             narrowed = f"{self._only.replace(':', ', ')}{f'with {self._text!r}' if self._text else ''}".rstrip(", ")
             yield sanitize.line(narrowed)
         yield f"page {len(self.begins)}"
-        yield formatting.counted(len(found.queues), "queue")
+        yield formatting.counted(len(known.queues), "queue")
         if snapshot is not None:
             more = "" if snapshot.held_queues_are_all else "+"
             yield f"{len(snapshot.held_queues)}{more} locked in all"
@@ -171,8 +166,8 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage]):
             yield f"heartbeat {formatting.duration(age)} ago"
         if self._counted is not None:
             yield self._counted.words(self.console.now)
-        if found.after is not None:
-            yield f"n continues after {sanitize.line(found.after, 30)!r}"
+        if known.after is not None:
+            yield f"n continues after {sanitize.line(known.after, 30)!r}"
 
     def _heartbeat_age_of_holder(self) -> timedelta | None:
         """Return the age of the last heartbeat of the worker that locked the selected queue."""

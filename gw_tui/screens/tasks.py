@@ -56,7 +56,7 @@ class TasksQuery(Query):
         return source.statistics(), runs
 
 
-class TasksScreen(PauseMixin, ListScreen[object]):
+class TasksScreen(PauseMixin, ListScreen[QueueStatistics]):
     """The tasks that have jobs; `enter` lists the jobs of one."""
 
     SCREEN_ID = "tasks"
@@ -66,7 +66,6 @@ class TasksScreen(PauseMixin, ListScreen[object]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._statistics: QueueStatistics | None = None
         self._asked: str | None = None
         self._runs: tuple[str | None, RunHistory | None] = (None, None)
         """A task, and what workers recorded of it."""
@@ -89,7 +88,7 @@ class TasksScreen(PauseMixin, ListScreen[object]):
     def show_answer(self, query: Query, answer: object) -> None:
         match query, answer:
             case TasksQuery(task), (QueueStatistics() as statistics, RunHistory() | None as runs):
-                self._statistics, self._runs, self.failure = statistics, (task, runs), ""
+                self.answer, self._runs, self.failure = statistics, (task, runs), ""
                 self.draw()
                 self._draw_runs()
 
@@ -125,9 +124,8 @@ class TasksScreen(PauseMixin, ListScreen[object]):
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
-    def rows(self) -> Iterator[TableRow] | None:
-        """Return the tasks in order of their names."""
-        if self._statistics is None or self.console.snapshot is None:
+    def rows(self, known: QueueStatistics) -> Iterator[TableRow] | None:
+        if self.console.snapshot is None:
             return None
         paused, limited = self._pauses(), self._limits()
         now = self.console.now
@@ -135,22 +133,19 @@ class TasksScreen(PauseMixin, ListScreen[object]):
 
     def _pauses(self) -> dict[str, Pause]:
         """Return the pauses of tasks, by their names."""
-        pauses = () if self._statistics is None else self._statistics.pauses
+        pauses = () if self.answer is None else self.answer.pauses
         return {each.target.name: each for each in pauses if each.target.kind is PauseKind.TASK}
 
     def _limits(self) -> dict[str, TaskLimit]:
-        return {} if self._statistics is None else {each.task: each for each in self._statistics.limits}
+        return {} if self.answer is None else {each.task: each for each in self.answer.limits}
 
     def _tasks(self) -> list[TaskInfo]:
-        if self._statistics is None or self.console.snapshot is None:
+        if self.answer is None or self.console.snapshot is None:
             return []
-        found = (task for task in tasks_of(self._statistics, self.console.snapshot) if any(_values(task)))
+        found = (task for task in tasks_of(self.answer, self.console.snapshot) if any(_values(task)))
         return sorted(found, key=lambda task: task.name)
 
-    def status(self) -> Iterator[str]:
-        if self._statistics is None:
-            yield "loading…"
-            return
+    def status(self, known: QueueStatistics) -> Iterator[str]:
         found = self._tasks()
         yield formatting.counted(len(found), "task")
         if unknown := sum(task.is_unknown for task in found):
@@ -159,7 +154,7 @@ class TasksScreen(PauseMixin, ListScreen[object]):
             yield sanitize.line(pause.description, 120)
         if (limit := self._limits().get(self.table.highlighted or "")) is not None:
             yield sanitize.line(f"limit: {limit.description}", 120)
-        yield f"sampled {formatting.duration(max(timedelta(), self.console.now - self._statistics.at))} ago"
+        yield f"sampled {formatting.duration(max(timedelta(), self.console.now - known.at))} ago"
 
     # -- commands --------------------------------------------------------------------------------------------------
 

@@ -76,7 +76,7 @@ class HeldJobsQuery(Query):
         return source.page(wanted, limit=MAX_JOBS, timeout=TIMEOUT)
 
 
-class WorkersScreen(WorkerActionsMixin, ListScreen[object]):
+class WorkersScreen(WorkerActionsMixin, ListScreen[QueueSnapshot]):
     """The workers above, and below the jobs of the one under the cursor."""
 
     SCREEN_ID = "workers"
@@ -94,7 +94,6 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[object]):
     def __init__(self) -> None:
         super().__init__()
         self._workers: dict[str, WorkerInfo] = {}
-        self._at: datetime | None = None
         self._held: JobPage | None = None
         self._held_by: str | None = None
         self._unseen = ""
@@ -131,7 +130,7 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[object]):
 
     def show_snapshot(self, snapshot: QueueSnapshot) -> None:
         self._workers = {each.id: each for each in snapshot.workers}
-        self._at = snapshot.at
+        self.answer = snapshot
         self._unseen = next((why for part, why in snapshot.errors if part == "workers"), "")
         self.draw()
 
@@ -150,11 +149,9 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[object]):
     def _recovery(self) -> RecoverySettings:
         return self.console.source.info.recovery
 
-    def rows(self) -> Iterator[TableRow] | None:
+    def rows(self, known: QueueSnapshot) -> Iterator[TableRow]:
         """Return the workers, those with problems first."""
-        if self._at is None:
-            return None
-        away, now = max(timedelta(), self.console.now - self._at), self.console.now
+        away, now = max(timedelta(), self.console.now - known.at), self.console.now
         workers = sorted((aged(each, away) for each in self._workers.values()), key=self._weight)
         return (_row(each, self._recovery, now) for each in workers)
 
@@ -165,9 +162,9 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[object]):
     def _weight(self, worker: WorkerInfo) -> tuple[int, str]:
         return _WEIGHT.index(health(worker, self._recovery)), worker.id
 
-    def status(self) -> Iterator[str]:
-        if self._at is None or self._unseen:
-            yield sanitize.line(self._unseen, 200) or "loading…"
+    def status(self, known: QueueSnapshot) -> Iterator[str]:
+        if self._unseen:
+            yield sanitize.line(self._unseen, 200)
             return
         found = [health(each, self._recovery) for each in self._workers.values()]
         yield formatting.counted(len(found), "worker")
