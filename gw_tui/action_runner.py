@@ -87,7 +87,7 @@ class ActionRunner(Console):
         if self._progress is not None:
             self._progress.dismiss()
             self._progress = None
-        if not batch.is_quiet or batch.failure:
+        if not batch.action.reads_only or batch.failure:
             self._report(batch)
         if on_done is not None and not batch.failure:
             on_done(batch)
@@ -109,7 +109,7 @@ class ActionRunner(Console):
     def _words(self, batch: ActionBatch) -> str:
         done = batch.result.done
         is_one = len(done) == 1 and not batch.result.message
-        words = f"{batch.thing} {done[0]} {batch.done_words}" if is_one else batch.headline
+        words = f"{batch.action.thing} {done[0]} {batch.action.done_words}" if is_one else batch.headline
         return f"{sanitize.line(words, 120)}{self._hint(batch)}"
 
     def _hint(self, batch: ActionBatch) -> str:

@@ -45,7 +45,7 @@ from gw_tui.rules.commands import BY_ID, EVERYWHERE, SCREEN_BY_ID, SCREENS, Scre
 from gw_tui.rules.connection_state import ConnectionPhase
 from gw_tui.rules.journal import EntryKind
 from gw_tui.rules.options import PERIODS, Options
-from gw_tui.rules.views import SavedView
+from gw_tui.rules.table_choice import SavedView
 from gw_tui.screens.base import ConsoleScreen, bindings_of
 from gw_tui.screens.palette import ConsoleCommands
 from gw_tui.text import formatting, sanitize

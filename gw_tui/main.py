@@ -11,7 +11,7 @@ from gw_tui.app import ConsoleApp, screen_of
 from gw_tui.data.source import DataSource
 from gw_tui.rules.commands import SCREEN_BY_ID, with_keys
 from gw_tui.rules.options import Options
-from gw_tui.rules.views import SavedView
+from gw_tui.rules.table_choice import SavedView
 from gw_tui.screens.list_screen import ListScreen
 from gw_tui.watchdog import Watch
 

@@ -12,7 +12,7 @@ from gw_tui.text import formatting, sanitize, symbols
 if TYPE_CHECKING:
     from gw_core.operations import Count, QueueSnapshot, QueueStatistics, WorkerInfo
     from gw_tui.data.source import DataSource
-    from gw_tui.rules.queue_info import QueueInfo
+    from gw_tui.rules.options import QueueInfo
 
 KEYS: Final = ("at", "target", "schema", "server", "states", "priorities", "workers", "locked_queues", "alerts")
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gw_core import CronItem
     from gw_tui.data.source import DataSource
     from gw_tui.rules.options import Options
-    from gw_tui.rules.views import SavedView
+    from gw_tui.rules.table_choice import SavedView
 
 PLAIN_TERMINALS: Final = ("", "dumb", "unknown")
 
@@ -224,7 +224,7 @@ def _options(configuration: Configuration, screen: str | None, wanted: str | Non
 
 
 def _views(configuration: Configuration) -> Mapping[str, SavedView]:
-    from gw_tui.rules.views import SavedView
+    from gw_tui.rules.table_choice import SavedView
 
     views = {}
     for name, each in configuration[table.TUI_VIEWS].items():

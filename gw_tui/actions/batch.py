@@ -26,19 +26,9 @@ class ActionBatch:
     is_stopped: bool = False
 
     @property
-    def is_quiet(self) -> bool:
-        """True when its success is not reported: it only read."""
-        return self.parts[0].reads_only
-
-    @property
-    def thing(self) -> str:
-        """What it changes, in the singular."""
-        return self.parts[0].thing
-
-    @property
-    def done_words(self) -> str:
-        """Such as "retried"; the number of things comes before it."""
-        return self.parts[0].done_words
+    def action(self) -> Action:
+        """The first part, which is of the kind of all."""
+        return self.parts[0]
 
     @property
     def next_action(self) -> Action | None:
@@ -60,7 +50,7 @@ class ActionBatch:
     @property
     def can_be_undone(self) -> bool:
         """True when it removed jobs, which can be added again."""
-        return bool(self.result.removed) and isinstance(self.parts[0], Complete | RemoveByKey)
+        return bool(self.result.removed) and isinstance(self.action, Complete | RemoveByKey)
 
     def absorbed(self, result: Result | None, failure: str = "") -> ActionBatch:
         """Return the batch after its next part was done, or failed."""
@@ -78,7 +68,7 @@ class ActionBatch:
         if self.result.message:
             return self.result.message
         number = len(self.result.done) if self.result.count is None else self.result.count
-        words = f"{formatting.counted(number, self.thing)} {self.done_words}"
+        words = f"{formatting.counted(number, self.action.thing)} {self.action.done_words}"
         if self.result.skipped:
             words += f", {len(self.result.skipped)} skipped"
         if self.is_stopped and not self.is_whole:

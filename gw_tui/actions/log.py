@@ -21,7 +21,7 @@ from gw_tui.text.redact import masked
 
 if TYPE_CHECKING:
     from gw_core import Job
-    from gw_tui.rules.queue_info import QueueInfo
+    from gw_tui.rules.options import QueueInfo
 
 MAX_BYTES: Final = 10 * 1024 * 1024
 """Size from which a file is put aside; there is one that is written and one that was."""

@@ -9,7 +9,7 @@ from gw_tui.actions.actions import Action, PreviewContext
 
 if TYPE_CHECKING:
     from gw_core.operations import CommandText, QueueSnapshot
-    from gw_tui.rules.queue_info import QueueInfo
+    from gw_tui.rules.options import QueueInfo
 
 
 def preview(action: Action, info: QueueInfo, snapshot: QueueSnapshot | None = None) -> CommandText | None:

@@ -38,7 +38,7 @@ from gw_core.operations import (
 )
 from gw_tui.data.playback import Playback
 from gw_tui.data.source import Crontabs, DataSource
-from gw_tui.rules.queue_info import QueueInfo
+from gw_tui.rules.options import QueueInfo
 from gw_tui.text.json_view import json_view
 from gw_tui.text.redact import masked
 

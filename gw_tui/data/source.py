@@ -39,7 +39,7 @@ from gw_tui.actions.actions import Action, Result
 from gw_tui.data.playback import Playback
 from gw_tui.rules.connection_state import FailureKind
 from gw_tui.rules.count_limit import COUNT_LIMITS, next_limit
-from gw_tui.rules.queue_info import QueueInfo
+from gw_tui.rules.options import QueueInfo
 
 if TYPE_CHECKING:
     from gw_core.operations import (

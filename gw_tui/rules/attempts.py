@@ -15,15 +15,15 @@ MAX_PAST = 50
 
 
 class Certainty(StrEnum):
-    """How an attempt is known."""
+    """How an attempt is known, in the word for it."""
 
-    INFERRED = "inferred"
+    INFERRED = "failed"
     """Reckoned back from the backoff: the table keeps no history."""
-    NOW = "now"
+    NOW = "running"
     """It is under way."""
     DUE = "due"
     """The database has its time."""
-    PROJECTED = "projected"
+    PROJECTED = "earliest"
     """The earliest time, if the attempts before it fail immediately."""
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from gw_core.selection import HISTORY_TERMS, TERMS, parse, suggest
 from gw_tui.rules.commands import BY_ID, SCREEN_BY_ID
 from gw_tui.rules.options import Options
-from gw_tui.rules.views import SavedView
+from gw_tui.rules.table_choice import SavedView
 
 ONE_OF: Final = {"queue": "queues", "worker": "workers", "task": "tasks"}
 """Words that take a name; the screen puts the cursor on it."""

@@ -1,4 +1,4 @@
-"""What the operator chose when starting the console."""
+"""Which queue the console shows, and what the operator chose when starting it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from gw_tui.rules.views import SavedView
+from gw_core import RecoverySettings
+from gw_tui.rules.table_choice import SavedView
 
 PERIODS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 """How often the console can look, in seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueInfo:
+    """A queue in words for the screen, never with a password."""
+
+    where: str
+    schema: str
+    is_read_only: bool = False
+    recovery: RecoverySettings = field(default_factory=RecoverySettings)
+    """When a worker is presumed dead here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What the operator chose for a list: its columns, their order, and the column that it is sorted by."""
+"""What the operator chose for a list: its columns, their order, and its sort; or saved, with a selection, as a view."""
 
 from __future__ import annotations
 
@@ -72,6 +72,39 @@ class TableChoice:
         known = set(columns)
         sort = self.sort if self.sort is not None and self.sort.column in known else None
         return TableChoice(tuple(each for each in self.columns if each in known), sort)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedView:
+    """What a saved view shows: a screen with a selection, columns and an order."""
+
+    screen: str
+    selection: str = ""
+    choice: TableChoice = TableChoice()
+
+    @classmethod
+    def read(cls, record: Mapping[str, object]) -> SavedView:
+        """Return the view of a table in `gw.toml`, whose types were checked; raises `ValueError`."""
+        columns, sort = record.get("columns", ()), str(record.get("sort", ""))
+        return cls(
+            screen=str(record["screen"]),
+            selection=str(record.get("selection", "")),
+            choice=TableChoice(
+                tuple(columns) if isinstance(columns, list) else (), TableSort.parse(sort) if sort else None
+            ),
+        )
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Every column that it names."""
+        sort = self.choice.sort
+        return (*self.choice.columns, *([] if sort is None else [sort.column]))
+
+    @property
+    def words(self) -> str:
+        """What it shows, in one line."""
+        order = "" if self.choice.sort is None else f"by {self.choice.sort}"
+        return " ".join(each for each in (self.screen, self.selection, order) if each)
 
 
 def sort_value(text: str, value: float | None) -> tuple[int, float, str] | None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gw_tui.data.messages import ActionFinished
     from gw_tui.data.source import Query
     from gw_tui.maintenance import Maintenance
-    from gw_tui.rules.views import SavedView
+    from gw_tui.rules.table_choice import SavedView
 
 MIN_WIDTH, MIN_HEIGHT = 60, 20
 

@@ -294,14 +294,6 @@ def _steps(report: JobReport) -> Iterator[tuple[str, datetime]]:
         yield "started", job.started_at
 
 
-_NOTES: Final = {
-    Certainty.INFERRED: "failed",
-    Certainty.NOW: "running",
-    Certainty.DUE: "due",
-    Certainty.PROJECTED: "earliest",
-}
-
-
 def _away(away: timedelta) -> str:
     words = formatting.rounded(abs(away))
     return f"in {words}" if away > timedelta() else f"-{words}"
@@ -320,6 +312,6 @@ def _attempt(row: AttemptRow, now: datetime) -> Content:
     sign = "→" if row.is_next else " "
     about = "≈" if row.certainty is Certainty.INFERRED and row.at is not None else " "
     wait = "" if row.wait is None else formatting.duration(row.wait)
-    note = f"{_NOTES[row.certainty]}{', last' if row.is_last else ''}"
+    note = f"{row.certainty}{', last' if row.is_last else ''}"
     text = f"{sign}{row.number:>3} {about}{formatting.day(row.at, now):<12} {wait:>6} {note}"
     return Content.styled(text, "bold" if row.is_next else "$quiet" if row.certainty is Certainty.INFERRED else "")

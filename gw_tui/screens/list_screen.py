@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gw_core.operations import QueueSnapshot
     from gw_tui.data.source import Query
     from gw_tui.rules.connection_state import FailureKind
-    from gw_tui.rules.views import SavedView
+    from gw_tui.rules.table_choice import SavedView
 
 WIDE: Final = 100
 ANY_WIDTH: Final = 10_000

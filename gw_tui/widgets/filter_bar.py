@@ -59,10 +59,10 @@ class FilterBar(Vertical):
     class Began(Message):
         """Editing began: now names to suggest are worth having."""
 
-    def __init__(self, wanted: Selection = EVERYTHING, *, empty: str = "all jobs", id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._wanted = wanted
-        self._empty = empty
+    def __init__(self, wanted: Selection = EVERYTHING) -> None:
+        super().__init__()
+        self.wanted = wanted
+        """The filter in force."""
         self._names: Mapping[str, Sequence[str]] = {}
         self._suggestions: list[Suggestion] = []
         self._chosen = 0
@@ -82,7 +82,7 @@ class FilterBar(Vertical):
             self.edit()
 
     def on_mount(self) -> None:
-        self.show(self._wanted)
+        self.show(self.wanted)
 
     def on_resize(self) -> None:
         """Lay an error out again: its reason stands beside its mark only where there is room."""
@@ -94,16 +94,11 @@ class FilterBar(Vertical):
         """True while a filter is typed."""
         return self.has_class("-editing")
 
-    @property
-    def wanted(self) -> Selection:
-        """The filter in force."""
-        return self._wanted
-
     def show(self, wanted: Selection) -> None:
         """Take over a filter."""
-        self._wanted = wanted
+        self.wanted = wanted
         text = line(wanted, LONGEST)
-        content = Content.assemble(("/ ", "$quiet"), (text, "bold") if text else (self._empty, "$quiet"))
+        content = Content.assemble(("/ ", "$quiet"), (text, "bold") if text else ("all jobs", "$quiet"))
         for shown in self.query("#shown").results(Static):  # none before the first layout, which shows it then
             shown.update(content, layout=False)
 
@@ -118,7 +113,7 @@ class FilterBar(Vertical):
         self.add_class("-editing")
         entry = self.query_one(Input)
         entry.display = True
-        text = f"{self._wanted} " if self._wanted.conditions else ""
+        text = f"{self.wanted} " if self.wanted.conditions else ""
         entry.value = text
         entry.cursor_position = len(text)
         # Not `focus()`, which takes effect later: the next letters must not go to the list, where they are commands.

@@ -140,11 +140,8 @@ class KeyedTable(ScrollView, can_focus=True):
         Binding("end,G", "move_to_end(1)", "Last", show=False),
     ]
 
-    @dataclass
     class Highlighted(TableMessage):
-        """The operator moved the cursor, or the first rows arrived; `key` is None when there are no rows."""
-
-        key: str | None
+        """The operator moved the cursor, or the first rows arrived."""
 
     @dataclass
     class Opened(TableMessage):
@@ -392,7 +389,7 @@ class KeyedTable(ScrollView, can_focus=True):
     def _set_highlighted(self, key: str | None) -> None:
         if key != self.highlighted:
             self.highlighted = key
-            self.post_message(self.Highlighted(self, key))
+            self.post_message(self.Highlighted(self))
 
     def on_click(self, event: events.Click) -> None:
         """Put the cursor where the mouse points; twice opens."""

@@ -17,7 +17,7 @@ from gw_core.errors import StatementTimeoutError
 from gw_core.operations import Finding, LockWaits, QueueReport, QueueSnapshot, QueueStatistics, RunHistory
 from gw_tui.actions.actions import Action, Result
 from gw_tui.data.source import PAGE, READ_LIMITS, ClientSource, ConnectionOptions, JobSubscription
-from gw_tui.rules.queue_info import QueueInfo
+from gw_tui.rules.options import QueueInfo
 from support import console_queue
 from support.console_queue import CRONTAB, LOCK_WAITS, TABLE_BYTES, ConsoleQueue, QueueClock, as_seen, findings
 from support.databases import running_server

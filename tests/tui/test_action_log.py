@@ -23,8 +23,7 @@ from gw_core.operations import JobVersion
 from gw_tui.actions import actions
 from gw_tui.actions.log import ActionLog, Payloads, usual_path
 from gw_tui.data.poller import ActionThread
-from gw_tui.rules.options import Options
-from gw_tui.rules.queue_info import QueueInfo
+from gw_tui.rules.options import Options, QueueInfo
 from gw_tui.text.redact import MASK
 
 TARGET = QueueInfo(where="demo", schema="graphile_worker")

@@ -17,7 +17,7 @@ from gw_core.operations import UNSAFE_TEXT, JobReport, JobVersion, QueueReport
 from gw_tui import clipboard
 from gw_tui.actions.actions import Complete, Fail, Reschedule, Retry, Unlock
 from gw_tui.actions.preview import preview
-from gw_tui.rules.queue_info import QueueInfo
+from gw_tui.rules.options import QueueInfo
 
 EVIL = "k\x15touch pwned\n\x1b[201~\rtouch pwned\r"
 HERE = QueueInfo(where="x", schema="graphile_worker")

@@ -12,8 +12,7 @@ from gw_core.errors import InvalidSettingError
 from gw_tui.main import check
 from gw_tui.rules.command_line import completions, parse_line, parse_link
 from gw_tui.rules.options import Options
-from gw_tui.rules.table_choice import TableChoice, TableSort
-from gw_tui.rules.views import SavedView
+from gw_tui.rules.table_choice import SavedView, TableChoice, TableSort
 
 TRIED = SavedView(
     screen="jobs",
