@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import ClassVar, Final
 
 from rich.segment import Segment
-from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -45,18 +44,8 @@ class Bars(Widget):
         """Show these values; a step is so many seconds."""
         self._step = step
         if (values, reach) != (self._values, self._range):
-            before, self._values, self._range = self._slices(), values, reach
-            changes = [_change(old, new) for old, new in zip(before, self._slices(), strict=True)]
-            regions = [Region(begin, y, end - begin, 1) for y, (begin, end) in enumerate(changes, 1) if begin < end]
-            self.refresh(Region(0, 0, self.size.width, 1), *regions)
-
-    def _slices(self) -> list[str]:
-        """Return the lines of the bars as text."""
-        width, height = self.size.width, self.size.height
-        values = self._fitted(width)
-        top = max((value for value in values if value is not None), default=0.0)
-        times = [self._times(width)] * (height - 1 - self._ground)
-        return [*(self._slice(values, top, y) for y in range(1, self._ground + 1)), *times]
+            self._values, self._range = values, reach
+            self.refresh()
 
     @property
     def _ground(self) -> int:
@@ -152,13 +141,6 @@ def _ago(away: timedelta) -> str:
         if seconds >= size and not seconds % size:
             return f"{seconds // size}{unit}"
     return formatting.duration(away)
-
-
-def _change(old: str, new: str) -> tuple[int, int]:
-    """Return where two lines begin and end to differ."""
-    size = max(len(old), len(new))
-    differing = [place for place, (a, b) in enumerate(zip(old.ljust(size), new.ljust(size), strict=True)) if a != b]
-    return (differing[0], differing[-1] + 1) if differing else (0, 0)
 
 
 def _first_that_fits(width: int, texts: Sequence[str], last: str) -> str:
