@@ -490,11 +490,11 @@ class ConsoleApp(Maintenance):
         self.action_command_palette()
 
     def action_jump(self) -> None:
-        from gw_tui.screens.jump import JumpScreen, places
+        from gw_tui.screens.jump import JumpScreen
 
         screen = self.front
         if screen is not None and self.screen is screen:
-            self.push_screen(JumpScreen(places(screen)), lambda chosen: None if chosen is None else chosen.focus())
+            self.push_screen(JumpScreen(screen), lambda chosen: None if chosen is None else chosen.focus())
 
     def action_sweep_now(self) -> None:
         self.sweep()

@@ -98,9 +98,12 @@ def tui(
         _explain(f"{reason}: this is what --once prints.")
     if once or as_json or reason is not None:
         return print_all(databases if context is None else {context: databases[context]}, as_json=as_json)
-    from gw_tui.main import run  # late: it loads Textual, which takes longer than everything else
+    from gw_tui.actions.log import usual_path  # late: like the next, which loads Textual
+    from gw_tui.main import run
 
-    code = run(databases, chosen if demo or replay is not None else _writing_down(chosen))
+    if not demo and replay is None:  # a recording takes no actions
+        chosen = replace(chosen, action_log=usual_path())
+    code = run(databases, chosen)
     if (failure := getattr(recorded, "failure", None)) is not None:
         stderr.note(f"{record} ends before the console did: {failure}")
     return code
@@ -235,13 +238,6 @@ def _views(configuration: Configuration) -> Mapping[str, SavedView]:
     return views
 
 
-def _writing_down(options: Options) -> Options:
-    """Return the options with an action log; a recording takes no actions."""
-    from gw_tui.actions.log import usual_path
-
-    return replace(options, action_log=usual_path())
-
-
 def _knows_ascii_alone() -> bool:
     is_utf8 = locale.getpreferredencoding(False).lower().replace("-", "") == "utf8"
     return not is_utf8 or os.environ.get("TERM") == "linux"
@@ -258,7 +254,9 @@ def _sources(configuration: Configuration, *, demo: bool, replay: str | None) ->
     if demo and replay is not None:
         raise InvalidInputError("--demo and --replay both say what to show; give one of them")
     if demo:
-        return {"": _demo}
+        from gw_tui.data.recording import DEMO
+
+        return {"": partial(_replay, DEMO)}
     if replay is not None:
         return {"": partial(_replay, Path(replay))}
     return {name: partial(_source, each) for name, each in _contexts(configuration).items()}
@@ -288,12 +286,6 @@ def _in_context(options: Options, context: str | None, names: Iterable[str]) -> 
 
 
 # -- where from ------------------------------------------------------------------------------------------------------
-
-
-def _demo() -> DataSource:
-    from gw_tui.data.recording import DEMO
-
-    return _replay(DEMO)
 
 
 def _replay(path: Path) -> DataSource:

@@ -316,7 +316,6 @@ class PauseAction(Action):
 
     @property
     def thing(self) -> str:
-        """What it changes, in the singular."""
         return self.target.partition(":")[0]
 
     def entry(self) -> Mapping[str, Any]:
@@ -408,7 +407,6 @@ class Cleanup(PreviewedAction):
 
     @property
     def thing(self) -> str:
-        """What it changes, in the singular."""
         return self.target.value.replace("-", " ").removesuffix("s")
 
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:

@@ -43,7 +43,6 @@ class Choose(Framed[str]):
             yield Choices(*(Option(_line(each), id=each.id) for each in self._choices))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Answer."""
         event.stop()
         self.dismiss(event.option.id)
 

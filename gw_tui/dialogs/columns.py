@@ -111,6 +111,5 @@ class ChooseColumns(Framed[TableChoice]):
         self.dismiss(TableChoice())
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Answer."""
         event.stop()
         self.dismiss(TableChoice(tuple(each for each in self._order if each in self._shown), self._sort))

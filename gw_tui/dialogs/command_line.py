@@ -90,7 +90,6 @@ class CommandLine(ModalScreen[Destination | None]):
         self.dismiss(found)
 
     def action_leave(self) -> None:
-        """Leave without an answer."""
         self.dismiss(None)
 
     def action_recall(self, step: int) -> None:

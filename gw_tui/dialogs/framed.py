@@ -39,7 +39,6 @@ class FramedText(VerticalScroll):
     ]
 
     def action_scroll(self, lines: int) -> None:
-        """Scroll the lines."""
         self.scroll_relative(y=lines, animate=False)
 
 

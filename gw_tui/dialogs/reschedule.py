@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 
 from textual.app import ComposeResult
 from textual.content import Content
@@ -54,7 +53,7 @@ class RescheduleDialog(Dialog[Reschedule]):
         if time is None:
             return ""
         here = time.astimezone()
-        return f"{time:%Y-%m-%d %H:%M:%S} UTC · {here:%H:%M:%S %Z} here · {_away(time - self.console.now)}"
+        return f"{time:%Y-%m-%d %H:%M:%S} UTC · {here:%H:%M:%S %Z} here · {formatting.until(time, self.console.now)}"
 
     def answer(self) -> Reschedule:
         change = Reschedule(
@@ -70,7 +69,3 @@ class RescheduleDialog(Dialog[Reschedule]):
 
     def pending_action(self) -> Reschedule:
         return replace(self.answer(), jobs=[JobVersion.from_job(each.job) for each in self._jobs])
-
-
-def _away(duration: timedelta) -> str:
-    return f"in {formatting.duration(duration)}" if duration > timedelta() else f"{formatting.duration(-duration)} ago"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events
@@ -22,25 +20,6 @@ if TYPE_CHECKING:
 LETTERS: Final = "asdfghjkl"
 
 
-@dataclass(frozen=True, slots=True)
-class JumpTarget:
-    """Something to jump to, its letter, and where on the screen it begins."""
-
-    letter: str
-    widget: Widget
-    x: int
-    y: int
-
-
-def places(screen: ConsoleScreen) -> tuple[JumpTarget, ...]:
-    """Return what can be focused on a screen, in the order of the tab key."""
-    shown = [each for each in screen.focus_chain if each.region.area]
-    return tuple(
-        JumpTarget(letter, widget, widget.region.x, widget.region.y)
-        for letter, widget in zip(LETTERS, shown, strict=False)
-    )
-
-
 class JumpScreen(ModalScreen[Widget | None]):
     """Shows the letters over the screen below; dismissed with what was chosen, or None. Digits go to their screens."""
 
@@ -53,21 +32,22 @@ class JumpScreen(ModalScreen[Widget | None]):
     }
     """
 
-    def __init__(self, targets: Sequence[JumpTarget]) -> None:
+    def __init__(self, screen: ConsoleScreen) -> None:
         super().__init__()
-        self._targets = {each.letter: each for each in targets}
+        shown = [each for each in screen.focus_chain if each.region.area]  # in the order of the tab key
+        self._targets = dict(zip(LETTERS, shown, strict=False))
 
     def compose(self) -> ComposeResult:
-        for each in self._targets.values():
-            letter = Static(Content(f" {each.letter} "), classes="letter", markup=False)
-            letter.styles.offset = (each.x, each.y)
-            yield letter
+        for letter, target in self._targets.items():
+            label = Static(Content(f" {letter} "), classes="letter", markup=False)
+            label.styles.offset = target.region.offset
+            yield label
 
     def on_key(self, event: events.Key) -> None:
         """Go to the screen of the letter; any other key cancels."""
         event.stop()
         if (target := self._targets.get(event.key)) is not None:
-            self.dismiss(target.widget)
+            self.dismiss(target)
             return
         self.dismiss(None)
         place = next((each for each in SCREENS if each.key == event.key), None)
@@ -75,5 +55,4 @@ class JumpScreen(ModalScreen[Widget | None]):
             self.app.call_later(self.app.run_action, f"go('{place.id}')")
 
     def action_leave(self) -> None:
-        """Leave without a jump."""
         self.dismiss(None)

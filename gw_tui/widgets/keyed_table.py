@@ -362,15 +362,12 @@ class KeyedTable(ScrollView, can_focus=True):
             return None
 
     def action_move(self, by: int) -> None:
-        """Move the cursor by rows."""
         self._move_to_index((self._index or 0) + by)
 
     def action_move_page(self, direction: int) -> None:
-        """Move the cursor by a page."""
         self.action_move(direction * max(1, self.size.height - 2))
 
     def action_move_to_end(self, direction: int) -> None:
-        """Move the cursor to the first or the last row."""
         self._move_to_index(0 if direction < 0 else len(self._shown.order) - 1)
 
     def _move_to_index(self, index: int) -> None:

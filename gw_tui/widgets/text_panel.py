@@ -59,16 +59,13 @@ class TextPanel(VerticalScroll, can_focus=True):
         return self._copies if action == "copy_text" else super().check_action(action, parameters)
 
     def action_copy_text(self) -> None:
-        """Copy the text."""
         self.post_message(self.Copied(self))
 
     # Without an animation: a key that is pressed in a hurry acts when it is pressed.
     def scroll_to(self, *place: Any, **options: Any) -> None:
-        """Scroll to a place."""
         super().scroll_to(*place, **{**options, "animate": False})
 
     def action_scroll_end(self) -> None:
-        """Show the last line."""
         self.scroll_end(animate=False)
 
     def show(self, text: Content) -> None:

@@ -33,7 +33,6 @@ class Tile(Static):
         tile: Tile
 
     def on_click(self) -> None:
-        """Report the click."""
         self.post_message(self.Clicked(self))
 
     def on_mount(self) -> None:
