@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from support.database_proxy import DatabaseProxy
-from support.queue_fixture import NEVER, QueueFixture, RunningWorker, ms
+from support.queue_fixture import GRACE, NEVER, QueueFixture, RunningWorker, ms
 from support.waiting import wait_until
 
 from gw_core import RetryAfter
@@ -253,9 +253,9 @@ def test_a_connection_whose_answers_were_swallowed_is_given_up(
 
 
 @pytest.fixture
-def amid_claim(site: QueueFixture, proxy: DatabaseProxy) -> Iterator[RunningWorker]:
-    """A worker whose claim has committed, and whose answer never arrives."""
-    with site.running({"work": print}, url=proxy.url, poll_interval=NEVER, grace_period=ms(200)) as running:
+def amid_claim(request: pytest.FixtureRequest, site: QueueFixture, proxy: DatabaseProxy) -> Iterator[RunningWorker]:
+    """A worker whose claim has committed, and whose answer never arrives; the parameter is its grace period."""
+    with site.running({"work": print}, url=proxy.url, poll_interval=NEVER, grace_period=request.param) as running:
         running.recorded.wait_for(PoolListening)
         wait_until(lambda: running.claimer.polled_at is not None, what="the first claim, which prepares the statement")
         with site.hands.transaction():
@@ -268,6 +268,7 @@ def amid_claim(site: QueueFixture, proxy: DatabaseProxy) -> Iterator[RunningWork
         yield running
 
 
+@pytest.mark.parametrize("amid_claim", [ms(200)], indirect=True, ids=["short grace period"])
 def test_a_worker_that_stops_amid_a_claim_keeps_its_heartbeat_for_a_sweep(
     site: QueueFixture, amid_claim: RunningWorker
 ) -> None:
@@ -281,6 +282,7 @@ def test_a_worker_that_stops_amid_a_claim_keeps_its_heartbeat_for_a_sweep(
     assert site.held() != []
 
 
+@pytest.mark.parametrize("amid_claim", [GRACE], indirect=True, ids=["long grace period"])
 def test_a_claim_whose_session_has_ended_is_returned_and_leaves_no_doubt(
     site: QueueFixture, proxy: DatabaseProxy, amid_claim: RunningWorker
 ) -> None:

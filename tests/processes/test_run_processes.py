@@ -21,6 +21,7 @@ from support.database_proxy import DatabaseProxy
 from support.queue_fixture import QueueFixture
 from support.stall_clock import StallClock
 from support.waiting import free_port, wait_until
+from support.warm_program import run_gw
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.once]
 
@@ -288,8 +289,8 @@ def test_a_process_that_has_run_long_enough_is_replaced(site: QueueFixture, star
 
 
 @pytest.mark.parametrize("number", ["0", "many", "1001"])
-def test_a_number_of_processes_that_makes_no_sense_is_rejected(start: Start, number: str) -> None:
-    program = start("--processes", number)
+def test_a_number_of_processes_that_makes_no_sense_is_rejected(tmp_path: Path, number: str) -> None:
+    ended = run_gw(["run", "--processes", number], folder=tmp_path, environment=os.environ)
 
-    assert program.end() == 2
-    assert program.lines == [f"gw: --processes '{number}': give a whole number from 1 to 1000, or auto"]
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == f"gw: --processes '{number}': give a whole number from 1 to 1000, or auto\n"

@@ -246,9 +246,9 @@ class DatabaseProxy:
         with contextlib.suppress(OSError):
             while data := link.client.recv(65_536):
                 statements = link.requests.executed(data)
-                if self._recorded is not None:
+                if (recorded := self._recorded) is not None:
                     texts = [each.partition(b"\0")[0].decode("utf-8", "replace") for each in statements]
-                    self._recorded += [(link.requests.name, " ".join(text.split())) for text in texts]
+                    recorded.extend((link.requests.name, " ".join(text.split())) for text in texts)
                 loss = self._loss_of(link, statements)
                 self._wait_while_held(link)
                 if loss is not None and not loss.committed:
