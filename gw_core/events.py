@@ -13,7 +13,6 @@ if TYPE_CHECKING:
         Outcome as Outcome,
         Returned as Returned,
     )
-    from gw_core.domain.process_events import *
     from gw_core.domain.schedule_events import *
 else:
     __getattr__, __dir__, __all__ = public_names(__name__, __file__)

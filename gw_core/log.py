@@ -7,7 +7,7 @@ from collections.abc import Iterator, MutableMapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, get_type_hints
 
-from gw_core.domain import events as e, process_events as p, schedule_events as c
+from gw_core.domain import events as e, schedule_events as c
 from gw_core.domain.durations import format_duration
 from gw_core.domain.event_bus import Event, Events
 from gw_core.domain.job import Job
@@ -442,13 +442,13 @@ class SupervisorLog(_EventLog):
     def __init__(self, logger: logging.Logger | None = None) -> None:
         self._log = get_logger("supervisor", logger)
 
-    def _started(self, event: p.SupervisorStarted) -> None:
+    def _started(self, event: e.SupervisorStarted) -> None:
         self._log.info("Starting %s", _counted(event.processes, "worker process", "worker processes"))
 
-    def _ready(self, event: p.ProcessReady) -> None:
+    def _ready(self, event: e.ProcessReady) -> None:
         self._log.info("Process %s is ready (pid %s)", event.number, event.pid)
 
-    def _ended(self, event: p.ProcessEnded) -> None:
+    def _ended(self, event: e.ProcessEnded) -> None:
         level, consequence = logging.WARNING, f"restarting in {(event.restart_in or timedelta()).total_seconds():g} s"
         if event.restart_in is None:
             level = logging.DEBUG if event.graceful or event.stops_all else logging.ERROR
@@ -457,14 +457,14 @@ class SupervisorLog(_EventLog):
             level, consequence = logging.INFO, "starting a replacement"
         self._log.log(level, "Process %s (pid %s) %s; %s", event.number, event.pid, event.exit_reason, consequence)
 
-    def _gave_up(self, event: p.SupervisorGaveUp) -> None:
+    def _gave_up(self, event: e.SupervisorGaveUp) -> None:
         self._log.error("Process %s cannot run; stopping all processes: %s", event.number, event.reason)
 
-    def _killed(self, event: p.ProcessesKilled) -> None:
+    def _killed(self, event: e.ProcessesKilled) -> None:
         numbers = ", ".join(map(str, event.numbers))
         self._log.error("Killed processes that ran on after the grace period: %s; a sweep recovers their jobs", numbers)
 
-    def _stopped(self, event: p.SupervisorStopped) -> None:
+    def _stopped(self, event: e.SupervisorStopped) -> None:
         self._log.info("All processes exited: %s", event.reason)
 
     def _signal_received(self, event: e.SignalReceived) -> None:

@@ -119,7 +119,8 @@ class OpenTelemetry(Plugin):
         # Baggage travels in either relation.
         parent = origins[0] if len(origins) == 1 else _NOTHING
         links: Sequence[Link] = ()
-        if origins and (not self._continues_trace or _is_batch(job)):
+        is_batch = job.payload.lstrip().startswith("[")
+        if origins and (not self._continues_trace or is_batch):
             links = [Link(trace.get_current_span(each).get_span_context()) for each in origins]
             parent = trace.set_span_in_context(trace.INVALID_SPAN, parent)
         span = self._tracer.start_span(
@@ -226,10 +227,7 @@ def _attributes(operation: str, task: str | None) -> dict[str, Any]:
 
 def _attributes_of(job: Job, context: JobContext) -> dict[str, Any]:
     attributes: dict[str, Any] = {
-        "messaging.system": SYSTEM,
-        "messaging.operation.name": "process",
-        "messaging.operation.type": "process",
-        "messaging.destination.name": job.task_identifier,
+        **_attributes("process", job.task_identifier),
         "messaging.message.id": str(job.id),
         "messaging.client.id": context.worker_id,
         "graphile_worker.job.attempt": job.attempts,
@@ -307,7 +305,3 @@ def _origin(value: Any) -> Context | None:
         return None
     base = _BAGGAGE.extract({"baggage": items}, _NOTHING) if isinstance(items, str) else _NOTHING
     return trace.set_span_in_context(trace.NonRecordingSpan(span_context), base)
-
-
-def _is_batch(job: Job) -> bool:
-    return job.payload.lstrip()[:1] == "["

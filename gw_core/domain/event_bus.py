@@ -15,7 +15,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     name: ClassVar[str] = "event"
 
 
-MODULES: Final = tuple(f"gw_core.domain.{name}" for name in ("events", "process_events", "schedule_events"))
+MODULES: Final = tuple(f"gw_core.domain.{name}" for name in ("events", "schedule_events"))
 """Where events are defined."""
 
 NODE_EVENTS_HERE: Final[Mapping[str, str]] = {

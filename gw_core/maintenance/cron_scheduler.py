@@ -55,11 +55,6 @@ ItemSource = Iterable[CronItem] | Callable[[], Iterable[CronItem]]
 """The items, or a function that is asked for them again and again; it may answer differently each time."""
 
 
-def system_clock() -> datetime:
-    """Return this machine's time; recurring tasks follow it, as in Graphile Worker (Node.js)."""
-    return datetime.now(UTC)
-
-
 class _Entry(msgspec.Struct):
     """An item in force, and the minute from which its schedule counts."""
 
@@ -72,6 +67,7 @@ class Scheduler(Service):
 
     A minute is done when its jobs, or the knowledge that another worker added them, are in the database. Until then it
     stays ahead of `_next`: an outage, a sleeping machine or a late timer delays a minute but does not lose it.
+    The clock is this machine's, as in Graphile Worker (Node.js).
     `admit` is called for every job before it is added, and may change it, return `Skip`, or reject it.
     """
 
@@ -81,7 +77,7 @@ class Scheduler(Service):
         items: ItemSource,
         *,
         events: Events | None = None,
-        clock: Callable[[], datetime] = system_clock,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         admit: Callable[[JobSpec], JobSpec | Skip] | None = None,
         name: str = "gw-cron",
         on_crash: Callable[[str, BaseException], None] | None = None,

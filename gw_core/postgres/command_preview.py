@@ -66,7 +66,7 @@ class CommandPreview:
             at = run_at.isoformat(), _timestamp_sql(run_at)
         elif not numbers:
             at = "+1h", "now() + interval '1 hour'"
-        words = {**({} if at is None else {"run-at": at[0]}), **_dashed(numbers)}
+        words = {**({} if at is None else {"run-at": at[0]}), **numbers}
         values = {**({} if at is None else {"run_at": at[1]}), **numbers}
         named = "".join(f", {name} => {value}" for name, value in values.items())
         command = self._gw("reschedule", *map(str, ids), *_options(words))
@@ -191,11 +191,7 @@ def _in_one_transaction(*statements: str) -> str:
 
 def _options(given: Mapping[str, str]) -> list[str]:
     """Return options with their values in one word each: a value that begins with a dash is none of them."""
-    return [f"--{name}={value}" for name, value in given.items()]
-
-
-def _dashed(given: Mapping[str, str]) -> dict[str, str]:
-    return {name.replace("_", "-"): value for name, value in given.items()}
+    return [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
 
 
 def _without_none(given: Mapping[str, str | None]) -> dict[str, str]:

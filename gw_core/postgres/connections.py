@@ -33,20 +33,32 @@ CANCEL_SECONDS: Final = 2.0
 """How long to wait until the server has taken note of a cancellation."""
 
 
-class ConnectionPool:
+class _BasePool:
+    """Keeps track of the connections that callers use."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._lent: set[Connection] = set()  # changed by one operation at a time, which the interpreter makes whole
+
+    def cancel(self) -> bool:
+        """Cancel what borrowers are running now; True when there were any."""
+        cancelled = [cancel(each) for each in tuple(self._lent)]
+        return any(cancelled)
+
+
+class ConnectionPool(_BasePool):
     """A pool of autocommit connections, opened when first asked for one.
 
     Safe to use from any thread. At most `max_size` connections; a caller waits up to 30 s for one.
     """
 
     def __init__(self, database: Database, *, max_size: int = 10, role: str = "") -> None:
-        self.database = database
+        super().__init__(database)
         self._max_size = max(1, max_size)
         self._role = role
         self._lock = threading.Lock()  # guards _pool: two threads must not both open it
         self._pool: psycopg_pool.ConnectionPool[Connection] | None = None
         self._closing: weakref.finalize[..., ConnectionPool] | None = None
-        self._lent: set[Connection] = set()  # changed by one operation at a time, which the interpreter makes whole
         forks.abandon_in_children(self)
 
     @contextmanager
@@ -65,11 +77,6 @@ class ConnectionPool:
                 if leads_nowhere(error):  # or the next borrower would get the connection to the same standby
                     connection.close()
                 raise
-
-    def cancel(self) -> bool:
-        """Cancel what borrowers are running now; True when there were any."""
-        cancelled = [cancel(each) for each in tuple(self._lent)]
-        return any(cancelled)
 
     def close(self, *, timeout: timedelta = timedelta(seconds=5)) -> None:
         """Close all connections, waiting at most `timeout` for those being made; a later use opens them again."""
@@ -209,13 +216,12 @@ def cancel(connection: Connection) -> bool:
     return True
 
 
-class CallersPool:
+class CallersPool(_BasePool):
     """A psycopg pool of the caller's. Its connections get their own settings back after each use."""
 
     def __init__(self, database: Database, pool: AnyPool) -> None:
-        self.database = database
+        super().__init__(database)
         self._pool = pool
-        self._lent: set[Connection] = set()  # changed by one operation at a time, which the interpreter makes whole
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -227,11 +233,6 @@ class CallersPool:
             self._lent.add(connection)
             stack.callback(self._lent.discard, connection)
             yield connection
-
-    def cancel(self) -> bool:
-        """Cancel the statements that run on the pool's connections for the client; True if there were any."""
-        cancelled = [cancel(each) for each in tuple(self._lent)]
-        return any(cancelled)
 
     def close(self, *, timeout: timedelta | None = None) -> None:
         """Leave the pool open: it is the caller's."""

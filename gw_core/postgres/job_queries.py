@@ -40,7 +40,7 @@ from gw_core.postgres.limits import limit_of
 from gw_core.postgres.pauses import pause_of
 from gw_core.postgres.read_only import read
 from gw_core.postgres.row_mapping import RUST_WORKERS, heartbeat
-from gw_core.postgres.selected import resolved, values_of
+from gw_core.postgres.selected import values_of
 from gw_core.postgres.statements import quoted
 from gw_core.selection.kinds import Resolved
 from gw_core.selection.selection import Fragment, Selection
@@ -539,7 +539,7 @@ class JobQueries:
         calls = [Call("schema_objects", self._tables), Call("selection_names", values_of(wanted, self._schema))]
         timeouts = {"timeout": STATEMENT_TIMEOUT, "lock_timeout": LOCK_TIMEOUT}
         ((objects,), (names,)) = read(self._connections, self._schema, calls, **timeouts, is_planned_once=True)
-        return _SchemaObjects(*objects), resolved(*names)
+        return _SchemaObjects(*objects), Resolved(*names)
 
     def _workers(self, names: _SchemaObjects) -> list[WorkerInfo]:
         """Return the workers that send heartbeats."""

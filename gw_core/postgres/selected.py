@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from gw_core.postgres.database import Connection
@@ -26,11 +24,6 @@ def values_of(selection: Selection, schema: str) -> dict[str, Any]:
     }
 
 
-def resolved(now: datetime, tasks: Mapping[str, int], queues: Mapping[str, int], has_renewed_locks: bool) -> Resolved:
-    """Return the answer of `selection_names.sql`."""
-    return Resolved(now=now, tasks=tasks, queues=queues, has_renewed_locks=has_renewed_locks)
-
-
 def resolve(connection: Connection, schema: str, selection: Selection) -> Resolved:
     """Read what a selection needs to know, at the time of the database's clock."""
-    return resolved(*rows(connection, query("selection_names", schema), values_of(selection, schema))[0])
+    return Resolved(*rows(connection, query("selection_names", schema), values_of(selection, schema))[0])

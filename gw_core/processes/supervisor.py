@@ -13,11 +13,12 @@ from datetime import timedelta
 from typing import Final, Protocol
 
 from gw_core.domain.event_bus import Events
-from gw_core.domain.events import MaintenanceFailed, SignalReceived
-from gw_core.domain.process_events import (
+from gw_core.domain.events import (
+    MaintenanceFailed,
     ProcessEnded,
     ProcessesKilled,
     ProcessReady,
+    SignalReceived,
     SupervisorGaveUp,
     SupervisorStarted,
     SupervisorStopped,

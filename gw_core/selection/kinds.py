@@ -42,8 +42,11 @@ class Element(msgspec.Struct, frozen=True):
         return f"{self.text}*" if self.has_star else self.text
 
 
-class Resolved(msgspec.Struct, frozen=True, kw_only=True):
-    """The context of a selection in a database: its clock, the ids of the names, and whether it stores renewals."""
+class Resolved(msgspec.Struct, frozen=True):
+    """The context of a selection in a database: its clock, the ids of the names, and whether it stores renewals.
+
+    The fields are those of `selection_names.sql`.
+    """
 
     now: datetime
     tasks: Mapping[str, int] = msgspec.field(default_factory=dict)

@@ -1,13 +1,8 @@
 -- The sessions that have the advisory lock of the sweep or wait for it; graphile_worker_rs uses the same lock.
 select
   locks.granted,
-  sessions.pid,
-  sessions.usename::text,
-  sessions.application_name,
-  sessions.state,
-  date_part('epoch', clock_timestamp() - sessions.state_change),
-  date_part('epoch', clock_timestamp() - sessions.xact_start),
-  left(sessions.query, 200)
+  \set SESSION sessions
+  \ir parts/session_columns.sql
 from pg_locks as locks
 join pg_stat_activity as sessions on sessions.pid = locks.pid
 where locks.locktype = 'advisory'

@@ -1,13 +1,9 @@
 -- The sessions of this database that wait for a lock, what each waits for, and the processes that keep it waiting.
 -- Blockers are only queried for sessions that wait: the query briefly locks the whole lock table.
 select
-  waiting.pid,
-  waiting.usename::text,
-  waiting.application_name,
-  waiting.state,
-  date_part('epoch', clock_timestamp() - waiting.state_change),
-  date_part('epoch', clock_timestamp() - waiting.xact_start),
-  left(waiting.query, 200),
+  \set SESSION waiting
+  \ir parts/session_columns.sql
+  ,
   coalesce(wanted.mode, 'a lock'),
   wanted.relation,
   wanted.locktype,

@@ -1,12 +1,7 @@
 -- The sessions of this database with these numbers, and those whose transactions have been open for longest.
 select
-  sessions.pid,
-  sessions.usename::text,
-  sessions.application_name,
-  sessions.state,
-  date_part('epoch', clock_timestamp() - sessions.state_change),
-  date_part('epoch', clock_timestamp() - sessions.xact_start),
-  left(sessions.query, 200)
+  \set SESSION sessions
+  \ir parts/session_columns.sql
 from pg_stat_activity as sessions
 where sessions.datname = current_database()
   and sessions.pid <> pg_backend_pid()
