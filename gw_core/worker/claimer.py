@@ -26,7 +26,7 @@ from gw_core.postgres.error_mapping import needs_connection, was_rolled_back
 from gw_core.postgres.job_store import JobStore
 from gw_core.postgres.notifications import Subscription, worker_channels
 from gw_core.service import Service
-from gw_core.worker.claim_demand import claim_demand, jobs_in_window, prefetch_limit
+from gw_core.worker.claim_demand import claim_demand, claim_size, jobs_in_window, prefetch_limit
 from gw_core.worker.free_memory import return_free_memory
 from gw_core.worker.gates import Gates
 from gw_core.worker.handoff import Handoff, Item, QueueBatch
@@ -361,7 +361,7 @@ class Claimer(Service):
         return ()
 
     def _take(self, tasks: Mapping[int, str], claims: Claims, limit: int) -> Sequence[Job]:
-        mean = self._settler.mean_seconds
+        mean = self._settler.durations.mean
         return claims.claim(
             worker_id=self._worker_id,
             tasks=tasks,
@@ -429,16 +429,20 @@ class Claimer(Service):
             prefetch=self._prefetch_limit(),
             threads=self._settings.concurrency - overrun,
             outstanding=len(self._ledger) - self._settler.reported,
-            max_jobs=self._max_jobs,
+            max_jobs=min(self._max_jobs, self._claim_size()),
         )
+
+    def _claim_size(self) -> int:
+        mean = self._settler.durations.lasting_mean
+        return claim_size(mean, window=self._prefetch_seconds, claim_limit=self._settings.claim_limit)
 
     def _prefetch_limit(self) -> int:
         """Return how many jobs fit into the prefetch window of the threads that are not stuck in a long job."""
         return prefetch_limit(
-            self._settler.mean_seconds,
+            self._settler.durations.mean,
             threads=self._available_threads(),
             window=self._prefetch_seconds,
-            claim_limit=self._settings.claim_limit,
+            claim_limit=self._claim_size(),
         )
 
     def _available_threads(self) -> int:

@@ -32,6 +32,7 @@ from gw_core.postgres.database import RESPONSE_TIMEOUT, Database
 from gw_core.postgres.error_mapping import needs_connection, rejects_a_row
 from gw_core.postgres.job_store import SETTLE_PLAN, JobStore
 from gw_core.service import Service
+from gw_core.worker.claim_demand import JobDurations
 from gw_core.worker.ledger import Ledger, OutcomeBatch
 
 NO_DELAY: Final = timedelta(0)
@@ -57,9 +58,6 @@ MIN_REJECTED_DELAY: Final = 1.0
 MAX_REJECTED_DELAY: Final = 60.0
 """Seconds between two attempts to write what a trigger or constraint rejects."""
 
-MEAN_WEIGHT: Final = 0.2
-"""How much of the news a batch's mean duration is: a fifth, so that one odd batch does not swing the prefetch."""
-
 
 def reconnect_delay(tries: int) -> timedelta:
     """Return how long to wait before the next try to reach the database, with jitter so that a fleet spreads out."""
@@ -68,7 +66,7 @@ def reconnect_delay(tries: int) -> timedelta:
 
 
 class Settler(Service):
-    """Thread `gw-settle`. Owns its store, `_unwritten`, `_tries` and `mean_seconds`; `_inbox` is fed by threads.
+    """Thread `gw-settle`. Owns its store, `_unwritten`, `_tries` and `durations`; `_inbox` is fed by threads.
 
     Outcomes wait for the database as long as it takes; they are only given up when the process ends. Two kinds are set
     aside so that they delay no others: those of jobs whose rows another session locked (`_row_locked`), and those that
@@ -88,8 +86,8 @@ class Settler(Service):
         on_crash: Callable[[str, BaseException], None],
     ) -> None:
         super().__init__("gw-settle", on_crash=on_crash)
-        self.mean_seconds: float | None = None
-        """How long a job takes, smoothed; None before the first has ended. Read by the claimer."""
+        self.durations = JobDurations()
+        """How long jobs take; read by the claimer."""
         self.completed = 0
         self.failed = 0
         self._worker_id = worker_id
@@ -256,7 +254,7 @@ class Settler(Service):
         outcomes = [inbox.popleft() for _ in range(min(BATCH, len(inbox)))]
         if not outcomes:
             return
-        self._measure(outcomes)
+        self.durations.add([each.seconds for each in outcomes if type(each) is not Returned])
         batches = self._divided(self._batches(outcomes))
         self._ledger.begin_settling(batches)
         self._unwritten.extend(batches)
@@ -277,15 +275,6 @@ class Settler(Service):
         """Separate the outcomes that history keeps from those it does not: each have a statement of their own."""
         keeps = self._keeps()
         return [part for batch in batches for part in divided(batch.outcomes, keeps)] if keeps else batches
-
-    def _measure(self, outcomes: Sequence[Outcome]) -> None:
-        durations = [each.seconds for each in outcomes if type(each) is not Returned]
-        if not durations:
-            return
-        mean = sum(durations) / len(durations)
-        known = self.mean_seconds
-        # A slower mean applies immediately: hoarding jobs delays other workers, and extra claims only cost this one.
-        self.mean_seconds = mean if known is None or mean > known else known + MEAN_WEIGHT * (mean - known)
 
     def _write(self, batch: OutcomeBatch) -> None:
         outcomes, releases = batch.outcomes, self._ledger.queues_released_by(batch)
