@@ -7,7 +7,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import pytest
 from support.queue_fixture import DEADLINE, RunRecord, ms
 from support.recovery_fixture import RecoveryFixture, WorkerProcess
 from support.waiting import wait_until
@@ -111,61 +110,6 @@ def test_a_fleet_recovers_each_job_of_a_killed_worker_once(ward: RecoveryFixture
     recovered = [*one.recorded.of(WorkersRecovered), *other.recorded.of(WorkersRecovered)]
     assert sum(event.jobs for event in recovered) == 2
     assert sorted(done.entries) == [0, 1]
-
-
-# -- beside Graphile Worker's way -------------------------------------------------------------------------------------
-# The statements of Graphile Worker end a job by its id alone, and always count an attempt back.
-
-
-@pytest.mark.parametrize(
-    ("statement", "survives"),
-    [
-        pytest.param("delete from _private_jobs where id = %s", False, id="the ancestor's completion"),
-        pytest.param(None, True, id="ours"),
-    ],
-)
-def test_only_a_fenced_completion_leaves_the_new_owners_job_alone(
-    ward: RecoveryFixture, statement: str | None, survives: bool
-) -> None:
-    from gw_core.events import Completed
-    from gw_core.operations import Database
-    from gw_core.postgres.job_store import JobStore
-
-    ward.dead_worker("zombie")
-    job_id = ward.held_by("zombie")
-    held = ward.client.jobs.get(job_id)
-    assert held is not None
-    ward.sweep(delay=ms(0))
-    ward.lock(job_id, "new owner")
-
-    if statement is not None:
-        ward.run(statement, job_id)
-    else:
-        connection = Database(ward.url).connect("zombie")
-        assert JobStore(connection, "graphile_worker").complete([Completed(held, 0.1)], worker_id="zombie") == set()
-        connection.close()
-
-    assert bool(ward.jobs()) is survives
-
-
-@pytest.mark.parametrize(
-    ("is_ours", "comes_back"),
-    [pytest.param(False, True, id="the ancestor's recovery"), pytest.param(True, False, id="ours")],
-)
-def test_only_our_recovery_keeps_a_removed_job_retired(ward: RecoveryFixture, is_ours: bool, comes_back: bool) -> None:
-    ward.dead_worker()
-    job_id = ward.held_by("dead", job_key="k")
-    ward.client.remove("k")
-
-    if is_ours:
-        ward.sweep()
-    else:
-        ward.run(
-            "update _private_jobs set attempts = attempts - 1, locked_by = null, locked_at = null"
-            " where locked_by = 'dead'"
-        )
-
-    assert ward.job(job_id)["is_available"] is comes_back
 
 
 def test_a_worker_that_was_presumed_dead_notifies_only_tasks_that_have_lost_their_job(ward: RecoveryFixture) -> None:

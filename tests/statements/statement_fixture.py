@@ -67,6 +67,12 @@ class Queue(Rows):
         returns = [Returned(job, "asked to", delay) for job in jobs]
         return self.store.return_jobs(returns, worker_id=worker_id, releases=queue_locks(release))
 
+    def renew(self, *jobs: Job) -> set[int]:
+        return self.store.renew_locks(jobs, worker_id=OURS, queues=queue_locks(jobs))
+
+    def return_unknown(self, *known: Job) -> set[int]:
+        return self.store.return_unknown_jobs(worker_id=OURS, jobs=known, queues=queue_locks(known))
+
     def wait_for_midnight(self) -> None:
         """Wait for the next day by UTC if it begins within a minute: history has a partition for each day."""
         wait_until(lambda: self.value(SAME_DAY), deadline_seconds=120, what="midnight", every=1)

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from gw_core import Job
-from gw_core.domain.claim import RENEWAL_STEP, is_same_claim, queue_locks
+from gw_core.domain.claim import RENEWAL_STEP, is_same_claim
 from statements.statement_fixture import OURS, Queue, a_failure
 
 MINUTE = timedelta(minutes=1)
@@ -24,7 +24,7 @@ def renewed(queue: Queue, job: Job, *, age: str) -> None:
     """Make the locks of a claim this old, and renew them."""
     queue.run(f"update _private_jobs set locked_at = locked_at - interval '{age}' where locked_at is not null")
     queue.run(f"update _private_job_queues set locked_at = locked_at - interval '{age}' where locked_at is not null")
-    assert queue.store.renew_locks([job], worker_id=OURS, queues=queue_locks([job])) == {job.id}
+    assert queue.renew(job) == {job.id}
 
 
 @pytest.mark.parametrize("settle", SETTLE)
@@ -101,7 +101,7 @@ def test_what_was_claimed_without_knowing_goes_back_although_an_earlier_claim_of
     queue.return_jobs(known, release=[known])
     queue.claim()  # its answer is lost
 
-    assert queue.store.return_unknown_jobs(worker_id=OURS, jobs=[known], queues=queue_locks([known])) == {known.id}
+    assert queue.return_unknown(known) == {known.id}
     assert (queue.holder(known.id), queue.queue_holder("q")) == (None, None)
 
 

@@ -10,7 +10,6 @@ import pytest
 from support.time_range import MeasuredBlock
 from support.waiting import wait_until
 
-from gw_core.domain.claim import queue_locks
 from gw_core.postgres.statements import query
 from statements.statement_fixture import OURS, THEIRS, Queue
 
@@ -24,8 +23,7 @@ def test_locks_of_jobs_and_queues_are_renewed_where_they_are_still_ours(queue: Q
     queue.change(theirs.id, locked_by=THEIRS)
     queue.change_queue("b", locked_by=THEIRS)
 
-    both = [ours, theirs]
-    assert queue.store.renew_locks(both, worker_id=OURS, queues=queue_locks(both)) == {ours.id}
+    assert queue.renew(ours, theirs) == {ours.id}
 
     age = "select now() - locked_at > '1 hour' as is_old from {} order by id"
     assert [row["is_old"] for row in queue.run(age.format("_private_jobs"))] == [False, True]
@@ -35,7 +33,7 @@ def test_locks_of_jobs_and_queues_are_renewed_where_they_are_still_ours(queue: Q
 def test_renewing_changes_nothing_else(queue: Queue) -> None:
     job = queue.claimed()
     before = queue.job(job.id)
-    queue.store.renew_locks([job], worker_id=OURS)
+    queue.renew(job)
 
     after = queue.job(job.id)
     assert {**after, "locked_at": None} == {**before, "locked_at": None}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from gw_core.domain.claim import queue_locks
 from statements.statement_fixture import OURS, THEIRS, Queue
 
 
@@ -13,7 +12,7 @@ def test_all_but_what_the_pool_knows_of_is_returned_without_counting_an_attempt(
     queue.add("theirs")
     (theirs,) = queue.claim(["theirs"], worker_id=THEIRS)
 
-    answer = queue.store.return_unknown_jobs(worker_id=OURS, jobs=[held], queues=queue_locks([held]))
+    answer = queue.return_unknown(held)
 
     assert answer == {forgotten.id}
     assert (queue.holder(forgotten.id), queue.job(forgotten.id)["attempts"]) == (None, 0)
@@ -25,7 +24,7 @@ def test_all_but_what_the_pool_knows_of_is_returned_without_counting_an_attempt(
 def test_a_forgotten_job_that_was_removed_stays_removed(queue: Queue, max_attempts: int) -> None:
     job = queue.claimed(job_key="k", max_attempts=max_attempts)
     queue.client.remove("k")
-    queue.store.return_unknown_jobs(worker_id=OURS, jobs=[], queues=[])
+    queue.return_unknown()
 
     assert queue.job(job.id)["attempts"] == max_attempts
     assert queue.claim() == []
@@ -34,7 +33,7 @@ def test_a_forgotten_job_that_was_removed_stays_removed(queue: Queue, max_attemp
 @pytest.mark.parametrize("key", [None, "k"])
 def test_a_forgotten_last_attempt_is_not_counted(queue: Queue, key: str | None) -> None:
     job = queue.claimed(max_attempts=1, job_key=key)
-    queue.store.return_unknown_jobs(worker_id=OURS, jobs=[], queues=[])
+    queue.return_unknown()
 
     assert queue.claim_ids() == [job.id]
 
