@@ -97,7 +97,7 @@ class ActionRunner(Console):
         if batch.is_plain and not batch.is_stopped:
             self.notify(f"✔ {self._words(batch)}")
         else:
-            self.push_screen(ResultDialog.from_batch(batch))
+            self.push_screen(ResultDialog(batch))
 
     def _keep(self, batch: ActionBatch) -> None:
         """Note a batch in the journal, and what was removed for `undo`."""
@@ -110,7 +110,5 @@ class ActionRunner(Console):
         done = batch.result.done
         is_one = len(done) == 1 and not batch.result.message
         words = f"{batch.action.thing} {done[0]} {batch.action.done_words}" if is_one else batch.headline
-        return f"{sanitize.line(words, 120)}{self._hint(batch)}"
-
-    def _hint(self, batch: ActionBatch) -> str:
-        return " · U restores it" if batch.can_be_undone else ""
+        hint = " · U restores it" if batch.can_be_undone else ""
+        return f"{sanitize.line(words, 120)}{hint}"

@@ -67,7 +67,7 @@ def cancel(
     with open_to_change(configuration) as client:
         jobs = client.jobs.cancel(
             _confirmed(client, wanted, yes=yes),
-            reason=_stored(reason),
+            reason=None if reason is None else visible(reason),
             by=operator_name(),
             retry=retry,
             timeout=timeout,
@@ -97,10 +97,6 @@ def _timeout(text: str) -> timedelta:
     if timeout > MAX_WAIT:
         raise InvalidInputError(f"--timeout {quoted(text)}: give at most 1h")
     return timeout
-
-
-def _stored(reason: str | None) -> str | None:
-    return None if reason is None else visible(reason)
 
 
 def _verdict(jobs: Sequence[CancelledJob]) -> ExitCode:

@@ -158,15 +158,7 @@ class Reschedule(JobAction):
     max_attempts: int | None = None
 
     def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
-        return _changed(
-            client.jobs.reschedule(
-                expected=self.jobs,
-                run_at=self.run_at,
-                priority=self.priority,
-                attempts=self.attempts,
-                max_attempts=self.max_attempts,
-            )
-        )
+        return _changed(client.jobs.reschedule(expected=self.jobs, run_at=self.run_at, **self._numbers))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
         """Return `gw reschedule`; a duration is left out, as it would count from when the command runs."""

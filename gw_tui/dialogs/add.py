@@ -47,17 +47,16 @@ class AddDialog(Dialog[tuple[JobSpec, str]]):
         ("flags", "Flags", "none; comma-separated"),
     )
 
-    def __init__(self, task: str = "", payload: str = "{}") -> None:
+    def __init__(self, task: str = "") -> None:
         super().__init__("Add a job", ok="Add")
         self._offered = task
-        self._payload = payload
 
     def fields(self) -> ComposeResult:
         for name, label, example in self._FIELDS:
             value = sanitize.line(self._offered, 128) if name == "task" else ""
             yield from self.row(name, label, example, value)
         yield Label(Content("Payload (JSON; ^e opens your editor)"), markup=False)
-        yield TextArea(sanitize.block(self._payload), id="payload", tab_behavior="focus", compact=True)
+        yield TextArea("{}", id="payload", tab_behavior="focus", compact=True)
 
     def action_edit(self) -> None:
         """Let the payload be written in the operator's own editor."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.app import ComposeResult
@@ -11,7 +11,6 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import ProgressBar, Static
 
-from gw_tui.actions.actions import SkippedItem
 from gw_tui.dialogs.framed import Framed, FramedText
 from gw_tui.text import sanitize, symbols
 
@@ -26,19 +25,9 @@ class ResultDialog(Framed[None]):
 
     DEFAULT_CSS = "ResultDialog .framed { width: 76; }"
 
-    def __init__(
-        self, headline: str, skipped: Sequence[SkippedItem] = (), *, words: str = "", failure: str = ""
-    ) -> None:
+    def __init__(self, batch: ActionBatch) -> None:
         super().__init__()
-        self._headline = headline
-        self._omitted = skipped
-        self._words = words
-        self._failure = failure
-
-    @classmethod
-    def from_batch(cls, batch: ActionBatch) -> ResultDialog:
-        """Say what became of a batch."""
-        return cls(batch.headline, batch.result.skipped, failure=batch.failure)
+        self._batch = batch
 
     def compose(self) -> ComposeResult:
         with FramedText(classes="framed") as panel:
@@ -47,19 +36,15 @@ class ResultDialog(Framed[None]):
             yield Static(self._content(), markup=False)
 
     def _content(self) -> Content:
-        lines = [Content.styled(self._headline, "bold")]
-        if self._failure:
-            lines.append(Content.styled(symbols.ALARM.before(sanitize.line(self._failure, 400)), "$error"))
-        if self._words:
-            lines.append(Content(sanitize.block(self._words)))
-        lines += [Content(f"  {sanitize.line(each.what, 64)}  {sanitize.line(each.why, 200)}") for each in self._shown]
-        if len(self._omitted) > MAX_SHOWN:
-            lines.append(Content.styled(f"… {len(self._omitted) - MAX_SHOWN:,} more skipped", "$quiet"))
+        failure, skipped = self._batch.failure, self._batch.result.skipped
+        lines = [Content.styled(self._batch.headline, "bold")]
+        if failure:
+            lines.append(Content.styled(symbols.ALARM.before(sanitize.line(failure, 400)), "$error"))
+        shown = skipped[:MAX_SHOWN]
+        lines += [Content(f"  {sanitize.line(each.what, 64)}  {sanitize.line(each.why, 200)}") for each in shown]
+        if len(skipped) > MAX_SHOWN:
+            lines.append(Content.styled(f"… {len(skipped) - MAX_SHOWN:,} more skipped", "$quiet"))
         return Content("\n").join(lines)
-
-    @property
-    def _shown(self) -> Sequence[SkippedItem]:
-        return self._omitted[:MAX_SHOWN]
 
 
 class ProgressDialog(Framed[None]):
