@@ -31,10 +31,9 @@ HOUR_RANGE: Final = TIME_RANGES[2]
 class Series:
     """One measure: for every reach the mean of each of the last sixty steps; None where nothing was measured."""
 
-    def __init__(self, length: int = LENGTH) -> None:
-        self._length = length
+    def __init__(self) -> None:
         self._steps: dict[int, deque[tuple[int, float, int]]] = {
-            reach.seconds: deque(maxlen=length) for reach in TIME_RANGES
+            reach.seconds: deque(maxlen=LENGTH) for reach in TIME_RANGES
         }
 
     def add(self, second: float, value: float) -> None:
@@ -51,7 +50,7 @@ class Series:
         """Return the means up to a time, oldest first, with None for every step without data."""
         last = int(second // reach.seconds)
         known = {number: total / count for number, total, count in self._steps[reach.seconds]}
-        return [known.get(number) for number in range(last - self._length + 1, last + 1)]
+        return [known.get(number) for number in range(last - LENGTH + 1, last + 1)]
 
 
 def seconds_between(before: float | None, now: float) -> Sequence[float]:

@@ -29,14 +29,14 @@ def line(text: object, longest: int = MAX_LINE) -> str:
     return UNSAFE_NAME.sub(_picture, found) if UNSAFE_NAME.search(found) else found
 
 
-def block(text: object, longest: int = MAX_BLOCK) -> str:
+def block(text: object) -> str:
     """Return a text with its line breaks kept and its tabs as spaces; everything else as `line` does.
 
     Joiners and variation selectors stay: scripts and emoji need them.
     """
     found = str(text)
-    if len(found) > longest:
-        found = found[: longest - 1] + "…"
+    if len(found) > MAX_BLOCK:
+        found = found[: MAX_BLOCK - 1] + "…"
     lines = found.replace("\r\n", "\n").expandtabs(len(TAB)).split("\n")
     return "\n".join(UNSAFE.sub(_picture, each) for each in lines)
 
