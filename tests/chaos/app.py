@@ -58,6 +58,9 @@ GROUP_CHECK: Final = 150.0
 FULL: Final = 200
 """Jobs of one tenant that are added at a time: they take five seconds."""
 
+HANG: Final = 600.0
+"""Seconds after which the plan counts as hung: on a busy machine a failover of Patroni takes 25, one after the other."""
+
 CALL: Final = 20.0
 """Seconds within which every worker must run something after the last failure."""
 
@@ -313,8 +316,8 @@ class _Scene:
         self._producers.start()
         self._operator.supervise()
         self._operator.start(make_plan(options.seed, seconds=options.seconds, counts=counts))
-        self._operator.wait(options.seconds + 120)
-        self._producers.wait(options.seconds + 60)
+        self._operator.wait(options.seconds + HANG)
+        self._producers.wait(options.seconds + HANG)
         self._say(f"all jobs are added; {self._producers.refusals} calls were not answered and made again")
 
     # -- after --------------------------------------------------------------------------------------------------------
