@@ -59,7 +59,7 @@ FULL: Final = 200
 """Jobs of one tenant that are added at a time: they take five seconds."""
 
 HANG: Final = 600.0
-"""Seconds after which the plan counts as hung: on a busy machine a failover of Patroni takes 25, one after the other."""
+"""Seconds after which the plan counts as hung: on a busy machine, each failover of Patroni takes 25."""
 
 CALL: Final = 20.0
 """Seconds within which every worker must run something after the last failure."""
