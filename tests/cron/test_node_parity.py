@@ -11,7 +11,7 @@ from mutations import PIECES, TAME_LINES, mutated
 from node_crontab import NodeCrontab, node_results, our_answer
 from support.profiles import scaled
 
-SPOILED_LINES = scaled(3_000)
+SPOILED_LINES = min(3_000, scaled(3_000))  # Node.js answers with thousands of digits for each
 
 pytestmark = pytest.mark.interop
 
