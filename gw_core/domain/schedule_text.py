@@ -111,11 +111,8 @@ def _months(schedule: Schedule) -> str:
 def _weekdays(schedule: Schedule) -> str:
     if schedule.weekdays == _WORKDAYS:
         return "every day from Monday to Friday"
-    return f"every {_listed([WEEKDAY_NAMES[day] for day in _week_from_monday(schedule.weekdays)])}"
-
-
-def _week_from_monday(weekdays: Sequence[int]) -> list[int]:
-    return sorted(weekdays, key=lambda day: (day - 1) % 7)
+    from_monday = sorted(schedule.weekdays, key=lambda day: (day - 1) % 7)
+    return f"every {_listed([WEEKDAY_NAMES[day] for day in from_monday])}"
 
 
 # -- grammar -------------------------------------------------------------------------------------------------------

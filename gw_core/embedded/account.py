@@ -40,11 +40,6 @@ class Account:
         return name_of(self.uid)
 
     @property
-    def has_name(self) -> bool:
-        """Whether the passwd database knows the account."""
-        return self.name is not None
-
-    @property
     def is_shared(self) -> bool:
         """Whether other services of this machine usually run as the account too."""
         return self.borrowed and self.name == SHARED

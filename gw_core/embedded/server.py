@@ -209,7 +209,7 @@ def _start(home: DataFolder, pg_bin: Path | None, server_lock: int) -> None:
 
 
 def _create_data(home: DataFolder, account: Account, binaries: Binaries) -> None:
-    if not account.has_name:
+    if account.name is None:
         raise EmbeddedError(
             f"user {account.uid} has no name, and initdb needs one to create the embedded PostgreSQL in"
             f" {str(home.folder)!r}; add an entry to /etc/passwd or run as a user that has one"

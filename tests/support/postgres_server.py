@@ -146,7 +146,7 @@ def _children_of(pid: int) -> list[int]:
 
 
 def _runs(pid: int) -> bool:
-    """Whether the process runs; one that nobody has waited for does not."""
+    """Whether the process runs; it does not if it has ended and was not waited for."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
     except OSError:
