@@ -180,9 +180,9 @@ def test_functions_that_nodes_migration_replaced_are_repaired_and_reported(empty
 
 def test_node_and_we_may_install_at_the_same_time(empty_database_url: str) -> None:
     node = node_worker(NEWEST)
-    with ThreadPoolExecutor(8) as threads:
+    with ThreadPoolExecutor(4) as threads:
         started: list[Future[Any]] = []
-        for _ in range(4):
+        for _ in range(2):
             started += [
                 threads.submit(node.install_schema, empty_database_url),
                 threads.submit(install_schema, empty_database_url),
