@@ -15,7 +15,7 @@ from support.queue_fixture import DEADLINE, NEVER, QueueFixture, RunRecord, ms
 from support.waiting import wait_until
 
 from gw_core import Runner
-from gw_core.events import JobCompleted, PoolListening
+from gw_core.events import ClaimEmpty, JobCompleted, PoolListening
 from gw_core.runner import RunnerOptions
 
 
@@ -156,7 +156,7 @@ def test_a_worker_without_any_job_does_not_claim_at_each_poll(site: QueueFixture
 def test_an_idle_worker_finds_a_job_that_was_not_announced(site: QueueFixture) -> None:
     with site.running({"work": RunRecord()}, poll_interval=ms(20)) as running:
         for count in (1, 2):
-            time.sleep(0.1)
+            running.recorded.wait_for(ClaimEmpty, count=count)
             site.run("insert into _private_jobs (task_id) select id from _private_tasks where identifier = 'work'")
             running.recorded.wait_for(JobCompleted, count=count)
 
