@@ -271,6 +271,47 @@ def test_closing_wakes_every_parked_thread() -> None:
     assert ended == [None, None, None]
 
 
+class Bell:
+    """The lock that a thread waits for. The test decides when the thread that was woken runs."""
+
+    def __init__(self) -> None:
+        self.was_rung = False
+        self.may_run = threading.Event()
+        self._lock = threading.Lock()
+
+    def acquire(self, blocking: bool = True) -> bool:
+        is_acquired = self._lock.acquire(blocking)
+        return is_acquired and (not blocking or self.may_run.wait(DEADLINE))
+
+    def release(self) -> None:
+        self.was_rung = True
+        self._lock.release()
+
+
+def test_a_hand_off_wakes_one_thread_and_that_one_the_next() -> None:
+    handoff = Handoff(on_low=lambda: None)
+    bells, taken = [Bell() for _ in range(3)], []
+    threads = [
+        threading.Thread(target=lambda bell=bell: taken.append(handoff.take(bell)), daemon=True) for bell in bells
+    ]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: handoff.idle == 3)
+    handoff.put(["first", "second"])  # type: ignore[list-item] # anything will do
+    handoff.put(["third"])  # type: ignore[list-item]
+
+    for woken in (1, 2, 3):
+        wait_until(lambda woken=woken: sum(bell.was_rung for bell in bells) >= woken)  # type: ignore[misc]
+        rung = [bell for bell in bells if bell.was_rung]
+        assert len(rung) == woken
+        for bell in rung:
+            bell.may_run.set()
+    for thread in threads:
+        thread.join(DEADLINE)
+
+    assert sorted(taken) == ["first", "second", "third"]
+
+
 # -- prefetch ---------------------------------------------------------------------------------------------------------
 
 
