@@ -50,11 +50,14 @@ def backlog(databases: Databases, template: str) -> Iterator[Queue]:
     databases.drop(name)
 
 
-@pytest.fixture(params=["missing", "fresh"])
+@pytest.fixture(params=["missing", "fresh"], scope="module")
 def known(request: pytest.FixtureRequest, backlog: Queue) -> Queue:
-    """The jobs, with the planner knowing nothing of them and then everything."""
+    """The jobs, with the planner knowing nothing of them, or everything."""
     if request.param == "fresh":
         backlog.run("analyze _private_jobs")
+    else:  # a process of the run may take these tests after the others
+        backlog.run("delete from pg_statistic where starelid = '_private_jobs'::regclass")
+        backlog.run("update pg_class set relpages = 0, reltuples = 0 where oid = '_private_jobs'::regclass")
     return backlog
 
 
@@ -101,14 +104,16 @@ def test_pages_of_a_selection_are_read_from_an_index(known: Queue, name: str, te
 
 
 @pytest.mark.once
-@pytest.mark.parametrize(
-    ("text", "index"),
-    [("id:5,6", "jobs_pkey"), ("key:a", "jobs_key_key"), ("state:running", "jobs_gw_locked_index")],
-)
+@pytest.mark.parametrize(("text", "index"), [("id:5,6", "jobs_pkey"), ("key:a", "jobs_key_key")])
 def test_actions_find_what_an_index_leads_to(known: Queue, text: str, index: str) -> None:
     assert index in plan_of(known, "count_selected_jobs", {}, text=text)
-    if text != "state:running":
-        assert index in plan_of(known, "lock_selected_jobs", {"after": 0, "through": ROWS, "limit": 1000}, text=text)
+    assert index in plan_of(known, "lock_selected_jobs", {"after": 0, "through": ROWS, "limit": 1000}, text=text)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("known", ["fresh"], indirect=True)
+def test_running_jobs_are_counted_in_their_index(known: Queue) -> None:
+    assert "jobs_gw_locked_index" in plan_of(known, "count_selected_jobs", {}, text="state:running")
 
 
 @pytest.mark.once
