@@ -183,6 +183,14 @@ class Terminal:
 
 def take(picture: Picture, url: str) -> str:
     """Show the picture in a terminal and return it as SVG."""
+    with shown(picture, url) as terminal:
+        terminal.until_keys_stay()
+        return drawn(picture, terminal.text)
+
+
+@contextmanager
+def shown(picture: Picture, url: str) -> Iterator[Terminal]:
+    """Start a console and press the keys of the picture."""
     terminal = Terminal(picture)
     with tempfile.TemporaryDirectory() as state:
         terminal.start(url, state)
@@ -193,8 +201,7 @@ def take(picture: Picture, url: str) -> str:
             for key in picture.keys:
                 terminal.press(key)
             terminal.until(picture.words)
-            terminal.until_keys_stay()
-            return drawn(picture, terminal.text)
+            yield terminal
         finally:
             terminal.stop()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import gc
 import os
 import shutil
@@ -10,7 +9,6 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,13 +34,6 @@ if TYPE_CHECKING:
 NUMBERS = count(1)
 
 profiles.load()
-
-
-@contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 # -- the run: made by the controlling process, handed to its xdist workers ----------------------------------------
@@ -147,7 +138,7 @@ def server(gw_run: Run) -> Iterator[str]:
 def databases(server: str, gw_run: Run, request: pytest.FixtureRequest) -> Iterator[Databases]:
     worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
     databases = Databases(server, gw_run, worker)
-    with _alone(gw_run.folder / "lock"):
+    with gw_run.alone("orphans"):
         used = gw_run.folder / "used"
         if not used.exists():
             for name in databases.names():
@@ -162,7 +153,7 @@ def databases(server: str, gw_run: Run, request: pytest.FixtureRequest) -> Itera
 def template(databases: Databases) -> str:
     """The name of a database of this run that holds the newest schema; made once for all xdist workers."""
     run = databases.run
-    with _alone(run.folder / "template.lock"):
+    with run.alone("template"):
         ready = run.folder / "template.ready"
         if not ready.exists():
             databases.drop(run.template)

@@ -7,12 +7,14 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from make_pictures import PICTURES, Picture, messy_queue, take
+from make_pictures import PICTURES, Picture, drawn, messy_queue, shown
 from support.databases import Databases
+from support.waiting import wait_until
 
 DOCS = Path(__file__).parents[2] / "docs"
 TITLES = re.compile(r"[─━] |\b(state|status|what|prio)\b")
@@ -46,8 +48,11 @@ def queue(databases: Databases) -> Iterator[str]:
 def test_a_picture_has_the_frame_of_the_current_console(picture: Picture, queue: str) -> None:
     kept = (DOCS / "pictures" / f"{picture.name}.svg").read_text("utf-8")
 
-    # When this fails, run docs/make_pictures.py and check the pictures.
-    assert frame(take(replace(picture, rests=0.0), queue)) == frame(kept)
+    with shown(replace(picture, rests=0.0), queue) as terminal:
+        with suppress(AssertionError):
+            wait_until(lambda: frame(drawn(picture, terminal.text)) == frame(kept), every=0.2)
+        # When this fails, run docs/make_pictures.py and check the pictures.
+        assert frame(drawn(picture, terminal.text)) == frame(kept)
 
 
 def frame(svg: str) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from public_names import MODULES, names_of
 from sphinx.util.inventory import InventoryFile
+from support.databases import Run
 
 pytestmark = [pytest.mark.once, pytest.mark.timeout(900)]
 
@@ -21,9 +22,18 @@ LOADED = re.compile(
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(gw_run: Run) -> Path:
+    """Return the site, built once for all processes of the run."""
+    folder = gw_run.folder / "site"
+    with gw_run.alone("site"):
+        if not (folder / "built").exists():
+            build(folder)
+            (folder / "built").touch()
+    return folder / "html"
+
+
+def build(folder: Path) -> None:
     """Build the site as `make docs` does."""
-    folder = tmp_path_factory.mktemp("site")
     options = ("-W", "--keep-going", "-q", "-j", "auto", "-b", "html", "-d", str(folder / "doctrees"))
     done = subprocess.run(
         [sys.executable, "-m", "sphinx", *options, "docs", str(folder / "html")],
@@ -32,7 +42,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         capture_output=True,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    return folder / "html"
 
 
 @pytest.mark.parametrize("module", MODULES)

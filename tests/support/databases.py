@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
@@ -42,6 +43,13 @@ class Run:
     @property
     def template(self) -> str:
         return f"{self.prefix}template"
+
+    @contextmanager
+    def alone(self, name: str) -> Iterator[None]:
+        """Let one process of the run at a time do what has this name."""
+        with (self.folder / f"{name}.lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
 
 @dataclass(frozen=True, slots=True)
