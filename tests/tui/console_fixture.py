@@ -7,7 +7,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
 from support.console_source import QueueSource
+from textual._compositor import Compositor
 from textual.pilot import Pilot
 
 from gw_core.selection import parse
@@ -171,6 +173,11 @@ def stands_still() -> float:
     return STILL
 
 
+def _undrawn(self: Compositor, *_: Any, **__: Any) -> None:
+    """Compose nothing for the terminal that a test does not have: `Console.text` renders what it reads."""
+    self._dirty_regions.clear()
+
+
 def run(
     scenario: Callable[[Console], Awaitable[None]],
     *,
@@ -178,9 +185,13 @@ def run(
     screen: str = "jobs",
     size: tuple[int, int] = (80, 24),
     clock: Callable[[], float] = stands_still,
+    is_drawn: bool = False,
     **options: Any,
 ) -> None:
-    """Play a scenario on a console whose clock stands still; its first answers have arrived."""
+    """Play a scenario on a console whose clock stands still; its first answers have arrived.
+
+    What is behind a dialog is on the screen only if the console `is_drawn`.
+    """
 
     async def inside() -> None:
         found = source or QueueSource()
@@ -192,4 +203,7 @@ def run(
             await console.answered()
             await scenario(console)
 
-    asyncio.run(inside())
+    with pytest.MonkeyPatch.context() as patch:
+        if not is_drawn:
+            patch.setattr(Compositor, "render_update", _undrawn)
+        asyncio.run(inside())
