@@ -77,9 +77,6 @@ def operator_name() -> str:
     return f"{name}@{socket.gethostname()}"
 
 
-# -- payloads --------------------------------------------------------------------------------------------------------
-
-
 def payload_text(payload: str | None, payload_file: str | None) -> str:
     """Return the JSON text of a payload from the argument, a file, or stdin (`-`); without any, an empty object."""
     if payload is not None and payload_file is not None:

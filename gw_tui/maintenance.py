@@ -40,8 +40,6 @@ CHOICES: Final = (
 class Maintenance(ActionRunner):
     """A console that previews, asks and runs."""
 
-    # -- sweep -------------------------------------------------------------------------------------------------------
-
     def sweep(self) -> None:
         """Preview a sweep, then ask whether to run it."""
         self.begin(ActionBatch(parts=(Sweep(dry_run=True),)), self._previewed)
@@ -58,8 +56,6 @@ class Maintenance(ActionRunner):
     async def _ask_to_sweep(self, report: SweepReport) -> None:
         if await confirmed(self, Sweep(), "Sweep?", _preview(report), ok="Sweep"):
             self.begin(ActionBatch(parts=(Sweep(),)))
-
-    # -- cleanup -----------------------------------------------------------------------------------------------------
 
     def clean_up(self, target: CleanupTarget | None = None) -> None:
         """Count what a cleanup would delete, then ask whether to delete it; without a target, ask for it first."""
@@ -106,8 +102,6 @@ class Maintenance(ActionRunner):
         to_type = "" if not deletes_jobs else "delete" if count is None else str(count)
         if await confirmed(self, cleanup, f"Clean up {cleanup.thing}s?", words, ok="Delete", to_type=to_type):
             self.begin(ActionBatch(parts=(cleanup,)))
-
-    # -- doctor ------------------------------------------------------------------------------------------------------
 
     def run_doctor(self) -> None:
         """Run the doctor's checks and show the findings."""

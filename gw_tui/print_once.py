@@ -41,9 +41,6 @@ def read_once(source: DataSource) -> OverviewData:
     return OverviewData(info=source.info, snapshot=snapshot, statistics=statistics, alerts=alerts(known))
 
 
-# -- for programs ----------------------------------------------------------------------------------------------------
-
-
 def record_of(data: OverviewData) -> dict[str, object]:
     """Return the data under the keys we promise."""
     snapshot = data.snapshot
@@ -106,9 +103,6 @@ def _states(data: OverviewData) -> Mapping[str, Count]:
 def worker_state(worker: WorkerInfo) -> str:
     """Return what a worker is doing, in the words of `gw workers`."""
     return "stale" if worker.is_stale else "running" if worker.has_heartbeat else "no_heartbeat"
-
-
-# -- for people ------------------------------------------------------------------------------------------------------
 
 
 def lines_of(data: OverviewData) -> Iterator[str]:

@@ -76,8 +76,6 @@ class ConsoleServer:
         app.on_response_prepare.append(self._harden)
         return app
 
-    # -- who may see it ----------------------------------------------------------------------------------------------
-
     @property
     def _cookie(self) -> str:
         """The name of the cookie; cookies do not distinguish ports, and several consoles can be served."""

@@ -81,9 +81,6 @@ def _has_gw_table(path: Path) -> bool:
         return False
 
 
-# -- trust -----------------------------------------------------------------------------------------------------------
-
-
 def why_untrusted(path: Path) -> str | None:
     """Return why another user than this one and root can write the file, or None."""
     real = Path(os.path.realpath(path))
@@ -116,9 +113,6 @@ def user_name(uid: int) -> str | None:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return None
-
-
-# -- reading ---------------------------------------------------------------------------------------------------------
 
 
 def _own_part(path: Path) -> dict[str, Any] | None:

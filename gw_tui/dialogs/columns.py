@@ -74,8 +74,6 @@ class ChooseColumns(Framed[TableChoice]):
         self._list.set_options(Option(self._line(each), id=each) for each in self._order)
         self._list.highlighted = place
 
-    # -- commands ----------------------------------------------------------------------------------------------------
-
     def action_show_or_hide(self) -> None:
         """Show or hide the column; the last one stays."""
         key = self._key

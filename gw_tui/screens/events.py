@@ -51,8 +51,6 @@ class EventsScreen(ListScreen[Journal]):
             if all(word in f"{entry.kind} {entry.words}".lower() for word in words)
         ]
 
-    # -- commands --------------------------------------------------------------------------------------------------
-
     def action_filter(self) -> None:
         field = self.query_one("#filter", Input)
         field.remove_class("-hidden")

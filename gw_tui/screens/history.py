@@ -65,12 +65,8 @@ class HistoryScreen(PagedList[HistoryPage]):
         super().__init__()
         self._which = ""
 
-    # -- what is asked and answered ----------------------------------------------------------------------------------
-
     def current_query(self) -> HistoryQuery:
         return HistoryQuery(self._which, self.begins[-1])
-
-    # -- drawing -----------------------------------------------------------------------------------------------------
 
     def rows(self, known: HistoryPage) -> Iterator[TableRow]:
         self.table.say_when_empty("Nothing in history matches" if self._which else self.EMPTY)
@@ -102,8 +98,6 @@ class HistoryScreen(PagedList[HistoryPage]):
         """Return the attempt under the cursor."""
         attempts = () if self.answer is None else self.answer.attempts
         return next((each for each in attempts if _key(each) == self.table.highlighted), None)
-
-    # -- commands ----------------------------------------------------------------------------------------------------
 
     def take_filter(self, text: str) -> None:
         try:

@@ -42,14 +42,10 @@ class PagedList(ListScreen[P]):
         yield entry
         yield from super().body()
 
-    # -- for subclasses --------------------------------------------------------------------------------------------
-
     @property
     def typed(self) -> str:
         """The filter as the operator typed it."""
         raise NotImplementedError
-
-    # -- pages -----------------------------------------------------------------------------------------------------
 
     def turn_to(self, begins: tuple[Any, ...]) -> None:
         """Show the page that begins at the last of these cursors."""
@@ -71,8 +67,6 @@ class PagedList(ListScreen[P]):
             self.notify("First page")
         else:
             self.turn_to(self.begins[:-1])
-
-    # -- the filter ------------------------------------------------------------------------------------------------
 
     @property
     def _entry(self) -> Input:
