@@ -14,7 +14,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from support.packet_drop_proxy import PacketDropProxy
 from support.queue_fixture import NEVER, QueueFixture, RunRecord, ms
 from support.waiting import wait_until
@@ -328,7 +328,7 @@ def test_the_kernel_limits_every_connection_of_a_worker(
 ) -> None:
     gate = site.gate()
     site.fill(2)
-    with site.running({"work": gate}, url=hole.url) as running:
+    with site.running({"work": gate}, url=make_conninfo(hole.url, connect_timeout=60)) as running:
         running.recorded.wait_for(PoolListening)
         gate.wait_for(2)
         gate.open()

@@ -343,6 +343,7 @@ def test_a_task_is_asked_to_stop_and_ends_as_it_likes(site: QueueFixture) -> Non
 
 def test_a_hogging_task_is_killed_with_its_group_when_its_time_is_over(site: QueueFixture) -> None:
     job_id = site.add("never_ends")
+    site.let_retries_wait()
     registry = isolated(theirs.never_ends, timeout=600)
     registry.register("returns", theirs.returns)
     with site.running(registry, concurrency=1) as running:
