@@ -18,7 +18,7 @@ QUICK: dict[str, Any] = {
     "recover": True,
     "heartbeat_interval": ms(100),
     "sweep_interval": ms(100),
-    "sweep_threshold": ms(3_000),
+    "sweep_threshold": ms(6_000),
     "recovery_delay": ms(0),
     "poll_interval": ms(50),
 }

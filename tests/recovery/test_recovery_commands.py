@@ -128,10 +128,10 @@ def test_a_run_with_recovery_takes_over_from_a_killed_one(shell: Shell, ward: Re
     shell.write("tasks/slow.py", "import time\n\ndef slow(payload):\n    time.sleep(600)\n")
     other = Shell(shell.folder / "other", database=ward.url)
     other.write("tasks/slow.py", "def slow(payload):\n    pass\n")
-    options = ("run", "--recover", "--sweep-threshold", "3s", "--recovery-delay", "0s", "--poll-interval", "50ms")
+    options = ("run", "--recover", "--sweep-threshold", "6s", "--recovery-delay", "0s", "--poll-interval", "50ms")
     job_id = ward.add("slow", queue_name="q")
     with shell.started(*options) as running:
-        running.says("Recovery is on: jobs of workers without a heartbeat for 3s are recovered, to run 0s later")
+        running.says("Recovery is on: jobs of workers without a heartbeat for 6s are recovered, to run 0s later")
         dead = wait_until(lambda: ward.job(job_id)["locked_by"], what="the job to be claimed")
         running.send(signal.SIGKILL)
         running.end()
