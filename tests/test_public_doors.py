@@ -21,7 +21,7 @@ PUBLIC = {
 # - A test at a limit, such as `BULK` or a timeout, imports the limit: a copy of its value would test nothing later.
 MAX_CORE_IMPORTS = 145
 MAX_FRONT_END_IMPORTS = 136
-MAX_PRIVATE_ACCESSES = 37
+MAX_PRIVATE_ACCESSES = 34
 OF_PYTHON = {"_replace", "_asdict", "_fields", "_exit"}
 
 
