@@ -124,7 +124,12 @@ def test_without_named_queues_an_empty_claim_is_not_repeated(site: QueueFixture,
     assert 0 < claims(recorded) <= 4
 
 
-def test_a_worker_that_runs_the_only_queue_with_jobs_claims_no_others(site: QueueFixture, proxy: DatabaseProxy) -> None:
+def test_a_worker_that_runs_the_only_queue_with_jobs_claims_no_others(
+    site: QueueFixture, proxy: DatabaseProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # After slow claims, the next ones skip what seems to hold only dead rows, and know less about the rest.
+    monkeypatch.setattr("gw_core.postgres.claims.SLOW_SECONDS", DEADLINE)
+
     def work(payload: dict[str, int]) -> None:
         time.sleep(0.03)
         claims_before[payload["n"]] = claims(recorded)

@@ -67,7 +67,8 @@ if __name__ == "__main__":
         import gw_cli.commands.tui as command
         from gw_cli.main import program
 
-        command._demo = FaultySource
+        assert command._replay
+        command._replay = lambda recording: FaultySource()
         sys.exit(program(["tui", "--demo", *sys.argv[2:]]))
     if sys.argv[1] == "stuck":
         overview.OverviewScreen = StuckScreen
