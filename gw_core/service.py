@@ -22,6 +22,9 @@ STALL_THRESHOLD: Final = 0.2
 TICKS_AFTER_STALL: Final = 10
 """Extra time after a stall, for what the other threads would have done during it."""
 
+MAX_EXTENSIONS: Final = 10
+"""How often the end of a wait is extended, so that a machine that stalls again and again does not make it endless."""
+
 
 class Service:
     """Runs `step` in a thread of its own until stopped.
@@ -77,13 +80,17 @@ class Service:
         After a stall of the whole machine the thread gets a short extension.
         """
         started = checked_at = time.monotonic()
-        spare = 0
+        spare = extensions = 0
         while not self.join(TICK):
             now = time.monotonic()
-            spare = TICKS_AFTER_STALL if now - checked_at > STALL_THRESHOLD else max(0, spare - 1)
+            is_over = now - started >= at_least.total_seconds() and time_left() <= timedelta(0)
+            if now - checked_at > STALL_THRESHOLD and extensions < MAX_EXTENSIONS:
+                spare = TICKS_AFTER_STALL
+                extensions += is_over
             checked_at = now
-            if not spare and now - started >= at_least.total_seconds() and time_left() <= timedelta(0):
+            if is_over and not spare:
                 return False
+            spare = max(0, spare - 1)
         return True
 
     @property

@@ -54,6 +54,9 @@ STALL_THRESHOLD: Final = 0.2
 STALL_EXTENSION: Final = 1.0
 """Seconds that processes have at least, when all can go on."""
 
+MAX_EXTENSIONS: Final = 10
+"""How often a stop is extended; more often, stalls of a throttled container would postpone the kill forever."""
+
 GRACEFUL_EXITS: Final = (0, -signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP)
 """How a process that was asked to stop ends; a service manager may have asked it as well."""
 
@@ -83,6 +86,7 @@ class StopRequest:
     reason: str
     exit_code: int
     kill_at: float | None
+    extensions: int = 0
 
 
 class Supervisor:
@@ -169,8 +173,11 @@ class Supervisor:
         stop = self._stop
         if rest is None or stop is None or stop.kill_at is None:
             return
-        if self.checked_at - before > rest + STALL_THRESHOLD:
-            stop.kill_at = max(stop.kill_at, self.checked_at + STALL_EXTENSION)
+        extended = self.checked_at + STALL_EXTENSION
+        was_stalled = self.checked_at - before > rest + STALL_THRESHOLD
+        if was_stalled and extended > stop.kill_at and stop.extensions < MAX_EXTENSIONS:
+            stop.kill_at = extended
+            stop.extensions += 1
 
     def _until_due(self) -> float | None:
         times = [place.start_at for place in self._places]

@@ -228,6 +228,23 @@ def test_a_deadline_is_extended_when_the_machine_stalled(
     slow.released.set()
 
 
+def test_stalls_do_not_extend_a_deadline_forever(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, checks = Slow(), count()
+
+    def clock() -> float:
+        check = next(checks)
+        assert check <= 1_000, "it never ends"
+        return float(check)  # a second passes between two calls
+
+    monkeypatch.setattr(service, "time", SimpleNamespace(monotonic=clock))
+    monkeypatch.setattr(service, "TICK", timedelta(0))
+    slow.start()
+    slow.request_stop()
+
+    assert not slow.join_until(lambda: timedelta(0))
+    slow.released.set()
+
+
 def test_results_are_written_although_a_stall_used_up_the_time_for_them(
     site: QueueFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 from datetime import timedelta
@@ -183,6 +184,23 @@ def test_no_process_is_killed_before_its_time_to_end(
         supervisor.step()
 
     assert (stopping.kill_at is None) is fails, "it was killed"
+
+
+def test_a_machine_that_stalls_again_and_again_does_not_postpone_the_kill_forever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    supervisor = Supervised({}).supervisor
+    supervisor.checked_at = 0.0
+    supervisor._stop = stopping = supervising.StopRequest("the test asked", 0, kill_at=5.0)
+    clock = itertools.count(10.0, 0.5)  # each check is late
+    monkeypatch.setattr(supervising, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    steps = 0
+    while stopping.kill_at is not None:
+        supervisor.step()
+        steps += 1
+        assert steps <= 100, "it was never killed"
+
+    assert stopping.extensions == supervising.MAX_EXTENSIONS
 
 
 def test_what_does_not_end_after_a_second_signal_is_killed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
