@@ -12,7 +12,7 @@ import msgspec
 
 from gw_core import Selection
 from gw_core.operations import FoundJob, JobPage, QueueSnapshot
-from gw_tui.data.recording import DEMO, ReplaySource
+from gw_tui.data import recording
 from gw_tui.main import run
 from gw_tui.rules.options import Options
 from gw_tui.screens import overview
@@ -20,11 +20,11 @@ from gw_tui.screens import overview
 EVIL = "A\x1b]52;c;aGFja2Vk\x1b\\B\x9b31m\u202eC\x07\x00\x1b[2J[red]x[/red]"
 
 
-class HostileSource(ReplaySource):
+class HostileSource(recording.ReplaySource):
     """Puts the text wherever a text can stand."""
 
     def __init__(self) -> None:
-        super().__init__(DEMO)
+        super().__init__(recording.DEMO)
 
     def snapshot(self) -> QueueSnapshot:
         snapshot = super().snapshot()
@@ -64,15 +64,13 @@ SECRET = "postgres://app:s3cret@db/app"
 
 if __name__ == "__main__":
     if sys.argv[1] == "faulty":
-        import gw_cli.commands.tui as command
         from gw_cli.main import program
 
-        assert command._replay
-        command._replay = lambda recording: FaultySource()
+        recording.ReplaySource = lambda path: FaultySource()
         sys.exit(program(["tui", "--demo", *sys.argv[2:]]))
     if sys.argv[1] == "stuck":
         overview.OverviewScreen = StuckScreen
-        sys.exit(run({"": lambda: ReplaySource(DEMO)}, Options(period=0.2)))
+        sys.exit(run({"": lambda: recording.ReplaySource(recording.DEMO)}, Options(period=0.2)))
     # Say it past every widget as well: the last filter is there for what forgets to clean.
     from textual.widgets import Static
 
