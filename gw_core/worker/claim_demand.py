@@ -43,12 +43,15 @@ def jobs_in_window(mean_seconds: float, *, window: float, claim_limit: int) -> i
     return int(window / mean_seconds) if mean_seconds > 1e-9 else claim_limit
 
 
-def claim_size(lasting_mean: float, *, window: float, claim_limit: int) -> int:
+def claim_size(lasting_mean: float, *, window: float, claim_limit: int, queues: int) -> int:
     """Return how many jobs a claim may ask for: more of those that take microseconds.
 
     A claim passes the index entries of all jobs claimed since the last vacuum, so that fewer and larger claims cost
-    less. Of longer jobs, large claims would take too many from other workers and from urgent jobs.
+    less. Of longer jobs, large claims would take too many from other workers and from urgent jobs. If the last claim
+    locked several `queues`, a large one might lock them all, and the next would find none until they are released.
     """
+    if queues > 1:
+        return min(claim_limit, ORDINARY)
     return min(claim_limit, max(ORDINARY, jobs_in_window(lasting_mean, window=window, claim_limit=claim_limit)))
 
 

@@ -145,6 +145,8 @@ class Claimer(Service):
         self._next_poll = 0.0
         self._retry_after: float | None = None
         self._handed_over = 0.0
+        self._queues = 0
+        """How many named queues the last claim locked."""
         self._claim_requested = False
         self._gap = ClaimGap()
         self._woken = False
@@ -407,7 +409,7 @@ class Claimer(Service):
             else:
                 batches[job.queue_id] = batch = QueueBatch([job])
                 items.append(batch)
-        self._handed_over = time.monotonic()
+        self._handed_over, self._queues = time.monotonic(), len(batches)
         is_alone = len(items) == 1 and self._handoff.idle == len(self._slots)
         self._handoff.put(items)
         if is_alone:
@@ -434,7 +436,8 @@ class Claimer(Service):
 
     def _claim_size(self) -> int:
         mean = self._settler.durations.lasting_mean
-        return claim_size(mean, window=self._prefetch_seconds, claim_limit=self._settings.claim_limit)
+        limit = self._settings.claim_limit
+        return claim_size(mean, window=self._prefetch_seconds, claim_limit=limit, queues=self._queues)
 
     def _prefetch_limit(self) -> int:
         """Return how many jobs fit into the prefetch window of the threads that are not stuck in a long job."""

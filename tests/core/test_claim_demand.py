@@ -31,7 +31,15 @@ def test_a_window_holds_as_many_jobs_as_one_thread_runs_in_it(mean: float, jobs:
     ],
 )
 def test_large_claims_are_for_jobs_of_microseconds(mean: float, claim_limit: int, size: int) -> None:
-    assert claim_size(mean, window=0.04, claim_limit=claim_limit) == size
+    assert claim_size(mean, window=0.04, claim_limit=claim_limit, queues=1) == size
+
+
+def test_a_claim_of_several_queues_is_no_larger_for_short_jobs() -> None:
+    assert [claim_size(0.000_01, window=0.04, claim_limit=1_000, queues=queues) for queues in (0, 1, 2)] == [
+        1_000,
+        1_000,
+        500,
+    ]
 
 
 def test_claims_grow_after_thousands_of_short_jobs_and_not_after_a_few() -> None:
@@ -40,7 +48,7 @@ def test_claims_grow_after_thousands_of_short_jobs_and_not_after_a_few() -> None
     def size_after(*batches: list[float]) -> int:
         for batch in batches:
             durations.add(batch)
-        return claim_size(durations.lasting_mean, window=0.04, claim_limit=1_000)
+        return claim_size(durations.lasting_mean, window=0.04, claim_limit=1_000, queues=0)
 
     assert size_after([short] * 10) == 500
     assert size_after([short] * 8_000) == 1_000
