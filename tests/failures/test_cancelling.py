@@ -136,7 +136,7 @@ def test_a_program_is_asked_with_sigterm(site: QueueFixture, tmp_path: Path, mon
     program = tmp_path / "tasks" / "work"
     program.parent.mkdir()
     program.write_text(
-        "#!/bin/sh\ntrap 'echo told > \"$0.told\"; kill $!; exit 1' TERM\nsleep 600 &\necho ready\nwait\n"
+        "#!/bin/sh\ntrap 'echo TERM > \"$0.signal\"; kill $!; exit 1' TERM\nsleep 600 &\necho ready\nwait\n"
     )
     os.chmod(program, stat.S_IRWXU)
     with site.running(load_folder(program.parent).registry, poll_interval=NEVER) as running:
@@ -147,7 +147,7 @@ def test_a_program_is_asked_with_sigterm(site: QueueFixture, tmp_path: Path, mon
 
         assert cancel(site, job) == [CancelResult.CANCELLED]
 
-    assert program.with_suffix(".told").read_text() == "told\n"
+    assert program.with_suffix(".signal").read_text() == "TERM\n"
     assert site.job(job)["last_error"] == "cancelled by ann@desk"
 
 

@@ -2,27 +2,57 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Final
 
 IS_PACKAGE: Final = find_spec("django.tasks") is None
 """Whether the tasks come from the package django-tasks, which is an app of its own."""
 
-_NAME: Final = "django_tasks" if IS_PACKAGE else "django.tasks"
-_base: Final = import_module(f"{_NAME}.base")
-_exceptions: Final = import_module(f"{_NAME}.exceptions")
-_signals: Final = import_module(f"{_NAME}.signals")
+if IS_PACKAGE:
+    from django_tasks import task_backends
+    from django_tasks.backends.base import BaseTaskBackend
+    from django_tasks.base import Task, TaskContext, TaskError, TaskResult, TaskResultStatus
+    from django_tasks.exceptions import InvalidTaskError as InvalidTask, TaskResultDoesNotExist
+    from django_tasks.signals import (
+        log_task_finished,
+        log_task_started,
+        logger,
+        task_enqueued,
+        task_finished,
+        task_started,
+    )
+    from django_tasks.utils import normalize_json
+else:
+    from django.tasks import task_backends
+    from django.tasks.backends.base import BaseTaskBackend
+    from django.tasks.base import Task, TaskContext, TaskError, TaskResult, TaskResultStatus
+    from django.tasks.exceptions import InvalidTask, TaskResultDoesNotExist
+    from django.tasks.signals import (
+        log_task_finished,
+        log_task_started,
+        logger,
+        task_enqueued,
+        task_finished,
+        task_started,
+    )
+    from django.utils.json import normalize_json
 
-task_backends = import_module(_NAME).task_backends
-BaseTaskBackend = import_module(f"{_NAME}.backends.base").BaseTaskBackend
-normalize_json = import_module("django_tasks.utils" if IS_PACKAGE else "django.utils.json").normalize_json
-
-Task, TaskContext, TaskError = _base.Task, _base.TaskContext, _base.TaskError
-TaskResult, TaskResultStatus = _base.TaskResult, _base.TaskResultStatus
-
-InvalidTask = _exceptions.InvalidTaskError if IS_PACKAGE else _exceptions.InvalidTask
-TaskResultDoesNotExist = _exceptions.TaskResultDoesNotExist
-
-logger, log_task_started, log_task_finished = _signals.logger, _signals.log_task_started, _signals.log_task_finished
-task_enqueued, task_started, task_finished = _signals.task_enqueued, _signals.task_started, _signals.task_finished
+__all__ = [
+    "IS_PACKAGE",
+    "BaseTaskBackend",
+    "InvalidTask",
+    "Task",
+    "TaskContext",
+    "TaskError",
+    "TaskResult",
+    "TaskResultDoesNotExist",
+    "TaskResultStatus",
+    "log_task_finished",
+    "log_task_started",
+    "logger",
+    "normalize_json",
+    "task_backends",
+    "task_enqueued",
+    "task_finished",
+    "task_started",
+]
