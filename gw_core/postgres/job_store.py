@@ -72,16 +72,8 @@ class JobStore(Store):
         With `keeps`, which has every job's task, the jobs are moved to history.
         """
         ordered = _by_id(outcomes)
-        if not keeps:
-            return self._settle(_form("complete_jobs", releases), ordered, worker_id, releases)
         return self._settle(
-            "complete_jobs_keeping",
-            ordered,
-            worker_id,
-            releases,
-            results=[each.result for each in ordered],
-            result_errors=[each.result_error for each in ordered],
-            **_kept_values(ordered, keeps),
+            "complete_jobs", ordered, worker_id, releases, kept=_kept_results(ordered, keeps) if keeps else None
         )
 
     def fail(
@@ -98,11 +90,11 @@ class JobStore(Store):
         """
         ordered = _by_id(outcomes)
         return self._settle(
-            "fail_jobs_keeping" if keeps else _form("fail_jobs", releases),
+            "fail_jobs",
             ordered,
             worker_id,
             releases,
-            **(_kept_failures(ordered, keeps) if keeps else {}),
+            kept=_kept_failures(ordered, keeps) if keeps else None,
             messages=[each.message for each in ordered],
             delays=[None if each.delay is None else _delay_seconds(each.delay) for each in ordered],
             finals=[each.permanent for each in ordered],
@@ -115,7 +107,7 @@ class JobStore(Store):
         """Return the jobs of these claims with the attempt not counted, release the queues, and return the ids."""
         ordered = _by_id(outcomes)
         return self._settle(
-            _form("return_jobs", releases),
+            "return_jobs",
             ordered,
             worker_id,
             releases,
@@ -125,16 +117,25 @@ class JobStore(Store):
         )
 
     def _settle(
-        self, name: str, ordered: Sequence[Outcome], worker_id: str, releases: Sequence[QueueLock], **values: Any
+        self,
+        name: str,
+        ordered: Sequence[Outcome],
+        worker_id: str,
+        releases: Sequence[QueueLock],
+        kept: Mapping[str, Any] | None = None,
+        **values: Any,
     ) -> set[int]:
+        """Run a statement in its form for what is to be released and kept, and return the ids that it settled."""
         ids = [outcome.job.id for outcome in ordered]
         rows = self._rows(
             name,
+            {"RELEASES": "true" if releases else "false", "KEEPS": "false" if kept is None else "true"},
             ids=array_text(ids),
             # A few times and not one for each job: the ledger writes the outcomes of a job with two claims apart.
             claims=array_text(_times({outcome.job.locked_at_epoch for outcome in ordered})),
             queue_ids=array_text([queue_id for queue_id, _ in releases]),
             worker_id=worker_id,
+            **(kept or {}),
             **values,
         )
         return set(rows[0][0] or ()) if rows else set(ids)
@@ -192,11 +193,6 @@ class JobStore(Store):
         return {row[0] for row in self._rows(name, **values)}
 
 
-def _form(name: str, releases: Sequence[QueueLock]) -> str:
-    """Return the statement for outcomes that release these queues, or the shorter one that releases none."""
-    return name if releases else f"{name}_without_queues"
-
-
 def _by_id(outcomes: Sequence[_Outcome]) -> list[_Outcome]:
     """Return outcomes in the order in which all statements lock jobs."""
     return sorted(outcomes, key=_JOB_ID)
@@ -214,6 +210,15 @@ def _kept_values(outcomes: Sequence[_Outcome], keeps: Mapping[str, Keep]) -> dic
         "keep_seconds": [each.period.total_seconds() for each in kept],
         "keeps_payload": [each.payload for each in kept],
         "is_awaited": [each.result for each in kept],
+    }
+
+
+def _kept_results(outcomes: Sequence[Completed], keeps: Mapping[str, Keep]) -> dict[str, Any]:
+    """Return what history keeps of completed jobs, as columns."""
+    return {
+        **_kept_values(outcomes, keeps),
+        "results": [each.result for each in outcomes],
+        "result_errors": [each.result_error for each in outcomes],
     }
 
 

@@ -20,9 +20,11 @@ _BODY: Final = "$gw$"
 """What the bodies of functions stand between."""
 _VALUE: Final = re.compile(r"%\((\w+)\)s")
 
-# Words of psql: include a file that lies beside, and say what `:NAME` stands for from here on.
+# Words of psql: include a file that lies beside, say what `:NAME` stands for from here on, and leave out lines.
 _INCLUDE: Final = re.compile(r"( *)\\ir (?:parts/)?(\w+)\.sql")
 _SET: Final = re.compile(r" *\\set (\w+) '?(.*?)'?")
+_IF: Final = re.compile(r"\\if :([A-Z]+)")
+_END_IF: Final = "\\endif"
 _NAME: Final = re.compile(r"(?<!:):([A-Z]+)\b")
 
 
@@ -46,14 +48,20 @@ def sql_text(path: str, names: Mapping[str, str] | None = None) -> str:
     """Return sql/PATH.sql with the parts it includes, from the folder `parts` beside it, in their places.
 
     A file may have variables, written `:NAME`. `\\set` gives them values from there on; `names` take precedence.
+    Lines between `\\if :NAME` and `\\endif` are left out unless the value is `true`.
     """
     kind = path.partition("/")[0]
     return "".join(f"{line}\n" for line in _expanded(kind, path, ChainMap(dict(names or {}), {})))
 
 
 def _expanded(kind: str, path: str, names: ChainMap[str, str]) -> Iterator[str]:
+    is_left_out = False
     for line in (sql_folder() / f"{path}.sql").read_text("utf-8").splitlines():
-        if part := _INCLUDE.fullmatch(line):
+        if condition := _IF.fullmatch(line):
+            is_left_out = names[condition[1]] != "true"
+        elif is_left_out or line == _END_IF:
+            is_left_out = is_left_out and line != _END_IF
+        elif part := _INCLUDE.fullmatch(line):
             yield from (part[1] + inner for inner in _expanded(kind, f"{kind}/parts/{part[2]}", names))
         elif setting := _SET.fullmatch(line):
             names.maps[1][setting[1]] = setting[2]

@@ -1,7 +1,49 @@
--- Return the jobs of these claims, which were not run to an end, and release their queues.
-with
-\ir parts/returned.sql
-,
+-- Return the jobs of these claims, which were not run to an end, and release their queues, if `:RELEASES`.
+-- The attempt is not counted, except for a job that was removed or superseded while it was claimed: that took its key or
+-- used up its attempts, and uncounting one would bring it back to life.
+-- Idle workers elsewhere are notified of jobs that can run now, so that they need not wait for a poll.
+\set RELEASES true
+\set NOTIFIES true
 \set SETTLED returned
+with
+returns as (
+  select *
+    from rows from (
+           unnest(
+             %(ids)s::bigint[],
+             %(attempts)s::int[],
+             %(keys)s::text[],
+             %(delays)s::double precision[]
+           ),
+           \ir parts/expects_many_rows.sql
+         ) as returns (id, attempts, key, delay_seconds, place)
+),
+returned as (
+  update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+     set attempts = case
+           when jobs.attempts <> returns.attempts or jobs.key is distinct from returns.key then jobs.attempts
+           else greatest(0, jobs.attempts - 1)
+         end,
+         run_at = case
+           when returns.delay_seconds > 0
+           then greatest(jobs.run_at, now() + make_interval(secs => returns.delay_seconds))
+           else jobs.run_at
+         end,
+         locked_at = null,
+         locked_by = null
+    from returns
+   where jobs.id = any(%(ids)s::bigint[])
+     and jobs.id = returns.id
+     \set ROW jobs
+     \set CLAIMS '%(claims)s::timestamptz[]'
+     \ir parts/is_of_claim.sql
+  returning jobs.id, jobs.is_available and jobs.run_at <= now() as can_run
+),
+notified as (
+  select pg_notify('jobs:insert', json_build_object('r', random(), 'count', count(*))::text)
+    from returned
+   where can_run
+  having count(*) > 0
+)
 \ir parts/released_queues.sql
-\ir parts/settled_ids_notified.sql
+\ir parts/settled_ids.sql

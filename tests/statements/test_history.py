@@ -1,4 +1,4 @@
-"""complete_jobs_keeping.sql and fail_jobs_keeping.sql: an ended attempt is settled and recorded in one statement."""
+"""complete_jobs.sql and fail_jobs.sql with `:KEEPS`: an ended attempt is settled and recorded in one statement."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,23 @@ def test_a_caller_replaces_the_values_of_variables() -> None:
 
     assert 'delete from "jobs"._private_gw_workers' in ours
     assert theirs == ours.replace("_private_gw_workers", "_private_workers")
+
+
+def test_a_caller_leaves_out_the_lines_of_a_condition() -> None:
+    whole, short = query("complete_jobs", "jobs"), query("complete_jobs", "jobs", RELEASES="false")
+
+    assert '  update "jobs"._private_job_queues as queues' in whole.splitlines()
+    assert "_private_job_queues" not in short
+    assert "_private_gw_history" not in whole
+    assert "_private_gw_history" in query("complete_jobs", "jobs", KEEPS="true")
+
+
+@pytest.mark.parametrize("name", ["complete_jobs", "fail_jobs", "return_jobs"])
+def test_every_form_of_a_settling_statement_is_filled_in(name: str) -> None:
+    for releases, keeps in product(("true", "false"), repeat=2):
+        text = query(name, "jobs", RELEASES=releases, KEEPS=keeps)
+
+        assert re.findall(r"\\|(?<!:):[A-Z]\w*", text) == []
 
 
 def test_a_name_counts_from_where_it_is_said() -> None:

@@ -8,4 +8,4 @@ notified as (
        where kept.is_awaited
     ) as numbered
    group by numbered.part
-),
+)

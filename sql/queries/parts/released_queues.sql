@@ -1,4 +1,7 @@
--- The queues whose last jobs this statement settles, released after the jobs: all statements lock a job before its queue.
+-- The queues whose last jobs this statement settles, if `:RELEASES`. They are released after the jobs: all statements
+-- lock a job before its queue.
+\if :RELEASES
+,
 released as (
   update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
      set locked_at = null,
@@ -8,3 +11,4 @@ released as (
      \ir is_of_claim.sql
      and (select count(*) from :SETTLED) >= 0
 )
+\endif

@@ -1,5 +1,8 @@
 -- The ids in `:SETTLED`, in one row, when there are fewer than were sent; nothing at all when every job was settled.
--- So the usual answer has no row instead of one for each job.
+-- So the usual answer has no row instead of one for each job. With `:NOTIFIES` the notifications are sent first.
 select pg_catalog.array_agg(id)
   from :SETTLED
+\if :NOTIFIES
+ where (select count(*) from notified) >= 0
+\endif
 having count(*) < pg_catalog.cardinality(%(ids)s::bigint[])
