@@ -9,19 +9,20 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from heapq import merge
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
 
 from gw_core.domain.durations import shown
 from gw_core.domain.errors import CrontabError, InvalidInputError, InvalidJobError
-from gw_core.domain.job import JobKeyMode, JobSpec, check_payload_text
+from gw_core.domain.job import JobKeyMode, JobSpec, json_text
 from gw_core.domain.schedule import MINUTE, Schedule, floor_minute
 from gw_core.domain.time_zone import UTC_NAME
 
 MAX_FILL: Final = timedelta(days=3650)
-MAX_PAYLOAD_DEPTH: Final = 20
 NO_FILL: Final = timedelta(0)
+_JOB_FIELDS: Final = ("task", "queue_name", "max_attempts", "job_key", "job_key_mode", "priority")
 
 JsonObject = Mapping[str, Any]
 
@@ -49,36 +50,20 @@ class CronItem:
     def __post_init__(self) -> None:
         if not isinstance(self.schedule, Schedule):
             raise InvalidInputError(f"the schedule must be a Schedule, not {self.schedule!r}; use cron_item() for text")
-        spec = JobSpec(
-            task=self.task,
-            queue_name=self.queue_name,
-            max_attempts=self.max_attempts,
-            job_key=self.job_key,
-            job_key_mode=self.job_key_mode,
-            priority=self.priority,
-        )
+        spec = JobSpec(**self._job_fields())
         object.__setattr__(self, "job_key_mode", spec.job_key_mode)
         object.__setattr__(self, "identifier", check_identifier(self.identifier or self.task))
         check_fill(self.fill)
         if self.payload is not None:
             object.__setattr__(self, "payload", plain_payload(self.payload))
 
-    def job_payload(self, at: datetime, *, backfilled: bool) -> dict[str, Any]:
-        """Return the payload of the job for one run: the item's own, and `_cron` with when it was due."""
-        return {**(self.payload or {}), "_cron": {"ts": iso_milliseconds(at), "backfilled": backfilled}}
-
     def job_spec(self, at: datetime, *, backfilled: bool) -> JobSpec:
-        """Return the job to add for one run; its `run_at` is when it was due."""
-        return JobSpec(
-            task=self.task,
-            payload=self.job_payload(at, backfilled=backfilled),
-            queue_name=self.queue_name,
-            run_at=at,
-            max_attempts=self.max_attempts,
-            job_key=self.job_key,
-            job_key_mode=self.job_key_mode,
-            priority=self.priority,
-        )
+        """Return the job to add for one run; its `run_at` and `_cron` in its payload are when it was due."""
+        cron = {"ts": iso_milliseconds(at), "backfilled": backfilled}
+        return JobSpec(payload={**(self.payload or {}), "_cron": cron}, run_at=at, **self._job_fields())
+
+    def _job_fields(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _JOB_FIELDS}
 
 
 def cron_item(
@@ -149,27 +134,10 @@ def check_fill(fill: timedelta) -> timedelta:
 
 def plain_payload(payload: object) -> dict[str, Any]:
     """Return the payload as plain JSON values; raises `InvalidInputError` when it is not an object JSON can hold."""
-    try:
-        plain = msgspec.to_builtins(payload, str_keys=True)
-        if not isinstance(plain, dict):
-            raise InvalidInputError(f"the payload must be an object, not {type(payload).__name__}")
-        text = json.dumps(plain, allow_nan=False, ensure_ascii=False)
-        check_payload_text(text)
-        text.encode()
-        result: dict[str, Any] = json.loads(text)
-    except InvalidInputError:
-        raise
-    except UnicodeEncodeError:
-        raise InvalidInputError(
-            "the payload holds a lone surrogate, which PostgreSQL cannot store; remove it"
-        ) from None
-    except RecursionError:
-        raise InvalidInputError(f"the payload is nested too deeply; at most {MAX_PAYLOAD_DEPTH} levels") from None
-    except (TypeError, ValueError) as error:
-        if "Out of range float" in str(error):
-            raise InvalidInputError("the payload holds NaN or Infinity, which JSON cannot say; remove it") from None
-        raise InvalidInputError(f"the payload cannot be written as JSON: {error}") from None
-    return result
+    plain = json.loads(json_text(payload))
+    if not isinstance(plain, dict):
+        raise InvalidInputError(f"the payload must be an object, not {type(payload).__name__}")
+    return plain
 
 
 def reject_duplicates(items: Iterable[CronItem]) -> tuple[CronItem, ...]:
@@ -193,13 +161,6 @@ def iso_milliseconds(at: datetime) -> str:
 # -- what is due ---------------------------------------------------------------------------------------------------
 
 
-class DueItem(msgspec.Struct, frozen=True):
-    """An item and the minute it is due at."""
-
-    at: datetime
-    item: CronItem
-
-
 class Window(msgspec.Struct, frozen=True):
     """The time, `end` excluded, in which the runs of an item are asked for."""
 
@@ -207,9 +168,9 @@ class Window(msgspec.Struct, frozen=True):
     start: datetime
     end: datetime
 
-    def runs(self) -> Iterator[DueItem]:
-        """Yield the item's runs in the window, oldest first."""
-        return (DueItem(at, self.item) for at in self.item.schedule.between(self.start, self.end))
+    def runs(self) -> Iterator[tuple[datetime, CronItem]]:
+        """Yield when the item runs in the window, oldest first."""
+        return ((at, self.item) for at in self.item.schedule.between(self.start, self.end))
 
 
 class KnownCronItem(msgspec.Struct, frozen=True):
@@ -222,8 +183,10 @@ class KnownCronItem(msgspec.Struct, frozen=True):
 
 def by_minute(windows: Iterable[Window]) -> Iterator[tuple[datetime, tuple[CronItem, ...]]]:
     """Yield the minutes in which something is due, oldest first, with the items in the order of their windows."""
-    for at, runs in groupby(_by_time(windows), key=lambda run: run.at):
-        yield at, tuple(run.item for run in runs)
+    # Merged and not sorted: years of minutes would not fit in memory, and the caller may stop early.
+    merged = merge(*(window.runs() for window in windows), key=itemgetter(0))
+    for at, runs in groupby(merged, key=itemgetter(0)):
+        yield at, tuple(item for _, item in runs)
 
 
 def missed(item: CronItem, memory: KnownCronItem, *, start: datetime, before: datetime) -> Window:
@@ -235,8 +198,3 @@ def missed(item: CronItem, memory: KnownCronItem, *, start: datetime, before: da
     if memory.last_execution is None:
         return Window(item, max(reach, memory.known_since), before)
     return Window(item, max(reach, floor_minute(memory.last_execution) + MINUTE), before)
-
-
-def _by_time(windows: Iterable[Window]) -> Iterator[DueItem]:
-    # Merged and not sorted: years of minutes would not fit in memory, and the caller may stop early.
-    return merge(*(window.runs() for window in windows), key=lambda run: run.at)

@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote_plus
 
 import msgspec
 
-from gw_core.domain.cron_item import MAX_PAYLOAD_DEPTH, CronItem, check_fill, check_identifier, plain_payload
+from gw_core.domain.cron_item import NO_FILL, CronItem, check_fill, check_identifier, plain_payload
 from gw_core.domain.durations import UNITS, format_duration, shown
 from gw_core.domain.errors import CrontabError, InvalidInputError
 from gw_core.domain.job import JobKeyMode, JobSpec
@@ -19,6 +19,7 @@ from gw_core.domain.schedule import FIELDS, Schedule, read_field
 from gw_core.domain.time_zone import UTC_NAME
 
 MAX_LINE_LENGTH: Final = 10_000
+MAX_PAYLOAD_DEPTH: Final = 20
 
 MAX_ERRORS_SHOWN: Final = 20
 _EXCERPT_BEFORE, _EXCERPT_AFTER = 60, 40
@@ -257,7 +258,7 @@ class _LineReader:
         options: dict[str, Any] = {}
         given: set[str] = set()
         for offset, key, value in _query(word[0][1:], word.start() + 1):
-            option = _OPTIONS.get(key)
+            option = _OPTIONS.get(_SPELLINGS.get(key, key))
             if option is None:
                 self._reject(offset, f"there is no option {shown(key)}", _SOME_OPTIONS)
             elif option.field in given:
@@ -304,11 +305,21 @@ class _LineReader:
 
 
 class _Option(msgspec.Struct, frozen=True):
-    """An option of a line: the item's field it sets, how its text is read, and what it looks like."""
+    """An option of a line: the item's field it sets, what its text looks like, and what that becomes."""
 
     field: str
-    read: Callable[[str], Any]
+    pattern: str
     expected: str
+    convert: Callable[[str], Any] = str
+
+    def read(self, text: str) -> Any:
+        """Return the value; raises `InvalidInputError`."""
+        if not re.fullmatch(self.pattern, text):
+            raise InvalidInputError(f"{shown(text)} does not fit this option")
+        value = self.convert(text)
+        if self.field in ("max_attempts", "queue_name", "job_key", "priority"):
+            JobSpec(task="task", **{self.field: value})
+        return value
 
 
 def _query(text: str, offset: int) -> Iterator[tuple[int, str, str]]:
@@ -320,73 +331,40 @@ def _query(text: str, offset: int) -> Iterator[tuple[int, str, str]]:
         offset += len(part) + 1
 
 
-def _matching(pattern: str, value: str) -> str:
-    if not re.fullmatch(pattern, value):
-        raise InvalidInputError(f"{shown(value)} does not fit this option")
-    return value
-
-
-def _read_id(value: str) -> str:
-    return check_identifier(_matching("[_a-zA-Z][-_a-zA-Z0-9]*", value))
-
-
-def _read_fill(value: str) -> timedelta:
-    _matching("(?:[0-9]+[smhdw])+", value)
+def _fill(text: str) -> timedelta:
     try:
-        parts = re.findall("([0-9]+)([smhdw])", value)
+        parts = re.findall("([0-9]+)([smhdw])", text)
         return check_fill(sum((int(number) * UNITS[unit] for number, unit in parts), timedelta()))
     except (OverflowError, InvalidInputError, ValueError):
-        raise InvalidInputError(f"{shown(value)} is more than ten years") from None
+        raise InvalidInputError(f"{shown(text)} is more than ten years") from None
 
 
-def _read_max(value: str) -> int:
-    number = _read_integer("[0-9]+", value)
-    JobSpec(task="task", max_attempts=number)
-    return number
-
-
-def _read_priority(value: str) -> int:
-    number = _read_integer("-?[0-9]+", value)
-    JobSpec(task="task", priority=number)
-    return number
-
-
-def _read_integer(pattern: str, value: str) -> int:
-    digits = _matching(pattern, value).lstrip("-").lstrip("0") or "0"
+def _integer(text: str) -> int:
+    digits = text.lstrip("-").lstrip("0") or "0"
     if len(digits) > 9:
-        raise InvalidInputError(f"{shown(value)} is far too large")
-    return -int(digits) if value.startswith("-") else int(digits)
+        raise InvalidInputError(f"{shown(text)} is far too large")
+    return -int(digits) if text.startswith("-") else int(digits)
 
 
-def _read_queue(value: str) -> str:
-    JobSpec(task="task", queue_name=_matching("[-a-zA-Z0-9_:]+", value))
-    return value
-
-
-def _read_key(value: str) -> str:
-    if _LINE_BREAK.search(value):
-        raise InvalidInputError("the job key holds a line break")
-    JobSpec(task="task", job_key=value)
-    return value
-
-
-def _read_key_mode(value: str) -> JobKeyMode:
-    return JobKeyMode(_matching("replace|preserve_run_at", value))
-
-
-_KEY = _Option("job_key", _read_key, "a job key of 1 to 512 characters, percent-encoded")
-_KEY_MODE = _Option("job_key_mode", _read_key_mode, "replace or preserve_run_at")
 _OPTIONS: Final = {
-    "id": _Option("identifier", _read_id, "a letter or _, then letters, digits, - and _, at most 512 characters"),
-    "fill": _Option("fill", _read_fill, "a time phrase of s, m, h, d and w such as 1d12h, at most ten years"),
-    "max": _Option("max_attempts", _read_max, "a whole number from 1 to 32767"),
-    "queue": _Option("queue_name", _read_queue, "1 to 128 letters, digits, -, _ and :"),
-    "jobKey": _KEY,
-    "jobKeyMode": _KEY_MODE,
-    "priority": _Option("priority", _read_priority, "a whole number from -32768 to 32767"),
-    "job_key": _KEY,
-    "job_key_mode": _KEY_MODE,
+    "id": _Option(
+        "identifier",
+        "[_a-zA-Z][-_a-zA-Z0-9]*",
+        "a letter or _, then letters, digits, - and _, at most 512 characters",
+        check_identifier,
+    ),
+    "fill": _Option(
+        "fill", "(?:[0-9]+[smhdw])+", "a time phrase of s, m, h, d and w such as 1d12h, at most ten years", _fill
+    ),
+    "max": _Option("max_attempts", "[0-9]+", "a whole number from 1 to 32767", _integer),
+    "queue": _Option("queue_name", "[-a-zA-Z0-9_:]+", "1 to 128 letters, digits, -, _ and :"),
+    "jobKey": _Option(
+        "job_key", "[^\n\r\u2028\u2029]*", "a job key of 1 to 512 characters without line breaks, percent-encoded"
+    ),
+    "jobKeyMode": _Option("job_key_mode", "replace|preserve_run_at", "replace or preserve_run_at", JobKeyMode),
+    "priority": _Option("priority", "-?[0-9]+", "a whole number from -32768 to 32767", _integer),
 }
+_SPELLINGS: Final = {"job_key": "jobKey", "job_key_mode": "jobKeyMode"}
 _SOME_OPTIONS = "id, fill, max, queue, jobKey, jobKeyMode or priority, joined with &"
 
 
@@ -473,17 +451,8 @@ def format_item(item: CronItem) -> str:
 
 
 def _options_of(item: CronItem) -> Iterator[tuple[str, str]]:
-    if item.identifier != item.task:
-        yield "id", item.identifier
-    if item.fill:
-        yield "fill", format_duration(item.fill)
-    if item.max_attempts is not None:
-        yield "max", str(item.max_attempts)
-    if item.queue_name is not None:
-        yield "queue", item.queue_name
-    if item.job_key is not None:
-        yield "jobKey", item.job_key
-    if item.job_key_mode is not JobKeyMode.REPLACE:
-        yield "jobKeyMode", str(item.job_key_mode)
-    if item.priority is not None:
-        yield "priority", str(item.priority)
+    defaults = {"identifier": item.task, "fill": NO_FILL, "job_key_mode": JobKeyMode.REPLACE}
+    for name, option in _OPTIONS.items():
+        value = getattr(item, option.field)
+        if value != defaults.get(option.field):
+            yield name, format_duration(value) if isinstance(value, timedelta) else str(value)

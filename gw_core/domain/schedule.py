@@ -328,9 +328,7 @@ class FieldError(msgspec.Struct, frozen=True):
     message: str
 
 
-_NUMBER = re.compile("[0-9]+")
-_RANGE = re.compile("([0-9]+)-([0-9]+)")
-_STEP = re.compile(r"\*(?:/([0-9]+))?")
+_PART = re.compile(r"([0-9]+)(?:-([0-9]+))?|\*(?:/([0-9]+))?")
 _BEYOND_ANY_FIELD = 1_000
 
 
@@ -349,41 +347,31 @@ def read_field(field: Field, text: str) -> tuple[tuple[int, ...], list[FieldErro
 
 
 def _read_part(field: Field, part: str) -> Iterable[int]:
-    for pattern, read in _READERS:
-        match = pattern.fullmatch(part)
-        if match:
-            return read(field, part, match)
-    if not part:
+    match = _PART.fullmatch(part)
+    if match is None and not part:
         raise InvalidInputError(f"a value is missing in the {field.name} field")
-    raise InvalidInputError(f"{shown(part)} is not a number, range or wildcard for the {field.name}")
+    if match is None:
+        raise InvalidInputError(f"{shown(part)} is not a number, range or wildcard for the {field.name}")
+    first, last, step = match.groups()
+    if first is None:
+        return _every_nth(field, part, _bounded(step or "1"))
+    return (_in_field(field, first),) if last is None else _range(field, part, first, last)
 
 
-def _read_number(field: Field, _part: str, match: re.Match[str]) -> Iterable[int]:
-    return (_in_field(field, match[0]),)
-
-
-def _read_range(field: Field, part: str, match: re.Match[str]) -> Iterable[int]:
-    first, last = _bounded(match[1]), _bounded(match[2])
-    if last <= first:
+def _range(field: Field, part: str, first: str, last: str) -> Iterable[int]:
+    numbers = range(_bounded(first), _bounded(last) + 1)
+    if len(numbers) < 2:
         raise InvalidInputError(f"the range {shown(part)} in the {field.name} field does not ascend")
-    _in_field(field, match[1])
-    _in_field(field, match[2])
-    return (_wrapped(field, value) for value in range(first, last + 1))
+    _in_field(field, first)
+    _in_field(field, last)
+    return (_wrapped(field, value) for value in numbers)
 
 
-def _read_step(field: Field, part: str, match: re.Match[str]) -> Iterable[int]:
-    step = _bounded(match[1]) if match[1] else 1
+def _every_nth(field: Field, part: str, step: int) -> Iterable[int]:
     if step < 1:
         raise InvalidInputError(f"the step of {shown(part)} in the {field.name} field must be greater than zero")
     # Counted from the field's first value, as Graphile Worker does: */2 is day 1, 3, 5, … and not the even days.
     return range(field.smallest, field.largest + 1, step)
-
-
-_READERS: Final[tuple[tuple[re.Pattern[str], Callable[[Field, str, re.Match[str]], Iterable[int]]], ...]] = (
-    (_NUMBER, _read_number),
-    (_RANGE, _read_range),
-    (_STEP, _read_step),
-)
 
 
 def _in_field(field: Field, digits: str) -> int:

@@ -306,7 +306,7 @@ def test_the_deliberate_differences_are_real(node: NodeCrontab) -> None:
 
 DELIBERATE = re.compile(
     "it must lie between|job key is empty|far too large|more than ten years|nested too deeply"
-    "|holds NaN or Infinity|lone surrogate|contains .u0000|without a jobKey|holds a character PostgreSQL"
+    "|which JSON cannot hold|cannot be written as JSON|contains .u0000|without a jobKey|holds a character PostgreSQL"
     "|characters long|the payload cannot be read"
 )
 
