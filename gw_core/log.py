@@ -267,8 +267,8 @@ class JobLog(_EventLog):
             return
         self._log_startup(
             "Recovery is on: jobs of workers without a heartbeat for %s are recovered, to run %s later",
-            format_duration(event.recovery.threshold),
-            format_duration(event.recovery.effective_delay),
+            format_duration(event.recovery.sweep_threshold),
+            format_duration(event.recovery.effective_recovery_delay),
         )
 
     def _heartbeat_failed(self, event: e.HeartbeatFailed) -> None:

@@ -325,7 +325,7 @@ class Runner:
             heartbeat.write()
             if heartbeat.is_delayed:
                 pool.wait_for_heartbeat()
-            recovery = self.settings.recovery if self.settings.recover else None
+            recovery = self.settings if self.settings.recover else None
             self.events.emit(RecoveryConfigured(worker_id=pool.id, recovery=recovery))
         self._is_up.set()
         heartbeat.start()

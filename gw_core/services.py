@@ -82,15 +82,20 @@ class ServiceFactory(msgspec.Struct, frozen=True, kw_only=True):
         yield GroupCheck(connection=self.maintenance, events=self.events)
         if self.settings.recover:
             yield self._sweeper(pool, heartbeat)
-        if self.settings.recycle_limits:
+        if self.settings.recycles:
             yield self._recycle_monitor(pool, stop)
 
     def _sweeper(self, pool: WorkerPool, heartbeat: Heartbeat) -> Sweeper:
-        recovery = self.settings.recovery
-        sweep = Sweep(self.maintenance, recovery, events=self.events, interceptors=self.interceptors, worker_id=pool.id)
+        sweep = Sweep(
+            self.maintenance,
+            self.settings,
+            events=self.events,
+            interceptors=self.interceptors,
+            worker_id=pool.id,
+        )
         return Sweeper(
             sweep,
-            recovery,
+            self.settings,
             events=self.events,
             every=self.settings.effective_sweep_interval,
             held_up_at=heartbeat.held_up_at,
@@ -99,7 +104,7 @@ class ServiceFactory(msgspec.Struct, frozen=True, kw_only=True):
 
     def _recycle_monitor(self, pool: WorkerPool, stop: Callable[[str], None]) -> RecycleMonitor:
         watch = RecycleMonitor(
-            self.settings.recycle_limits,
+            self.settings,
             ended=lambda: pool.completed + pool.failed,
             on_limit_reached=stop,
             on_crash=self.on_crash,

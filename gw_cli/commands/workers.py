@@ -73,8 +73,8 @@ def recovery_settings(configuration: Configuration) -> RecoverySettings:
     from gw_core import RecoverySettings
 
     return RecoverySettings(
-        threshold=configuration[table.SWEEP_THRESHOLD],
-        delay=configuration[table.RECOVERY_DELAY],
+        sweep_threshold=configuration[table.SWEEP_THRESHOLD],
+        recovery_delay=configuration[table.RECOVERY_DELAY],
         orphans_after=configuration[table.ORPHANS_AFTER],
         resilient_flags=configuration[table.RESILIENT_FLAG],
         resilient_multiplier=configuration[table.RESILIENT_MULTIPLIER],

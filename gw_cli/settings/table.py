@@ -354,7 +354,7 @@ RECOVERY_DELAY: Final = _worker(
     duration(),
     "Delay of recovered jobs; at most 1/10 of the threshold",
     section="Recovery",
-    derived="recovery.effective_delay",
+    derived="effective_recovery_delay",
     commands=frozenset({"run", "sweep"}),
 )
 ORPHANS_AFTER: Final = _worker(

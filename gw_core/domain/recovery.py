@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -28,31 +28,31 @@ DEFAULT_DELAY: Final = timedelta(seconds=30)
 class RecoverySettings:
     """When a worker counts as dead, and how its jobs go back. Raises `InvalidSettingError` naming the setting."""
 
-    threshold: timedelta = timedelta(minutes=5)
-    """How long a worker with a heartbeat may go without one."""
+    sweep_threshold: timedelta = timedelta(minutes=5)
+    """The age of the last heartbeat after which a worker is presumed dead."""
 
-    delay: timedelta | None = None
+    recovery_delay: timedelta | None = None
     """The delay before a recovered job may run; None is 30 s, or a tenth of the threshold if that is less."""
 
     orphans_after: timedelta = timedelta(hours=4)
-    """How old the latest lock of a worker without a heartbeat must be; Node.js workers have none."""
+    """The age of the newest lock after which a worker without heartbeats, such as a Node.js one, is presumed dead."""
 
     resilient_flags: Sequence[str] = (INFRASTRUCTURE_RESILIENT,)
-    """A worker that runs a job with one of these flags gets a longer timeout."""
+    """A worker that runs a job with one of these flags gets a longer threshold."""
 
     resilient_multiplier: float = 3.0
-    """How many times longer."""
+    """The factor for that threshold."""
 
     @property
-    def effective_delay(self) -> timedelta:
+    def effective_recovery_delay(self) -> timedelta:
         """The delay, given or default."""
-        return min(DEFAULT_DELAY, self.threshold / 10) if self.delay is None else self.delay
+        return min(DEFAULT_DELAY, self.sweep_threshold / 10) if self.recovery_delay is None else self.recovery_delay
 
     def __post_init__(self) -> None:
-        for name in ("threshold", "delay", "orphans_after"):
-            duration = getattr(self, name)
-            if duration is not None and duration < timedelta(0):
-                raise InvalidSettingError(f"{name} must not be negative, got {duration}")
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, timedelta) and value < timedelta(0):
+                raise InvalidSettingError(f"{each.name} must not be negative, got {value}")
         if isinstance(self.resilient_flags, str):
             raise InvalidSettingError(f"resilient_flags must be a list of names, got {self.resilient_flags!r}")
         if not 1 <= self.resilient_multiplier <= 1_000_000:
@@ -110,8 +110,8 @@ def allowed_inactivity(worker: WorkerInfo, settings: RecoverySettings) -> timede
     if not worker.has_heartbeat:
         return settings.orphans_after
     if worker.is_resilient:
-        return settings.threshold * settings.resilient_multiplier
-    return settings.threshold
+        return settings.sweep_threshold * settings.resilient_multiplier
+    return settings.sweep_threshold
 
 
 def is_dead(worker: WorkerInfo, settings: RecoverySettings, *, possible_for: timedelta | None = None) -> bool:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
-import msgspec
-
 from gw_core.domain.durations import format_duration
 from gw_core.domain.errors import InvalidSettingError
 from gw_core.domain.history import MAX_KEEP
-from gw_core.domain.recovery import INFRASTRUCTURE_RESILIENT, RecoverySettings
+from gw_core.domain.recovery import RecoverySettings
 
 LOCK_EXPIRY: Final = timedelta(hours=4)
 """The age at which a lock expires. Graphile Worker fixes it: its workers release every older lock, gw's included."""
@@ -36,34 +34,11 @@ class PoolerMode(StrEnum):
     """A server connection for each transaction: no LISTEN, no session settings, no prepared statements."""
 
 
-MEGABYTE = 1024 * 1024
-
-
-class RecycleLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """When a long-running worker exits gracefully on its own; None never."""
-
-    max_jobs: int | None = None
-    max_lifetime: timedelta | None = None
-    max_rss: int | None = None
-    """Bytes of memory in use."""
-
-    def __bool__(self) -> bool:
-        """True when there is any."""
-        return (self.max_jobs, self.max_lifetime, self.max_rss) != (None, None, None)
-
-    def limit_reached(self, *, ended: int, lived: timedelta, rss: int | None) -> str | None:
-        """Return why the worker should end now, or None; `ended` counts the attempts that were settled."""
-        if self.max_jobs is not None and ended >= self.max_jobs:
-            return f"{ended} jobs have run, of at most {self.max_jobs}"
-        if self.max_lifetime is not None and lived >= self.max_lifetime:
-            return f"its lifetime of {format_duration(self.max_lifetime)} is over"
-        if self.max_rss is not None and rss is not None and rss >= self.max_rss:
-            return f"it uses {rss // MEGABYTE} MB of memory, of at most {self.max_rss // MEGABYTE} MB"
-        return None
+MEGABYTE: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerSettings:
+class WorkerSettings(RecoverySettings):
     """How a worker claims, runs and stops. An invalid value raises `InvalidSettingError`, which names the setting."""
 
     concurrency: int = 10
@@ -123,21 +98,6 @@ class WorkerSettings:
     sweep_interval: timedelta | None = None
     """How often to sweep; None is 60 s, or a quarter of the threshold if that is less."""
 
-    sweep_threshold: timedelta = timedelta(minutes=5)
-    """The age of the last heartbeat after which a worker is presumed dead."""
-
-    recovery_delay: timedelta | None = None
-    """The delay before a recovered job may run; None is 30 s, or a tenth of the threshold if that is less."""
-
-    orphans_after: timedelta = LOCK_EXPIRY
-    """The age of the newest lock after which a worker without heartbeats, such as a Node.js one, is presumed dead."""
-
-    resilient_flags: Sequence[str] = (INFRASTRUCTURE_RESILIENT,)
-    """A worker that runs a job with one of these flags gets a longer threshold."""
-
-    resilient_multiplier: float = 3.0
-    """The factor for that threshold."""
-
     max_jobs: int | None = None
     """Shut down gracefully after this many jobs; None for no limit."""
 
@@ -148,9 +108,19 @@ class WorkerSettings:
     """Shut down gracefully when the process uses this many bytes of memory; None for no limit."""
 
     @property
-    def recycle_limits(self) -> RecycleLimits:
-        """When a worker shuts down so that its supervisor restarts it."""
-        return RecycleLimits(max_jobs=self.max_jobs, max_lifetime=self.max_lifetime, max_rss=self.max_rss)
+    def recycles(self) -> bool:
+        """True when the worker shuts down at a limit, for its supervisor to restart it."""
+        return (self.max_jobs, self.max_lifetime, self.max_rss) != (None, None, None)
+
+    def limit_reached(self, *, ended: int, lived: timedelta, rss: int | None) -> str | None:
+        """Return why the worker should end now, or None; `ended` counts the attempts that were settled."""
+        if self.max_jobs is not None and ended >= self.max_jobs:
+            return f"{ended} jobs have run, of at most {self.max_jobs}"
+        if self.max_lifetime is not None and lived >= self.max_lifetime:
+            return f"its lifetime of {format_duration(self.max_lifetime)} is over"
+        if self.max_rss is not None and rss is not None and rss >= self.max_rss:
+            return f"it uses {rss // MEGABYTE} MB of memory, of at most {self.max_rss // MEGABYTE} MB"
+        return None
 
     @property
     def effective_heartbeat_interval(self) -> timedelta:
@@ -162,25 +132,11 @@ class WorkerSettings:
         """The sweep interval, given or default."""
         return _or_default(self.sweep_interval, DEFAULT_SWEEP_INTERVAL, self.sweep_threshold / 4)
 
-    @property
-    def recovery(self) -> RecoverySettings:
-        """The settings of a sweep."""
-        return RecoverySettings(
-            threshold=self.sweep_threshold,
-            delay=self.recovery_delay,
-            orphans_after=self.orphans_after,
-            resilient_flags=self.resilient_flags,
-            resilient_multiplier=self.resilient_multiplier,
-        )
-
     def __post_init__(self) -> None:
         _check_count("concurrency", self.concurrency, 1, 10_000)
         _check_count("claim_limit", self.claim_limit, 1, 100_000)
         _check_count("claim_bytes", self.claim_bytes, 1, 2**40)
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if isinstance(value, timedelta) and value < timedelta(0):
-                raise InvalidSettingError(f"{each.name} must not be negative, got {value}")
+        RecoverySettings.__post_init__(self)  # `super()` does not work in a class with slots that a decorator makes
         if self.poll_interval < timedelta(milliseconds=1):
             raise InvalidSettingError(f"poll_interval must be at least one millisecond, got {self.poll_interval}")
         if not timedelta(milliseconds=1) <= self.lock_renewal_interval < LOCK_EXPIRY:
@@ -216,7 +172,6 @@ class WorkerSettings:
                 f"sweep_threshold ({format_duration(self.sweep_threshold)}) must be at least twice heartbeat_interval "
                 f"({format_duration(self.effective_heartbeat_interval)}), or live workers would be presumed dead"
             )
-        _ = self.recovery  # its own rules
 
 
 def _is_variable(name: object) -> bool:

@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from gw_core.domain.settings import RecycleLimits
+from gw_core.domain.settings import WorkerSettings
 from gw_core.service import Service
 
 CHECK_INTERVAL: Final = timedelta(seconds=1)
@@ -21,14 +21,14 @@ class RecycleMonitor(Service):
 
     def __init__(
         self,
-        bounds: RecycleLimits,
+        settings: WorkerSettings,
         *,
         ended: Callable[[], int],
         on_limit_reached: Callable[[str], None],
         on_crash: Callable[[str, BaseException], None] | None = None,
     ) -> None:
         super().__init__("gw-bounds", on_crash=on_crash)
-        self._bounds = bounds
+        self._settings = settings
         self._ended = ended
         self._on_limit_reached = on_limit_reached
         self._began = time.monotonic()
@@ -37,14 +37,14 @@ class RecycleMonitor(Service):
     def step(self) -> timedelta:
         """Check the limits; rest until the next check."""
         lived = timedelta(seconds=time.monotonic() - self._began)
-        rss = memory_in_use() if self._bounds.max_rss is not None else None
-        reason = self._bounds.limit_reached(ended=self._ended(), lived=lived, rss=rss)
+        rss = memory_in_use() if self._settings.max_rss is not None else None
+        reason = self._settings.limit_reached(ended=self._ended(), lived=lived, rss=rss)
         if reason is not None and not self._has_asked:
             self._has_asked = True
             self._on_limit_reached(reason)
-        if self._bounds.max_lifetime is None or self._has_asked:
+        if self._settings.max_lifetime is None or self._has_asked:
             return CHECK_INTERVAL
-        return min(CHECK_INTERVAL, max(timedelta(milliseconds=1), self._bounds.max_lifetime - lived))
+        return min(CHECK_INTERVAL, max(timedelta(milliseconds=1), self._settings.max_lifetime - lived))
 
 
 def memory_in_use() -> int | None:

@@ -135,7 +135,7 @@ class Sweep:
         return report
 
     def _take(self, store: WorkerStore, dead: DeadWorkers, decisions: dict[int, Decision]) -> RecoveredJobs:
-        recovered = store.recover(dead, delay=self._settings.effective_delay, decisions=decisions)
+        recovered = store.recover(dead, delay=self._settings.effective_recovery_delay, decisions=decisions)
         store.delete_swept(dead, has_rust_workers=store.sweep_preconditions().has_rust_workers)
         return recovered
 
@@ -178,7 +178,7 @@ class Sweeper(MaintenanceService):
     ) -> None:
         super().__init__("gw-sweep", events, on_crash=on_crash)
         self._sweep = sweep
-        self._threshold = settings.threshold.total_seconds()
+        self._threshold = settings.sweep_threshold.total_seconds()
         self._orphans_every = min(ORPHANS_INTERVAL, settings.orphans_after / 4).total_seconds()
         self._every = every
         self._held_up_at = held_up_at

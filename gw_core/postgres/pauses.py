@@ -132,7 +132,7 @@ def change_rules(connection: Connection, schema: str, change: RuleChange, timeou
 
 def unconfirmed(revision: int) -> Call:
     """Return the statement that names the live workers that have not confirmed a revision."""
-    recent = RecoverySettings().threshold
+    recent = RecoverySettings().sweep_threshold
     return Call("claim_rules_unconfirmed", {"revision": revision, "recent_seconds": recent.total_seconds()})
 
 

@@ -386,7 +386,9 @@ class Sweep(PreviewedAction):
         """Return `gw sweep`, when there are stale workers."""
         if self.dry_run or not info.stale_workers:
             return None
-        return write.sweep(info.stale_workers, delay=info.recovery.effective_delay, forgets=info.has_heartbeats)
+        return write.sweep(
+            info.stale_workers, delay=info.recovery.effective_recovery_delay, forgets=info.has_heartbeats
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,7 +57,7 @@ def allowed(worker: WorkerInfo, recovery: RecoverySettings) -> timedelta:
     """Return how long this worker may be inactive."""
     if not worker.has_heartbeat:
         return recovery.orphans_after
-    return recovery.threshold * (recovery.resilient_multiplier if worker.is_resilient else 1)
+    return recovery.sweep_threshold * (recovery.resilient_multiplier if worker.is_resilient else 1)
 
 
 def cancel_effects(jobs: Iterable[FoundJob], workers: Mapping[str, WorkerInfo]) -> Iterator[str]:

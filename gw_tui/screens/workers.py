@@ -173,7 +173,7 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[QueueSnapshot]):
         age = None if self.console.snapshot is None else self.console.snapshot.locks_age
         if age is not None and age > FRESH:
             yield f"counted {formatting.duration(age)} ago"
-        yield f"presumed dead after {formatting.duration(self._recovery.threshold)}"
+        yield f"presumed dead after {formatting.duration(self._recovery.sweep_threshold)}"
 
     def _draw_held(self) -> None:
         if not self.stands or self._held is None:

@@ -52,7 +52,7 @@ def test_without_any_source_the_settings_of_a_worker_are_its_defaults() -> None:
     found, usual = resolve(Sources()).worker_settings(), WorkerSettings()
 
     assert found.effective_heartbeat_interval == usual.effective_heartbeat_interval
-    assert found.recovery.effective_delay == usual.recovery.effective_delay
+    assert found.effective_recovery_delay == usual.effective_recovery_delay
     assert found.prefetch == usual.prefetch
     assert found.executable_env is None
 

@@ -404,7 +404,7 @@ class World:
         self.run("update _private_job_queues set locked_at = locked_at - %s where locked_by = %s", hour, victim.id)
         self.run("update _private_gw_workers set last_heartbeat_at = now() - %s where id = %s", hour, victim.id)
         connections = SharedConnection(self._database, role="sweep")
-        settings = RecoverySettings(delay=timedelta(0))
+        settings = RecoverySettings(recovery_delay=timedelta(0))
         with self._taking(victim.id):
             Sweep(connections, settings, events=Events(), interceptors=Interceptors()).run(with_orphans=False)
         connections.close()

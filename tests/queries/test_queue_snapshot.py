@@ -125,7 +125,7 @@ def test_recovery_settings_say_who_counts_as_dead(queue: Queue) -> None:
     queue.heartbeat("quiet", ago="2 minutes")
 
     (usual,) = queue.queries.snapshot().workers
-    (strict,) = queue.queries.snapshot(RecoverySettings(threshold=timedelta(minutes=1))).workers
+    (strict,) = queue.queries.snapshot(RecoverySettings(sweep_threshold=timedelta(minutes=1))).workers
 
     assert (usual.is_stale, strict.is_stale) == (False, True)
 

@@ -64,7 +64,7 @@ def test_without_recovery_a_manual_sweep_returns_the_jobs_of_a_killed_worker(war
         assert ward.sweep(dry_run=True).jobs == 1
         assert ward.held() == [dead]
 
-        assert ward.sweep(delay=ms(0)).jobs == 1
+        assert ward.sweep(recovery_delay=ms(0)).jobs == 1
         running.recorded.wait_for(JobCompleted)
 
     assert done.entries == [1]

@@ -49,7 +49,7 @@ def test_no_staleness_counts_from_before_the_server_could_receive_heartbeats() -
 
 
 def test_the_allowed_time_without_heartbeats_follows_the_settings() -> None:
-    settings = RecoverySettings(threshold=seconds(10), orphans_after=seconds(20), resilient_multiplier=2)
+    settings = RecoverySettings(sweep_threshold=seconds(10), orphans_after=seconds(20), resilient_multiplier=2)
 
     assert allowed_inactivity(a_worker(seconds(0)), settings) == seconds(10)
     assert allowed_inactivity(a_worker(seconds(0), is_resilient=True), settings) == seconds(20)
@@ -112,7 +112,7 @@ def test_a_hook_that_raises_or_answers_nonsense_is_reported() -> None:
     [
         pytest.param(lambda: Reschedule(datetime(2030, 1, 1)), id="a moment without a zone"),
         pytest.param(lambda: Reschedule(LATER.run_at, attempts=-1), id="negative attempts"),
-        pytest.param(lambda: RecoverySettings(threshold=seconds(-1)), id="a negative threshold"),
+        pytest.param(lambda: RecoverySettings(sweep_threshold=seconds(-1)), id="a negative threshold"),
         pytest.param(lambda: RecoverySettings(resilient_multiplier=0.5), id="less patience for resilient jobs"),
         pytest.param(lambda: RecoverySettings(resilient_flags="flag"), id="flags that are a text"),
         pytest.param(lambda: WorkerSettings(heartbeat_interval=seconds(0)), id="a heart without a rest"),
@@ -148,13 +148,17 @@ def test_the_usual_durations_shrink_with_the_threshold(
     settings = WorkerSettings(sweep_threshold=threshold)
 
     assert (settings.effective_heartbeat_interval, settings.effective_sweep_interval) == (heartbeat, sweep)
-    assert settings.recovery.effective_delay == RecoverySettings(threshold=threshold).effective_delay == delay
+    assert (
+        settings.effective_recovery_delay
+        == RecoverySettings(sweep_threshold=threshold).effective_recovery_delay
+        == delay
+    )
 
 
 def test_with_a_threshold_of_five_seconds_a_job_runs_again_within_ten() -> None:
     settings = WorkerSettings(sweep_threshold=seconds(5))
 
-    longest = settings.sweep_threshold + 1.1 * settings.effective_sweep_interval + settings.recovery.effective_delay
+    longest = settings.sweep_threshold + 1.1 * settings.effective_sweep_interval + settings.effective_recovery_delay
     assert longest < seconds(8)
 
 
@@ -163,7 +167,7 @@ def test_a_duration_that_was_given_stays_whatever_the_threshold_also_when_it_is_
     settings = WorkerSettings(sweep_threshold=seconds(5), **given)
 
     intervals = (settings.effective_heartbeat_interval, settings.effective_sweep_interval)
-    assert (*intervals, settings.recovery.effective_delay) == (seconds(30), seconds(60), seconds(30))
+    assert (*intervals, settings.effective_recovery_delay) == (seconds(30), seconds(60), seconds(30))
     with pytest.raises(InvalidSettingError, match="twice heartbeat_interval"):
         replace(settings, recover=True)
 
@@ -171,4 +175,4 @@ def test_a_duration_that_was_given_stays_whatever_the_threshold_also_when_it_is_
 def test_another_threshold_gives_other_usual_durations() -> None:
     settings = replace(WorkerSettings(sweep_threshold=minutes(10)), sweep_threshold=seconds(4))
 
-    assert (settings.effective_heartbeat_interval, settings.recovery.effective_delay) == (seconds(1), seconds(0.4))
+    assert (settings.effective_heartbeat_interval, settings.effective_recovery_delay) == (seconds(1), seconds(0.4))

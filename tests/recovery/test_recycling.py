@@ -1,4 +1,4 @@
-"""RecycleLimits: a worker that has run for long enough exits gracefully and logs why."""
+"""A worker that has run for long enough exits gracefully and logs why."""
 
 from __future__ import annotations
 
@@ -11,28 +11,30 @@ from support.queue_fixture import RunRecord, ms
 from support.recovery_fixture import RecoveryFixture, minutes
 
 from gw_core import WorkerSettings
-from gw_core.domain.settings import MEGABYTE, RecycleLimits
+from gw_core.domain.settings import MEGABYTE
 from gw_core.errors import InvalidSettingError
 
 
 @pytest.mark.parametrize(
-    ("bounds", "reason"),
+    ("settings", "reason"),
     [
-        pytest.param(RecycleLimits(), None, id="no bounds"),
-        pytest.param(RecycleLimits(max_jobs=101), None, id="jobs to go"),
-        pytest.param(RecycleLimits(max_jobs=100), "100 jobs have run, of at most 100", id="jobs"),
-        pytest.param(RecycleLimits(max_lifetime=minutes(61)), None, id="time to go"),
-        pytest.param(RecycleLimits(max_lifetime=minutes(60)), "its lifetime of 1h is over", id="time"),
-        pytest.param(RecycleLimits(max_rss=201 * MEGABYTE), None, id="memory to go"),
-        pytest.param(RecycleLimits(max_rss=150 * MEGABYTE), "it uses 200 MB of memory, of at most 150 MB", id="memory"),
+        pytest.param(WorkerSettings(), None, id="no bounds"),
+        pytest.param(WorkerSettings(max_jobs=101), None, id="jobs to go"),
+        pytest.param(WorkerSettings(max_jobs=100), "100 jobs have run, of at most 100", id="jobs"),
+        pytest.param(WorkerSettings(max_lifetime=minutes(61)), None, id="time to go"),
+        pytest.param(WorkerSettings(max_lifetime=minutes(60)), "its lifetime of 1h is over", id="time"),
+        pytest.param(WorkerSettings(max_rss=201 * MEGABYTE), None, id="memory to go"),
+        pytest.param(
+            WorkerSettings(max_rss=150 * MEGABYTE), "it uses 200 MB of memory, of at most 150 MB", id="memory"
+        ),
     ],
 )
-def test_a_limit_is_reached_at_its_value(bounds: RecycleLimits, reason: str | None) -> None:
-    assert bounds.limit_reached(ended=100, lived=minutes(60), rss=200 * MEGABYTE) == reason
+def test_a_limit_is_reached_at_its_value(settings: WorkerSettings, reason: str | None) -> None:
+    assert settings.limit_reached(ended=100, lived=minutes(60), rss=200 * MEGABYTE) == reason
 
 
 def test_memory_that_cannot_be_measured_oversteps_nothing() -> None:
-    assert RecycleLimits(max_rss=1).limit_reached(ended=0, lived=timedelta(0), rss=None) is None
+    assert WorkerSettings(max_rss=1).limit_reached(ended=0, lived=timedelta(0), rss=None) is None
 
 
 def test_a_worker_ends_gracefully_after_so_many_jobs(ward: RecoveryFixture) -> None:

@@ -48,7 +48,7 @@ def test_the_delay_keeps_its_milliseconds_and_never_makes_a_job_run_earlier(ward
     before = ward.job(later)["run_at"]
 
     with MeasuredBlock(ward.now) as block:
-        ward.sweep(delay=timedelta(milliseconds=60_750))
+        ward.sweep(recovery_delay=timedelta(milliseconds=60_750))
 
     assert ward.job(soon)["run_at"] in block.later(60.75)
     assert ward.job(later)["run_at"] == before
@@ -191,7 +191,7 @@ def test_a_job_removed_by_a_transaction_older_than_its_claim_stays_retired(ward:
         slow.execute("select graphile_worker.remove_job('k')")
     (row,) = ward.run("select updated_at < locked_at as is_older from _private_jobs")
 
-    ward.sweep(threshold=seconds(0))
+    ward.sweep(sweep_threshold=seconds(0))
 
     assert row["is_older"]
     assert ward.job(job_id)["attempts"] == 25

@@ -66,7 +66,7 @@ class Ground:
         self.url = url
         self.hands = psycopg.connect(url, autocommit=True)
         self.hands.execute("set search_path to graphile_worker; set time zone 'UTC'")
-        recovery = RecoverySettings(delay=LONG)
+        recovery = RecoverySettings(recovery_delay=LONG)
         self.source = queue_source(url, recovery=recovery)
 
     def recreate(self) -> State:

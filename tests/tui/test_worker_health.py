@@ -10,7 +10,7 @@ from gw_core import RecoverySettings
 from gw_core.operations import WorkerInfo
 from gw_tui.rules.worker_health import WorkerHealth, health, staleness
 
-RECOVERY = RecoverySettings(threshold=timedelta(minutes=5), orphans_after=timedelta(hours=4))
+RECOVERY = RecoverySettings(sweep_threshold=timedelta(minutes=5), orphans_after=timedelta(hours=4))
 
 
 def a_worker(
@@ -47,4 +47,4 @@ def test_the_warning_threshold_is_a_share_of_what_counts_as_dead() -> None:
     assert staleness(a_worker(150, resilient=True), RECOVERY) == pytest.approx(1 / 6)
     assert staleness(a_worker(None, lock=7200), RECOVERY) == 0.5
     assert staleness(a_worker(9000), RECOVERY) == 1
-    assert staleness(a_worker(0), RecoverySettings(threshold=timedelta())) == 0
+    assert staleness(a_worker(0), RecoverySettings(sweep_threshold=timedelta())) == 0
