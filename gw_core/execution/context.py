@@ -47,6 +47,8 @@ class StopSignal:
     """Why; None while there is no reason."""
     forced = False
     """True once the job is being returned: the result of the task is discarded."""
+    on_force: Callable[[], object] | None = None
+    """Ends what runs for the job outside of Python's own threads: its program, its coroutine. Must not block."""
 
     def is_set(self) -> bool:
         """True once the task should end."""
@@ -62,6 +64,14 @@ class StopSignal:
         self._is_set = True
         if self._event is not None:
             self._event.set()
+
+    def force(self, reason: StopReason = StopReason.SHUTDOWN) -> None:
+        """Ask the task to end, discard its result, and end its program or coroutine. Does not block."""
+        # The flag before `on_force` is read; those that set `on_force` read the flag after it.
+        self.forced = True
+        self.set(reason)
+        if (end := self.on_force) is not None:
+            end()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the task should end, at most `timeout` seconds; use it in place of `time.sleep`."""

@@ -8,8 +8,8 @@ import contextlib
 import threading
 from collections.abc import Awaitable, Coroutine, Sequence
 from concurrent.futures import Future
-from contextvars import Context, copy_context
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gw_core import forks
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from gw_core.execution.context import JobContext
 
 THREAD_NAME: Final = "gw-async"
-
-_POLL_INTERVAL: Final = 0.25
-"""Seconds between two checks of a waiting thread whether its job is being returned."""
 
 _FATAL_TO_LOOPS = (SystemExit, KeyboardInterrupt)
 
@@ -53,10 +50,10 @@ class EventLoopThread:
         """False once stopped, and in a child process after a fork."""
         return self._thread.is_alive()
 
-    def begin(self, work: Awaitable[Any], variables: Context) -> Future[Any]:
-        """Start the work with these context variables. Does not block."""
+    def begin(self, work: Awaitable[Any]) -> Future[Any]:
+        """Start the work with a copy of the caller's context variables. Does not block."""
         done: Future[Any] = Future()
-        self._loop.call_soon_threadsafe(self._begin, work, variables, done)
+        self._loop.call_soon_threadsafe(self._begin, work, done)
         return done
 
     def interrupt(self, done: Future[Any]) -> None:
@@ -76,8 +73,8 @@ class EventLoopThread:
 
     # -- in the loop's thread --------------------------------------------------------------------------------------
 
-    def _begin(self, work: Awaitable[Any], variables: Context, done: Future[Any]) -> None:
-        running = self._loop.create_task(_guarded(work), context=variables)
+    def _begin(self, work: Awaitable[Any], done: Future[Any]) -> None:
+        running = self._loop.create_task(_guarded(work))
         self._running[done] = running
         running.add_done_callback(lambda ended: self._end(ended, work, done))
 
@@ -136,13 +133,12 @@ def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> None:
 class SharedLoop:
     """The event loop of every async task: one that blocks it holds up the others, but no ordinary task.
 
-    `_lock` guards `_thread` and `_waiting`, and that no loop is asked to stop between being found and being given work.
+    `_lock` guards `_thread`, and that no loop is asked to stop between being found and being given work.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._thread: EventLoopThread | None = None
-        self._waiting: dict[Future[Any], tuple[EventLoopThread, JobContext]] = {}
 
     def run(self, work: Awaitable[Any], context: JobContext) -> Any:
         """Run to the end and return the result; for worker threads, which wait here. Starts the loop at first use.
@@ -150,30 +146,22 @@ class SharedLoop:
         The work sees a copy of the caller's context variables. It is cancelled when the job is being returned; a stop
         request alone does not interrupt it, as with other tasks. Raises what it raises, or `Snooze` when cancelled.
         """
-        variables = copy_context()
         with self._lock:
             if self._thread is None or not self._thread.is_alive:
                 self._thread = EventLoopThread()
             thread = self._thread
-            done = thread.begin(work, variables)
-            self._waiting[done] = (thread, context)
-        _wait(done, thread, context)
-        with self._lock:
-            del self._waiting[done]
-        result = done.result()
+            done = thread.begin(work)
+        stop = context.should_stop
+        stop.on_force = partial(thread.interrupt, done)
+        if stop.forced:
+            thread.interrupt(done)
+        try:
+            result = done.result()
+        finally:
+            stop.on_force = None
         if isinstance(result, _Raised):
             raise result.error
         return result
-
-    def interrupt_returned(self) -> None:
-        """Cancel the work of jobs that are being returned. Does not block.
-
-        The waiting threads would do it within one poll interval, but an exiting process does not wait that long.
-        """
-        with self._lock:
-            for done, (thread, context) in self._waiting.items():
-                if context.should_stop.forced:
-                    thread.interrupt(done)
 
     def stop(self, timeout: timedelta = timedelta(seconds=5)) -> bool:
         """Interrupt what runs and end the thread; returns whether it ended. A later `run` starts another."""
@@ -199,19 +187,6 @@ async def _guarded(work: Awaitable[Any]) -> Any:
 def interruption() -> Snooze:
     """Return what ends a run that the stopping worker cut short: later again, and the attempt does not count."""
     return Snooze(WorkerSettings().interrupted_delay, "interrupted because the worker is stopping")
-
-
-def _wait(done: Future[Any], thread: EventLoopThread, context: JobContext) -> None:
-    """Wait for the end; cancel the work when the job is being returned."""
-    asked = False
-    while True:
-        try:
-            done.exception(None if asked else _POLL_INTERVAL)
-            return
-        except TimeoutError:
-            if context.should_stop.forced:
-                thread.interrupt(done)
-                asked = True
 
 
 # -- the shared one ------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import selectors
@@ -23,7 +22,7 @@ from gw_core.execution.signature import Invoke
 
 if TYPE_CHECKING:
     from gw_core.domain.job import Job
-    from gw_core.execution.context import JobContext
+    from gw_core.execution.context import JobContext, StopSignal
 
 TERMINATION_TIMEOUT: Final = timedelta(seconds=10)
 """How long a program may take to end after SIGTERM before it and its group are killed."""
@@ -68,29 +67,14 @@ def run_executable(
     back, SIGKILL. Such a run ends with `Snooze`. Raises `ExecutableError` for any other end but exit code 0.
     """
     program = Program(_started(path, job, handed_on))
-    with program.tracked(context):
+    with program.tracked(context.should_stop):
         talk = _ProgramSession(program, job, context, timeout=timeout, clock=clock)
         exit_code = talk.until_the_end()
     if exit_code == 0:
         return
-    if talk.was_asked_to_stop or program.was_interrupted:
+    if talk.was_asked_to_stop or program.was_killed:
         raise Snooze(WorkerSettings().interrupted_delay, f"{path.name} was ended because the worker is stopping")
     raise ExecutableError(f"{path.name} {_how_it_ended(exit_code)}{talk.last_words()}")
-
-
-def interrupt_returned() -> None:
-    """Kill the programs of jobs that are being returned, with all their children. Does not block.
-
-    Their threads would do it within one poll interval, but an exiting process does not wait that long.
-    """
-    for program, context in list(_RUNNING.items()):
-        if context.should_stop.forced:
-            program.interrupt()
-
-
-def _interrupt_all() -> None:
-    for program in list(_RUNNING):
-        program.interrupt()
 
 
 # -- starting ------------------------------------------------------------------------------------------------------
@@ -159,8 +143,6 @@ def _how_it_ended(exit_code: int) -> str:
 class Program(LeaderProcess):
     """A running program."""
 
-    was_interrupted = False
-
     @property
     def pipes(self) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
         """stdin, stdout and stderr, from our side."""
@@ -170,36 +152,22 @@ class Program(LeaderProcess):
         assert process.stderr is not None  # noqa: S101
         return process.stdin, process.stdout, process.stderr
 
-    def interrupt(self) -> None:
-        """Kill the program and its group; safe from any thread."""
-        self.was_interrupted = True
-        self.signal_group(signal.SIGKILL)
-
     @contextlib.contextmanager
-    def tracked(self, context: JobContext) -> Iterator[None]:
-        """Be reachable for those who interrupt, and leave neither process nor pipe behind."""
-        _RUNNING[self] = context
-        GROUPS.add(self._process.pid)
+    def tracked(self, stop: StopSignal) -> Iterator[None]:
+        """End with this process and with a forced stop, and leave neither process nor pipe behind."""
+        GROUPS.add(self)
+        stop.on_force = self.kill
         try:
             yield
         finally:
-            del _RUNNING[self]
+            stop.on_force = None
             if self.exit_code() is None:
                 self.signal_group(signal.SIGKILL)
                 self._process.wait()
-            GROUPS.remove(self._process.pid)
+            GROUPS.remove(self)
             for pipe in self.pipes:
                 with contextlib.suppress(OSError):
                     pipe.close()
-
-
-_RUNNING: Final[dict[Program, JobContext]] = {}
-
-# A forced stop ends the process sooner than its threads can look after their programs.
-atexit.register(_interrupt_all)
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_RUNNING.clear)  # they are the parent's
 
 
 # -- talking -------------------------------------------------------------------------------------------------------
@@ -233,7 +201,7 @@ class _ProgramSession:
             exit_code = self._listen(pipes)
         for lines in self._lines.values():
             lines.end()
-        if self.was_asked_to_stop or self._program.was_interrupted:
+        if self.was_asked_to_stop or self._program.was_killed:
             self._program.kill_leftovers()
         return exit_code
 
@@ -303,7 +271,7 @@ class _ProgramSession:
     def _check_stop(self) -> None:
         stop = self._context.should_stop
         if stop.forced:
-            self._program.interrupt()
+            self._program.kill()
         elif self._stop_sent_at is None:
             if stop.is_set():
                 self._stop_sent_at = self._clock()

@@ -41,7 +41,7 @@ class ProcessGroups:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._held: set[int] = set()
+        self._held: set[LeaderProcess] = set()
         self.guard: subprocess.Popen[bytes] | None = None
         forks.abandon_in_children(self)
 
@@ -52,24 +52,26 @@ class ProcessGroups:
                 with suppress(OSError):
                     self.guard = _started()
 
-    def add(self, group: int) -> None:
-        """Kill this group when this process dies; call right after its leader was started."""
+    def add(self, leader: LeaderProcess) -> None:
+        """Kill the group of this process when ours dies; call right after the leader was started."""
         with self._lock:
-            self._held.add(group)
-            self._send(f"+ {group}\n")
+            self._held.add(leader)
+            self._send(f"+ {leader.pid}\n")
 
-    def remove(self, group: int) -> None:
+    def remove(self, leader: LeaderProcess) -> None:
         """Leave this group alone from now on: its number may soon belong to another."""
         with self._lock:
-            if group in self._held:
-                self._held.remove(group)
-                self._send(f"- {group}\n")
+            if leader in self._held:
+                self._held.remove(leader)
+                self._send(f"- {leader.pid}\n")
 
     def close(self) -> None:
         """Kill what is left, as if this process had died; a later `add` starts another guard."""
         with self._lock:
             guard, self.guard = self.guard, None
-            self._held = set()
+            held, self._held = self._held, set()
+        for leader in held:
+            leader.kill()
         if guard is not None:
             assert guard.stdin is not None  # noqa: S101 - a pipe, see _started
             guard.stdin.close()
@@ -90,7 +92,7 @@ class ProcessGroups:
         # There is no guard yet, or it was killed: the new one receives all groups.
         with suppress(OSError):
             self.guard = _started()
-            self._wrote(self.guard, "".join(f"+ {group}\n" for group in self._held))
+            self._wrote(self.guard, "".join(f"+ {leader.pid}\n" for leader in self._held))
 
     @staticmethod
     def _wrote(guard: subprocess.Popen[bytes], orders: str) -> bool:
@@ -109,7 +111,11 @@ class ProcessGroups:
 class LeaderProcess:
     """A process that leads a group of its own. `_lock` prevents a signal after the system has released its id."""
 
+    was_killed = False
+    """Whether `kill` was called: the process did not end because of its task."""
+
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.pid = process.pid
         self._process = process
         self._lock = threading.Lock()
 
@@ -124,13 +130,18 @@ class LeaderProcess:
             if self._process.returncode is None:
                 self._signal(number)
 
+    def kill(self) -> None:
+        """Kill the process and all it started, unless it has ended; safe from any thread. Does not block."""
+        self.was_killed = True
+        self.signal_group(signal.SIGKILL)
+
     def kill_leftovers(self) -> None:
         """Kill what the process, which has ended, left in its group; call right after its end was seen."""
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, number)
+            os.killpg(self.pid, number)
 
 
 def _started() -> subprocess.Popen[bytes]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import logging
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -92,17 +90,17 @@ def run_isolated(home: TaskLocation, job: Job, context: JobContext, *, keeps_res
                 )
             )
         except ChannelClosedError:
-            how = PROCESSES.forget(process)
+            how = process.end()
             if is_fresh or talk.has_begun or context.should_stop.forced:
                 raise IsolatedProcessError(f"the task's process {how}") from None
             continue  # it died while it had nothing to do; the task never began
         except GarbledMessageError as error:
             process.kill()
-            PROCESSES.forget(process)
+            process.end()
             raise IsolatedProcessError(f"the task's process wrote to the worker's own line: {error}") from None
         except BaseException:
             process.kill()
-            PROCESSES.forget(process)
+            process.end()
             raise
         PROCESSES.take_back(process)
         return _result(ended, job)
@@ -169,13 +167,9 @@ class IsolatedProcess(LeaderProcess):
                 start_new_session=True,
             )
         super().__init__(process)
-        GROUPS.add(process.pid)
+        GROUPS.add(self)
         with contextlib.suppress(ChannelClosedError):  # the next message to it fails as well
             self.line.send(setup)
-
-    def kill(self) -> None:
-        """Kill it and its children. Does not block."""
-        self.signal_group(signal.SIGKILL)
 
     def end(self) -> str:
         """Close the channel, wait for the exit, and describe it."""
@@ -186,7 +180,7 @@ class IsolatedProcess(LeaderProcess):
                 self.kill()
             time.sleep(0.002)
         self.kill_leftovers()
-        GROUPS.remove(self._process.pid)
+        GROUPS.remove(self)
         return exit_description(exit_code)
 
 
@@ -269,13 +263,12 @@ class _ProcessSession:
 class ProcessPool:
     """The isolated processes of this process: each runs one job at a time, and stays idle for a while for the next.
 
-    `_lock` guards `_lent`, which has the job each one runs, and `_idle`. Processes are started by threads that live as
+    `_lock` guards `_idle`. Processes are started by threads that live as
     long as this process: the system ends a process with the thread that started it.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._lent: dict[IsolatedProcess, JobContext] = {}
         self._idle: list[IsolatedProcess] = []
         self._starters = DaemonExecutor("gw-isolation")
         forks.abandon_in_children(self)
@@ -290,19 +283,17 @@ class ProcessPool:
                 )
                 if found is not None:
                     self._idle.remove(found)
-                    self._lent[found] = context
             if found is None:
-                return self._started(home, setup, context), True
+                return self._started(home, setup), True
             if found.exit_code() is None:
                 return found, False
-            self.forget(found)
+            found.end()
 
     def take_back(self, process: IsolatedProcess) -> None:
         """Keep a process for the next job; end those that have been idle for too long."""
         now = time.monotonic()
         process.idle_since = now
         with self._lock:
-            self._lent.pop(process, None)
             self._idle.append(process)
             old = [each for each in self._idle if now - each.idle_since > KEPT_IDLE.total_seconds()]
         for each in old:
@@ -315,41 +306,17 @@ class ProcessPool:
         for each in idle:
             self._end_if_idle(each)
 
-    def forget(self, process: IsolatedProcess) -> str:
-        """End a process that cannot run another job, and describe how it ended."""
-        how = process.end()
-        with self._lock:
-            self._lent.pop(process, None)
-        return how
-
-    def kill_returned(self) -> None:
-        """Kill those whose job is being returned. Does not block."""
-        with self._lock:
-            returned = [process for process, context in self._lent.items() if context.should_stop.forced]
-        for process in returned:
-            process.kill()
-
-    def kill_all(self) -> None:
-        """Kill them all. Does not block."""
-        with self._lock:
-            everyone = [*self._lent, *self._idle]
-        for process in everyone:
-            process.kill()
-
     def abandon(self) -> None:
         """In a forked child: these processes are the parent's."""
         self._lock = threading.Lock()
-        self._lent, self._idle = {}, []
+        self._idle = []
         self._starters = DaemonExecutor("gw-isolation")
 
-    def _started(self, home: TaskLocation, setup: Setup, context: JobContext) -> IsolatedProcess:
+    def _started(self, home: TaskLocation, setup: Setup) -> IsolatedProcess:
         try:
-            process = self._starters.submit(IsolatedProcess, home.program, setup).result()
+            return self._starters.submit(IsolatedProcess, home.program, setup).result()
         except OSError as error:
             raise IsolatedProcessError(f"no process can be started for the task: {error.strerror or error}") from error
-        with self._lock:
-            self._lent[process] = context
-        return process
 
     def _end_if_idle(self, process: IsolatedProcess) -> None:
         with self._lock:
@@ -374,6 +341,3 @@ def _setup(context: JobContext) -> Setup:
 
 PROCESSES: Final = ProcessPool()
 """Those of this process."""
-
-# A forced stop ends the process sooner than its threads can look after theirs.
-atexit.register(PROCESSES.kill_all)

@@ -132,8 +132,8 @@ class _Server:
         with self._lock:
             context = self._context
         if context is not None:
-            context.should_stop.forced = order.forced
-            context.should_stop.set(order.reason)
+            stop = context.should_stop
+            (stop.force if order.forced else stop.set)(order.reason)
 
     # -- running -----------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,6 @@ from gw_core.domain.plugins import Interceptors
 from gw_core.domain.recovery import overdue_after
 from gw_core.domain.settings import WorkerSettings
 from gw_core.execution.context import JobContext, TaskResources
-from gw_core.execution.kill import end_idle_processes, interrupt_returned, kill_returned
 from gw_core.execution.task import Task
 from gw_core.postgres.database import Database
 from gw_core.tasks.registry import TaskRegistry
@@ -217,9 +216,7 @@ class WorkerPool:
         lost = {id(job) for job in jobs}
         for context in self._running():
             if id(context.job) in lost:
-                context.should_stop.forced = True
-                context.should_stop.set(StopReason.LOCK_LOST)
-        interrupt_returned()
+                context.should_stop.force(StopReason.LOCK_LOST)
 
     def start(self) -> None:
         """Start all threads. Does not block."""
@@ -302,7 +299,10 @@ class WorkerPool:
         self.settler.request_stop()
         self.settler.join_until(lambda: self.time_left(FINAL_SETTLE_TIMEOUT), at_least=MIN_SETTLE_TIMEOUT)
         self.timeouts.request_stop()
-        end_idle_processes()
+        if any(task.isolation for task in self._tasks.values()):
+            from gw_core.execution.process_pool import PROCESSES  # loaded with the first of these tasks
+
+            PROCESSES.end_idle()
         self._events.emit(
             PoolStopped(worker_id=self.id, unsettled=self.unsettled, has_unknown_claim=self.has_unknown_claim)
         )
@@ -348,9 +348,7 @@ class WorkerPool:
             if context is None:
                 continue
             interrupted.append((context.job, steady_time() - started))
-            context.should_stop.forced = True
-            context.should_stop.set()
-        interrupt_returned()
+            context.should_stop.force()
         self._events.emit(PoolInterrupting(worker_id=self.id, jobs=[job for job, _ in interrupted]))
         for job, seconds in interrupted:
             self.settler.report(
@@ -360,4 +358,3 @@ class WorkerPool:
         ends_at = time.monotonic() + CLEANUP_TIMEOUT.total_seconds()
         for thread in self.threads:
             thread.join(max(0.0, ends_at - time.monotonic()))
-        kill_returned()

@@ -14,7 +14,6 @@ from gw_core.domain.durations import format_duration
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.outcome import Failed, Outcome, error_message
 from gw_core.execution.context import JobContext
-from gw_core.execution.kill import interrupt_returned
 from gw_core.service import Service
 from gw_core.worker.lease import steady_time
 from gw_core.worker.run_slot import RunSlot
@@ -67,7 +66,7 @@ class Timeouts(Service):
 
     def cancel(self, slot: RunSlot, context: JobContext, outcome: Callable[[float], Failed | None]) -> None:
         """Ask a task to stop because its job was cancelled, and end the attempt soon if the task does not react."""
-        stop_task(context, StopReason.CANCELLED)
+        context.should_stop.set(StopReason.CANCELLED)
         now = steady_time()
         started = slot.busy_since or now
         self._add(TimedRun(slot, context, timedelta(0), started, next_step=now + FORCE_AFTER, cancelled=outcome))
@@ -109,14 +108,14 @@ class Timeouts(Service):
             with self._lock:
                 self.runs.discard(run)
             if run.slot.end_early(context, _failure(run)):
-                stop_task(context, StopReason.TIMEOUT, forced=True)
+                context.should_stop.force(StopReason.TIMEOUT)
         elif not run.is_over_time:
             run.is_over_time = True
             run.next_step += FORCE_AFTER
-            stop_task(context, StopReason.TIMEOUT)
+            context.should_stop.set(StopReason.TIMEOUT)
         else:
             run.next_step = float("inf")
-            stop_task(context, StopReason.TIMEOUT, forced=True)
+            context.should_stop.force(StopReason.TIMEOUT)
 
     def _end_cancelled(self, run: TimedRun, outcome: Callable[[float], Failed | None]) -> None:
         context = run.context
@@ -125,20 +124,11 @@ class Timeouts(Service):
         if context is not run.slot.context:
             return
         if context.job.queue_id is not None:  # ends with its task: the next job of the queue must not start before
-            stop_task(context, StopReason.CANCELLED, forced=True)
+            context.should_stop.force(StopReason.CANCELLED)
             return
         failure = outcome(steady_time() - run.started)
         if failure is not None and run.slot.end_early(context, failure):
-            stop_task(context, StopReason.CANCELLED, forced=True)
-
-
-def stop_task(context: JobContext, reason: StopReason, *, forced: bool = False) -> None:
-    """Notify a task why it should end; `forced` also kills its program and cancels its coroutine."""
-    stop = context.should_stop
-    stop.forced = stop.forced or forced
-    stop.set(reason)
-    if forced:
-        interrupt_returned()
+            context.should_stop.force(StopReason.CANCELLED)
 
 
 def _failure(run: TimedRun) -> Failed:

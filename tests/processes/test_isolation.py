@@ -39,7 +39,7 @@ def is_alive(pid: int) -> bool:
 def _no_process_is_left() -> Iterator[None]:
     yield
     process_pool.PROCESSES.end_idle()
-    wait_until(lambda: process_pool.PROCESSES._lent == {})
+    wait_until(lambda: not process_pool.GROUPS._held)
 
 
 def isolated(*functions: Callable[..., object], timeout: float | None = None) -> TaskRegistry:

@@ -133,8 +133,7 @@ def test_a_coroutine_whose_job_is_returned_is_cancelled_and_the_run_returned() -
     waiting = in_thread(lambda: attempt(found, context=context))
     assert began.wait(DEADLINE)
 
-    context.should_stop.forced = True
-    context.should_stop.set()
+    context.should_stop.force()
 
     outcome = waiting()
     assert isinstance(outcome, Returned)
@@ -160,10 +159,9 @@ def test_the_coroutines_of_returned_jobs_can_be_cancelled_immediately_and_only_o
 
     waiting = in_thread(lambda: ending(loop, cleans_up(), context))
     assert began.wait(DEADLINE)
-    context.should_stop.forced = True
-    loop.interrupt_returned()
+    context.should_stop.force()
     assert cancelled.wait(DEADLINE)
-    loop.interrupt_returned()
+    context.should_stop.force()
 
     loop.run(set_free(), a_context())
 
@@ -192,10 +190,10 @@ def test_a_coroutine_that_is_interrupted_before_it_begins_is_closed() -> None:
         is_blocked.set()
         may_go_on.wait(DEADLINE)
 
-    loop.begin(block(), contextvars.copy_context())
+    loop.begin(block())
     assert is_blocked.wait(DEADLINE)
     work = thread_name()
-    interrupted = loop.begin(work, contextvars.copy_context())
+    interrupted = loop.begin(work)
     loop.interrupt(interrupted)
     may_go_on.set()
 

@@ -398,8 +398,7 @@ def test_the_programs_of_returned_jobs_can_be_killed_immediately_and_no_others(t
     for log in logs:
         log.wait_for("ready")
 
-    contexts[0].should_stop.forced = True
-    executables.interrupt_returned()
+    contexts[0].should_stop.force()
 
     assert isinstance(theirs(), Snooze)
     go_on.touch()

@@ -8,18 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.task_builders import DEADLINE, LogRecorder, a_context, attempt, in_thread, run_python, write_program
+from support.task_builders import DEADLINE, LogRecorder, a_context, attempt, in_thread, write_program
 
 from gw_core import Task, TaskRegistry
 from gw_core.events import Returned
-from gw_core.execution import event_loop, executables
-from gw_core.execution.kill import interrupt_returned
+from gw_core.execution import executables
 
 
 def test_programs_and_coroutines_of_returned_jobs_end_without_polling(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_loop, "_POLL_INTERVAL", 2 * DEADLINE)
     monkeypatch.setattr(executables, "_TICK", 2 * DEADLINE)
     began, log, registry = threading.Event(), LogRecorder(), TaskRegistry()
     program = write_program(tmp_path / "slow", "#!/bin/sh\necho ready\nexec sleep 600\n")
@@ -39,17 +37,6 @@ def test_programs_and_coroutines_of_returned_jobs_end_without_polling(
     log.wait_for("ready")
 
     for context in contexts:
-        context.should_stop.forced = True
-    interrupt_returned()
+        context.should_stop.force()
 
     assert [type(ended()) for ended in ends] == [Returned, Returned]
-
-
-def test_without_async_tasks_asyncio_is_not_asked() -> None:
-    script = """
-import sys
-from gw_core.execution.kill import interrupt_returned
-interrupt_returned()
-print("gw_core.execution.event_loop" in sys.modules)
-"""
-    assert run_python(script).stdout == "False\n"

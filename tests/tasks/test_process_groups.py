@@ -14,13 +14,13 @@ import pytest
 from support.task_builders import DEADLINE
 from support.waiting import wait_until
 
-from gw_core.execution.process_groups import ProcessGroups
+from gw_core.execution.process_groups import LeaderProcess, ProcessGroups
 
 CHECKOUT = Path(__file__).parents[2]
 
 DIES = """
 import os, signal, subprocess, sys, time
-from gw_core.execution.process_groups import ProcessGroups
+from gw_core.execution.process_groups import LeaderProcess, ProcessGroups
 
 def ignores_sigterm(pid):
     with open(f"/proc/{pid}/status") as file:
@@ -32,15 +32,16 @@ pids = []
 for kept in (True, True, False):
     command = ["sh", "-c", "sleep 600 & echo $!; wait"]
     started = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
-    groups.add(started.pid)
+    leader = LeaderProcess(started)
+    groups.add(leader)
     pids += [started.pid, int(started.stdout.readline())]
     if not kept:
-        groups.remove(started.pid)
+        groups.remove(leader)
 if sys.argv[1] == "guard killed":
     os.kill(groups.guard.pid, signal.SIGKILL)
     groups.guard.wait()
-    groups.add(started.pid)
-    groups.remove(started.pid)
+    groups.add(leader)
+    groups.remove(leader)
 if sys.argv[1] == "everybody asked to stop":
     while not ignores_sigterm(groups.guard.pid):  # it has just been started
         time.sleep(0.01)
@@ -98,7 +99,7 @@ def test_nothing_is_started_before_there_is_a_group_and_closing_ends_it(started:
 
     sleeper = subprocess.Popen(["sleep", "600"], start_new_session=True)
     started.append(sleeper.pid)
-    groups.add(sleeper.pid)
+    groups.add(LeaderProcess(sleeper))
     guard = groups.guard
     assert guard is not None
     groups.close()

@@ -13,7 +13,7 @@ from support.task_builders import LogRecorder, a_context, a_job, attempt, write,
 
 from gw_core import LoadedTasks, load_app, load_folder
 from gw_core.events import Completed, Failed, Returned
-from gw_core.execution.kill import end_idle_processes
+from gw_core.execution.process_pool import PROCESSES
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "writing-tasks.md"
 BLOCK = re.compile(r"^```(?:python|sh)\n((?:#![^\n]*\n)?# (\S+)\n.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -115,4 +115,4 @@ def test_the_isolated_task_of_the_guide_runs_in_a_process(tasks: LoadedTasks) ->
 
     assert isinstance(attempt(task, job, log=log), Completed)
     assert (log.of("info"), task.isolation, task.timeout) == (["rendering /"], "process", timedelta(seconds=60))
-    end_idle_processes()
+    PROCESSES.end_idle()
