@@ -352,6 +352,8 @@ class ListenThread:
         failures = 0
         while not self._stopping.is_set():
             self._reachable.wait()
+            if self._stopping.is_set():
+                return
             self._reachable.clear()
             try:
                 self._listen()

@@ -13,7 +13,6 @@ import time
 import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -21,12 +20,9 @@ from typing import IO, TYPE_CHECKING, Any, Final, TypeVar, cast
 import msgspec
 
 import gw_core.errors
-from gw_core import CronItem, Job
 from gw_core.errors import GraphileWorkerError, InvalidInputError
 from gw_core.operations import (
-    BackendSession,
     Finding,
-    FoundJob,
     HistoryPage,
     JobPage,
     JobReport,
@@ -106,6 +102,7 @@ class RecordingSource(DataSource):
 
     def __init__(self, source: DataSource, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._source = source
+        self.playback = source.playback
         self._clock = clock
         self._began = clock()
         self._lock = threading.Lock()  # guards the file: the reader and the actor are two threads
@@ -145,7 +142,7 @@ class RecordingSource(DataSource):
         except GraphileWorkerError as error:
             self._note(key, b"null", (type(error).__name__, masked(str(error))))
             raise
-        self._note(key, msgspec.json.encode(_without_secrets(answer)), None)
+        self._note(key, msgspec.json.encode(_without_secrets(msgspec.to_builtins(answer))), None)
         return answer
 
     def _note(self, ask: str, answer: bytes, error: tuple[str, str] | None) -> None:
@@ -187,49 +184,32 @@ def _new_file(path: Path) -> IO[bytes]:
 
 # -- secrets ---------------------------------------------------------------------------------------------------------
 
+_FREE_TEXTS: Final = frozenset({"error", "last_error", "message", "statement"})
 
-def _without_secrets(answer: object) -> object:
-    """Return an answer with what looks like a secret hidden, as the screens hide it."""
-    match answer:
-        case JobPage():
-            return replace(answer, jobs=tuple(FoundJob(_masked_job(each.job), each.state) for each in answer.jobs))
-        case JobReport():
-            return replace(answer, job=_masked_job(answer.job))
-        case LockWaits():
-            return replace(
-                answer,
-                blocked=[replace(each, session=_masked_session(each.session)) for each in answer.blocked],
-                blockers=[_masked_session(each) for each in answer.blockers],
-                advisory=[replace(each, session=_masked_session(each.session)) for each in answer.advisory],
-                oldest_transactions=[_masked_session(each) for each in answer.oldest_transactions],
-            )
-        case Crontabs(known=known, items=items):
-            return Crontabs(known=known, items=None if items is None else [_masked_item(each) for each in items])
-        case [Finding(), *_]:
-            return [replace(each, message=masked(each.message)) for each in answer if isinstance(each, Finding)]
+
+def _without_secrets(value: Any, name: str = "") -> Any:
+    """Return a plain value that has this name, with what looks like a secret in it hidden, as the screens hide it."""
+    match value:
+        case str() if name in _FREE_TEXTS:
+            return masked(value)
+        case str() | dict() if value and name == "payload":
+            return _masked_payload(value)
+        case dict():
+            return {key: _without_secrets(each, key) for key, each in value.items()}
+        case list() | tuple():
+            return [_without_secrets(each) for each in value]
         case _:
-            return answer
+            return value
 
 
-def _masked_job(job: Job) -> Job:
-    payload = str(json_view(job.payload, whole=True)) if job.payload else ""
-    error = None if job.last_error is None else masked(job.last_error)
-    return msgspec.structs.replace(job, payload=payload, last_error=error)
-
-
-def _masked_session(session: BackendSession) -> BackendSession:
-    return session if session.statement is None else replace(session, statement=masked(session.statement))
-
-
-def _masked_item(item: CronItem) -> CronItem:
-    if item.payload is None:
-        return item
-    text = str(json_view(msgspec.json.encode(item.payload).decode(), whole=True))
+def _masked_payload(payload: str | dict[str, Any]) -> object:
+    """Return a payload as it was given: the JSON text of a job, or the value of a recurring task."""
+    if isinstance(payload, str):
+        return str(json_view(payload, whole=True))
     try:
-        payload = msgspec.json.decode(text, type=dict[str, Any])
+        return msgspec.json.decode(str(json_view(msgspec.json.encode(payload).decode(), whole=True)))
     except msgspec.DecodeError:  # a text so long that it was cut
-        payload = {}
-    return replace(item, payload=payload)
+        return {}
 
 
 # -- playing back ----------------------------------------------------------------------------------------------------
@@ -237,20 +217,6 @@ def _masked_item(item: CronItem) -> CronItem:
 
 class NotRecordedError(InvalidInputError):
     """The recording has no answer to the query."""
-
-
-class NoSubscription:
-    """Receives no notifications."""
-
-    def __init__(self) -> None:
-        self._closed = threading.Event()
-
-    def wait(self, timeout: timedelta) -> int:
-        self._closed.wait(timeout.total_seconds())
-        return 0
-
-    def close(self) -> None:
-        self._closed.set()
 
 
 class ReplaySource(DataSource):
@@ -281,10 +247,6 @@ class ReplaySource(DataSource):
     def run(self, action: Action) -> Result:
         """Reject the action: a recording cannot change."""
         raise InvalidInputError("this is a recording; actions are unavailable")
-
-    def listen(self) -> JobSubscription:
-        """Receive nothing: the recorded answers include what was announced."""
-        return NoSubscription()
 
     def _answer(self, key: str, query: Callable[[DataSource], T]) -> T:
         if key not in self._tracks:

@@ -110,6 +110,17 @@ def test_no_secret_is_written_down(tmp_path: Path) -> None:
     assert "welcome" in report.job.payload
 
 
+def test_errors_of_history_are_masked_as_on_the_screen(tmp_path: Path) -> None:
+    source = QueueSource()
+    source.queue.run("update _private_gw_history set error = 'refused: postgres://app:hunter2@db/shop'")
+    recorder = RecordingSource(source, tmp_path / "r")
+    assert recorder.history().attempts[0].error == "refused: postgres://app:hunter2@db/shop"
+    recorder.close()
+
+    assert "hunter2" not in (tmp_path / "r").read_text("utf-8")
+    assert ReplaySource(tmp_path / "r").history().attempts[0].error.startswith("refused: postgres://app:")
+
+
 def test_a_search_by_time_is_found_again(tmp_path: Path) -> None:
     recorder = RecordingSource(QueueSource(), tmp_path / "r")
     answer = recorder.page(parse("run_at:<+1h"))
@@ -240,6 +251,21 @@ def test_the_console_says_that_it_replays_and_where_it_is(tmp_path: Path) -> Non
             await console.shows("REPLAY ENDED 00:05 of 00:05")
             await console.press("less_than_sign")
             await console.shows("REPLAY PAUSED 00:00 of 00:05")
+
+    asyncio.run(inside())
+
+
+def test_a_recording_of_a_recording_says_that_it_replays(tmp_path: Path) -> None:
+    five_seconds(tmp_path / "first")
+
+    async def inside() -> None:
+        recorder = RecordingSource(ReplaySource(tmp_path / "first", Clock()), tmp_path / "second")
+        app = console_on(recorder, period=30.0)
+        async with app.run_test(size=(120, 24)) as pilot:
+            console = Console(app, pilot, QueueSource())
+            await console.shows("REPLAY 00:00 of 00:05")
+            assert "LIVE" not in console.text
+            assert app.is_listening
 
     asyncio.run(inside())
 
