@@ -18,7 +18,7 @@ from gw_core.domain.job_version import JobVersion
 from gw_core.domain.pause import PAUSE_LOCK
 from gw_core.domain.session_limits import milliseconds
 from gw_core.postgres.add_calls import Call, RemovedJob, get_call, run_at_or_delay
-from gw_core.postgres.callers_connection import callers_connection
+from gw_core.postgres.callers_connection import Rows, callers_connection
 from gw_core.postgres.connections import QueueOperations
 from gw_core.postgres.database import Connection
 from gw_core.postgres.enqueue import removing
@@ -130,22 +130,21 @@ class WorkerLocks(msgspec.Struct, frozen=True, kw_only=True):
     last_heartbeat: timedelta | None
 
 
-class _LockedRow(msgspec.Struct, frozen=True):
-    """A row we hold."""
+class _LockedJob(msgspec.Struct, frozen=True):
+    """A job whose row we hold."""
 
-    id: int
-    task: str
-    locked_by: str | None
-    is_fresh: bool | None
-    has_given_its_last: bool
-    has_failed: bool
-    is_member: bool
-    """Whether it was added as a member of a group."""
+    job: Job
+    is_running: bool
+    """True when the shared functions would leave it alone: a lock of more than four hours counts as none."""
 
     @property
-    def is_running(self) -> bool:
-        """True when the shared functions would leave it alone: a lock of more than four hours counts as none."""
-        return bool(self.is_fresh)
+    def id(self) -> int:
+        """The id of the job."""
+        return self.job.id
+
+    def skipped(self, reason: SkipReason, changes: str | None = None) -> SkippedJob:
+        """Report that the job is left as it is."""
+        return SkippedJob(self.job.id, self.job.task_identifier, reason, self.job.locked_by, changes)
 
 
 def reschedule_values(
@@ -165,16 +164,16 @@ def reschedule_values(
     }
 
 
-Act = Callable[[Sequence[_LockedRow]], Steps[tuple[set[int], dict[int, SkipReason]]]]
+Act = Callable[[Sequence[_LockedJob]], Steps[tuple[set[int], dict[int, SkipReason]]]]
 """Changes locked jobs; returns the ids of those that it changed, and why others were left."""
 
 
 def on_idle(statement: str, *, announces: bool = False, **values: Any) -> Act:
     """Return what runs a statement on those jobs that are not running; with `announces`, idle workers are woken."""
 
-    def act(held: Sequence[_LockedRow]) -> Steps[tuple[set[int], dict[int, SkipReason]]]:
+    def act(held: Sequence[_LockedJob]) -> Steps[tuple[set[int], dict[int, SkipReason]]]:
         done = yield from _run(statement, [each for each in held if not each.is_running], **values)
-        if members := [each.id for each in held if each.is_member and each.id in done]:
+        if members := [each.id for each in held if is_member(each.job) and each.id in done]:
             yield Call("end_members", {"ids": members})
         if announces:
             yield from _announce(len(done))
@@ -183,12 +182,12 @@ def on_idle(statement: str, *, announces: bool = False, **values: Any) -> Act:
     return act
 
 
-def _retry(held: Sequence[_LockedRow]) -> Steps[tuple[set[int], dict[int, SkipReason]]]:
+def _retry(held: Sequence[_LockedJob]) -> Steps[tuple[set[int], dict[int, SkipReason]]]:
     # A lock of any age keeps a job from running, so a retry that ignored it would not be one.
-    free = [each for each in held if each.locked_by is None]
+    free = [each for each in held if each.job.locked_by is None]
     nothing = {"run_at": None, "delay_seconds": 0.0, "priority": None, "attempts": None, "max_attempts": None}
-    ended = [each for each in free if each.has_given_its_last]
-    waiting = [each for each in free if each.has_failed and not each.has_given_its_last]
+    ended = [each for each in free if each.job.is_last_attempt]
+    waiting = [each for each in free if each.job.last_error is not None and not each.job.is_last_attempt]
     done = yield from _run("action_reschedule", ended, **{**nothing, "attempts": 0})
     done |= yield from _run("action_reschedule", waiting, **nothing)
     yield from _announce(len(done))
@@ -199,19 +198,24 @@ def change_by_id(
     ids: Sequence[int], act: Act, *, with_payload: bool, expected: Mapping[int, JobVersion] | None = None
 ) -> Steps[ActionResult]:
     """Lock jobs, without waiting for other sessions, and act on those that are as `expected`."""
-    found = yield Call("lock_expected_jobs", {"ids": list(ids), "with_payload": with_payload})
-    jobs = {row[0]: Job(*row[:-1]) for row in found}
-    held = [_held(jobs[row[0]], is_fresh=row[-1]) for row in found]
-    skipped = {each.id: gone for each in held if expected and (gone := _gone(expected[each.id], each, jobs[each.id]))}
-    left = [each for each in held if each.id not in skipped]
-    done, reasons = yield from act(left)
-    passed = yield from _passed([each for each in ids if each not in jobs])
-    skipped |= {each.id: _skipped(each, reasons) for each in left if each.id not in done}
-    changed = tuple(ChangedJob(each.id, each.task, jobs[each.id]) for each in held if each.id in done)
-    return ActionResult(changed, tuple(sorted([*skipped.values(), *passed], key=lambda each: each.id)))
+    held = _held((yield Call("lock_expected_jobs", {"ids": list(ids), "with_payload": with_payload})))
+    skipped = {each.id: gone for each in held if expected and (gone := _gone(expected[each.id], each))}
+    result = yield from _act_on([each for each in held if each.id not in skipped], act, with_jobs=True)
+    passed = yield from _passed(sorted(set(ids) - {each.id for each in held}))
+    return ActionResult(result.changed, _by_id([*skipped.values(), *result.skipped, *passed]))
 
 
-def _run(statement: str, jobs: Sequence[_LockedRow], **values: Any) -> Steps[set[int]]:
+def _act_on(held: Sequence[_LockedJob], act: Act, *, with_jobs: bool) -> Steps[ActionResult]:
+    """Act on locked jobs; the result has the former state of those that were changed only `with_jobs`."""
+    done, reasons = yield from act(held)
+    changed = (each.job for each in held if each.id in done)
+    return ActionResult(
+        tuple(ChangedJob(job.id, job.task_identifier, job if with_jobs else None) for job in changed),
+        tuple(each.skipped(reasons.get(each.id, SkipReason.LOCKED)) for each in held if each.id not in done),
+    )
+
+
+def _run(statement: str, jobs: Sequence[_LockedJob], **values: Any) -> Steps[set[int]]:
     found = (yield Call(statement, {"ids": [each.id for each in jobs], **values})) if jobs else ()
     return {row[0] for row in found}
 
@@ -228,8 +232,8 @@ def _passed(ids: Sequence[int]) -> Steps[list[SkippedJob]]:
     return [there.get(each) or SkippedJob(each, None, SkipReason.NOT_FOUND) for each in ids]
 
 
-def _skipped(job: _LockedRow, reasons: Mapping[int, SkipReason]) -> SkippedJob:
-    return SkippedJob(job.id, job.task, reasons.get(job.id, SkipReason.LOCKED), job.locked_by)
+def _by_id(skipped: Iterable[SkippedJob]) -> tuple[SkippedJob, ...]:
+    return tuple(sorted(skipped, key=lambda each: each.id))
 
 
 class _Actions(QueueOperations, frozen=True):
@@ -339,18 +343,18 @@ class _JobActions(_Actions, Generic[Result], frozen=True):
             fragment = Fragment("jobs.id = any(%(ids)s::bigint[])", {"ids": list(some)})
             batch, _ = self._one_batch(fragment, act, after=0, through=some[-1])
             missing = set(some) - set(batch.ids) - {each.id for each in batch.skipped}
-            skipped = [*batch.skipped, *(SkippedJob(each, None, SkipReason.NOT_FOUND) for each in missing)]
-            yield ActionResult(batch.changed, tuple(sorted(skipped, key=lambda each: each.id)))
+            gone = (SkippedJob(each, None, SkipReason.NOT_FOUND) for each in missing)
+            yield ActionResult(batch.changed, _by_id([*batch.skipped, *gone]))
 
     def _one_batch(self, fragment: Fragment, act: Act, *, after: int, through: int) -> tuple[ActionResult, int | None]:
-        values = {**fragment.values, "after": after, "through": through, "limit": self.size}
-        statement = query("lock_selected_jobs", self.schema, SELECTION=fragment.text)
-        with self._transaction() as connection:
-            held = [_LockedRow(*row) for row in rows(connection, statement, values)]
-            done, reasons = run_steps(act(held), fetch_on(connection, self.schema))
-        skipped = tuple(_skipped(each, reasons) for each in held if each.id not in done)
-        changed = tuple(ChangedJob(each.id, each.task) for each in held if each.id in done)
-        return ActionResult(changed, skipped), held[-1].id if held else None
+        values = {**fragment.values, "after": after, "through": through, "limit": self.size, "with_payload": False}
+
+        def steps() -> Steps[tuple[ActionResult, int | None]]:
+            held = _held((yield Call("lock_selected_jobs", values, {"SELECTION": fragment.text})))
+            result = yield from _act_on(held, act, with_jobs=False)
+            return result, held[-1].id if held else None
+
+        return self._in_transaction(steps())
 
 
 class JobBatches(_JobActions[Iterator[ActionResult]], frozen=True):
@@ -537,32 +541,24 @@ def _restore(values: Mapping[str, Any]) -> Steps[int | None]:
 
 
 def _remove_expected(key: str, expected: JobVersion) -> Steps[RemovedJob | SkippedJob]:
-    found = yield Call("lock_expected_jobs", {"ids": [expected.id], "with_payload": False})
-    if not found:
+    held = _held((yield Call("lock_expected_jobs", {"ids": [expected.id], "with_payload": False})))
+    if not held:
         return (yield from _passed([expected.id]))[0]
-    job = Job(*found[0][:-1])
+    job = held[0].job
     if changes := expected.changes(job) or ("has another key" if job.key != key else None):
-        return SkippedJob(job.id, job.task_identifier, SkipReason.CHANGED, job.locked_by, changes)
+        return held[0].skipped(SkipReason.CHANGED, changes)
     removed = yield from removing(key)
     assert removed is not None  # noqa: S101 - its row is locked
     return removed
 
 
-def _held(job: Job, *, is_fresh: bool | None) -> _LockedRow:
-    return _LockedRow(
-        id=job.id,
-        task=job.task_identifier,
-        locked_by=job.locked_by,
-        is_fresh=is_fresh,
-        has_given_its_last=job.is_last_attempt,
-        has_failed=job.last_error is not None,
-        is_member=is_member(job),
-    )
+def _held(found: Rows) -> list[_LockedJob]:
+    return [_LockedJob(Job(*row[:-1]), is_running=bool(row[-1])) for row in found]
 
 
-def _gone(seen: JobVersion, held: _LockedRow, job: Job) -> SkippedJob | None:
+def _gone(seen: JobVersion, held: _LockedJob) -> SkippedJob | None:
     """Return why a job is not to be touched any more: a worker runs it, or it is not what was seen."""
-    changes = seen.changes(job)
+    changes = seen.changes(held.job)
     if held.is_running:
-        return SkippedJob(held.id, held.task, SkipReason.LOCKED, held.locked_by, changes)
-    return SkippedJob(held.id, held.task, SkipReason.CHANGED, held.locked_by, changes) if changes else None
+        return held.skipped(SkipReason.LOCKED, changes)
+    return held.skipped(SkipReason.CHANGED, changes) if changes else None

@@ -51,14 +51,6 @@ STEPS: Final = 256
 
 _BEFORE_ALL_VALUES: Final = ("", -32769)
 
-MANY: Final = 50
-"""After a claim that found so many jobs, the next one runs the form of the short statement for many."""
-
-FOR_MANY: Final = {
-    "COLUMN": "ctid",
-    "REST": "(select count(*) from claimed) < (select count(*) from unqueued)",
-}
-
 CLAIMS_WITH_QUEUES: Final = 50
 """How many claims include named queues once there were some, before one checks whether there still are."""
 
@@ -97,10 +89,6 @@ class Claims:
         """Whether all jobs that the last claim left are in the queue that it locked: only its release makes room."""
         self.left_rest = False
         """Whether the last claim left jobs to the complete statement, which the next claim runs."""
-        self.found_many = False
-        """Whether the last claim by the short statement found many jobs, so that the next one probably does."""
-        self._known_priority: int | None = None
-        """The most urgent priority that the last claim found; None when it found no job."""
         self.skip_ahead = SkipAhead()
         self._polls_without_asking = 0
         self._asked = 0
@@ -151,7 +139,6 @@ class Claims:
             "forbidden_flags": list(forbidden_flags) if forbidden_flags else None,
             "now": now,
             "max_bytes": max_bytes,
-            "known_priority": self._known_priority,
         }
         return _jobs(self._rows(values), tasks)
 
@@ -172,7 +159,6 @@ class Claims:
         else:
             rows = _sorted(self._claim_from_the_beginning({**values, **_FROM_THE_BEGINNING}))
             skip.record_full_scan(found=len(rows), seconds=time.monotonic() - began, now=time.monotonic())
-        self._known_priority = rows[0][5] if rows else None
         if rows:
             self._polls_without_asking = 0
             first = {(row[5], row[12] is not None): row[6] for row in reversed(rows)}
@@ -187,8 +173,7 @@ class Claims:
         self.scanned_to = None
         self.left_rest = self.is_rest_locked = False
         if not self.claims_with_queues:
-            rows = self._run("claim_unqueued_jobs", values, **(FOR_MANY if self.found_many else {}))
-            self.found_many = len(rows) >= MANY
+            rows = self._run("claim_unqueued_jobs", values)
             if not _ends_with_a_note(rows):
                 self.saw_queues = False
                 return rows
@@ -309,45 +294,7 @@ def _sorted(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def _jobs(rows: Iterable[tuple[Any, ...]], tasks: Mapping[int, str]) -> list[Job]:
-    # Each column has a name: to pass on a part of each row takes twice as long.
-    return [
-        Job(
-            job_id,
-            tasks[task_id],
-            payload,
-            attempts,
-            max_attempts,
-            priority,
-            run_at,
-            created_at,
-            updated_at,
-            revision,
-            key,
-            flags,
-            queue_id,
-            queue_name,
-            last_error,
-            locked_at,
-        )
-        for (
-            job_id,
-            task_id,
-            payload,
-            attempts,
-            max_attempts,
-            priority,
-            run_at,
-            created_at,
-            updated_at,
-            revision,
-            key,
-            flags,
-            queue_id,
-            queue_name,
-            last_error,
-            locked_at,
-        ) in rows
-    ]
+    return [Job(row[0], tasks[row[1]], *row[2:]) for row in rows]
 
 
 def _is_slow(found: int, seconds: float) -> bool:

@@ -15,6 +15,7 @@ from support.profiles import IS_NIGHTLY
 from gw_core.selection import Resolved, parse
 
 ROWS = 1_000_000 if IS_NIGHTLY else 200_000
+BATCH: dict[str, Any] = {"after": 0, "through": ROWS, "limit": 1000, "with_payload": False}
 WORKERS = {"workers": ["pool-1"], "inactive_seconds": [300.0]}
 DECISIONS: dict[str, Any] = {"ids": [], "run_ats": [], "attempts": [], "messages": [], "backoffs": []}
 STATEMENTS: dict[str, dict[str, Any]] = {
@@ -107,7 +108,7 @@ def test_pages_of_a_selection_are_read_from_an_index(known: Queue, name: str, te
 @pytest.mark.parametrize(("text", "index"), [("id:5,6", "jobs_pkey"), ("key:a", "jobs_key_key")])
 def test_actions_find_what_an_index_leads_to(known: Queue, text: str, index: str) -> None:
     assert index in plan_of(known, "count_selected_jobs", {}, text=text)
-    assert index in plan_of(known, "lock_selected_jobs", {"after": 0, "through": ROWS, "limit": 1000}, text=text)
+    assert index in plan_of(known, "lock_selected_jobs", BATCH, text=text)
 
 
 @pytest.mark.once
@@ -118,7 +119,7 @@ def test_running_jobs_are_counted_in_their_index(known: Queue) -> None:
 
 @pytest.mark.once
 def test_an_action_walks_the_table_once_however_many_jobs_match(known: Queue) -> None:
-    plan = plan_of(known, "lock_selected_jobs", {"after": 0, "through": ROWS, "limit": 1000}, text="attempts:>3")
+    plan = plan_of(known, "lock_selected_jobs", BATCH, text="attempts:>3")
 
     assert "Seq Scan on _private_jobs" not in plan
 

@@ -1,18 +1,13 @@
 -- The priorities of waiting jobs with or without a queue, found by leaping from one to the next in an index.
--- With one that is `:KNOWN`, the first leap stops before it, and reads none of the dead rows at its beginning.
 :PRIORITIES (priority) as (
-  select coalesce(
-    (
-      select jobs.priority
-        from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-       where jobs.is_available = true
-         and jobs.job_queue_id :QUEUE
-         and jobs.priority < coalesce(:KNOWN, 32768)
-       order by jobs.priority
-       limit 1
-    ),
-    :KNOWN
-  )
+  select (
+           select jobs.priority
+             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+            where jobs.is_available = true
+              and jobs.job_queue_id :QUEUE
+            order by jobs.priority
+            limit 1
+         )
   union all
   select (
            select jobs.priority
