@@ -123,29 +123,20 @@ MAX_QUEUE_PRIORITIES: Final = 50
 NEWEST_FIRST: Final = {"SIDE": "<", "ORDER": "desc", "LAST": "min"}
 """The variables of job_page_by_id.sql in the other direction."""
 
+QUEUE_INDEX: Final = "jobs_gw_queue_heads_index"
+RENEWED_LOCKS: Final = "_private_gw_renewed_locks"
+"""Objects that a schema of others does not have."""
+
 MAX_TASKS: Final = 10_000
 MAX_WORKERS: Final = 10_000
-
-
-class _SchemaObjects(msgspec.Struct, frozen=True):
-    """Which of gw's own objects the schema has."""
-
-    has_queue_index: bool
-    has_locked_index: bool
-    has_failed_index: bool
-    has_heartbeats: bool
-    has_rust_heartbeats: bool
-    has_renewed_locks: bool
-    has_pauses: bool
-    has_limits: bool
-    has_groups: bool
 
 
 class _Wanted(msgspec.Struct, frozen=True):
     """A selection in this database: as SQL, and what leads to its jobs."""
 
     selection: Selection
-    schema: _SchemaObjects
+    objects: frozenset[str]
+    """Which of gw's own objects the schema has."""
     fragment: Fragment
     queue_id: int | None
     """The one queue its jobs are in."""
@@ -163,7 +154,7 @@ class _Wanted(msgspec.Struct, frozen=True):
     @property
     def is_failed(self) -> bool:
         """True when all its jobs have failed permanently, and an index has them."""
-        return self.states == {JobState.FAILED} and self.schema.has_failed_index
+        return self.states == {JobState.FAILED} and "jobs_gw_failed_index" in self.objects
 
     @property
     def values(self) -> dict[str, Any]:
@@ -256,10 +247,10 @@ class JobQueries:
         if limit < 1:
             raise InvalidInputError(f"a page of {limit} jobs holds none; ask for at least 1")
         mark = PageCursor.parse(str(after)) if isinstance(after, int | str) else after
-        schema, database = self._database(wanted)
+        objects, database = self._database(wanted)
         if wanted.cannot_match(database):
             return JobPage()
-        asked = _Wanted(wanted, schema, wanted.sql(database), wanted.only_queue(database))
+        asked = _Wanted(wanted, objects, wanted.sql(database), wanted.only_queue(database))
         beginning = mark or _beginning(asked)
         page = (
             self._named(asked, beginning, limit)
@@ -279,7 +270,7 @@ class JobQueries:
 
     def _held(self, wanted: _Wanted, mark: PageCursor, limit: int) -> tuple[list[int], JobPage] | None:
         """Find jobs among those that are locked; None if others are selected, or too many are locked."""
-        is_meant = wanted.states == {JobState.RUNNING} and wanted.schema.has_locked_index
+        is_meant = wanted.states == {JobState.RUNNING} and "jobs_gw_locked_index" in wanted.objects
         if not is_meant or mark.order == "newest":
             return None
         values = {**wanted.values, "after_id": int(_of_order(mark, "id").place[0])}
@@ -333,7 +324,7 @@ class JobQueries:
 
     def _chunk_among_all(self, wanted: _Wanted, values: dict[str, Any], mark: PageCursor) -> _Chunk:
         if mark.place[2] != FIRST_PLACE:
-            among = self._rows("job_page_equals", {**values, **self._tables, "most": MAX_TIES})
+            among = self._rows("job_page_equals", {**values, **self._jobs_table, "most": MAX_TIES})
             if among[0][0]:
                 return self._chunk_of_ties(wanted, values, mark, *among[0][1:])
         return self._chunk_by_turn(wanted, "job_page_by_turn", values, mark)
@@ -411,19 +402,19 @@ class JobQueries:
         )
 
     def _facts(self, job: Job, state: JobState) -> JobFacts:
-        names = self._schema_objects
-        can_count = job.queue_id is not None and names.has_queue_index and state is JobState.READY
+        objects = self._objects
+        can_count = job.queue_id is not None and QUEUE_INDEX in objects and state is JobState.READY
         values = {"id": job.id, "queue_id": job.queue_id, "most": MAX_WAITING if can_count else 0}
         ((now, holder, held_at, ahead, is_bound),) = self._rows("queue_of_job", values)
-        limits = [each for each in self._limits(names) if each.task == job.task_identifier]
+        limits = [each for each in self._limits(objects) if each.task == job.task_identifier]
         return JobFacts(
             now=timestamp(now),
             queue_held_by=holder,
             queue_held_at=None if held_at is None else timestamp(held_at),
             ahead=ahead if can_count else None,
             ahead_is_bound=is_bound and can_count,
-            workers=self._workers(names),
-            pauses=self._pauses(names),
+            workers=self._workers(objects),
+            pauses=self._pauses(objects),
             limit=limits[0] if limits else None,
             locked_with_value=self._locked_with_value(job, limits),
         )
@@ -441,14 +432,14 @@ class JobQueries:
 
         A large table is sampled, and the numbers say that they are estimates; `exact` counts it, which reads it whole.
         """
-        now, pages, size, queues, held = self._rows("stats_table", self._tables)[0]
+        now, pages, size, queues, held = self._rows("stats_table", self._jobs_table)[0]
         priorities = self._rows("snapshot_priorities", {"levels": MAX_PRIORITIES, "most": 1})
         first = min((row[4] for row in priorities if row[4] is not None), default=None)
         upcoming = min((row[5] for row in priorities if row[5] is not None), default=None)
         rows, share = self._sample(pages, exact=exact)
         hits = _hits(rows)
-        schema = self._schema_objects
-        starts = dict(self._rows("task_starts")) if schema.has_renewed_locks else {}
+        objects = self._objects
+        starts = dict(self._rows("task_starts")) if RENEWED_LOCKS in objects else {}
         tasks = {row[0]: row[1] for row in self._rows("task_list", {"most": MAX_TASKS})}
         by_task = {
             tasks[each]: _counted(_of_task(hits, each), share) for each in {task for task, _ in hits} & set(tasks)
@@ -467,9 +458,9 @@ class JobQueries:
                 tasks[each]: _activity([row for row in rows if row[0] == each], share, starts.get(each))
                 for each in {row[0] for row in rows} & set(tasks)
             },
-            pauses=self._pauses(schema),
-            limits=self._limits(schema),
-            waiting_groups=self._waiting_groups(schema),
+            pauses=self._pauses(objects),
+            limits=self._limits(objects),
+            waiting_groups=self._waiting_groups(objects),
         )
 
     def queues(
@@ -479,14 +470,14 @@ class JobQueries:
 
         The jobs of each are counted up to `most`, by default a thousand.
         """
-        values, schema = {"after": after, "limit": limit, "only_held": only_held}, self._schema_objects
-        if schema.has_queue_index:
+        values, objects = {"after": after, "limit": limit, "only_held": only_held}, self._objects
+        if QUEUE_INDEX in objects:
             limits = {"most": MAX_WAITING if most is None else most, "levels": MAX_QUEUE_PRIORITIES}
             rows = self._rows("queue_list", {**values, **limits})
         else:
             rows = self._rows("queue_list_in_backlog", {**values, "chunk_size": BACKLOG_LIMIT})
-        starts = dict(self._rows("queue_starts")) if schema.has_renewed_locks else {}
-        paused = {each.target.name: each for each in self._pauses(schema) if each.target.kind is PauseKind.QUEUE}
+        starts = dict(self._rows("queue_starts")) if RENEWED_LOCKS in objects else {}
+        paused = {each.target.name: each for each in self._pauses(objects) if each.target.kind is PauseKind.QUEUE}
         return [_queue_report(*row, started=starts.get(row[0]), pause=paused.get(row[0])) for row in rows]
 
     def count_queue(self, name: str) -> tuple[Count, Count]:
@@ -499,10 +490,10 @@ class JobQueries:
 
     def tasks(self, *, exact: bool = False) -> list[TaskReport]:
         """Return every task the database knows, by name, with its jobs and the live workers that know it."""
-        pages = self._rows("stats_table", self._tables)[0][1]
+        pages = self._rows("stats_table", self._jobs_table)[0][1]
         rows, share = self._sample(pages, exact=exact)
         hits = _hits(rows)
-        live = [each for each in self._workers(self._schema_objects) if is_live(each)]
+        live = [each for each in self._workers(self._objects) if is_live(each)]
         return [
             TaskReport(name=name, jobs=_counted(_of_task(hits, task_id), share), known_by=_workers_with(name, live))
             for task_id, name in self._rows("task_list", {"most": MAX_TASKS})
@@ -526,53 +517,44 @@ class JobQueries:
 
     def _renewed(self, ids: Sequence[int] | None) -> list[tuple[Any, ...]]:
         """Return id, lock and start of the attempts whose locks were renewed; a schema of others does not note them."""
-        if not self._schema_objects.has_renewed_locks:
+        if RENEWED_LOCKS not in self._objects:
             return []
         return self._rows("renewed_lock_list", {"ids": ids})
 
     @property
-    def _schema_objects(self) -> _SchemaObjects:
-        return _SchemaObjects(*self._rows("schema_objects", self._tables)[0])
+    def _objects(self) -> frozenset[str]:
+        """Which of gw's own objects the schema has."""
+        return frozenset(self._rows("schema_objects", {"schema": self._schema})[0][0])
 
-    def _database(self, wanted: Selection) -> tuple[_SchemaObjects, Resolved]:
+    def _database(self, wanted: Selection) -> tuple[frozenset[str], Resolved]:
         """Read what leads to the jobs of a selection, in one round trip."""
-        calls = [Call("schema_objects", self._tables), Call("selection_names", values_of(wanted, self._schema))]
+        values = {"schema": self._schema}
+        calls = [Call("schema_objects", values), Call("selection_names", values_of(wanted, self._schema))]
         timeouts = {"timeout": STATEMENT_TIMEOUT, "lock_timeout": LOCK_TIMEOUT}
-        ((objects,), (names,)) = read(self._connections, self._schema, calls, **timeouts, is_planned_once=True)
-        return _SchemaObjects(*objects), Resolved(*names)
+        (((objects,),), (names,)) = read(self._connections, self._schema, calls, **timeouts, is_planned_once=True)
+        return frozenset(objects), Resolved(*names)
 
-    def _workers(self, names: _SchemaObjects) -> list[WorkerInfo]:
+    def _workers(self, objects: frozenset[str]) -> list[WorkerInfo]:
         """Return the workers that send heartbeats."""
         limit = {"limit": MAX_WORKERS}
-        found = self._rows("heartbeat_list", limit, names=RUST_WORKERS) if names.has_rust_heartbeats else []
-        found += self._rows("heartbeat_list", limit) if names.has_heartbeats else []
+        found = self._rows("heartbeat_list", limit, names=RUST_WORKERS) if "_private_workers" in objects else []
+        found += self._rows("heartbeat_list", limit) if "_private_gw_workers" in objects else []
         # gw's workers are in both tables; their row in gw's own table comes last, and counts.
         by_id = {row[0]: heartbeat(*row) for row in found}
         return sorted(by_id.values(), key=attrgetter("id"))
 
-    def _pauses(self, names: _SchemaObjects) -> tuple[Pause, ...]:
-        return tuple(pause_of(*row) for row in self._rows("pause_list")) if names.has_pauses else ()
+    def _pauses(self, objects: frozenset[str]) -> tuple[Pause, ...]:
+        return tuple(pause_of(*row) for row in self._rows("pause_list")) if "_private_gw_pauses" in objects else ()
 
-    def _limits(self, names: _SchemaObjects) -> tuple[TaskLimit, ...]:
-        return tuple(limit_of(*row) for row in self._rows("limit_list")) if names.has_limits else ()
+    def _limits(self, objects: frozenset[str]) -> tuple[TaskLimit, ...]:
+        return tuple(limit_of(*row) for row in self._rows("limit_list")) if "_private_gw_limits" in objects else ()
 
-    def _waiting_groups(self, names: _SchemaObjects) -> int:
-        return int(self._rows("count_waiting_groups")[0][0]) if names.has_groups else 0
+    def _waiting_groups(self, objects: frozenset[str]) -> int:
+        return int(self._rows("count_waiting_groups")[0][0]) if "_private_gw_waiting" in objects else 0
 
     @property
-    def _tables(self) -> dict[str, str]:
-        schema = quoted(self._schema)
-        names = {
-            "jobs": "_private_jobs",
-            "workers": "_private_gw_workers",
-            "rust_workers": "_private_workers",
-            "renewed": "_private_gw_renewed_locks",
-            "pauses": "_private_gw_pauses",
-            "limits": "_private_gw_limits",
-            "groups": "_private_gw_waiting",
-        }
-        indexes = {f"{key}_index": f"{schema}.jobs_gw_{key}_index" for key in ("locked", "failed")}
-        return {**indexes, **{f"{key}_table": f"{schema}.{name}" for key, name in names.items()}}
+    def _jobs_table(self) -> dict[str, str]:
+        return {"jobs_table": f"{quoted(self._schema)}._private_jobs"}
 
     def _rows(
         self,
@@ -604,7 +586,7 @@ def _beginning(wanted: _Wanted) -> PageCursor:
         return PageCursor("failed", ("infinity", LAST_ID))
     if not wanted.is_waiting:
         return PageCursor.after_id(0)
-    if wanted.queue_id is not None and wanted.schema.has_queue_index:
+    if wanted.queue_id is not None and QUEUE_INDEX in wanted.objects:
         return PageCursor("queue", ("-32768", "-infinity", "0"))
     return PageCursor("turn", ("-32768", "-infinity", FIRST_PLACE))
 

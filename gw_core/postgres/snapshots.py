@@ -37,8 +37,8 @@ each may lie on a page of the table of its own."""
 MAX_WORKERS: Final = 500
 MAX_QUEUES: Final = 200
 
-RUST: Final = 11
-"""The column of snapshot_place.sql for the table of graphile_worker_rs."""
+OBJECTS: Final = 10
+"""The column of snapshot_place.sql that names the objects of gw and graphile_worker_rs."""
 
 
 class Snapshots:
@@ -114,7 +114,7 @@ class Snapshots:
             self._locks_at = -inf
         self._known, self._has_rust_workers, self._priority_count = (
             snapshot.schema,
-            place[RUST],
+            "_private_workers" in place[OBJECTS],
             max(1, len(priorities)),
         )
         return snapshot, known
@@ -141,11 +141,12 @@ class Snapshots:
     def _questions(self, recovery: RecoverySettings, most_ready: int) -> dict[str, Call]:
         """Return the statements by the part of the snapshot they fill; the first describes the server."""
         schema = quoted(self._schema)
-        tables = {"jobs": "_private_jobs", "workers": "_private_gw_workers", "rust_workers": "_private_workers"}
-        tables["renewed"] = "_private_gw_renewed_locks"
-        values = {f"{key}_table": f"{schema}.{name}" for key, name in tables.items()}
-        indexes = {"waiting": "jobs_main_index", "failed": "jobs_gw_failed_index"}
-        values |= {f"{key}_index": f"{schema}.{name}" for key, name in indexes.items()}
+        names = {
+            "jobs_table": "_private_jobs",
+            "waiting_index": "jobs_main_index",
+            "failed_index": "jobs_gw_failed_index",
+        }
+        values = {"schema": self._schema, **{key: f"{schema}.{name}" for key, name in names.items()}}
         questions: dict[str, Call] = {
             "place": Call("snapshot_place", values),
             "revision": Call("snapshot_revision"),
@@ -226,16 +227,16 @@ def _server(place: tuple[Any, ...]) -> ServerInfo:
 
 
 def _installed(schema: str, place: tuple[Any, ...], revision: Rows | None) -> SchemaInfo:
-    hidden, has_heartbeats, _, indexes, has_renewed, _ = place[RUST - 2 :]
+    hidden, objects, _ = place[OBJECTS - 1 :]
     return SchemaInfo(
         name=schema,
         revision=revision[0][0] if revision else None,
         rows_hidden=hidden,
-        has_heartbeats=has_heartbeats,
-        has_locked_index="jobs_gw_locked_index" in indexes,
-        has_failed_index="jobs_gw_failed_index" in indexes,
-        has_queue_index="jobs_gw_queue_heads_index" in indexes,
-        has_renewed_locks=has_renewed,
+        has_heartbeats="_private_gw_workers" in objects,
+        has_locked_index="jobs_gw_locked_index" in objects,
+        has_failed_index="jobs_gw_failed_index" in objects,
+        has_queue_index="jobs_gw_queue_heads_index" in objects,
+        has_renewed_locks="_private_gw_renewed_locks" in objects,
     )
 
 

@@ -12,7 +12,6 @@ from gw_core.domain.run_statistics import RunHistory, RunStatistics, StatisticsS
 from gw_core.postgres.add_calls import Call
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.read_only import Rows, read
-from gw_core.postgres.statements import quoted
 
 MINUTE: Final = timedelta(minutes=1)
 TIMEOUT: Final = timedelta(seconds=5)
@@ -59,8 +58,8 @@ class StatisticsQueries:
 
     def _exists(self) -> bool:
         if not self._has_table:
-            table = f"{quoted(self._schema)}._private_gw_statistics"
-            self._has_table = bool(self._read(Call("has_table", {"table": table}))[0][0][0])
+            (((objects,),),) = self._read(Call("schema_objects", {"schema": self._schema}))
+            self._has_table = "_private_gw_statistics" in objects
         return self._has_table
 
     def _read(self, *calls: Call) -> list[Rows]:

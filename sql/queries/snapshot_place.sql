@@ -15,14 +15,6 @@ select
   \set COMMAND r
   \ir parts/rows_shown.sql
   ,
-  to_regclass(%(workers_table)s::text) is not null,
-  to_regclass(%(rust_workers_table)s::text) is not null,
-  array(
-    select names.relname::text
-      from pg_catalog.pg_index as indexes
-      join pg_catalog.pg_class as names on names.oid = indexes.indexrelid
-     where indexes.indrelid = %(jobs_table)s::regclass
-       and indexes.indisvalid
-  ),
-  to_regclass(%(renewed_table)s::text) is not null,
+  \ir parts/own_objects.sql
+  ,
   has_table_privilege(%(jobs_table)s, 'update') and has_table_privilege(%(jobs_table)s, 'delete')
