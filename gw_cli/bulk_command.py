@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -22,10 +20,11 @@ from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.records import counted
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
+from gw_cli.settings.options import OptionGroup
 from gw_core.errors import GraphileWorkerError, InvalidInputError
 
 if TYPE_CHECKING:
-    from gw_core import ActionResult, Jobs, Selection
+    from gw_core import ActionResult, Selection
     from gw_core.operations import JobBatches, SelectionCount, SkippedJob
 
 STATES: Final = ("ready", "scheduled", "running", "backoff", "failed")
@@ -47,18 +46,22 @@ Selected = Annotated[
 ]
 
 
-def _condition(*flags: str, metavar: str, help: str) -> Any:
+def _condition(*flags: str, help: str, metavar: str | None = None) -> Any:
     return typer.Option(*flags, metavar=metavar, help=help, rich_help_panel="Conditions")
 
 
-Key = Annotated[str | None, _condition("--job-key", "-k", metavar="KEY", help="The job with this key")]
-State = Annotated[str | None, _condition("--state", metavar="STATE", help=f"Jobs that are {', '.join(STATES)}")]
-Task = Annotated[str | None, _condition("--task", metavar="TASK", help="Jobs of this task")]
-Queue = Annotated[str | None, _condition("--queue", "-q", metavar="NAME", help="Jobs of this queue")]
-Worker = Annotated[str | None, _condition("--worker", metavar="ID", help="Jobs that this worker has locked")]
-Flag = Annotated[str | None, _condition("--flag", metavar="FLAG", help="Jobs with this flag")]
-Error = Annotated[str | None, _condition("--error", metavar="TEXT", help="Jobs whose last error contains this text")]
-All = Annotated[bool, typer.Option("--all", help="Every job of the queue", rich_help_panel="Conditions")]
+_CONDITIONS: Final[Mapping[str, Any]] = {
+    "key": Annotated[str | None, _condition("--job-key", "-k", metavar="KEY", help="The job with this key")],
+    "state": Annotated[str | None, _condition("--state", metavar="STATE", help=f"Jobs that are {', '.join(STATES)}")],
+    "task": Annotated[str | None, _condition("--task", metavar="TASK", help="Jobs of this task")],
+    "queue": Annotated[str | None, _condition("--queue", "-q", metavar="NAME", help="Jobs of this queue")],
+    "worker": Annotated[str | None, _condition("--worker", metavar="ID", help="Jobs that this worker has locked")],
+    "flag": Annotated[str | None, _condition("--flag", metavar="FLAG", help="Jobs with this flag")],
+    "error": Annotated[
+        str | None, _condition("--error", metavar="TEXT", help="Jobs whose last error contains this text")
+    ],
+    "every": Annotated[bool, _condition("--all", help="Every job of the queue")],
+}
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count the jobs that the command would change")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation")]
 AllowNone = Annotated[bool, typer.Option("--allow-none", help="Exit with 0 instead of 6 if no job matches")]
@@ -71,8 +74,8 @@ class Verb(msgspec.Struct, frozen=True):
     past: str
 
 
-def selection(
-    terms: Sequence[str] | None, *, every: bool | None = None, state: str | None = None, **options: str | None
+def _selection(
+    selection: Sequence[str] | None, *, every: bool | None = None, state: str | None = None, **options: str | None
 ) -> Selection:
     """Return the jobs that the arguments and the options describe together: all conditions must hold.
 
@@ -83,7 +86,7 @@ def selection(
 
     one_of("--state", state, STATES)
     shorthand: dict[str, Any] = {"state": state, **options}
-    wanted = parse(" ".join(terms or ())) & Selection.of(**shorthand)
+    wanted = parse(" ".join(selection or ())) & Selection.of(**shorthand)
     if every and not wanted.is_everything:
         raise InvalidInputError("--all means every job; leave it out, or give no other condition")
     if every is False and wanted.is_everything:
@@ -93,123 +96,62 @@ def selection(
     return wanted
 
 
-def with_selection(*conditions: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return the decorator that gives a command these conditions; the function takes the jobs as the keyword `wanted`.
-
-    Without names, all conditions except `--all`.
-    """
-    names = conditions or tuple(each for each in _SELECTION if each != "every")
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        first, _, *own = inspect.signature(function, eval_str=True).parameters.values()
-
-        def call(configuration: Configuration, **values: Any) -> Any:
-            given = {name: values.pop(name) for name in ("selection", *names)}
-            return function(configuration, selection(given.pop("selection"), **given), **values)
-
-        options = [_parameter("selection", Selected), *(_parameter(each, _SELECTION[each]) for each in names)]
-        call.__doc__ = function.__doc__
-        parameters = [first, *options, *(each.replace(kind=each.KEYWORD_ONLY) for each in own)]
-        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        return call
-
-    return decorate
+def selected_by(*conditions: str) -> OptionGroup:
+    """Return the options by which a command selects jobs: its arguments, and these conditions."""
+    return OptionGroup({"selection": Selected, **{each: _CONDITIONS[each] for each in conditions}}, _selection)
 
 
-# -- the frame -------------------------------------------------------------------------------------------------------
+AllSelected = Annotated["Selection", selected_by(*(each for each in _CONDITIONS if each != "every"))]
+"""The jobs of a command that reads; without conditions, every job."""
 
-Act = Callable[["JobBatches", "Selection"], "Iterator[ActionResult]"]
-"""What a command does to jobs, in batches."""
-
-_SELECTION: Final[Mapping[str, Any]] = {
-    "key": Key,
-    "state": State,
-    "task": Task,
-    "queue": Queue,
-    "worker": Worker,
-    "flag": Flag,
-    "error": Error,
-    "every": All,
-}
-_MANNER: Final[Mapping[str, Any]] = {
-    "dry_run": DryRun,
-    "yes": Yes,
-    "allow_none": AllowNone,
-    "as_json": command.Json,
-}
-_SWITCHES: Final = ("every", *_MANNER)
+Chosen = Annotated["Selection", selected_by(*_CONDITIONS)]
+"""The jobs of a command that changes them."""
 
 
-def bulk_command(
-    verb: Verb, *, idle: Callable[[SelectionCount], int] = lambda survey: survey.running
-) -> Callable[[Callable[..., Act]], Callable[..., Act]]:
-    """Return the decorator that makes a command of a function.
+class Manner(msgspec.Struct, frozen=True):
+    """How a command changes jobs."""
 
-    The function has the options of its own, and its docstring is the help; it returns what is to be done to the jobs.
-    Which jobs, where, with which question and answer is the same for all. `idle` counts the jobs to be skipped.
-    """
-
-    def decorate(function: Callable[..., Act]) -> Callable[..., Act]:
-        signature = inspect.signature(function, eval_str=True)
-        own = {name: each.replace(kind=each.KEYWORD_ONLY) for name, each in signature.parameters.items()}
-
-        def run(configuration: Configuration, **values: Any) -> ExitCode:
-            wanted = selection(values["selection"], **{name: values[name] for name in _SELECTION})
-            do = function(**{name: values[name] for name in own})
-            with open_to_change(configuration) as client:
-                manner = {name: values[name] for name in _MANNER}
-                return act(client.jobs, wanted, verb, partial(do, client.jobs.in_batches()), idle=idle, **manner)
-
-        shared = {name: _parameter(name, kind) for name, kind in {**_SELECTION, **_MANNER}.items()}
-        first = inspect.Parameter("configuration", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        parameters = {"configuration": first, "selection": _parameter("selection", Selected), **own, **shared}
-        run.__doc__ = function.__doc__
-        run.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]
-        command.command(verb.infinitive)(run)
-        return function
-
-    return decorate
+    dry_run: bool
+    yes: bool
+    allow_none: bool
+    as_json: bool
 
 
-def _parameter(name: str, kind: Any) -> inspect.Parameter:
-    default = False if name in _SWITCHES else None
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-
+InManner = Annotated[
+    Manner, OptionGroup({"dry_run": DryRun, "yes": Yes, "allow_none": AllowNone, "as_json": command.Json}, Manner)
+]
 
 # -- running the action -------------------------------------------------------------------------------------------
 
 
 def act(
-    jobs: Jobs,
+    configuration: Configuration,
     wanted: Selection,
     verb: Verb,
-    batches: Callable[[Selection], Iterator[ActionResult]],
+    manner: Manner,
+    do: Callable[[JobBatches, Selection], Iterator[ActionResult]],
     *,
-    dry_run: bool,
-    yes: bool,
-    allow_none: bool,
-    as_json: bool,
     idle: Callable[[SelectionCount], int] = lambda survey: survey.running,
 ) -> ExitCode:
-    """Do what a command does to the chosen jobs, and report each; `idle` counts those to be skipped.
+    """Do something to the chosen jobs in batches, and report each job; `idle` counts those to be skipped.
 
     When no job matches, it raises `NothingMatchedError`, unless `allow_none`: then the answer is empty.
     """
-    wanted = jobs.at_server_time(wanted)
-    total = len(wanted.ids or ()) or 1
-    if dry_run or not wanted.is_by_name:
-        survey = jobs.count(wanted)
-        total = survey.jobs
-        if total == 0 and not allow_none:
-            raise NothingMatchedError(f"no job matches; nothing was {verb.past.lower()}")
-        if dry_run:
-            return _preview(survey, verb, idle(survey), as_json=as_json)
-        if total and not yes:
-            confirm(
-                f"{verb.infinitive.capitalize()} {counted(total)}?", f"{counted(total)} would be {verb.past.lower()}"
-            )
-    verdict = _carry_out(batches(wanted), Answer(verb, total, as_json=as_json), wanted, allow_none=allow_none)
-    return ExitCode.OK if allow_none and verdict is ExitCode.NOT_FOUND else verdict
+    with open_to_change(configuration) as client:
+        wanted = client.jobs.at_server_time(wanted)
+        total = len(wanted.ids or ()) or 1
+        if manner.dry_run or not wanted.is_by_name:
+            survey = client.jobs.count(wanted)
+            total = survey.jobs
+            if total == 0 and not manner.allow_none:
+                raise NothingMatchedError(f"no job matches; nothing was {verb.past.lower()}")
+            if manner.dry_run:
+                return _preview(survey, verb, idle(survey), as_json=manner.as_json)
+            if total and not manner.yes:
+                what = counted(total)
+                confirm(f"{verb.infinitive.capitalize()} {what}?", f"{what} would be {verb.past.lower()}")
+        answer = Answer(verb, total, as_json=manner.as_json)
+        return _carry_out(do(client.jobs.in_batches(), wanted), answer, wanted, allow_none=manner.allow_none)
 
 
 def _preview(survey: SelectionCount, verb: Verb, skipped: int, *, as_json: bool) -> ExitCode:
@@ -232,7 +174,8 @@ def _carry_out(batches: Iterator[ActionResult], answer: Answer, wanted: Selectio
             raise
     if answer.is_empty and not allow_none:
         raise NothingMatchedError(f"no job matches {quoted(str(wanted))}; nothing was {answer.verb.past.lower()}")
-    return answer.end()
+    verdict = answer.end()
+    return ExitCode.OK if allow_none and verdict is ExitCode.NOT_FOUND else verdict
 
 
 def confirm(question: str, would: str) -> None:

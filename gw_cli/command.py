@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
@@ -15,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from gw_cli.output import Layout
 from gw_cli.sanitize import quoted
-from gw_cli.settings.options import with_settings
+from gw_cli.settings.options import OptionGroup, with_groups
 from gw_core.errors import InvalidInputError
 
 _NEGATED: Final = re.compile(r"-[a-z_]{2,}[.:]")
@@ -37,8 +36,6 @@ Columns = Annotated[
     str | None,
     typer.Option("--columns", metavar="KEY,...", help="Columns, named like the JSON keys", rich_help_panel="Output"),
 ]
-_OPTIONS: Final = {"as_json": Json, "as_table": Table, "as_tsv": Tsv, "wide": Wide, "columns": Columns}
-
 _apps: Final[dict[str, typer.Typer]] = {}
 """The commands loaded so far, by the word after `gw`."""
 
@@ -79,15 +76,15 @@ def new_app(cls: type[TyperGroup] | None = None, epilog: str | None = None) -> t
 def command(path: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return the decorator that makes a function a command, such as `groups list`; its docstring is the help.
 
-    A function whose first argument is `configuration` has the options of the command's settings.
+    Its parameters are options, or values made of several, see `with_groups`.
     """
     name, _, below = path.partition(" ")
     app = _apps.setdefault(name, new_app())
     register = app.command(below or name, cls=Command, context_settings=HELP_OPTIONS)
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        has_settings = "configuration" in inspect.signature(function).parameters
-        return register(with_settings(path)(function) if has_settings else function)
+        register(with_groups(path, function))
+        return function
 
     return decorate
 
@@ -97,7 +94,7 @@ class Command(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and options, section by section."""
-        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], "Conditions": []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None:
@@ -186,25 +183,6 @@ def _sections(entries: Iterable[CommandInfo]) -> Iterable[tuple[str, list[Comman
 # -- options of commands that list -------------------------------------------------------------------------------------
 
 
-def with_layout(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of a `Layout`; the function takes it as the keyword `layout`."""
-    kept = [each for each in inspect.signature(function, eval_str=True).parameters.values() if each.name != "layout"]
-
-    def call(*arguments: Any, **values: Any) -> Any:
-        chosen = {name: values.pop(name, None) for name in _OPTIONS}
-        return function(*arguments, layout=_layout(**chosen), **values)
-
-    options = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=None if name == "columns" else False, annotation=kind
-        )
-        for name, kind in _OPTIONS.items()
-    ]
-    call.__doc__ = function.__doc__
-    call.__signature__ = inspect.Signature([*kept, *options])  # type: ignore[attr-defined]
-    return call
-
-
 def _layout(*, as_json: bool, as_table: bool, as_tsv: bool, wide: bool, columns: str | None) -> Layout:
     as_table = as_table or (wide and not (as_json or as_tsv))
     chosen = [name for name, is_chosen in (("json", as_json), ("table", as_table), ("tsv", as_tsv)) if is_chosen]
@@ -215,6 +193,12 @@ def _layout(*, as_json: bool, as_table: bool, as_tsv: bool, wide: bool, columns:
         raise InvalidInputError("--columns is empty; give keys such as id,task,run_at")
     return Layout(form=chosen[0] if chosen else "", columns=named, is_wide=wide)
 
+
+Printed = Annotated[
+    Layout,
+    OptionGroup({"as_json": Json, "as_table": Table, "as_tsv": Tsv, "wide": Wide, "columns": Columns}, _layout),
+]
+"""How a command that lists prints its records."""
 
 MAX_ROWS: Final = 100_000
 DEFAULT_LIMIT: Final = "50"

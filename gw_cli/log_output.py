@@ -6,8 +6,9 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import repeat
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -175,7 +176,7 @@ class JsonHandler(LogHandler):
                 entry[key] = _plain(value)
         error = _error_of(record)
         if error is not None:
-            entry["error"] = _error_entry(error, _Budget())
+            entry["error"] = _error_entry(error)
         return to_json(entry) + "\n"
 
     def _lines(self, batch: CompletedJobs) -> str:
@@ -245,17 +246,6 @@ def _text(value: object) -> str:
 # -- exceptions ------------------------------------------------------------------------------------------------------
 
 
-class _Budget:
-    """Limits how many errors of a chain are shown; a chain can be a circle."""
-
-    def __init__(self) -> None:
-        self.left = MAX_CHAIN
-
-    def take(self) -> bool:
-        self.left -= 1
-        return self.left >= 0
-
-
 def _error_of(record: logging.LogRecord) -> BaseException | None:
     return record.exc_info[1] if record.exc_info else None
 
@@ -271,41 +261,38 @@ def _members(error: BaseException) -> Sequence[BaseException]:
     return error.exceptions if isinstance(error, BaseExceptionGroup) else ()
 
 
-def _error_entry(error: BaseException, budget: _Budget) -> Mapping[str, object]:
-    entry: dict[str, object] = {"type": type(error).__name__, "message": _error_text(error), "frames": frames_of(error)}
+def _error_entry(error: BaseException, budget: Iterator[bool] | None = None) -> dict[str, Any]:
+    """Return an error and those linked with it, at most one for each item of `budget`: a chain can be a circle."""
+    budget = repeat(True, MAX_CHAIN) if budget is None else budget
+    entry: dict[str, Any] = {"type": type(error).__name__, "message": _error_text(error), "frames": frames_of(error)}
     link, linked = _linked(error)
-    if linked is not None and budget.take():
+    if linked is not None and next(budget, False):
         entry[link] = _error_entry(linked, budget)
-    members = [_error_entry(each, budget) for each in _members(error) if budget.take()]
+    members = [_error_entry(each, budget) for each in _members(error) if next(budget, False)]
     if members:
         entry["exceptions"] = members
     return entry
 
 
 def _error_lines(error: BaseException, message: str) -> list[str]:
-    title = _title(error)
-    lines = [] if title in message else [title]
-    lines += _details(error, _Budget())
+    entry = _error_entry(error)
+    title = _title(entry)
+    lines = [*([] if title in message else [title]), *_details(entry)]
     return [f"    {indented(line)}\n" for line in lines]
 
 
-def _details(error: BaseException, budget: _Budget) -> list[str]:
-    """Return the lines below an error: its frames, its cause or context, and the members of a group."""
-    lines = [f"at {place}" for place in frames_of(error)]
-    link, linked = _linked(error)
-    if linked is not None and budget.take():
-        lines.append(f"{'caused by' if link == 'cause' else 'while handling'} {_title(linked)}")
-        lines += [f"    {line}" for line in _details(linked, budget)]
-    for member in _members(error):
-        if budget.take():
-            lines.append(f"member {_title(member)}")
-            lines += [f"    {line}" for line in _details(member, budget)]
-    return lines
+def _details(entry: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines below an error: its frames, its cause or context, and the members of a group."""
+    yield from (f"at {place}" for place in entry["frames"])
+    linked = (("caused by", entry.get("cause")), ("while handling", entry.get("context")))
+    for relation, each in (*linked, *(("member", member) for member in entry.get("exceptions", ()))):
+        if each is not None:
+            yield f"{relation} {_title(each)}"
+            yield from (f"    {line}" for line in _details(each))
 
 
-def _title(error: BaseException) -> str:
-    text = _error_text(error)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+def _title(entry: Mapping[str, Any]) -> str:
+    return f"{entry['type']}: {entry['message']}" if entry["message"] else str(entry["type"])
 
 
 def _error_text(error: BaseException) -> str:

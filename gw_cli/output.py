@@ -85,8 +85,6 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
         return self.columns
 
 
-AUTOMATIC: Final = Layout()
-
 SHARD: Final = "shard"
 """The key of the database that a record comes from, if a command reads several."""
 

@@ -36,10 +36,9 @@ MAX_WAIT: Final = timedelta(hours=1)
 
 
 @command("cancel")
-@bulk_command.with_selection("key", "task", "queue", "worker", "flag", "every")
 def cancel(
     configuration: Configuration,
-    wanted: Selection,
+    wanted: Annotated[Selection, bulk_command.selected_by("key", "task", "queue", "worker", "flag", "every")],
     yes: bulk_command.Yes = False,
     reason: Annotated[
         str | None, typer.Option("--reason", metavar="TEXT", help="Why; stands in their last error.")

@@ -10,8 +10,7 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import one_of
-from gw_cli.command import command, with_layout
-from gw_cli.output import AUTOMATIC, Layout
+from gw_cli.command import Printed, command
 from gw_cli.settings import Configuration, table
 from gw_cli.settings.documents import json_schema
 from gw_cli.settings.resolve import unknown_variables
@@ -25,13 +24,12 @@ COLUMNS = (
 
 
 @command("config show")
-@with_layout
 def show(
     configuration: Configuration,
+    layout: Printed,
     words: Annotated[
         list[str] | None, typer.Argument(metavar="[COMMAND]...", help="Only the settings of this command")
     ] = None,
-    layout: Layout = AUTOMATIC,
 ) -> None:
     """Show every setting with its value and origin.
 

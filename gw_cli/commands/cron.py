@@ -14,10 +14,9 @@ import typer
 
 from gw_cli import output, project, stderr
 from gw_cli.arguments import STDIN, positive_number
-from gw_cli.command import Json, command, with_layout
+from gw_cli.command import Json, Printed, command
 from gw_cli.connect import open_to_change, open_to_read
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
-from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.records import Fields, counted, fields_of
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
@@ -86,8 +85,7 @@ File = Annotated[
 
 
 @command("cron parse")
-@with_layout
-def parse(configuration: Configuration, file: File = None, layout: Layout = AUTOMATIC) -> None:
+def parse(configuration: Configuration, layout: Printed, file: File = None) -> None:
     """Show the items of a crontab.
 
     With what each means in words. Without FILE, the items of this project: its crontab, gw.toml and @cron.
@@ -137,9 +135,9 @@ def validate(
 
 
 @command("cron next")
-@with_layout
 def next_runs(
     configuration: Configuration,
+    layout: Printed,
     file: File = None,
     number: Annotated[
         str, typer.Option("--number", "-n", metavar="N", help=f"Number of runs, up to {MAX_RUNS}", show_default=True)
@@ -148,7 +146,6 @@ def next_runs(
         str, typer.Option("--after", metavar="TIME", help="Runs after this time: 2026-01-31T08:00:00Z or +5m")
     ] = "now",
     item: Annotated[str | None, typer.Option("--item", "-i", metavar="ID", help="Only runs of this item")] = None,
-    layout: Layout = AUTOMATIC,
 ) -> None:
     """Show the next runs of a crontab.
 
@@ -193,10 +190,9 @@ def run(
 
 
 @command("cron list")
-@with_layout
 def list_known(
     configuration: Configuration,
-    layout: Layout = AUTOMATIC,
+    layout: Printed,
 ) -> None:
     """Show the items the database knows.
 

@@ -9,10 +9,9 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import positive_number
-from gw_cli.command import Json, command, with_layout
+from gw_cli.command import Json, Printed, command
 from gw_cli.connect import open_client, open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
-from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.records import Fields, fields_of
 from gw_cli.settings import Configuration
 
@@ -43,8 +42,7 @@ CANCELLED_COLUMNS: Final = (output.Column("id", "GROUP", right=True), output.Col
 
 
 @command("groups list")
-@with_layout
-def list_groups(configuration: Configuration, layout: Layout = AUTOMATIC) -> None:
+def list_groups(configuration: Configuration, layout: Printed) -> None:
     """List the groups whose last job waits.
 
     The oldest first, with the members that have not ended, and those of them that failed permanently.

@@ -10,9 +10,9 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import duration, positive_number
-from gw_cli.command import DEFAULT_LIMIT, MAX_ROWS, After, Limit, command, search_timeout, with_layout
+from gw_cli.command import DEFAULT_LIMIT, MAX_ROWS, After, Limit, Printed, command, search_timeout
 from gw_cli.connect import open_client
-from gw_cli.output import AUTOMATIC, Column, JsonText, Layout
+from gw_cli.output import Column, JsonText
 from gw_cli.records import Fields, fields_of
 from gw_cli.settings import Configuration
 from gw_core.errors import InvalidInputError
@@ -62,9 +62,9 @@ COUNT_COLUMNS: Final = (Column("state", "STATE"), Column("count", "COUNT", right
 
 
 @command("history")
-@with_layout
 def history(
     configuration: Configuration,
+    layout: Printed,
     selection: Annotated[
         list[str] | None,
         typer.Argument(
@@ -79,7 +79,6 @@ def history(
     result: Annotated[bool, typer.Option("--result", help="Show results too")] = False,
     payload: Annotated[bool, typer.Option("--payload", help="Show payloads too, where they are kept")] = False,
     count: Annotated[bool, typer.Option("--count", help="Count by state instead of listing")] = False,
-    layout: Layout = AUTOMATIC,
 ) -> None:
     """List jobs that have ended.
 

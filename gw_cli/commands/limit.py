@@ -11,11 +11,10 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import operator_name, positive_number
-from gw_cli.command import Json, command, with_layout
+from gw_cli.command import Json, Printed, command
 from gw_cli.commands.pause import report
 from gw_cli.connect import open_client, open_to_change
 from gw_cli.exit_codes import NothingMatchedError
-from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.records import Fields, fields_of
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
@@ -98,8 +97,7 @@ def limit(
 
 
 @command("limits")
-@with_layout
-def limits(configuration: Configuration, layout: Layout = AUTOMATIC) -> None:
+def limits(configuration: Configuration, layout: Printed) -> None:
     """List the limits of tasks.
 
     With how many of their jobs are locked now. Only gw workers obey these limits.

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gw_cli import bulk_command, output, stderr
+from gw_cli import output, stderr
 from gw_cli.arguments import duration, positive_number
-from gw_cli.command import DEFAULT_LIMIT, MAX_ROWS, After, Json, Limit, command, search_timeout, with_layout
+from gw_cli.bulk_command import AllSelected
+from gw_cli.command import DEFAULT_LIMIT, MAX_ROWS, After, Json, Limit, Printed, command, search_timeout
 from gw_cli.connect import open_client
-from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.records import COLUMNS, KEYS, counted, for_table, job_record
 from gw_cli.settings import Configuration
 from gw_cli.sharding import for_each_shard
-from gw_core import Selection
 
 if TYPE_CHECKING:
     from gw_core.operations import JobPage
@@ -23,17 +22,15 @@ TIMEOUT = "120ms"
 
 
 @command("list")
-@with_layout
 @for_each_shard("after")
-@bulk_command.with_selection()
 def list_jobs(
     configuration: Configuration,
-    wanted: Selection,
+    layout: Printed,
+    wanted: AllSelected,
     after: After = None,
     limit: Limit = DEFAULT_LIMIT,
     timeout_text: Annotated[str, search_timeout(TIMEOUT)] = TIMEOUT,
     payload: Annotated[bool, typer.Option("--payload", help="Show payloads too")] = False,
-    layout: Layout = AUTOMATIC,
 ) -> None:
     """List jobs.
 
@@ -70,10 +67,9 @@ def _note(page: JobPage, rest: JobPage | None) -> None:
 
 
 @command("count")
-@bulk_command.with_selection()
 def count(
     configuration: Configuration,
-    wanted: Selection,
+    wanted: AllSelected,
     as_json: Json = False,
 ) -> None:
     """Count the jobs of a selection.

@@ -12,10 +12,9 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import operator_name, point_in_time
-from gw_cli.command import Json, command, with_layout
+from gw_cli.command import Json, Printed, command
 from gw_cli.connect import open_client, open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
-from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.records import Fields, fields_of
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
@@ -90,8 +89,7 @@ def resume(configuration: Configuration, targets: Targets, as_json: Json = False
 
 
 @command("pauses")
-@with_layout
-def pauses(configuration: Configuration, layout: Layout = AUTOMATIC) -> None:
+def pauses(configuration: Configuration, layout: Printed) -> None:
     """List what is paused.
 
     Since when, until when, by whom and why.

@@ -9,9 +9,8 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import positive_number
-from gw_cli.command import DEFAULT_LIMIT, command, row_limit, with_layout
+from gw_cli.command import DEFAULT_LIMIT, Printed, command, row_limit
 from gw_cli.connect import open_client
-from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.records import Fields, count_text, fields_of
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
@@ -49,13 +48,12 @@ COLUMNS: Final = (
 
 
 @command("queues")
-@with_layout
 def queues(
     configuration: Configuration,
+    layout: Printed,
     locked: Annotated[bool, typer.Option("--locked", help="Only locked queues")] = False,
     after: Annotated[str, typer.Option("--after", metavar="NAME", help="Start after this queue")] = "",
     limit: Annotated[str, row_limit(MOST)] = DEFAULT_LIMIT,
-    layout: Layout = AUTOMATIC,
 ) -> None:
     """List named queues.
 

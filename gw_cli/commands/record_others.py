@@ -6,9 +6,9 @@ from typing import Annotated, Final
 
 import typer
 
-from gw_cli.command import command, with_layout
+from gw_cli.command import Printed, command
 from gw_cli.connect import open_to_change
-from gw_cli.output import AUTOMATIC, Column, Layout
+from gw_cli.output import Column
 from gw_cli.settings import Configuration
 from gw_core.operations import format_duration, parse_duration
 
@@ -17,14 +17,13 @@ COLUMNS: Final = (Column("records_others_shown", "JOBS ENDED BY OTHERS"),)
 
 
 @command("record-others")
-@with_layout
 def record_others(
     configuration: Configuration,
+    layout: Printed,
     period: Annotated[
         str | None,
         typer.Argument(metavar="[PERIOD]", help="How long to keep them, such as 7d, or off", show_default=False),
     ] = None,
-    layout: Layout = AUTOMATIC,
 ) -> None:
     """Record jobs that other programs end.
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from gw_cli import output, stderr
-from gw_cli.command import command, with_layout
+from gw_cli.command import Printed, command
 from gw_cli.connect import open_client
-from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.records import count_text
 from gw_cli.settings import Configuration
 
@@ -26,11 +25,10 @@ COLUMNS: Final = (
 
 
 @command("tasks")
-@with_layout
 def tasks(
     configuration: Configuration,
+    layout: Printed,
     exact: Annotated[bool, typer.Option("--exact", help="Count exactly, even if it reads a large table")] = False,
-    layout: Layout = AUTOMATIC,
 ) -> None:
     """List the tasks in the database.
 

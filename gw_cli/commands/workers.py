@@ -7,9 +7,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from gw_cli import output, stderr
-from gw_cli.command import command, with_layout
+from gw_cli.command import Printed, command
 from gw_cli.connect import open_to_read
-from gw_cli.output import AUTOMATIC, Layout
 from gw_cli.records import Fields, fields_of
 from gw_cli.settings import Configuration, table
 from gw_core.operations import format_duration
@@ -51,10 +50,9 @@ COLUMNS: Final = (
 
 
 @command("workers")
-@with_layout
 def workers(
     configuration: Configuration,
-    layout: Layout = AUTOMATIC,
+    layout: Printed,
 ) -> None:
     """List running and stale workers.
 

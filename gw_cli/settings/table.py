@@ -115,53 +115,18 @@ class Setting(msgspec.Struct, Generic[T_co], frozen=True):
         return f"{self.help} [default: {default}]" if default else self.help
 
 
-def _worker(
-    name: str,
-    kind: Kind[T],
-    help_: str,
-    *,
-    section: str,
-    field: str = "",
-    derived: str = "",
-    commands: frozenset[str] = RUN,
-    flags: tuple[str, ...] = (),
-) -> Setting[T]:
+def _worker(name: str, kind: Kind[T], help_: str, *, field: str = "", derived: str = "", **rest: Any) -> Setting[T]:
     """Declare a setting of `WorkerSettings`, with the default from there."""
     field = field or name.replace("-", "_")
-    return Setting(
-        name=name,
-        kind=kind,
-        help=help_,
-        default=attrgetter(derived or field)(_WORKER),
-        commands=commands,
-        section=section,
-        flags=flags,
-        field=field,
-        derived=derived,
-    )
+    default: T = attrgetter(derived or field)(_WORKER)
+    return Setting(name, kind, help_, default, field=field, derived=derived, **rest)
 
 
 def _console(
-    name: str,
-    kind: Kind[T],
-    help_: str,
-    *,
-    default: T,
-    commands: frozenset[str] = TUI,
-    secret: bool = False,
-    file_only: bool = False,
+    name: str, kind: Kind[T], help_: str, *, default: T, commands: frozenset[str] = TUI, **rest: Any
 ) -> Setting[T]:
     """Declare a setting of the console, which the table `[tui]` of the file has."""
-    return Setting(
-        name=f"tui.{name}",
-        kind=kind,
-        help=help_,
-        default=default,
-        commands=commands,
-        section="Console",
-        secret=secret,
-        file_only=file_only,
-    )
+    return Setting(f"tui.{name}", kind, help_, default, "Console", commands, **rest)
 
 
 # -- database --------------------------------------------------------------------------------------------------------

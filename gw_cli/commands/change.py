@@ -1,4 +1,4 @@
-"""`gw reschedule`: change when and how jobs will run."""
+"""`gw complete`, `gw fail`, `gw reschedule` and `gw retry`: change jobs that do not run."""
 
 from __future__ import annotations
 
@@ -7,14 +7,62 @@ from typing import Annotated, Any
 
 import typer
 
-from gw_cli import bulk_command, stderr
+from gw_cli import stderr
 from gw_cli.arguments import point_in_time, whole_number
+from gw_cli.bulk_command import Chosen, InManner, Verb, act
+from gw_cli.command import command
+from gw_cli.exit_codes import ExitCode
 from gw_cli.sanitize import quoted
+from gw_cli.settings import Configuration
 from gw_core.errors import InvalidInputError
 
 
-@bulk_command.bulk_command(bulk_command.Verb("reschedule", "Rescheduled"))
+@command("complete")
+def complete(configuration: Configuration, wanted: Chosen, manner: InManner) -> ExitCode:
+    """Complete jobs without running them.
+
+    Running ones are skipped and named.
+    """
+    return act(
+        configuration, wanted, Verb("complete", "Completed"), manner, lambda batches, jobs: batches.complete(jobs)
+    )
+
+
+@command("fail")
+def fail(
+    configuration: Configuration,
+    wanted: Chosen,
+    manner: InManner,
+    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Text of the last error")] = None,
+) -> ExitCode:
+    """Fail jobs permanently.
+
+    Running ones are skipped and named.
+    """
+    return act(configuration, wanted, Verb("fail", "Failed"), manner, lambda batches, jobs: batches.fail(jobs, reason))
+
+
+@command("retry")
+def retry(configuration: Configuration, wanted: Chosen, manner: InManner) -> ExitCode:
+    """Retry failed jobs now.
+
+    Permanently failed jobs get all their attempts again. Running jobs are skipped and listed.
+    """
+    return act(
+        configuration,
+        wanted,
+        Verb("retry", "Retried"),
+        manner,
+        lambda batches, jobs: batches.retry(jobs),
+        idle=lambda survey: survey.locked + survey.unfailed,
+    )
+
+
+@command("reschedule")
 def reschedule(
+    configuration: Configuration,
+    wanted: Chosen,
+    manner: InManner,
     run_at: Annotated[
         str | None,
         typer.Option("--run-at", metavar="TIME", help="Earliest start: 2026-01-31T08:00:00Z, now or +5m"),
@@ -28,13 +76,14 @@ def reschedule(
     max_attempts: Annotated[
         str | None, typer.Option("--max-attempts", metavar="N", help="Maximum number of attempts")
     ] = None,
-) -> bulk_command.Act:
+) -> ExitCode:
     """Change when and how jobs run.
 
     Running ones are skipped and named.
     """
     changes = _changes(run_at, priority, attempts, max_attempts)
-    return lambda batches, jobs: batches.reschedule(jobs, **changes)
+    verb = Verb("reschedule", "Rescheduled")
+    return act(configuration, wanted, verb, manner, lambda batches, jobs: batches.reschedule(jobs, **changes))
 
 
 def _changes(
