@@ -210,11 +210,12 @@ class Runner:
             maintenance=self._maintenance,
             heartbeat_connection=self._heartbeat_connection,
             schema=schema,
-            on_crash=self._on_crash,
         )
         self._probe = None
         if probe is not None:
-            self._probe = self._factory.probe(probe, vitals=lambda: None if self._pool is None else self._pool.vitals)
+            self._probe = self._factory.probe(
+                probe, vitals=lambda: None if self._pool is None else self._pool.vitals, on_crash=self._on_crash
+            )
         self._ending = threading.Event()
         self._is_up = threading.Event()
         """Set once the start no longer waits for the database."""
@@ -327,6 +328,8 @@ class Runner:
                 pool.wait_for_heartbeat()
             recovery = self.settings if self.settings.recover else None
             self.events.emit(RecoveryConfigured(worker_id=pool.id, recovery=recovery))
+        for service in (heartbeat, *self._services):
+            service.on_crash = self._on_crash
         self._is_up.set()
         heartbeat.start()
         pool.start()
@@ -449,7 +452,7 @@ class Runner:
         if self._watch and isinstance(loaded, LoadedTasks):
             from gw_core.tasks.reloader import TaskWatcher  # brings a package that is in an extra
 
-            yield TaskWatcher(loaded, lambda tasks: self._use(pool, tasks), self.events, on_crash=self._on_crash)
+            yield TaskWatcher(loaded, lambda tasks: self._use(pool, tasks), self.events)
 
     def _new_heartbeat(self, pool: WorkerPool, registry: TaskRegistry, *, once: bool) -> Heartbeat:
         self.events.on(HeartbeatLate, lambda event: self._stop_lost_runs_soon(pool))

@@ -36,11 +36,12 @@ class Service:
     stops_after_jobs = False
     """Whether it stops only when no job runs any more, for it writes what the last jobs did."""
 
-    def __init__(self, name: str, *, on_crash: Callable[[str, BaseException], None] | None = None) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
+        self.on_crash: Callable[[str, BaseException], None] | None = None
+        """Called with the thread's name and what ended it; the owner sets it before the start."""
         self._wake_up = threading.Event()
         self._stopping = threading.Event()
-        self._on_crash = on_crash
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -106,8 +107,8 @@ class Service:
                 self._rest(rest)
             self.teardown()
         except BaseException as error:  # noqa: BLE001 - the owner decides; nothing above a thread catches errors
-            if self._on_crash is not None:
-                self._on_crash(self.name, error)
+            if self.on_crash is not None:
+                self.on_crash(self.name, error)
 
     def setup(self) -> None:
         """Prepare, in the service's own thread, before the first step."""
@@ -124,10 +125,8 @@ class Service:
 class MaintenanceService(Service):
     """Emits an event for the first of several failures in a row; a subclass runs again at its next interval."""
 
-    def __init__(
-        self, name: str, events: Events, *, on_crash: Callable[[str, BaseException], None] | None = None
-    ) -> None:
-        super().__init__(name, on_crash=on_crash)
+    def __init__(self, name: str, events: Events) -> None:
+        super().__init__(name)
         self._events = events
         self._has_complained = False
 

@@ -50,7 +50,6 @@ class ServiceFactory(msgspec.Struct, frozen=True, kw_only=True):
     maintenance: SharedConnection
     heartbeat_connection: SharedConnection
     schema: str
-    on_crash: Callable[[str, BaseException], None]
 
     def of_every_run(self, pool: WorkerPool, *, once: bool) -> Iterator[Service]:
         """Yield what renews locks, makes room in history, and writes statistics."""
@@ -99,16 +98,10 @@ class ServiceFactory(msgspec.Struct, frozen=True, kw_only=True):
             events=self.events,
             every=self.settings.effective_sweep_interval,
             held_up_at=heartbeat.held_up_at,
-            on_crash=self.on_crash,
         )
 
     def _recycle_monitor(self, pool: WorkerPool, stop: Callable[[str], None]) -> RecycleMonitor:
-        watch = RecycleMonitor(
-            self.settings,
-            ended=lambda: pool.completed + pool.failed,
-            on_limit_reached=stop,
-            on_crash=self.on_crash,
-        )
+        watch = RecycleMonitor(self.settings, ended=lambda: pool.completed + pool.failed, on_limit_reached=stop)
         if self.settings.max_jobs is not None:
             self.events.on(JobsSettled, lambda event: watch.wake())
         return watch
@@ -138,20 +131,19 @@ class ServiceFactory(msgspec.Struct, frozen=True, kw_only=True):
             on_claim_rules=pool.on_claim_rules,
             on_written=pool.renew_lease,
             on_breaking_migration=on_breaking_migration,
-            on_crash=self.on_crash,
         )
 
     def scheduler(self, crontab: ItemSource) -> Scheduler:
         """Return the service that schedules recurring tasks."""
-        return Scheduler(
-            self.maintenance,
-            crontab,
-            events=self.events,
-            admit=self.interceptors.admit,
-            on_crash=self.on_crash,
-        )
+        return Scheduler(self.maintenance, crontab, events=self.events, admit=self.interceptors.admit)
 
-    def probe(self, settings: ProbeSettings, *, vitals: Callable[[], PoolHealth | None]) -> Probe:
+    def probe(
+        self,
+        settings: ProbeSettings,
+        *,
+        vitals: Callable[[], PoolHealth | None],
+        on_crash: Callable[[str, BaseException], None],
+    ) -> Probe:
         """Return the server for health checks and metrics."""
         from gw_core.maintenance.probe import Probe  # imports asyncio and the metrics client
 
@@ -162,7 +154,7 @@ class ServiceFactory(msgspec.Struct, frozen=True, kw_only=True):
             poll=self.settings.poll_interval,
             connections=self.maintenance,
             schema=self.schema,
-            on_crash=self.on_crash,
+            on_crash=on_crash,
         )
 
 

@@ -80,9 +80,8 @@ class Scheduler(Service):
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         admit: Callable[[JobSpec], JobSpec | Skip] | None = None,
         name: str = "gw-cron",
-        on_crash: Callable[[str, BaseException], None] | None = None,
     ) -> None:
-        super().__init__(name, on_crash=on_crash)
+        super().__init__(name)
         self._connections = connections
         self._source = items if callable(items) else _unchanging(reject_duplicates(items))
         self._source_error = ""

@@ -66,9 +66,8 @@ class Heartbeat(Service):
         on_claim_rules: Callable[[], None] = lambda: None,
         on_written: Callable[[timedelta], None] = lambda since: None,
         on_breaking_migration: Callable[[int], None] = lambda revision: None,
-        on_crash: Callable[[str, BaseException], None] | None = None,
     ) -> None:
-        super().__init__("gw-heartbeat", on_crash=on_crash)
+        super().__init__("gw-heartbeat")
         self._worker_id = worker_id
         self._connection = connection
         self._events = events

@@ -140,16 +140,8 @@ class QueueSample:
 class QueueSampler(Service):
     """Samples the queue when a scrape asks and the last sample is too old; reads a bounded part of the table."""
 
-    def __init__(
-        self,
-        connections: ConnectionSource,
-        schema: str,
-        *,
-        events: Events,
-        every: timedelta,
-        on_crash: Callable[[str, BaseException], None] | None = None,
-    ) -> None:
-        super().__init__("gw-sample", on_crash=on_crash)
+    def __init__(self, connections: ConnectionSource, schema: str, *, events: Events, every: timedelta) -> None:
+        super().__init__("gw-sample")
         self.latest: QueueSample | None = None
         self._reports = JobQueries(connections, schema)
         self._history = History(connections, schema)

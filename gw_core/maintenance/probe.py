@@ -41,14 +41,12 @@ class Probe:
         self._metrics: Metrics | None = None
         pages: dict[str, Page] = {"/live": self._live, "/ready": self._ready}
         if settings.metrics:
-            self._sampler = QueueSampler(
-                connections, schema, events=events, every=settings.sample_interval, on_crash=on_crash
-            )
+            self._sampler = QueueSampler(connections, schema, events=events, every=settings.sample_interval)
+            self._sampler.on_crash = on_crash
             self._metrics = Metrics(MetricsCollector(events), self._readiness, self._sampler)
             pages["/metrics"] = self._scrape
-        self._server = WebServer(
-            "gw-probe", settings.host, settings.port, pages, guarded=("/metrics",), on_crash=on_crash
-        )
+        self._server = WebServer("gw-probe", settings.host, settings.port, pages, guarded=("/metrics",))
+        self._server.on_crash = on_crash
 
     @property
     def address(self) -> tuple[str, int] | None:

@@ -70,9 +70,8 @@ class WebServer(Service):
         pages: Mapping[str, Page],
         *,
         guarded: Collection[str] = (),
-        on_crash: Callable[[str, BaseException], None] | None = None,
     ) -> None:
-        super().__init__(name, on_crash=on_crash)
+        super().__init__(name)
         self._wanted = host, port
         self._pages = pages
         # The pages that are answered under known hosts only; see `is_known_host`.

@@ -25,9 +25,8 @@ class RecycleMonitor(Service):
         *,
         ended: Callable[[], int],
         on_limit_reached: Callable[[str], None],
-        on_crash: Callable[[str, BaseException], None] | None = None,
     ) -> None:
-        super().__init__("gw-bounds", on_crash=on_crash)
+        super().__init__("gw-bounds")
         self._settings = settings
         self._ended = ended
         self._on_limit_reached = on_limit_reached

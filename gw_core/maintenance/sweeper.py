@@ -174,9 +174,8 @@ class Sweeper(MaintenanceService):
         every: timedelta,
         held_up_at: Callable[[], float | None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
-        on_crash: Callable[[str, BaseException], None] | None = None,
     ) -> None:
-        super().__init__("gw-sweep", events, on_crash=on_crash)
+        super().__init__("gw-sweep", events)
         self._sweep = sweep
         self._threshold = settings.sweep_threshold.total_seconds()
         self._orphans_every = min(ORPHANS_INTERVAL, settings.orphans_after / 4).total_seconds()

@@ -24,15 +24,8 @@ class TaskWatcher(Service):
     `TasksReloaded` event reports it. Raises `TaskLoadError` when the package `watchfiles` is not installed.
     """
 
-    def __init__(
-        self,
-        loaded: LoadedTasks,
-        swap: Callable[[TaskRegistry], object],
-        events: Events,
-        *,
-        on_crash: Callable[[str, BaseException], None] | None = None,
-    ) -> None:
-        super().__init__("gw-watch", on_crash=on_crash)
+    def __init__(self, loaded: LoadedTasks, swap: Callable[[TaskRegistry], object], events: Events) -> None:
+        super().__init__("gw-watch")
         self.loaded = loaded
         self._swap = swap
         self._events = events

@@ -94,10 +94,9 @@ class Claimer(Service):
         on_cancel_requests: Callable[[Sequence[CancelRequest]], None],
         notifications: NotificationHealth | None,
         on_drained: Callable[[], None] | None,
-        on_crash: Callable[[str, BaseException], None],
         on_rejected: Callable[[GraphileWorkerError], None] | None = None,
     ) -> None:
-        super().__init__("gw-claim", on_crash=on_crash)
+        super().__init__("gw-claim")
         self._on_rejected = on_rejected
         self._rejections = 0
         self._worker_id = worker_id

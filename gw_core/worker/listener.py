@@ -156,14 +156,8 @@ class ListenThread(Service):
     Owns the connection and handles its errors: while it is lost, the claimer continues by polling.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        notifications: NotificationHealth,
-        *,
-        on_crash: Callable[[str, BaseException], None] | None = None,
-    ) -> None:
-        super().__init__("gw-listen", on_crash=on_crash)
+    def __init__(self, database: Database, notifications: NotificationHealth) -> None:
+        super().__init__("gw-listen")
         self._database = database
         self._notifications = notifications
         self._connection: QueueConnection | None = None

@@ -98,9 +98,8 @@ class WorkerPool:
             keeps=lambda: self._keeps,
             on_queues_freed=self.request_claim,
             on_settled=lambda: self.claimer.on_settled(),
-            on_crash=on_crash,
         )
-        self.timeouts = Timeouts(on_crash=on_crash)
+        self.timeouts = Timeouts()
         self._cancellations = Cancellations(self.id, self.ledger, self.timeouts, events)
         self._lease = Lease()
         self._pauses = CurrentPauses(self.id)
@@ -147,14 +146,16 @@ class WorkerPool:
             on_cancel_requests=lambda requests: self._cancellations.take(requests, self._slots),
             notifications=self._notifications if settings.listen and listen_database is None else None,
             on_drained=(lambda: on_ended("no job is left to run")) if once else None,
-            on_crash=on_crash,
             on_rejected=on_rejected if once else None,
         )
         self._listener = (
-            ListenThread(listen_database, self._notifications, on_crash=on_crash)
+            ListenThread(listen_database, self._notifications)
             if settings.listen and listen_database is not None
             else None
         )
+        for service in (self.settler, self.timeouts, self.claimer, self._listener):
+            if service is not None:
+                service.on_crash = on_crash
 
     @property
     def completed(self) -> int:

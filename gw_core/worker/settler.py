@@ -83,9 +83,8 @@ class Settler(Service):
         keeps: Callable[[], Mapping[str, Keep]],
         on_queues_freed: Callable[[], None],
         on_settled: Callable[[], None],
-        on_crash: Callable[[str, BaseException], None],
     ) -> None:
-        super().__init__("gw-settle", on_crash=on_crash)
+        super().__init__("gw-settle")
         self.durations = JobDurations()
         """How long jobs take; read by the claimer."""
         self.completed = 0

@@ -48,8 +48,8 @@ class Timeouts(Service):
     while it still runs.
     """
 
-    def __init__(self, on_crash: Callable[[str, BaseException], None] | None = None) -> None:
-        super().__init__("gw-timeouts", on_crash=on_crash)
+    def __init__(self) -> None:
+        super().__init__("gw-timeouts")
         self._lock = threading.Lock()
         self.runs: set[TimedRun] = set()
         self._next = float("inf")

@@ -155,6 +155,20 @@ def test_a_crash_of_a_worker_emits_an_event(site: QueueFixture) -> None:
     assert isinstance(event.error, SystemExit)
 
 
+def test_a_crash_of_the_lock_renewal_ends_the_worker(site: QueueFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(self: object) -> timedelta:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("gw_core.maintenance.lock_renewal.LockRenewal.step", crash)
+
+    with site.running({"work": RunRecord()}) as running:
+        running.recorded.wait_for(WorkerCrashed)
+
+    assert [event.thread for event in running.recorded.of(WorkerCrashed)] == ["gw-renew-locks"]
+    assert running.result is not None
+    assert running.result.exit_code == 1
+
+
 def test_the_events_of_a_run_name_worker_and_thread(site: QueueFixture) -> None:
     def fails(payload: object) -> None:
         raise ValueError("boom")

@@ -207,7 +207,6 @@ class WorkerPool:
             keeps=lambda: HISTORY if name in KEEPING else {},
             on_queues_freed=lambda: None,
             on_settled=lambda: None,
-            on_crash=lambda thread, error: None,
         )
         self.settler.on_report = world.note_reported
         self.claimer = claimer_module.Claimer(
@@ -227,7 +226,6 @@ class WorkerPool:
             lease=Lease(),
             pauses=CurrentPauses(name),
             is_listening=lambda: False,
-            on_crash=lambda thread, error: None,
         )
         self.maintenance = SharedConnection(database, role="maintenance")
         self.renewal = LockRenewal(

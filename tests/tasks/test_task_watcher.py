@@ -31,9 +31,8 @@ class Watched:
         self.crashes: list[BaseException] = []
         events = Events()
         events.on(TasksReloaded, self.reloads.append)
-        self.watcher = TaskWatcher(
-            load_folder(folder), self.registries.append, events, on_crash=lambda name, error: self.crashes.append(error)
-        )
+        self.watcher = TaskWatcher(load_folder(folder), self.registries.append, events)
+        self.watcher.on_crash = lambda name, error: self.crashes.append(error)
 
 
 @pytest.fixture
