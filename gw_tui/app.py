@@ -347,7 +347,6 @@ class ConsoleApp(Maintenance):
     # -- commands --------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether a command is possible now; Textual asks before it shows or runs one."""
         command = BY_ID.get(action)
         if command is None or not command.is_everywhere:
             return True
@@ -356,7 +355,6 @@ class ConsoleApp(Maintenance):
         return command.possible(self.command_context(has_row=False, has_changes=False))
 
     def action_go(self, place: str) -> None:
-        """Go to a screen."""
         self.visit(place)
 
     def visit(self, place: str, filter: str = "") -> None:
@@ -467,7 +465,6 @@ class ConsoleApp(Maintenance):
 
     @work
     async def action_contexts(self) -> None:
-        """Choose another database."""
         choices = [Choice(name, name, "shown" * (name == self.options.context)) for name in self.options.contexts]
         if not choices:
             self.notify("The console shows a single database; others are named by --shard or tui.contexts")

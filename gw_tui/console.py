@@ -103,7 +103,6 @@ class Console(App[Options]):
     # -- queries and actions ---------------------------------------------------------------------------------------
 
     def refresh_now(self) -> None:
-        """Query immediately."""
         self.poller.reader.refresh_now()
 
     def submit(self, action: Action) -> None:
@@ -163,7 +162,6 @@ class Console(App[Options]):
         return [*NAMES, *sorted(set(self.available_themes) - set(NAMES))]
 
     def use_theme(self, name: str) -> None:
-        """Show everything in other colours."""
         self.theme = name
 
     def notify(

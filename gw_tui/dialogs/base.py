@@ -141,7 +141,6 @@ class Dialog(Framed[T]):
 
     @property
     def console(self) -> Console:
-        """The app."""
         return cast("Console", self.app)
 
     def say(self, words: str) -> None:
@@ -159,7 +158,6 @@ class Dialog(Framed[T]):
             self.say("" if is_live else "Waiting for the database")
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
-        """Answer, or leave."""
         event.stop()
         if event.button.id == "ok":
             self.action_accept()

@@ -84,7 +84,6 @@ class ChooseColumns(Framed[TableChoice]):
         self._draw(self._order.index(key))
 
     def action_shift(self, by: int) -> None:
-        """Move the column."""
         key = self._key
         place = min(max(0, self._order.index(key) + by), len(self._order) - 1)
         self._order.remove(key)
@@ -99,7 +98,6 @@ class ChooseColumns(Framed[TableChoice]):
         self._draw(self._order.index(key))
 
     def action_reverse(self) -> None:
-        """Reverse the order."""
         if self._sort is not None:
             self._sort = self._sort.reversed
             self._draw(self._list.highlighted or 0)

@@ -25,7 +25,6 @@ class Framed(ModalScreen[T | None], Generic[T]):
     """
 
     def action_leave(self) -> None:
-        """Leave without an answer."""
         self.dismiss(None)
 
 

@@ -30,7 +30,6 @@ class NarrowDialog(Dialog[Selection]):
         yield entry("age")
 
     def answer(self) -> Selection:
-        """Return the selection; raises `ValueError` for an invalid field."""
         return parse(" ".join(self._conditions()))
 
     def _conditions(self) -> Iterator[str]:

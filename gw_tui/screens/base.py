@@ -132,7 +132,6 @@ class ConsoleScreen(Screen[None]):
 
     @property
     def console(self) -> Maintenance:
-        """The app."""
         return cast("Maintenance", self.app)
 
     def ask(self) -> None:

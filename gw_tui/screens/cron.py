@@ -82,7 +82,7 @@ class CrontabsQuery(Query):
         return source.crontabs()
 
 
-class CronScreen(AddJobMixin, ListScreen[Crontabs]):
+class CronScreen(AddJobMixin, ListScreen[Crontabs, Recurring]):
     """The recurring tasks above, and below everything about the one under the cursor."""
 
     SCREEN_ID = "cron"
@@ -112,12 +112,6 @@ class CronScreen(AddJobMixin, ListScreen[Crontabs]):
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
-    @property
-    def highlighted(self) -> Recurring | None:
-        """The recurring task under the cursor."""
-        key = self.table.highlighted
-        return next((row for row in self._rows if row.identifier == key), None)
-
     def rows(self, known: Crontabs) -> Iterator[TableRow]:
         now = self.console.now
         self._rows = recurring(known.known, known.items, now)
@@ -131,7 +125,7 @@ class CronScreen(AddJobMixin, ListScreen[Crontabs]):
             yield "--crontab FILE shows when they are due"
 
     def preview(self) -> Content:
-        if (row := self.highlighted) is None:
+        if (row := self.selected) is None:
             return Content("")
         self.query_one("#below", TextPanel).border_title = Content(sanitize.line(row.identifier, 60))
         return _about(row, self.console.now)
@@ -139,12 +133,12 @@ class CronScreen(AddJobMixin, ListScreen[Crontabs]):
     # -- commands --------------------------------------------------------------------------------------------------
 
     def action_open(self) -> None:
-        if (row := self.highlighted) is not None:
+        if (row := self.selected) is not None:
             self.console.visit("jobs", f"task:{written(row.task)}")
 
     @work
     async def action_forget(self) -> None:
-        row = self.highlighted
+        row = self.selected
         if row is None:
             return
         if row.known_since is None:
@@ -156,7 +150,7 @@ class CronScreen(AddJobMixin, ListScreen[Crontabs]):
             self.console.begin(ActionBatch(parts=(action,)), lambda _: self.ask())
 
     def available_actions(self) -> Sequence[tuple[Choice, Action]]:
-        row = self.highlighted
+        row = self.selected
         found: list[tuple[Choice, Action]] = []
         if row is not None and row.item is not None:
             found.append((Choice("run", "run now", "add one job of it"), Add(spec=self._run_of(row.item))))
@@ -169,11 +163,11 @@ class CronScreen(AddJobMixin, ListScreen[Crontabs]):
         return replace(item.job_spec(self.console.now, backfilled=False), run_at=None)
 
     def task_to_add(self) -> str:
-        return "" if self.highlighted is None else self.highlighted.task
+        return "" if self.selected is None else self.selected.task
 
     @work
     async def action_run_now(self) -> None:
-        row = self.highlighted
+        row = self.selected
         if row is None:
             return
         if row.item is None:
@@ -199,6 +193,7 @@ def _row(row: Recurring, now: datetime) -> TableRow:
             "task": row.task,
             "words": "" if row.item is None else describe_schedule(row.item.schedule),
         },
+        row,
     )
 
 

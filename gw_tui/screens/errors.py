@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import ClassVar, Final
@@ -90,7 +90,7 @@ class Probe:
         return str(report.state)
 
 
-class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample]):
+class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample, ErrorGroup]):
     """Groups of equal errors; `enter` lists the jobs, `r` retries one as a probe, `R` the whole group."""
 
     SCREEN_ID = "errors"
@@ -101,7 +101,7 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._groups: dict[str, ErrorGroup] = {}
+        self._groups: Sequence[ErrorGroup] = ()
         self._probe: Probe | None = None
 
     # -- what is asked and answered ----------------------------------------------------------------------------------
@@ -113,14 +113,14 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample]):
         if isinstance(answer, ErrorsSample) and query == self.current_query():
             if self._probe is not None:
                 self._probe = self._probe.read(answer.probe)
-            self._groups = {each.key: each for each in error_groups((*answer.failed.jobs, *answer.backoff.jobs))}
+            self._groups = error_groups((*answer.failed.jobs, *answer.backoff.jobs))
         super().show_answer(query, answer)
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
     def rows(self, known: ErrorsSample) -> Iterator[TableRow]:
         """Return the groups, the largest first."""
-        return (self._row(each, self.console.now) for each in self._groups.values())
+        return (self._row(each, self.console.now) for each in self._groups)
 
     def _row(self, group: ErrorGroup, now: datetime) -> TableRow:
         is_growing = group.is_growing(now)
@@ -135,6 +135,7 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample]):
                 "last": duration_cell(now - group.last),
                 "growing": sign_cell(symbols.WARNING, "growing") if is_growing else "",
             },
+            group,
         )
 
     def _count(self, group: ErrorGroup) -> str:
@@ -145,11 +146,11 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample]):
         if self._probe is not None:
             yield f"probe {self._probe.job_id} {self._probe.state}"
         yield formatting.counted(len(self._groups), "kind") + " of errors"
-        jobs = sum(len(each.jobs) for each in self._groups.values())
+        jobs = sum(len(each.jobs) for each in self._groups)
         yield formatting.counted(jobs, "job") if known.is_complete else f"the first {jobs:,} jobs"
 
     def preview(self) -> Content:
-        if (group := self._group) is None:
+        if (group := self.selected) is None:
             return Content("")
         now = self.console.now
         lines = [
@@ -165,20 +166,16 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample]):
 
     # -- commands --------------------------------------------------------------------------------------------------
 
-    @property
-    def _group(self) -> ErrorGroup | None:
-        return self._groups.get(self.table.highlighted or "")
-
     def targets(self) -> tuple[FoundJob, ...]:
-        return () if (group := self._group) is None else group.jobs
+        return () if (group := self.selected) is None else group.jobs
 
     def action_open(self) -> None:
-        if (group := self._group) is not None:
+        if (group := self.selected) is not None:
             self.console.visit("jobs", group.selection)
 
     def action_probe(self) -> None:
         """Retry the job of the group that failed last, to see whether the others can be retried."""
-        if (group := self._group) is None:
+        if (group := self.selected) is None:
             return
         job = group.jobs[0].job
         self._probe = Probe(job_id=job.id, updated_at=job.updated_at_epoch, rest=len(group.jobs) - 1)
@@ -190,5 +187,5 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample]):
         self.action_retry()
 
     def action_copy(self) -> None:
-        if (group := self._group) is not None:
+        if (group := self.selected) is not None:
             self.console.copy(group.selection)

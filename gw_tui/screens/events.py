@@ -21,7 +21,7 @@ MAX_SHOWN: Final = 500
 """More would be slow to draw; the file has them all."""
 
 
-class EventsScreen(ListScreen[Journal]):
+class EventsScreen(ListScreen[Journal, LogEntry]):
     """A list of entries, the newest first."""
 
     SCREEN_ID = "events"
@@ -74,10 +74,8 @@ class EventsScreen(ListScreen[Journal]):
         self.console.undo()
 
     def action_copy(self) -> None:
-        key = self.table.highlighted
-        found = next((each.words for each in self.console.journal if str(each.number) == key), None)
-        if found is not None:
-            self.console.copy(found)
+        if (entry := self.selected) is not None:
+            self.console.copy(entry.words)
 
     def action_write(self) -> None:
         """Write every entry to a file of its own, for the operator alone to read."""
@@ -104,4 +102,4 @@ def _row(entry: LogEntry) -> TableRow:
         "kind": entry.kind.value,
         "words": Cell(entry.words, role),
     }
-    return TableRow(str(entry.number), cells)
+    return TableRow(str(entry.number), cells, entry)

@@ -49,7 +49,7 @@ class HistoryQuery(Query):
         return source.history(self.which, after=self.after)
 
 
-class HistoryScreen(PagedList[HistoryPage]):
+class HistoryScreen(PagedList[HistoryPage, EndedAttempt]):
     """A page of ended attempts; `enter` shows all attempts of one job."""
 
     SCREEN_ID = "history"
@@ -78,11 +78,11 @@ class HistoryScreen(PagedList[HistoryPage]):
             yield f"page {len(self.begins)}{'' if known.after is None else ' of more'}"
         if self._which:
             yield sanitize.line(self._which, 60)
-        if (chosen := self._chosen()) is not None and chosen.error is not None:
+        if (chosen := self.selected) is not None and chosen.error is not None:
             yield sanitize.line(masked(chosen.error), 200)
 
     def preview(self) -> Content:
-        if (chosen := self._chosen()) is None:
+        if (chosen := self.selected) is None:
             return Content("")
         now = self.console.now
         known = (
@@ -93,11 +93,6 @@ class HistoryScreen(PagedList[HistoryPage]):
             ("worker", chosen.worker_id or formatting.NOTHING),
         )
         return facts(known, masked(chosen.error or ""))
-
-    def _chosen(self) -> EndedAttempt | None:
-        """Return the attempt under the cursor."""
-        attempts = () if self.answer is None else self.answer.attempts
-        return next((each for each in attempts if _key(each) == self.table.highlighted), None)
 
     def take_filter(self, text: str) -> None:
         try:
@@ -113,22 +108,18 @@ class HistoryScreen(PagedList[HistoryPage]):
         return self._which
 
     def action_open(self) -> None:
-        if (chosen := self._chosen()) is not None:
+        if (chosen := self.selected) is not None:
             self.take_filter(f"id:{chosen.job_id}")
 
     def action_copy(self) -> None:
-        if (chosen := self._chosen()) is not None:
+        if (chosen := self.selected) is not None:
             self.console.copy(str(chosen.job_id))
-
-
-def _key(attempt: EndedAttempt) -> str:
-    return f"{attempt.job_id}/{attempt.attempt}/{attempt.state}"
 
 
 def _row(attempt: EndedAttempt, now: datetime) -> TableRow:
     started = attempt.started_at
     return TableRow(
-        _key(attempt),
+        f"{attempt.job_id}/{attempt.attempt}/{attempt.state}",
         {
             "at": duration_cell(max(timedelta(), now - attempt.finished_at), "quiet"),
             "id": str(attempt.job_id),
@@ -139,4 +130,5 @@ def _row(attempt: EndedAttempt, now: datetime) -> TableRow:
             "worker": Cell(attempt.worker_id or "", "quiet"),
             "error": "" if attempt.error is None else sanitize.line(masked(attempt.error), 200),
         },
+        attempt,
     )

@@ -47,7 +47,6 @@ class AddJobMixin(ConsoleScreen):
             self.console.begin(ActionBatch(parts=(Add(spec=spec, payload=payload),)))
 
     def task_to_add(self) -> str:
-        """Return the suggested task."""
         return ""
 
 
@@ -147,7 +146,6 @@ class JobActionsMixin(ConsoleScreen):
             self._begin(ActionBatch(parts=(action,)))
 
     def available_actions(self) -> Sequence[tuple[Choice, Action]]:
-        """Return what can be done with the jobs."""
         return tuple(_offered(self.targets()))
 
     def action_undo(self) -> None:

@@ -144,7 +144,7 @@ class JobsTable(KeyedTable):
         super()._set_highlighted(None if self.is_followed else key)
 
 
-class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[Search]):
+class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[Search, FoundJob]):
     """A page of the jobs that match a filter; marks are kept by id over pages and filters."""
 
     SCREEN_ID = "jobs"
@@ -263,7 +263,6 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[Se
 
     @property
     def table(self) -> JobsTable:
-        """The table."""
         return self.query_one("#jobs", JobsTable)
 
     @property
@@ -357,7 +356,6 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[Se
     # -- the filter ------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether a command is possible."""
         if self.gathering is not None and action in BY_ID and BY_ID[action].risk is not Risk.NONE:
             return None  # what the action would change is not known yet
         return super().check_action(action, parameters)
@@ -375,7 +373,6 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[Se
         self.ask()
 
     def on_filter_bar_submitted(self, event: FilterBar.Submitted) -> None:
-        """Show what matches."""
         self.table.focus()
         self.keep_filter(sanitize.line(event.wanted, LONGEST))
         self.apply_filter(event.wanted)
@@ -453,7 +450,6 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[Se
             self.draw()
 
     def on_jobs_table_unfollowed(self) -> None:
-        """Say that it is over."""
         self.draw_status()
         self.refresh_bindings()
 

@@ -29,10 +29,14 @@ ANY_WIDTH: Final = 10_000
 
 
 A = TypeVar("A")
+T = TypeVar("T")
 
 
-class ListScreen(ConsoleScreen, Generic[A]):
-    """Draws its rows and its status when a snapshot, an answer to its query or the time changes them."""
+class ListScreen(ConsoleScreen, Generic[A, T]):
+    """Draws its rows and its status when a snapshot, an answer to its query or the time changes them.
+
+    `A` is the answer to its query, `T` what a row describes.
+    """
 
     TABLE: ClassVar[str] = ""
     """The id of the table."""
@@ -120,12 +124,10 @@ class ListScreen(ConsoleScreen, Generic[A]):
         self.use_sort(self.choice.sort)
 
     def show_view(self, view: SavedView) -> None:
-        """Show what a saved view describes, in its columns and order."""
         self.use_choice(view.choice)
         super().show_view(view)
 
     def use_sort(self, sort: TableSort | None) -> None:
-        """Sort the rows."""
         self.table.sort_by(sort)
         self.draw()
         self.table.release()
@@ -163,7 +165,6 @@ class ListScreen(ConsoleScreen, Generic[A]):
 
     @work
     async def action_columns(self) -> None:
-        """Let the columns and the order be chosen."""
         shown = [each.key for each in self._columns(self.size.width)]
         dialog = ChooseColumns(self.all_columns, shown, self.choice.sort, self.SORT_NOTE)
         if (chosen := await self.app.push_screen_wait(dialog)) is not None:
@@ -174,8 +175,12 @@ class ListScreen(ConsoleScreen, Generic[A]):
 
     @property
     def table(self) -> KeyedTable:
-        """The table."""
         return self.query_one(f"#{self.TABLE}", KeyedTable)
+
+    @property
+    def selected(self) -> T | None:
+        """What the row under the cursor describes, as last seen; None without a row, and for one that is gone."""
+        return cast("T | None", self.table.selected)
 
     def draw(self) -> None:
         """Draw the rows and the status line."""
@@ -214,16 +219,13 @@ class ListScreen(ConsoleScreen, Generic[A]):
             self.draw()
 
     def show_time(self) -> None:
-        """Update ages."""
         self.draw()
 
     def show_failure(self, failure: FailureKind, reason: str) -> None:
-        """Show why there is no answer."""
         self.failure = sanitize.line(f"{failure}: {reason}", 200)
         self.draw()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Show the columns that fit."""
         super().on_resize(event)
         self.table.set_columns(self._columns(event.size.width))
 

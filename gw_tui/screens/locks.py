@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import ClassVar, Final
+from typing import ClassVar, Final, cast
 
 from textual import events
 from textual.app import ComposeResult
@@ -67,19 +67,14 @@ class LocksQuery(Query):
 
 @dataclass(frozen=True, slots=True)
 class BlockedSession:
-    """One row about sessions: what about it, and its details for the pane."""
+    """What the pane says about a session that waits, blocks or lasts."""
 
-    key: str
-    symbol: Symbol
-    what: str
+    title: str
     pid: str
-    age: timedelta | None
-    who: str
-    detail: str
-    lines: tuple[tuple[str, str], ...] = field(default=())
+    lines: Sequence[tuple[str, str]]
 
 
-class LocksScreen(ListScreen[LocksData]):
+class LocksScreen(ListScreen[LocksData, Finding]):
     """Findings above, sessions that wait, block or last below, and everything about the one under the cursor."""
 
     SCREEN_ID = "locks"
@@ -94,10 +89,6 @@ class LocksScreen(ListScreen[LocksData]):
     LocksScreen #sessions-panel { height: 2fr; min-height: 5; }
     LocksScreen #below { height: 6; }
     """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._standstills: Mapping[str, BlockedSession] = {}
 
     def body(self) -> ComposeResult:
         *above, details = super().body()
@@ -126,30 +117,21 @@ class LocksScreen(ListScreen[LocksData]):
     def highlighted(self) -> Finding | BlockedSession | None:
         """What the cursor is on."""
         sessions = self.query_one("#sessions", KeyedTable)
-        if self.focused is sessions:
-            return self._standstills.get(sessions.highlighted or "")
-        key = self.table.highlighted
-        return next((each for name, each in self._findings() if name == key), None)
-
-    def _findings(self) -> Iterator[tuple[str, Finding]]:
-        """Yield the findings with keys, what is wrong first; one check may find several things."""
-        found = () if self.answer is None else self.answer.findings
-        numbers: dict[str, int] = {}
-        for each in sorted(found, key=lambda each: _VERDICTS[each.status][1]):
-            numbers[each.check] = number = numbers.get(each.check, 0) + 1
-            yield f"{each.check}/{number}", each
+        return cast("BlockedSession | None", sessions.selected) if self.focused is sessions else self.selected
 
     def draw(self) -> None:
-        if self.answer is not None:
-            self._standstills = {each.key: each for each in _standstills(self.answer.blockages)}
-        super().draw()
         if self.stands and self.answer is not None:
-            self.query_one("#sessions", KeyedTable).apply(map(_standstill_row, self._standstills.values()))
+            self.query_one("#sessions", KeyedTable).apply(_sessions(self.answer.blockages))
             more = "" if self.answer.blockages.is_all else "more not shown"
             self.query_one("#sessions-panel", Vertical).border_subtitle = Content(more)
+        super().draw()
 
     def rows(self, known: LocksData) -> Iterator[TableRow]:
-        return (_finding_row(key, each) for key, each in self._findings())
+        """Yield the findings, what is wrong first; one check may find several things."""
+        numbers: dict[str, int] = {}
+        for each in sorted(known.findings, key=lambda each: _VERDICTS[each.status][1]):
+            numbers[each.check] = number = numbers.get(each.check, 0) + 1
+            yield _finding_row(f"{each.check}/{number}", each)
 
     def status(self, known: LocksData) -> Iterator[str]:
         verdicts = [each.status for each in known.findings]
@@ -162,7 +144,7 @@ class LocksScreen(ListScreen[LocksData]):
     def preview(self) -> Content:
         if (found := self.highlighted) is None:
             return Content("")
-        title = found.check if isinstance(found, Finding) else f"{found.what} {found.pid}"
+        title = found.check if isinstance(found, Finding) else found.title
         self.query_one("#below", TextPanel).border_title = Content(sanitize.line(title, 60))
         return _about_finding(found) if isinstance(found, Finding) else _listed(found.lines)
 
@@ -192,7 +174,6 @@ class LocksScreen(ListScreen[LocksData]):
                 self.query_one("#below", TextPanel).focus()
 
     def available_actions(self) -> Sequence[tuple[Choice, Action]]:
-        """Return what keeps the queue in order."""
         snapshot = self.console.snapshot
         found: list[tuple[Choice, Action]] = []
         if snapshot is not None and any(each.is_stale for each in snapshot.workers):
@@ -225,6 +206,7 @@ def _finding_row(key: str, finding: Finding) -> TableRow:
             "check": Cell(finding.check, "" if quiet else "strong"),
             "words": Cell(masked(formatting.padded(finding.message)), quiet),
         },
+        finding,
     )
 
 
@@ -236,7 +218,7 @@ def _about_finding(finding: Finding) -> Content:
     return Content.assemble(words, "\n", ("Fix (y copies it):", "$quiet"), "\n", remedy)
 
 
-def _standstills(blockages: LockWaits) -> Iterator[BlockedSession]:
+def _sessions(blockages: LockWaits) -> Iterator[TableRow]:
     """Yield a row for each session that waits, blocks, holds a lock of ours, or has lasted long."""
     for blocked in blockages.blocked:
         by = ", ".join(map(str, blocked.blocked_by))
@@ -253,10 +235,15 @@ def _standstills(blockages: LockWaits) -> Iterator[BlockedSession]:
             yield _of_session("oldest", symbols.WARNING, "old transaction", session)
     for name, age in blockages.prepared_transactions:
         lines = (("name", sanitize.line(name)), ("to end it", "commit prepared or rollback prepared, with its name"))
-        yield BlockedSession(f"prepared {name}", symbols.WARNING, "prepared", "", age, "", name, lines)
+        cells = {
+            "what": sign_cell(symbols.WARNING, "prepared"),
+            "age": duration_cell(age),
+            "detail": Cell(name, "quiet"),
+        }
+        yield TableRow(f"prepared {name}", cells, BlockedSession("prepared ", "", lines))
 
 
-def _of_session(kind: str, symbol: Symbol, what: str, session: BackendSession, detail: str = "") -> BlockedSession:
+def _of_session(kind: str, symbol: Symbol, what: str, session: BackendSession, detail: str = "") -> TableRow:
     who = " ".join(each for each in (session.user, session.application) if each)
     statement = "not visible to this role" if session.statement is None else masked(session.statement)
     lines = (
@@ -267,21 +254,19 @@ def _of_session(kind: str, symbol: Symbol, what: str, session: BackendSession, d
         ("to end it", f"select pg_terminate_backend({session.pid})"),
     )
     age = session.transaction_age if session.transaction_age is not None else session.in_state_for
-    return BlockedSession(f"{kind} {session.pid}", symbol, what, str(session.pid), age, who, detail or statement, lines)
-
-
-def _standstill_row(each: BlockedSession) -> TableRow:
+    pid = str(session.pid)
     return TableRow(
-        each.key,
+        f"{kind} {pid}",
         {
-            "what": sign_cell(each.symbol, each.what),
-            "pid": each.pid,
-            "age": Cell(formatting.NOTHING) if each.age is None else duration_cell(each.age),
-            "who": each.who,
-            "detail": Cell(each.detail, "quiet"),
+            "what": sign_cell(symbol, what),
+            "pid": pid,
+            "age": Cell(formatting.NOTHING) if age is None else duration_cell(age),
+            "who": who,
+            "detail": Cell(detail or statement, "quiet"),
         },
+        BlockedSession(f"{what} {pid}", pid, lines),
     )
 
 
-def _listed(lines: tuple[tuple[str, str], ...]) -> Content:
+def _listed(lines: Sequence[tuple[str, str]]) -> Content:
     return Content("\n").join(Content.assemble((f"{name:<10}", "$quiet"), text) for name, text in lines)

@@ -256,7 +256,6 @@ class OverviewScreen(ConsoleScreen):
     # -- commands --------------------------------------------------------------------------------------------------
 
     def on_tile_clicked(self, event: Tile.Clicked) -> None:
-        """List the jobs that a tile counts."""
         self.console.visit("jobs", TILES[str(event.tile.id)])
 
     def action_open(self) -> None:

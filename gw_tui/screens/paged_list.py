@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from textual.app import ComposeResult
 from textual.widgets import Input
 
-from gw_tui.screens.list_screen import ListScreen
+from gw_tui.screens.list_screen import ListScreen, T
 from gw_tui.text import sanitize
 
 
@@ -22,7 +22,7 @@ class Page(Protocol):
 P = TypeVar("P", bound=Page)
 
 
-class PagedList(ListScreen[P]):
+class PagedList(ListScreen[P, T]):
     """Turns pages by cursors and takes a filter. Subclasses ask for the page that begins at `begins[-1]`."""
 
     PLACEHOLDER: ClassVar[str] = ""
@@ -78,7 +78,6 @@ class PagedList(ListScreen[P]):
         self.set_focus(self._entry)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Show what matches."""
         event.stop()
         self._close_entry()
         text = sanitize.UNSAFE.sub(" ", event.value).strip()

@@ -17,7 +17,7 @@ from gw_tui.screens.paged_list import PagedList
 from gw_tui.screens.pause_actions import PauseMixin
 from gw_tui.screens.worker_actions import WorkerActionsMixin
 from gw_tui.text import formatting, sanitize, symbols
-from gw_tui.widgets.job_rows import when_cell
+from gw_tui.widgets.job_rows import RowContext, when_cell
 from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, count_cell, duration_cell, sign_cell
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class QueuesQuery(Query):
         return self.text.lower() in queue.name.lower() and (self.holders is None or queue.held_by in self.holders)
 
 
-class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage]):
+class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage, QueueReport]):
     """A page of named queues."""
 
     SCREEN_ID = "queues"
@@ -143,8 +143,7 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage]):
         return replace(queue, waiting=counted.waiting, due=counted.due)
 
     def _dead(self) -> frozenset[str]:
-        snapshot = self.console.snapshot
-        return frozenset() if snapshot is None else frozenset(each.id for each in snapshot.workers if each.is_stale)
+        return RowContext.from_snapshot(self.console.snapshot).dead_workers
 
     def status(self, known: QueuePage) -> Iterator[str]:
         snapshot = self.console.snapshot
@@ -160,7 +159,7 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage]):
             if stuck := sum(queue.held_by in dead for queue in snapshot.held_queues):
                 yield f"{stuck}{more} stuck"
         yield "by name"
-        if (queue := self.highlighted) is not None and queue.pause is not None:
+        if (queue := self.selected) is not None and queue.pause is not None:
             yield sanitize.line(queue.pause.description, 120)
         if (age := self._heartbeat_age_of_holder()) is not None:
             yield f"heartbeat {formatting.duration(age)} ago"
@@ -187,18 +186,12 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage]):
     def typed(self) -> str:
         return f"{self._only}{self._text}"
 
-    @property
-    def highlighted(self) -> QueueReport | None:
-        """The queue under the cursor, as it was last seen."""
-        queues: Sequence[QueueReport] = () if self.answer is None else self.answer.queues
-        return next((each for each in queues if each.name == self.table.highlighted), None)
-
     def holder(self) -> str | None:
-        queue = self.highlighted
+        queue = self.selected
         return None if queue is None or queue.pause is not None else queue.held_by
 
     def pause_target(self) -> tuple[str, Pause | None] | None:
-        return None if (queue := self.highlighted) is None else (f"queue:{queue.name}", queue.pause)
+        return None if (queue := self.selected) is None else (f"queue:{queue.name}", queue.pause)
 
     def available_actions(self) -> Sequence[tuple[Choice, Action]]:
         if (worker_id := self.holder()) is None:
@@ -239,6 +232,7 @@ def _row(queue: QueueReport, now: datetime, dead: frozenset[str]) -> TableRow:
             "task": queue.head_task or "",
             "run_at": "" if queue.head_run_at is None else when_cell(queue.head_run_at, now),
         },
+        queue,
     )
 
 

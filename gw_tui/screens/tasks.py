@@ -56,7 +56,7 @@ class TasksQuery(Query):
         return source.statistics(), runs
 
 
-class TasksScreen(PauseMixin, ListScreen[QueueStatistics]):
+class TasksScreen(PauseMixin, ListScreen[QueueStatistics, TaskInfo]):
     """The tasks that have jobs; `enter` lists the jobs of one."""
 
     SCREEN_ID = "tasks"

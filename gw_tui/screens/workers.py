@@ -76,7 +76,7 @@ class HeldJobsQuery(Query):
         return source.page(wanted, limit=MAX_JOBS, timeout=TIMEOUT)
 
 
-class WorkersScreen(WorkerActionsMixin, ListScreen[QueueSnapshot]):
+class WorkersScreen(WorkerActionsMixin, ListScreen[QueueSnapshot, WorkerInfo]):
     """The workers above, and below the jobs of the one under the cursor."""
 
     SCREEN_ID = "workers"
@@ -106,12 +106,6 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[QueueSnapshot]):
             yield KeyedTable(_JOB_COLUMNS, empty="No locked jobs", id="held")
 
     # -- what is asked and answered ----------------------------------------------------------------------------------
-
-    @property
-    def highlighted(self) -> WorkerInfo | None:
-        """The worker under the cursor, as it was last seen."""
-        key = self.table.highlighted
-        return None if key is None else self._workers.get(key)
 
     def holder(self) -> str | None:
         return self.table.highlighted

@@ -82,7 +82,6 @@ class ConnectionLine(Static):
         self._status: ConnectionStatus | None = None
 
     def show(self, status: ConnectionStatus) -> None:
-        """Show the state of the connection."""
         if status != self._status:
             self._status = status
             self._draw()
@@ -151,7 +150,6 @@ class Banner(Static):
         self._words = ""
 
     def show(self, words: str) -> None:
-        """Say this, or nothing."""
         if words == self._words:
             return
         self._words = words

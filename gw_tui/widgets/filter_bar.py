@@ -77,7 +77,6 @@ class FilterBar(Vertical):
         yield Static(id="hint")
 
     def on_click(self) -> None:
-        """Edit the filter."""
         if not self.is_editing:
             self.edit()
 
@@ -95,7 +94,6 @@ class FilterBar(Vertical):
         return self.has_class("-editing")
 
     def show(self, wanted: Selection) -> None:
-        """Take over a filter."""
         self.wanted = wanted
         text = line(wanted, LONGEST)
         content = Content.assemble(("/ ", "$quiet"), (text, "bold") if text else ("all jobs", "$quiet"))
@@ -155,13 +153,11 @@ class FilterBar(Vertical):
             entry.cursor_position = taken.cursor
 
     def action_choose(self, step: int) -> None:
-        """Choose another suggestion."""
         if self._suggestions:
             self._chosen = (self._chosen + step) % len(self._suggestions)
             self._hint()
 
     def action_leave(self) -> None:
-        """Give up typing."""
         self._end()
         self.post_message(self.Left())
 

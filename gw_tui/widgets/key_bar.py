@@ -30,7 +30,6 @@ class KeyBar(Static):
         self.draw()
 
     def on_resize(self) -> None:
-        """Show what fits."""
         self.draw()
 
     def draw(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -71,10 +71,11 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A row under a key that stays its own; cells by the keys of their columns."""
+    """A row under a key that stays its own; cells by the keys of their columns. `item` is what the row describes."""
 
     key: str
     cells: Mapping[str, Cell | str]
+    item: object = field(default=None, compare=False)
 
 
 def sign_cell(symbol: Symbol, words: str, value: float | None = None) -> Cell:
@@ -115,7 +116,6 @@ class TableMessage(Message):
 
     @property
     def control(self) -> KeyedTable:
-        """The table."""
         return self.table
 
 
@@ -214,6 +214,12 @@ class KeyedTable(ScrollView, can_focus=True):
         index = self._index
         return index is not None and 0 <= index - self.scroll_offset.y < max(1, self.size.height - 1)
 
+    @property
+    def selected(self) -> object:
+        """What the row under the cursor describes; None without a row, and for one that is gone."""
+        row = self.shown_rows.get(self.highlighted or "")
+        return None if row is None or self.is_gone(row.key) else row.item
+
     def is_gone(self, key: str) -> bool:
         """True for a row that is still shown, and in truth is there no more."""
         return key in self._shown.gone
@@ -251,7 +257,6 @@ class KeyedTable(ScrollView, can_focus=True):
         self._arrange(arranged(self._shown.order, self._latest, highlighted=self._kept))
 
     def set_columns(self, columns: Sequence[TableColumn]) -> None:
-        """Show other columns."""
         self._columns = tuple(columns)
         self._measure(self.shown_rows.values())
         self._fit()
@@ -315,30 +320,14 @@ class KeyedTable(ScrollView, can_focus=True):
                 self.refresh(Region(0, 0, self.size.width, 1))
 
     def _refresh_changes(self) -> None:
-        """Draw only the lines that look different: every line drawn is sent to the terminal whole."""
+        """Draw only the lines that look different."""
         before, self._picture = self._picture, self._visible()
         if len(before) != len(self._picture) or before[:1] != self._picture[:1]:
             self.refresh()
             return
         changes = enumerate(zip(before, self._picture, strict=True))
-        regions = [region for y, (old, new) in changes if old != new for region in self._changed_regions(y, old, new)]
-        if regions:
-            self.refresh(*regions)
-
-    def _changed_regions(self, y: int, old: tuple[object, ...], new: tuple[object, ...]) -> Iterator[Region]:
-        """Yield the cells of a line that look different; the whole line if it is not the same row in the same style."""
-        before, after = old[1], new[1]
-        is_new = (old[0], *old[2:]) != (new[0], *new[2:])
-        if not isinstance(before, TableRow) or not isinstance(after, TableRow) or is_new:
-            yield Region(0, y, self.size.width, 1)
-            return
-        x = GUTTER
-        for column in self._columns:
-            if (width := self.widths.get(column.key)) is None:
-                continue
-            if before.cells.get(column.key, "") != after.cells.get(column.key, ""):
-                yield Region(x, y, width, 1)
-            x += width + GAP
+        if lines := [Region(0, y, self.size.width, 1) for y, (old, new) in changes if old != new]:
+            self.refresh(*lines)
 
     def _visible(self) -> list[tuple[object, ...]]:
         """Return what each line shows, the place it is scrolled to first."""
@@ -426,7 +415,6 @@ class KeyedTable(ScrollView, can_focus=True):
         self.refresh()
 
     def notify_style_update(self) -> None:
-        """Redraw in a new theme."""
         super().notify_style_update()
         self.refresh()
 

@@ -51,7 +51,6 @@ class TextPanel(VerticalScroll, can_focus=True):
 
     @property
     def text(self) -> str:
-        """The text shown."""
         return "" if self._shown is None else self._shown.plain
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

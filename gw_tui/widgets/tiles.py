@@ -39,7 +39,6 @@ class Tile(Static):
         self.show(formatting.NOTHING, "")
 
     def show(self, number: str, about: str) -> None:
-        """Show a number and what there is to say about it."""
         if (number, about) == self._shown:
             return
         self._shown = (number, about)
