@@ -33,7 +33,7 @@ from gw_core.operations import (
     RunHistory,
 )
 from gw_tui.data.playback import Playback
-from gw_tui.data.source import Crontabs, DataSource
+from gw_tui.data.source import ClientSource, Crontabs, DataSource
 from gw_tui.rules.options import QueueInfo
 from gw_tui.text.json_view import json_view
 from gw_tui.text.redact import masked
@@ -102,19 +102,14 @@ class RecordingSource(DataSource):
 
     def __init__(self, source: DataSource, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._source = source
-        self.playback = source.playback
+        self.info, self.playback = source.info, source.playback
         self._clock = clock
         self._began = clock()
         self._lock = threading.Lock()  # guards the file: the reader and the actor are two threads
         self._latest: dict[str, bytes] = {}
         self.failure: str | None = None
         self.file: IO[bytes] | None = _new_file(path)
-        target = source.info
-        self._write(_Head(VERSION, datetime.now(UTC), target.where, target.schema))
-
-    @property
-    def info(self) -> QueueInfo:
-        return self._source.info
+        self._write(_Head(VERSION, datetime.now(UTC), self.info.where, self.info.schema))
 
     def count_locks(self) -> timedelta | None:
         return self._source.count_locks()
@@ -136,9 +131,9 @@ class RecordingSource(DataSource):
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    def _answer(self, key: str, query: Callable[[DataSource], T]) -> T:
+    def answer(self, key: str, query: Callable[[ClientSource], T]) -> T:
         try:
-            answer = query(self._source)
+            answer = self._source.answer(key, query)
         except GraphileWorkerError as error:
             self._note(key, b"null", (type(error).__name__, masked(str(error))))
             raise
@@ -229,13 +224,9 @@ class ReplaySource(DataSource):
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         head, self._tracks = _read(path)
-        self._info = QueueInfo(where=f"{head.where} (replay)", schema=head.schema, is_read_only=True)
+        self.info = QueueInfo(where=f"{head.where} (replay)", schema=head.schema, is_read_only=True)
         length = max((timestamps[-1] for timestamps, _ in self._tracks.values()), default=0.0)
         self.playback = Playback(length, clock)
-
-    @property
-    def info(self) -> QueueInfo:
-        return self._info
 
     def names(self, kind: NameKind, prefix: str = "") -> Sequence[str]:
         """Return names to suggest, as far as any were asked for then."""
@@ -248,7 +239,7 @@ class ReplaySource(DataSource):
         """Reject the action: a recording cannot change."""
         raise InvalidInputError("this is a recording; actions are unavailable")
 
-    def _answer(self, key: str, query: Callable[[DataSource], T]) -> T:
+    def answer(self, key: str, query: Callable[[ClientSource], T]) -> T:
         if key not in self._tracks:
             raise NotRecordedError("not in the recording")
         timestamps, lines = self._tracks[key]

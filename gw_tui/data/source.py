@@ -124,24 +124,21 @@ class JobSubscription(Protocol):
 class DataSource:
     """What the screens can ask and run. Every method can take long, and raises errors of gw.
 
-    A source either answers the queries itself, or all of them in `_answer`, which gets each query and its key.
+    Each query names its key, and how a live queue answers it; a source decides in `answer` where the answer comes from.
     """
 
+    info: QueueInfo
+    """Which queue this is."""
     playback: Playback | None = None
     """Where the recording is that is shown; None for a live queue."""
 
-    @property
-    def info(self) -> QueueInfo:
-        """Which queue this is."""
-        raise NotImplementedError
-
-    def _answer(self, key: str, query: Callable[[DataSource], T]) -> T:
+    def answer(self, key: str, query: Callable[[ClientSource], T]) -> T:
         """Return the answer to a query; its key identifies it in a recording."""
         raise NotImplementedError
 
     def snapshot(self) -> QueueSnapshot:
         """Return what every tick shows."""
-        return self._answer("snapshot", lambda source: source.snapshot())
+        return self.answer("snapshot", lambda live: live.read_snapshot())
 
     def page(
         self,
@@ -153,46 +150,53 @@ class DataSource:
         with_payload: bool = False,
     ) -> JobPage:
         """Return a page of jobs."""
-        more: dict[str, Any] = {"after": after, "limit": limit, "timeout": timeout, "with_payload": with_payload}
-        return self._answer(f"page {wanted} {after or ''} {limit}", lambda source: source.page(wanted, **more))
+        more: dict[str, Any] = {"after": after, "limit": limit, "with_payload": with_payload}
+        if timeout is not None:
+            more["timeout"] = timeout
+        return self.answer(
+            f"page {wanted} {after or ''} {limit}", lambda live: live.read_client.jobs.list(wanted, **more)
+        )
 
     def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
         """Return everything about one job, its payload only when wanted; None when it is gone."""
-        return self._answer(f"job {job_id}", lambda source: source.job(job_id, with_payload=with_payload))
+        return self.answer(
+            f"job {job_id}", lambda live: live.read_client.queries.job(job_id, with_payload=with_payload)
+        )
 
     def statistics(self) -> QueueStatistics:
         """Return how many jobs are in each state, from a sample when there are many."""
-        return self._answer("statistics", lambda source: source.statistics())
+        return self.answer("statistics", lambda live: live.read_client.queries.statistics())
 
     def history(self, which: str = "", *, after: str | None = None) -> HistoryPage:
         """Return a page of ended attempts, the latest first."""
-        return self._answer(f"history {after or ''} {which}", lambda source: source.history(which, after=after))
+        key = f"history {after or ''} {which}"
+        return self.answer(key, lambda live: live.read_client.history.list(which, after=after, limit=PAGE))
 
     def run_history(self, back: timedelta, step: timedelta, task: str | None = None) -> RunHistory:
         """Return what ended in each step of the last time, as workers recorded it."""
         key = f"runs {step.total_seconds():g} {task or ''}"
-        return self._answer(key, lambda source: source.run_history(back, step, task))
+        return self.answer(key, lambda live: live.read_runs(back, step, task))
 
     def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
         """Return named queues in order of their names."""
         key = f"queues {'held' if only_held else 'all'} {after}"
-        return self._answer(key, lambda source: source.queues(after=after, limit=limit, only_held=only_held))
+        return self.answer(key, lambda live: live.read_queues(after, limit, only_held=only_held))
 
     def crontabs(self) -> Crontabs:
         """Return the recurring tasks."""
-        return self._answer("crontabs", lambda source: source.crontabs())
+        return self.answer("crontabs", lambda live: live.read_crontabs())
 
     def findings(self) -> Sequence[Finding]:
         """Return the doctor's findings."""
-        return self._answer("findings", lambda source: source.findings())
+        return self.answer("findings", lambda live: live.read_findings())
 
     def blockages(self) -> LockWaits:
         """Return who waits for whom."""
-        return self._answer("blockages", lambda source: source.blockages())
+        return self.answer("blockages", lambda live: live.read_client.doctor.lock_waits())
 
     def names(self, kind: NameKind, prefix: str = "") -> Sequence[str]:
         """Return names to suggest: tasks, queues or workers."""
-        return self._answer(f"names {kind.value} {prefix}", lambda source: source.names(kind, prefix))
+        return self.answer(f"names {kind.value} {prefix}", lambda live: live.read_client.names(kind, prefix))
 
     def count_locks(self) -> timedelta | None:
         """Count the locks of workers for the next snapshots; return how long the server worked, if known."""
@@ -248,7 +252,7 @@ class ConnectionOptions:
     password: Callable[[], str] | None = None
     read_only: bool = False
     crontab: Callable[[], Sequence[CronItem]] | None = None
-    recovery: RecoverySettings | None = field(default=None)
+    recovery: RecoverySettings = field(default_factory=RecoverySettings)
 
 
 class ClientSource(DataSource):
@@ -256,6 +260,8 @@ class ClientSource(DataSource):
 
     def __init__(self, place: ConnectionOptions) -> None:
         self._place = place
+        where = described(place.conninfo)
+        self.info = QueueInfo(where=where, schema=place.schema, is_read_only=place.read_only, recovery=place.recovery)
         self.read_client = self._client(READ_LIMITS)
         self._lock = threading.Lock()  # guards _acting: it is opened for the first action
         self._acting: Client | None = None
@@ -276,15 +282,11 @@ class ClientSource(DataSource):
             limits=limits,
         )
 
-    @property
-    def info(self) -> QueueInfo:
-        place = self._place
-        recovery = place.recovery or RecoverySettings()
-        return QueueInfo(
-            where=described(place.conninfo), schema=place.schema, is_read_only=place.read_only, recovery=recovery
-        )
+    def answer(self, key: str, query: Callable[[ClientSource], T]) -> T:
+        return query(self)
 
-    def snapshot(self) -> QueueSnapshot:
+    def read_snapshot(self) -> QueueSnapshot:
+        """Return a snapshot with the locks counted last."""
         try:
             return self.read_client.queries.snapshot(recovery=self._place.recovery, locks_every=None)
         except SchemaMissingError as error:
@@ -301,28 +303,7 @@ class ClientSource(DataSource):
     def count_locks(self) -> timedelta | None:
         return self.read_client.queries.count_locks(self._place.recovery)
 
-    def page(
-        self,
-        wanted: Selection,
-        *,
-        after: PageCursor | None = None,
-        limit: int = PAGE,
-        timeout: timedelta | None = None,
-        with_payload: bool = False,
-    ) -> JobPage:
-        more = {} if timeout is None else {"timeout": timeout}
-        return self.read_client.jobs.list(wanted, after=after, limit=limit, with_payload=with_payload, **more)
-
-    def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
-        return self.read_client.queries.job(job_id, with_payload=with_payload)
-
-    def statistics(self) -> QueueStatistics:
-        return self.read_client.queries.statistics()
-
-    def history(self, which: str = "", *, after: str | None = None) -> HistoryPage:
-        return self.read_client.history.list(which, after=after, limit=PAGE)
-
-    def run_history(self, back: timedelta, step: timedelta, task: str | None = None) -> RunHistory:
+    def read_runs(self, back: timedelta, step: timedelta, task: str | None) -> RunHistory:
         """Return what ended in each step; workers record it once a minute, so the last answer serves for a while."""
         now = time.monotonic()
         key = (back, step, task)
@@ -331,7 +312,7 @@ class ClientSource(DataSource):
             known = self._runs = key, now, self.read_client.queries.run_history(back, step=step, task=task)
         return known[2]
 
-    def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
+    def read_queues(self, after: str, limit: int, *, only_held: bool) -> Sequence[QueueReport]:
         """Return named queues in order of their names; the more of them are long, the less far each is counted."""
         page = (after, only_held)
         depth = self._count_limits.pop(page, COUNT_LIMITS[-1])
@@ -346,23 +327,17 @@ class ClientSource(DataSource):
         self._count_limits = dict([*self._count_limits.items(), (page, depth)][-MAX_PAGES:])
         return found
 
-    def crontabs(self) -> Crontabs:
+    def read_crontabs(self) -> Crontabs:
         """Return the recurring tasks; the file is read again, so that changes show."""
         read = self._place.crontab
         return Crontabs(known=self.read_client.cron_items(), items=None if read is None else read())
 
-    def findings(self) -> Sequence[Finding]:
+    def read_findings(self) -> Sequence[Finding]:
         """Return the doctor's findings; the full examination is not repeated more often than its facts change."""
         now = time.monotonic()
         if self._findings is None or now - self._findings[0] > FINDINGS_INTERVAL:
             self._findings = now, self.read_client.doctor.findings()
         return self._findings[1]
-
-    def blockages(self) -> LockWaits:
-        return self.read_client.doctor.lock_waits()
-
-    def names(self, kind: NameKind, prefix: str = "") -> Sequence[str]:
-        return self.read_client.names(kind, prefix)
 
     def run(self, action: Action) -> Result:
         result = action.run(self._for_actions(), self._place.recovery)

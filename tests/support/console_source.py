@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
-from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 from gw_core.errors import StatementTimeoutError
 from gw_core.operations import Finding, LockWaits, QueueReport, QueueSnapshot, QueueStatistics, RunHistory
 from gw_tui.actions.actions import Action, Result
-from gw_tui.data.source import PAGE, READ_LIMITS, ClientSource, ConnectionOptions, JobSubscription
+from gw_tui.data.source import READ_LIMITS, ClientSource, ConnectionOptions, JobSubscription
 from gw_tui.rules.options import QueueInfo
 from support import console_queue
 from support.console_queue import CRONTAB, LOCK_WAITS, TABLE_BYTES, ConsoleQueue, QueueClock, as_seen, findings
@@ -62,7 +61,6 @@ class QueueSource(ClientSource):
         self.closed = False
         self.is_busy = False
         self._is_held = self._is_cancelled = False
-        self._read_only = read_only
         self._changed = threading.Condition()  # guards the three flags above
         opened.append(self)
         super().__init__(
@@ -70,6 +68,7 @@ class QueueSource(ClientSource):
                 conninfo=self.queue.url, schema=self.queue.schema, read_only=read_only, crontab=lambda: CRONTAB
             )
         )
+        self.info = QueueInfo(where="app@demo/shop", schema=self.queue.schema, is_read_only=read_only)
         self.read_client = self.queue.reader
 
     # -- for tests
@@ -104,11 +103,19 @@ class QueueSource(ClientSource):
 
     # -- what is different each time
 
-    @property
-    def info(self) -> QueueInfo:
-        return QueueInfo(where="app@demo/shop", schema=self.queue.schema, is_read_only=self._read_only)
+    def answer(self, key: str, query: Callable[[ClientSource], Any]) -> Any:
+        """Answer as the test has set, late or not at all."""
+        self.last()
+        self.check()
+        match query(self):
+            case QueueStatistics() as statistics:
+                return replace(statistics, table_bytes=TABLE_BYTES)
+            case LockWaits():
+                return LOCK_WAITS
+            case answer:
+                return answer
 
-    def snapshot(self) -> QueueSnapshot:
+    def read_snapshot(self) -> QueueSnapshot:
         self.snapshots += 1
         return as_seen(self.read_client.queries.snapshot(), self.queue)
 
@@ -116,26 +123,22 @@ class QueueSource(ClientSource):
         """Do nothing: each snapshot counts them."""
         return timedelta()
 
-    def statistics(self) -> QueueStatistics:
-        return replace(super().statistics(), table_bytes=TABLE_BYTES)
-
-    def run_history(self, back: timedelta, step: timedelta, task: str | None = None) -> RunHistory:
+    def read_runs(self, back: timedelta, step: timedelta, task: str | None) -> RunHistory:
         """Ask each time: the console's own answer serves for ten seconds of real time."""
         return self.read_client.queries.run_history(back, step=step, task=task)
 
-    def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
+    def read_queues(self, after: str, limit: int, *, only_held: bool) -> Sequence[QueueReport]:
         """Count each queue whole: how far the console counts depends on what it asked before."""
         return self.read_client.queries.queues(after=after, limit=limit, only_held=only_held)
 
-    def findings(self) -> Sequence[Finding]:
+    def read_findings(self) -> Sequence[Finding]:
         return findings(self.read_client.workers.list())
-
-    def blockages(self) -> LockWaits:
-        return LOCK_WAITS
 
     # -- acting
 
     def run(self, action: Action) -> Result:
+        self.last()
+        self.check()
         self.actions.append(action)
         self.queue.jobs_at_first = None
         result = super().run(action)
@@ -171,18 +174,6 @@ class QueueSource(ClientSource):
             raise StatementTimeoutError("the database could not finish the statement now: cancelled")
 
 
-def _asked(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the method, which lasts and fails as the test has set."""
-
-    @wraps(method)
-    def asked(source: QueueSource, *values: Any, **options: Any) -> Any:
-        source.last()
-        source.check()
-        return method(source, *values, **options)
-
-    return asked
-
-
 @contextmanager
 def showing(find: Callable[[], ConsoleQueue]) -> Iterator[None]:
     """Let `QueueSource` show this queue, and close what was opened."""
@@ -205,10 +196,3 @@ def own_server() -> Iterator[None]:
         showing(lambda: queue),
     ):
         yield
-
-
-for name in (
-    *("snapshot", "page", "job", "statistics", "history", "run_history", "queues"),
-    *("crontabs", "findings", "blockages", "names", "run"),
-):
-    setattr(QueueSource, name, _asked(getattr(QueueSource, name)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from console_fixture import Console, run, search_of
@@ -257,16 +256,6 @@ def test_every_screen_fits_every_size() -> None:
 
 @pytest.mark.once
 def test_a_failure_is_shown_on_every_screen_and_goes_when_it_is_over() -> None:
-    class Troubled(QueueSource):
-        slow = False
-
-        def _queue(self) -> Any:
-            if self.slow:
-                raise StatementTimeoutError("it took too long")
-            return super()._queue()
-
-    source = Troubled()
-
     async def scenario(console: Console) -> None:
         for key in "23456":
             await console.press(key)
@@ -276,7 +265,7 @@ def test_a_failure_is_shown_on_every_screen_and_goes_when_it_is_over() -> None:
             await console.refresh()
             await console.until(lambda: "slow:" not in console.text)
 
-    run(scenario, source=source)
+    run(scenario)
 
 
 HOSTILE = "[red]x[/red][/]A\x1b]52;c;ZXZpbA==\x1b\\B\x9b31m\u202eevil\u2066\x07\x7f"
