@@ -16,6 +16,7 @@ from gw_core.domain.durations import UNITS, format_duration, shown
 from gw_core.domain.errors import CrontabError, InvalidInputError
 from gw_core.domain.job import JobKeyMode, JobSpec
 from gw_core.domain.schedule import FIELDS, Schedule, read_field
+from gw_core.domain.text import printable
 from gw_core.domain.time_zone import UTC_NAME
 
 MAX_LINE_LENGTH: Final = 10_000
@@ -72,11 +73,6 @@ class CrontabLineError(msgspec.Struct, frozen=True):
         """Return the located sentence and the excerpt, for a terminal."""
         excerpt = "\n".join(f"    {line}" for line in self.excerpt().splitlines())
         return f"{self.located(source)}\n{excerpt}"
-
-
-def printable(text: str) -> str:
-    """Return the text with everything a terminal might obey or not show written as an escape."""
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 class _LineError(Exception):

@@ -29,6 +29,11 @@ _PLAIN_WORD: Final = re.compile(r"[\w@%+:,./-][\w@%+=:,./-]*", re.ASCII)
 _QUOTE_OR_BACKSLASH: Final = re.compile(r"['\\]")
 
 
+def printable(text: str) -> str:
+    """Return the text with everything a terminal might obey or not show written as an escape."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
 def shell_command(words: Iterable[str]) -> str | None:
     """Return a command line that POSIX shells, zsh and fish read as these words, or None when there is none.
 

@@ -143,7 +143,8 @@ def _needs_copy(folder: Path, account: Account) -> bool:
 
 
 def _all_may_run(folder: Path) -> bool:
-    return all(_is_open((folder / program).stat().st_mode) for program in PROGRAMS)
+    needed = stat.S_IROTH | stat.S_IXOTH
+    return all((folder / program).stat().st_mode & needed == needed for program in PROGRAMS)
 
 
 def _caches(account: Account) -> Iterator[Path]:
@@ -194,34 +195,10 @@ def _copy_installation(prefix: Path, target: Path) -> None:
 
 def _copy_tree(source: Path, target: Path) -> None:
     if source.is_dir():
-        shutil.copytree(source, target, copy_function=_link_or_copy, symlinks=True)
-
-
-def _link_or_copy(source: str, target: str) -> None:
-    # A link shares its permissions with the original, which are not ours to change: link only what is open already.
-    mode = os.lstat(source).st_mode
-    if stat.S_ISREG(mode) and _is_open(mode):
-        try:
-            os.link(source, target)
-        except OSError:
-            pass
-        else:
-            return
-    shutil.copy2(source, target, follow_symlinks=False)
+        shutil.copytree(source, target, symlinks=True)
 
 
 def _open_to_all(tree: Path) -> None:
-    tree.chmod(0o755)
-    for place, folders, files in os.walk(tree):
-        for name in folders:
-            os.chmod(os.path.join(place, name), 0o755)  # noqa: S103 - programs without secrets, readable for all
-        for name in files:
-            path = os.path.join(place, name)
-            mode = os.lstat(path).st_mode
-            if stat.S_ISREG(mode) and not _is_open(mode):
-                os.chmod(path, 0o755 if mode & stat.S_IXUSR else 0o644)
-
-
-def _is_open(mode: int) -> bool:
-    """Whether all accounts can read the file, and run it if its owner can."""
-    return bool(mode & stat.S_IROTH) and (bool(mode & stat.S_IXOTH) or not mode & stat.S_IXUSR)
+    for path in (tree, *tree.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & stat.S_IXUSR else 0o644)

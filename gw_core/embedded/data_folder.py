@@ -21,28 +21,22 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
 from gw_core.domain.errors import EmbeddedError
+from gw_core.domain.text import printable
 from gw_core.embedded import preparation
 from gw_core.embedded.account import ROOT, Account, give, keeper_of, minimal_environment, name_of, server_account
 from gw_core.embedded.address import PORT
+from gw_core.embedded.preparation import closing
+from gw_core.embedded.watchdog import acquire
 
 LOCK_TIMEOUT = 60.0
 PAUSE = 0.005
 # The shortest sun_path among the systems we run on (macOS), its terminating zero taken off.
 MAX_SOCKET_PATH = 103
 LOG_LIMIT = 8 * 1024 * 1024
-
-
-class ServerUsage(Enum):
-    """Who besides us holds the server."""
-
-    NOBODY = auto()
-    OTHERS = auto()
-    ENDING = auto()
 
 
 class DataFolder:
@@ -95,25 +89,17 @@ class DataFolder:
     def _make_folder(self) -> None:
         """Create the folder and those above it, as the owner of the folder in which they begin."""
         above = next(place for place in self.folder.parents if place.exists())
-        base = os.open(above, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            self.perform(
-                keeper_of(os.fstat(base)), preparation.make_folders, base, self.folder.relative_to(above).parts
-            )
-        finally:
-            os.close(base)
+        parts = self.folder.relative_to(above).parts
+        with closing(os.open(above, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as base:
+            self.perform(keeper_of(os.fstat(base)), preparation.make_folders, base, parts)
 
     # -- the data folder -----------------------------------------------------------------------------------------------
 
     @property
     def account(self) -> Account:
         """The account the server runs as."""
-        data = self.open_data()
-        try:
+        with closing(self.open_data()) as data:
             return server_account(self.state, None if data is None else os.fstat(data))
-        finally:
-            if data is not None:
-                os.close(data)
 
     def open_data(self) -> int | None:
         """The open data folder, or None while there is none.
@@ -139,34 +125,25 @@ class DataFolder:
     @contextmanager
     def data_path(self) -> Iterator[str]:
         """A path that leads to the data folder, for root past every link; to a place that is not there without data."""
-        data = self.open_data() if self._opened is not None or self.folder.exists() else None
-        through = f"/proc/self/fd/{data}"
-        try:
+        with closing(self.open_data()) as data:
+            through = f"/proc/self/fd/{data}"
             yield through if data is not None and os.geteuid() == ROOT and os.path.isdir(through) else str(self.data)
-        finally:
-            if data is not None:
-                os.close(data)
 
     def take_over(self, account: Account) -> None:
         """Give data that were copied here by root to the account."""
-        data = self.open_data()
-        if data is not None:
-            try:
+        with closing(self.open_data()) as data:
+            if data is not None:
                 give(data, account, str(self.data))
-            finally:
-                os.close(data)
 
     def major(self) -> int | None:
         """The major version the data were made with, or None while there are none."""
-        data = self.open_data()
-        if data is None:
-            return None
-        try:
-            file = os.open("PG_VERSION", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=data)
-        except FileNotFoundError:
-            return None
-        finally:
-            os.close(data)
+        with closing(self.open_data()) as data:
+            if data is None:
+                return None
+            try:
+                file = os.open("PG_VERSION", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=data)
+            except FileNotFoundError:
+                return None
         with open(file, "rb") as version:
             try:
                 return int(version.read(64).decode("ascii", "replace").split(".")[0])
@@ -180,46 +157,37 @@ class DataFolder:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keep all other processes from starting or stopping to use the server."""
-        descriptor = self.wait_for_lock("lock", fcntl.LOCK_EX)
-        try:
+        with closing(self.wait_for_lock("lock", fcntl.LOCK_EX)):
             yield
-        finally:
-            os.close(descriptor)
 
     def join(self) -> int:
         """Become a user; while an unused server is being stopped this waits for its end."""
         return self.wait_for_lock("users.lock", fcntl.LOCK_SH)
 
-    def usage(self) -> ServerUsage:
-        """The processes that use the server now; only asked inside `alone()`, so none can be added in between."""
-        descriptor = self.open("users.lock")
-        try:
-            if _locked(descriptor, fcntl.LOCK_EX):
-                return ServerUsage.NOBODY
-            return ServerUsage.OTHERS if _locked(descriptor, fcntl.LOCK_SH) else ServerUsage.ENDING
-        finally:
-            os.close(descriptor)
+    def has_users(self) -> bool:
+        """Whether processes use the server; only asked inside `alone()`, so none can be added in between."""
+        with closing(self.open("users.lock")) as descriptor:
+            # While the watchdog ends the server, nobody else gets either lock.
+            return not acquire(descriptor, fcntl.LOCK_EX) and acquire(descriptor, fcntl.LOCK_SH)
 
     def try_lock(self, name: str) -> int | None:
         """The open and locked file, or None when another process holds it."""
         descriptor = self.open(name)
-        if _locked(descriptor, fcntl.LOCK_EX):
+        if acquire(descriptor, fcntl.LOCK_EX):
             return descriptor
         os.close(descriptor)
         return None
 
     def is_held(self, name: str) -> bool:
         """Whether a process holds the lock."""
-        descriptor = self.try_lock(name)
-        if descriptor is not None:
-            os.close(descriptor)
-        return descriptor is None
+        with closing(self.try_lock(name)) as descriptor:
+            return descriptor is None
 
     def wait_for_lock(self, name: str, kind: int) -> int:
         """The open and locked file, as soon as it can be had."""
         descriptor = self.open(name)
         deadline = time.monotonic() + LOCK_TIMEOUT
-        while not _locked(descriptor, kind):
+        while not acquire(descriptor, kind):
             if time.monotonic() > deadline:
                 os.close(descriptor)
                 raise EmbeddedError(
@@ -296,16 +264,8 @@ class DataFolder:
         with suppress(OSError, EmbeddedError), open(self.open(self.log.name, os.O_RDONLY), "rb") as file:
             file.seek(max(start, file.seek(0, os.SEEK_END) - 16_384))
             text = file.read().decode(errors="replace").splitlines()[-12:]
-            return "\n".join("  " + "".join(c if c.isprintable() else repr(c)[1:-1] for c in line) for line in text)
+            return "\n".join(f"  {printable(line)}" for line in text)
         return ""
-
-
-def _locked(descriptor: int, kind: int) -> bool:
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _is_own(file: os.stat_result, owner: int) -> bool:

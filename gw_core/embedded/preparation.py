@@ -13,37 +13,40 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final, TypeVar
 
 UNFINISHED: Final = "data.new"
 DATA: Final = "data"
 MAX_ERROR_LENGTH: Final = 1000
 
+D = TypeVar("D", int, int | None)
 
-def make_folders(base: int, parts: Sequence[str]) -> None:
-    """Create folders inside each other, none of them through a link."""
-    folder = os.dup(base)
+
+@contextmanager
+def closing(descriptor: D) -> Iterator[D]:
+    """Close a file descriptor at the end of the block, if there is one."""
     try:
-        for part in parts:
-            with suppress(FileExistsError):
-                os.mkdir(part, 0o700, dir_fd=folder)
-            inner = open_folder(part, folder)
-            os.close(folder)
-            folder = inner
+        yield descriptor
     finally:
-        os.close(folder)
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def make_folders(folder: int, parts: Sequence[str]) -> None:
+    """Create folders inside each other, none of them through a link."""
+    if parts:
+        with suppress(FileExistsError):
+            os.mkdir(parts[0], 0o700, dir_fd=folder)
+        with closing(open_folder(parts[0], folder)) as inner:
+            make_folders(inner, parts[1:])
 
 
 def make_file(folder: int, name: str, text: str = "") -> None:
     """Create a file, unless there is one of that name."""
     with suppress(FileExistsError):
-        file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder)
-        try:
-            os.write(file, text.encode())
-        finally:
-            os.close(file)
+        _write(folder, name, text, os.O_CREAT | os.O_EXCL)
 
 
 def make_unfinished(folder: int) -> None:
@@ -62,7 +65,7 @@ def fill(data: int, commands: Sequence[Sequence[str]], settings: str, environmen
             command, cwd="/", env=environment, pass_fds=(data,), stdin=subprocess.DEVNULL, capture_output=True
         )
         if answer.returncode == 0:
-            _append(data, "postgresql.conf", settings)
+            _write(data, "postgresql.conf", settings, os.O_APPEND)
             # One sync for everything is many times faster than initdb's own, file by file.
             os.sync()
             return None
@@ -94,12 +97,9 @@ def _remove(name: str, folder: int) -> None:
         os.unlink(name, dir_fd=folder)
 
 
-def _append(folder: int, name: str, text: str) -> None:
-    file = os.open(name, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW, dir_fd=folder)
-    try:
+def _write(folder: int, name: str, text: str, flags: int) -> None:
+    with closing(os.open(name, os.O_WRONLY | os.O_NOFOLLOW | flags, 0o600, dir_fd=folder)) as file:
         os.write(file, text.encode())
-    finally:
-        os.close(file)
 
 
 # -- as another account ----------------------------------------------------------------------------------------------

@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Self
 
 from gw_core.domain.errors import EmbeddedError
+from gw_core.domain.text import printable, sql_identifier
 from gw_core.embedded import preparation, watchdog
 from gw_core.embedded.account import ROOT, Account, can_reach, give, keeper_of, minimal_environment, name_of
 from gw_core.embedded.address import PORT, ROLE, conninfo_for, folder_of
 from gw_core.embedded.binaries import MAX_PATH_LENGTH, Binaries, find_binaries, runnable
-from gw_core.embedded.data_folder import LOCK_TIMEOUT, PAUSE, DataFolder, ServerUsage
+from gw_core.embedded.data_folder import LOCK_TIMEOUT, PAUSE, DataFolder
+from gw_core.embedded.preparation import closing
 
 SETTINGS = """
 # Written when this folder was made; yours to change.
@@ -108,7 +110,7 @@ def start_or_attach(connection: str, *, pg_bin: Path | None = None) -> EmbeddedS
 
 def _see_it_out(home: DataFolder) -> None:
     with home.alone():
-        if home.usage() is ServerUsage.OTHERS:
+        if home.has_users():
             _ensure_watchdog(home)
             return
         deadline = time.monotonic() + LOCK_TIMEOUT
@@ -140,11 +142,8 @@ def _ensure_server(home: DataFolder, pg_bin: Path | None) -> None:
         if waited > LOCK_TIMEOUT:
             raise _failure(home, f"runs but has not answered for {LOCK_TIMEOUT:g} s", max(0, home.log_size() - 4096))
         time.sleep(PAUSE)
-    try:
+    with closing(server_lock):  # the watchdog and the server keep the lock through copies of this descriptor
         _start(home, pg_bin, server_lock)
-    finally:
-        # The watchdog and the server keep the lock through copies of this descriptor.
-        os.close(server_lock)
 
 
 def _answers(home: DataFolder) -> bool:
@@ -174,20 +173,14 @@ def _ensure_watchdog(home: DataFolder) -> None:
     """Give a running server whose watchdog was killed a new one."""
     with home.data_path() as data:
         pid = watchdog.server_pid(data)
-    watchdog_lock = home.try_lock("watchdog.lock") if pid else None
-    if watchdog_lock is None:
-        return
-    server_lock = home.open("server.lock")
-    try:
-        account = home.account
-        binaries = runnable(find_binaries(None, major=home.major(), folder=home.folder), account)
-        _launch(home, account, binaries, server_lock, watchdog_lock, adopt=pid)
-    except EmbeddedError:
+    with closing(home.try_lock("watchdog.lock") if pid else None) as watchdog_lock:
+        if watchdog_lock is None:
+            return
         # The server runs; a missing watchdog is no reason to reject it.
-        return
-    finally:
-        os.close(server_lock)
-        os.close(watchdog_lock)
+        with closing(home.open("server.lock")) as server_lock, suppress(EmbeddedError):
+            account = home.account
+            binaries = runnable(find_binaries(None, major=home.major(), folder=home.folder), account)
+            _launch(home, account, binaries, server_lock, watchdog_lock, adopt=pid)
 
 
 # -- start ---------------------------------------------------------------------------------------------------------
@@ -201,11 +194,8 @@ def _start(home: DataFolder, pg_bin: Path | None, server_lock: int) -> None:
         _create_data(home, account, binaries)
     home.take_over(account)
     _reject_foreign_server(home)
-    watchdog_lock = home.wait_for_lock("watchdog.lock", fcntl.LOCK_EX)
-    try:
+    with closing(home.wait_for_lock("watchdog.lock", fcntl.LOCK_EX)) as watchdog_lock:
         _launch(home, account, binaries, server_lock, watchdog_lock, adopt=None)
-    finally:
-        os.close(watchdog_lock)
 
 
 def _create_data(home: DataFolder, account: Account, binaries: Binaries) -> None:
@@ -223,18 +213,14 @@ def _create_data(home: DataFolder, account: Account, binaries: Binaries) -> None
         )
     keeper = keeper_of(home.state)
     home.perform(keeper, preparation.make_unfinished, home.directory)
-    data = preparation.open_folder(preparation.UNFINISHED, home.directory)
-    try:
+    with closing(preparation.open_folder(preparation.UNFINISHED, home.directory)) as data:
         if account.borrowed and not keeper.borrowed:
             # Root's own folder: the account may not create anything in it, so root has, and lets go of what is empty.
             give(data, account, str(home.unfinished))
         complaint = _fill(home, data, account, binaries)
-    finally:
-        os.close(data)
     if complaint is not None:
         raise EmbeddedError(
-            f"initdb could not create the embedded PostgreSQL in {str(home.folder)!r}:"
-            f" {''.join(c if c.isprintable() else '?' for c in complaint)}"
+            f"initdb could not create the embedded PostgreSQL in {str(home.folder)!r}: {printable(complaint)}"
         )
     home.perform(keeper, preparation.finish, home.directory)
 
@@ -242,14 +228,12 @@ def _create_data(home: DataFolder, account: Account, binaries: Binaries) -> None
 def _fill(home: DataFolder, data: int, account: Account, binaries: Binaries) -> str | None:
     # A server that is started manually on this folder gets safe rules as well.
     rules = ("--auth-local=peer", "--auth-host=reject")
-    with ServerFolder(data, home.unfinished, account) as folder:
-        commands = [
-            [binaries.initdb, "-D", folder.path, "-U", ROLE, *rules, "--encoding=UTF8", "--no-sync", *locale]
-            for locale in _locales(binaries.major)
-        ]
-        complaint: str | None = home.perform(
-            account, preparation.fill, folder.descriptor, commands, SETTINGS, minimal_environment()
-        )
+    place = path_for_server(data, home.unfinished, account)
+    commands = [
+        [binaries.initdb, "-D", place, "-U", ROLE, *rules, "--encoding=UTF8", "--no-sync", *locale]
+        for locale in _locales(binaries.major)
+    ]
+    complaint: str | None = home.perform(account, preparation.fill, data, commands, SETTINGS, minimal_environment())
     return complaint
 
 
@@ -271,31 +255,22 @@ def _reject_foreign_server(home: DataFolder) -> None:
         )
 
 
-class ServerFolder:
-    """A folder's path as the server can use it: its own, or the way through an open descriptor.
+def path_for_server(opened: int, folder: Path, account: Account) -> str:
+    """Return an open folder's path as the server can use it: its own, or the way through the open descriptor.
 
     The descriptor leads past folders the server's account may not enter, `/root` for one, and is short.
     """
-
-    def __init__(self, opened: int, folder: Path, account: Account) -> None:
-        self.descriptor = os.dup(opened)
-        self.path = str(folder)
-        if account.borrowed or len(os.fsencode(folder)) > MAX_PATH_LENGTH:
-            through = f"/proc/self/fd/{self.descriptor}"
-            if os.path.isdir(through):
-                self.path = through
-            elif not can_reach(folder, account):
-                os.close(self.descriptor)
-                raise EmbeddedError(
-                    f"the account that runs PostgreSQL for root may not enter {str(folder)!r};"
-                    " name a folder it can reach, for instance embedded:///var/lib/gw"
-                )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self.descriptor)
+    if not account.borrowed and len(os.fsencode(folder)) <= MAX_PATH_LENGTH:
+        return str(folder)
+    through = f"/proc/self/fd/{opened}"
+    if os.path.isdir(through):
+        return through
+    if not can_reach(folder, account):
+        raise EmbeddedError(
+            f"the account that runs PostgreSQL for root may not enter {str(folder)!r};"
+            " name a folder it can reach, for instance embedded:///var/lib/gw"
+        )
+    return str(folder)
 
 
 def _launch(
@@ -308,31 +283,31 @@ def _launch(
     log, users = home.open_log(), home.open("users.lock")
     report, reporter = os.pipe()
     try:
-        with ServerFolder(data, home.data, account) as folder:
-            rules = {name: os.path.join(folder.path, file) for name, file in ACCESS_FILES.items()}
-            orders = watchdog.WatchdogArguments(
-                command=[
-                    *(binaries.postgres, "-D", folder.path),
-                    *(f"--{name}={value}" for name, value in {**INVARIANTS, **rules}.items()),
-                ],
-                data=folder.path,
-                files={ACCESS_FILES["hba_file"]: ACCESS, ACCESS_FILES["ident_file"]: _system_users(home)},
-                users=users,
-                server=server_lock,
-                report=reporter,
-                inherited=[folder.descriptor, server_lock],
-                account=account.switch,
-                adopt=adopt,
-            )
-            subprocess.run(  # noqa: S603 - this interpreter and a file of ours
-                [sys.executable, "-I", "-S", "-B", watchdog.__file__, json.dumps(asdict(orders))],
-                env=minimal_environment(),
-                pass_fds=(folder.descriptor, server_lock, watchdog_lock, users, reporter),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                check=False,
-            )
+        place = path_for_server(data, home.data, account)
+        rules = {name: os.path.join(place, file) for name, file in ACCESS_FILES.items()}
+        orders = watchdog.WatchdogArguments(
+            command=[
+                *(binaries.postgres, "-D", place),
+                *(f"--{name}={value}" for name, value in {**INVARIANTS, **rules}.items()),
+            ],
+            data=place,
+            files={ACCESS_FILES["hba_file"]: ACCESS, ACCESS_FILES["ident_file"]: _system_users(home)},
+            users=users,
+            server=server_lock,
+            report=reporter,
+            inherited=[data, server_lock],
+            account=account.switch,
+            adopt=adopt,
+        )
+        subprocess.run(  # noqa: S603 - this interpreter and a file of ours
+            [sys.executable, "-I", "-S", "-B", watchdog.__file__, json.dumps(asdict(orders))],
+            env=minimal_environment(),
+            pass_fds=(data, server_lock, watchdog_lock, users, reporter),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            check=False,
+        )
         # Only the watchdog may hold the writing end, so that its death is the end of the file.
         os.close(reporter)
         reporter = -1
@@ -355,11 +330,7 @@ def _system_users(home: DataFolder) -> str:
             " name; add an entry to /etc/passwd or run as a user that has one"
         )
     names = {name for uid in (ROOT, home.state.st_uid, os.geteuid()) if (name := name_of(uid)) is not None}
-    return "".join(f"gw {_quoted(name)} {ROLE}\n" for name in sorted(names))
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    return "".join(f"gw {sql_identifier(name)} {ROLE}\n" for name in sorted(names))
 
 
 def _reads_ready(report: int) -> bool:

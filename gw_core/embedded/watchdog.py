@@ -122,6 +122,15 @@ def write_files(data: str, files: dict[str, str]) -> None:
         os.replace(f"{place}.new", place)
 
 
+def acquire(descriptor: int, kind: int) -> bool:
+    """Lock an open file without waiting; return whether that was possible."""
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 class Watchdog:
     """One server and the end of its use."""
 
@@ -175,7 +184,7 @@ class Watchdog:
 
     def _wait_for_adopted(self) -> None:
         # It is not our child, but it holds this lock to its end.
-        while not _try_lock(self._orders.server):
+        while not acquire(self._orders.server, fcntl.LOCK_EX):
             time.sleep(ADOPTED_POLL_SECONDS)
         self._orders.adopt = None
 
@@ -205,14 +214,6 @@ class Watchdog:
                 os.kill(self._orders.adopt, number)
             elif self._postmaster is not None:
                 self._postmaster.send_signal(number)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 def main(orders: WatchdogArguments) -> None:

@@ -21,7 +21,7 @@ from support.waiting import wait_until
 from gw_core.embedded import binaries, start_or_attach
 from gw_core.embedded.account import UNPRIVILEGED, Account, can_reach
 from gw_core.embedded.data_folder import DataFolder
-from gw_core.embedded.server import ServerFolder
+from gw_core.embedded.server import path_for_server
 from gw_core.embedded.watchdog import processes_of, server_pid
 from gw_core.errors import EmbeddedError
 
@@ -423,15 +423,15 @@ def test_a_server_that_was_started_manually_is_not_disturbed(folder: Path) -> No
     programs = extra_binaries()
     account = account_for(folder / "data")
     opened = os.open(folder / "data", os.O_RDONLY)
-    with ServerFolder(opened, folder / "data", account) as data:
-        os.close(opened)
-        started = subprocess.Popen(
-            [binaries.runnable(programs, account).postgres, "-D", data.path, "-k", ".", "-c", "listen_addresses="],
-            **account.switch,
-            cwd="/",
-            stderr=subprocess.DEVNULL,
-            pass_fds=(data.descriptor,),
-        )
+    data = path_for_server(opened, folder / "data", account)
+    started = subprocess.Popen(
+        [binaries.runnable(programs, account).postgres, "-D", data, "-k", ".", "-c", "listen_addresses="],
+        **account.switch,
+        cwd="/",
+        stderr=subprocess.DEVNULL,
+        pass_fds=(opened,),
+    )
+    os.close(opened)
     try:
         wait_until(lambda: server_pid(str(folder / "data")) == started.pid, what="the server that gw did not start")
         with pytest.raises(EmbeddedError, match="that gw did not start"):
