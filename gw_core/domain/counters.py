@@ -14,9 +14,6 @@ BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2
 MAX_TASKS: Final = 100
 """Tasks that are counted each for itself; each costs some forty series."""
 
-SAMPLE: Final = 50
-"""Of larger batches of completed jobs, every second duration counts, or every third and so on."""
-
 OTHERS: Final = "(others)"
 
 
@@ -35,18 +32,18 @@ class Histogram:
         self.counts[bisect_left(BOUNDS, seconds)] += 1
         self.total += seconds
 
-    def add_all(self, values: list[float], weight: int = 1) -> None:
+    def add_all(self, values: list[float]) -> None:
         """Count values from zero upwards; of many, each costs little, because most share a bucket."""
-        self.total += sum(values) * weight
+        self.total += sum(values)
         bucket = bisect_left(BOUNDS, min(values))
         if bucket == bisect_left(BOUNDS, max(values)):
-            self.counts[bucket] += len(values) * weight
+            self.counts[bucket] += len(values)
             return
         values.sort()
         begin = 0
         while begin < len(values):
             end = bisect_right(values, BOUNDS[bucket], begin) if bucket < len(BOUNDS) else len(values)
-            self.counts[bucket] += (end - begin) * weight
+            self.counts[bucket] += end - begin
             begin, bucket = end, bucket + 1
 
     def cumulative(self) -> list[tuple[str, int]]:
@@ -94,15 +91,6 @@ class OutcomeCounters:
                 task.permanently_failed += sum(type(each) is Failed and each.is_final for each in group)
         for outcome in lost:
             self.of_task(outcome.job.task_identifier).lost += 1
-
-    def completed(self, outcomes: Sequence[Outcome]) -> None:
-        """Count completed jobs at a tenth of the cost: durations are those of a sample, which stands for all."""
-        names = [each.job.task_identifier for each in outcomes]
-        for identifier in set(names):
-            self.of_task(identifier).completed += names.count(identifier)
-        weight = len(outcomes) // SAMPLE + 1
-        for identifier, group in by_task(outcomes[::weight]).items():
-            self.of_task(identifier).duration.add_all([each.seconds for each in group], weight)
 
     def started(self, delays: Iterable[tuple[str, float]]) -> None:
         """Count starts: the task, and the seconds since the job was due."""

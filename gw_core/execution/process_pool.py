@@ -12,8 +12,8 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, assert_never
-from weakref import WeakKeyDictionary
 
 from gw_core import forks
 from gw_core.domain.cancellation import StopReason
@@ -275,7 +275,7 @@ class ProcessPool:
 
     def lend(self, home: TaskLocation, context: JobContext) -> tuple[IsolatedProcess, bool]:
         """Return a process for the job, and whether it was started for it."""
-        setup = _setup(context)
+        setup = _setup(context.database)
         while True:
             with self._lock:
                 found = next(
@@ -326,17 +326,10 @@ class ProcessPool:
         process.end()
 
 
-_SETUPS: WeakKeyDictionary[Database, Setup] = WeakKeyDictionary()
-"""Made once for each database: libpq takes its time to read a connection string."""
-
-
-def _setup(context: JobContext) -> Setup:
-    database = context.database
-    setup = _SETUPS.get(database)
-    if setup is None:
-        setup = Setup(database.libpq_conninfo("task"), database.schema, database.prepared_statements)
-        _SETUPS[database] = setup
-    return setup
+@lru_cache(maxsize=8)
+def _setup(database: Database) -> Setup:
+    """Return what a process needs to reach the database; cached, because libpq parses a connection string slowly."""
+    return Setup(database.libpq_conninfo("task"), database.schema, database.prepared_statements)
 
 
 PROCESSES: Final = ProcessPool()

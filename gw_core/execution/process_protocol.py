@@ -8,7 +8,7 @@ import struct
 import threading
 import traceback
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 import msgspec
@@ -174,25 +174,22 @@ def sayable(text: str) -> str:
 # -- a job to add ----------------------------------------------------------------------------------------------------
 
 
-class Spec(msgspec.Struct, frozen=True):
-    """A `JobSpec`: its payload as JSON text, a `run_at` that counts from now in seconds, and its other fields."""
-
-    payload: str
-    run_at: datetime | float | None
-    fields: Mapping[str, Any]
+Spec = dict[str, Any]
+"""The fields of a `JobSpec`: its payload as JSON text, and a `run_at` that counts from now in seconds."""
 
 
 def spec_of(given: JobSpec) -> Spec:
     """Return what travels of a job to add."""
     run_at = given.run_at.total_seconds() if isinstance(given.run_at, timedelta) else given.run_at
-    fields = {name: value for name, value in vars(given).items() if name not in ("payload", "run_at")}
-    return Spec(encode_payload(given.payload), run_at, fields)
+    return {**vars(given), "payload": encode_payload(given.payload), "run_at": run_at}
 
 
 def given_of(spec: Spec) -> JobSpec:
     """Return the job to add."""
-    run_at = timedelta(seconds=spec.run_at) if isinstance(spec.run_at, float) else spec.run_at
-    return JobSpec(payload=msgspec.json.decode(spec.payload), run_at=run_at, **spec.fields)
+    payload, run_at = msgspec.json.decode(spec["payload"]), spec["run_at"]
+    if isinstance(run_at, float):
+        run_at = timedelta(seconds=run_at)
+    return JobSpec(**{**spec, "payload": payload, "run_at": run_at})
 
 
 # -- messages of the worker ------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from gw_core.domain.counters import OutcomeCounters
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.event_bus import Events
 from gw_core.domain.events import JobsSettled, MaintenanceFailed
-from gw_core.domain.outcome import Completed, Outcome, Returned
+from gw_core.domain.outcome import Outcome, Returned
 from gw_core.postgres.connections import SharedConnection
 from gw_core.postgres.worker_store import WorkerStore
 from gw_core.service import Service
@@ -66,10 +66,7 @@ class StatisticsWriter(Service):
         if not outcomes or type(outcomes[0]) is Returned:
             return
         with self._lock:
-            if type(outcomes[0]) is Completed:
-                self._counters.completed(outcomes)
-            else:
-                self._counters.settled(outcomes, ())
+            self._counters.settled(outcomes, ())
             self._counters.started(map(_wait, outcomes[:: len(outcomes) // MEASURED_WAITS + 1]))
 
     def step(self) -> timedelta:

@@ -11,16 +11,16 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final, Unpack, assert_never
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from gw_core.domain.errors import GraphileWorkerError, TaskLoadError
 from gw_core.domain.history import EncodedResult, HistoryOptions
-from gw_core.domain.job import Job, JobOptions, JobSpec, job_spec
+from gw_core.domain.job import Job, JobSpec
 from gw_core.domain.outcome import Completed, Failed, Returned, Snooze
 from gw_core.domain.plugins import Skip
 from gw_core.execution.context import JobContext
@@ -83,7 +83,12 @@ def _die_with(parent: int) -> None:
 
 
 class _Server:
-    """Receives in one thread and runs jobs in the main one. `_lock` guards `_context`, the job that runs."""
+    """Receives in one thread and runs jobs in the main one; offers their contexts what `TaskResources` does.
+
+    `_lock` guards `_context`, the job that runs, and `_connections`: two threads must not both make them.
+    """
+
+    logger = None
 
     def __init__(self, line: Channel) -> None:
         self._line = line
@@ -92,7 +97,9 @@ class _Server:
         self._asking = threading.Lock()  # one question at a time, or two threads would take each other's answers
         self._lock = threading.Lock()
         self._context: JobContext | None = None
-        self._database = _LazyConnections()
+        self._setup: Setup | None = None
+        self._connections: ConnectionPool | None = None
+        self.adder = self
 
     def serve(self) -> None:
         """Run what is asked for until the other end hangs up."""
@@ -118,7 +125,7 @@ class _Server:
     def _take(self, message: Any) -> None:
         match message:
             case Setup():
-                self._database.setup = message
+                self._setup = message
             case RunJob():
                 self._orders.put(message)
             case StopJob():
@@ -138,7 +145,12 @@ class _Server:
     # -- running -----------------------------------------------------------------------------------------------------
 
     def _run(self, order: RunJob) -> None:
-        context = _Context(order, self)
+        context = JobContext(
+            order.job,
+            self,  # type: ignore[arg-type] # as far as a context needs
+            worker_id=order.worker_id,
+            thread_name=order.thread_name,
+        )
         logging.getLogger().setLevel(order.level)
         with self._lock:
             self._context = context
@@ -179,8 +191,21 @@ class _Server:
         except ChannelClosedError:
             return
 
-    def add(self, specs: Sequence[JobSpec], *, together: bool) -> AddedMessage:
-        """Let the worker add jobs, past its plugins and events."""
+    def add(self, spec: JobSpec, *, conn: object | None = None) -> Job | Skip:
+        """Let the worker add a job, past its plugins and events."""
+        added = self._added([spec], conn, together=False)
+        return Skip(added.skipped) if added.job is None else added.job
+
+    def add_many(self, specs: Sequence[JobSpec], *, conn: object | None = None) -> list[int]:
+        """Let the worker add several jobs, all or none; returns their ids."""
+        return self._added(specs, conn, together=True).ids
+
+    def _added(self, specs: Sequence[JobSpec], conn: object, *, together: bool) -> AddedMessage:
+        if conn is not None:
+            raise GraphileWorkerError(
+                "an isolated task's jobs are added by the worker's process, which cannot use a connection of this one; "
+                "leave conn out, or call the schema's add_job() in your transaction"
+            )
         question = Add([spec_of(spec) for spec in specs], together)
         with self._asking:
             self._line.send(question)
@@ -191,30 +216,11 @@ class _Server:
 
     @property
     def connections(self) -> ConnectionPool:
-        """Connections of this process."""
-        return self._database.opened()
-
-
-def _failed(error: BaseException) -> FinishedMessage:
-    if isinstance(error, BatchError):
-        return FinishedMessage(items={index: failure_of(each) for index, each in error.errors.items()})
-    return FinishedMessage(failure_of(error))
-
-
-class _LazyConnections:
-    """The connections of this process, made when a task first asks: most tasks in here compute."""
-
-    def __init__(self) -> None:
-        self.setup: Setup | None = None
-        self._lock = threading.Lock()  # guards _connections: two threads must not both make them
-        self._connections: ConnectionPool | None = None
-
-    def opened(self) -> ConnectionPool:
-        """Return them."""
+        """The connections of this process, made when a task first asks: most tasks in here compute."""
         from gw_core.postgres.connections import ConnectionPool
         from gw_core.postgres.database import Database
 
-        setup = self.setup
+        setup = self._setup
         if setup is None:
             raise GraphileWorkerError("this process does not know how to reach the database")
         with self._lock:
@@ -224,60 +230,10 @@ class _LazyConnections:
             return self._connections
 
 
-class _Context(JobContext):
-    """The context of a job in this process: its logger and its adding of jobs reach through to the worker."""
-
-    __slots__ = ("_server",)
-
-    def __init__(self, order: RunJob, server: _Server) -> None:
-        super().__init__(
-            order.job,
-            _Resources(server),  # type: ignore[arg-type] # its connections are lazy
-            worker_id=order.worker_id,
-            thread_name=order.thread_name,
-        )
-        self._server = server
-
-    def add_job(
-        self,
-        task: str | JobSpec | Callable[..., object],
-        payload: Any = None,
-        *,
-        conn: object | None = None,
-        **options: Unpack[JobOptions],
-    ) -> Job | Skip:
-        """Add a job; the arguments are those of `Client.add`, without `conn`."""
-        _reject(conn)
-        spec = job_spec(task, payload, **options)
-        added = self._server.add([spec], together=False)
-        return Skip(added.skipped) if added.job is None else added.job
-
-    def add_jobs(self, specs: Sequence[JobSpec], *, conn: object | None = None) -> list[int]:
-        """Add several jobs, all or none, and return their ids."""
-        _reject(conn)
-        return self._server.add(list(specs), together=True).ids
-
-
-def _reject(conn: object) -> None:
-    if conn is not None:
-        raise GraphileWorkerError(
-            "an isolated task's jobs are added by the worker's process, which cannot use a connection of this one; "
-            "leave conn out, or call the schema's add_job() in your transaction"
-        )
-
-
-class _Resources:
-    """As `TaskResources`, its connections made when asked for."""
-
-    logger = None
-
-    def __init__(self, server: _Server) -> None:
-        self._server = server
-
-    @property
-    def connections(self) -> ConnectionPool:
-        """The connections of this process."""
-        return self._server.connections
+def _failed(error: BaseException) -> FinishedMessage:
+    if isinstance(error, BatchError):
+        return FinishedMessage(items={index: failure_of(each) for index, each in error.errors.items()})
+    return FinishedMessage(failure_of(error))
 
 
 class _ToWorker(logging.Handler):
