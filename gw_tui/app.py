@@ -22,8 +22,7 @@ from textual.widgets import Input, TextArea
 
 from gw_core.operations import CleanupTarget
 from gw_tui import clipboard
-from gw_tui.actions.actions import Action
-from gw_tui.actions.preview import preview
+from gw_tui.actions.actions import Action, preview
 from gw_tui.console import TICK
 from gw_tui.data.messages import (
     ActionFinished,

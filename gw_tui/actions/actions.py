@@ -3,50 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+import msgspec
+from msgspec.structs import replace
+
 from gw_core import Selection, Skip
 from gw_core.errors import StatementTimeoutError
-from gw_core.operations import JobVersion, SkippedJob
+from gw_core.operations import CommandPreview, JobVersion, SkippedJob
 
 if TYPE_CHECKING:
     from gw_core import ActionResult, Client, Job, JobSpec, RecoverySettings
     from gw_core.operations import (
         CleanupTarget,
-        CommandPreview,
         CommandText,
         Count,
         Finding,
         FoundJob,
         PageCursor,
         PauseResult,
+        QueueSnapshot,
         QueueStatistics,
         RemovedJob,
         SweepReport,
     )
-
+    from gw_tui.rules.options import QueueInfo
 
 CANCEL_TIMEOUT: Final = timedelta(seconds=5)
 """How long a cancellation waits for the task to stop; the request stays."""
 
 
-@dataclass(frozen=True, slots=True)
-class SkippedItem:
+class SkippedItem(msgspec.Struct, frozen=True):
     """A job or a worker that an action did not change, and why."""
 
     what: str
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(msgspec.Struct, frozen=True, kw_only=True):
     """What an action changed, and what it skipped."""
 
     done: Sequence[str] = ()
     skipped: Sequence[SkippedItem] = ()
-    removed: Sequence[Job] = field(default=())
+    removed: Sequence[Job] = ()
     """The deleted jobs as they were, for `Restore`."""
     sweep: SweepReport | None = None
     statistics: QueueStatistics | None = None
@@ -69,8 +69,7 @@ class Result:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreviewContext:
+class PreviewContext(msgspec.Struct, frozen=True, kw_only=True):
     """What an equivalent command depends on besides its action."""
 
     recovery: RecoverySettings
@@ -78,10 +77,8 @@ class PreviewContext:
     has_heartbeats: bool = True
 
 
-class Action:
-    """Something an operator can do. Subclasses are frozen dataclasses."""
-
-    __slots__ = ()
+class Action(msgspec.Struct, frozen=True):
+    """Something an operator can do."""
 
     done_words: ClassVar[str] = ""
     """Such as "retried"; the number of things comes before it."""
@@ -96,7 +93,7 @@ class Action:
         """True for an action that changes nothing."""
         return False
 
-    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
         """Do it, and return what became of each job or worker."""
         raise NotImplementedError
 
@@ -121,8 +118,7 @@ class Action:
 # -- jobs ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobAction(Action):
+class JobAction(Action, frozen=True, kw_only=True):
     """An action on jobs, each only in the version that was displayed."""
 
     jobs: Sequence[JobVersion]
@@ -133,21 +129,19 @@ class JobAction(Action):
         return [each.id for each in self.jobs]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retry(JobAction):
+class Retry(JobAction, frozen=True, kw_only=True):
     """Retry failed jobs now."""
 
     done_words: ClassVar[str] = "retried"
 
-    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
         return _changed(client.jobs.retry(expected=self.jobs))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
         return write.retry(self.ids)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reschedule(JobAction):
+class Reschedule(JobAction, frozen=True, kw_only=True):
     """Change when and how jobs run; None keeps a value."""
 
     done_words: ClassVar[str] = "rescheduled"
@@ -157,7 +151,7 @@ class Reschedule(JobAction):
     attempts: int | None = None
     max_attempts: int | None = None
 
-    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
         return _changed(client.jobs.reschedule(expected=self.jobs, run_at=self.run_at, **self._numbers))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
@@ -170,41 +164,38 @@ class Reschedule(JobAction):
         return {"priority": self.priority, "attempts": self.attempts, "max_attempts": self.max_attempts}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fail(JobAction):
+class Fail(JobAction, frozen=True, kw_only=True):
     """Fail jobs permanently."""
 
     done_words: ClassVar[str] = "failed permanently"
 
     reason: str | None = None
 
-    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
         return _changed(client.jobs.fail(reason=self.reason, expected=self.jobs))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
         return write.fail(self.ids, self.reason)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Complete(JobAction):
+class Complete(JobAction, frozen=True, kw_only=True):
     """Delete jobs as if they had completed; the result holds them, for `Restore`."""
 
     done_words: ClassVar[str] = "completed"
 
-    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
         return _changed(client.jobs.complete(expected=self.jobs))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
         return write.remove(self.ids)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cancel(JobAction):
+class Cancel(JobAction, frozen=True, kw_only=True):
     """Cancel running jobs: their tasks are asked to stop, and they are not retried."""
 
     done_words: ClassVar[str] = "cancelled"
 
-    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
         """Request it, and wait a little for the results."""
         results = client.jobs.cancel(self.ids, timeout=CANCEL_TIMEOUT)
         return Result(
@@ -217,20 +208,18 @@ class Cancel(JobAction):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindByKey(Action):
+class FindByKey(Action, frozen=True, kw_only=True):
     """Find the job that has a key."""
 
     reads_only: ClassVar[bool] = True
 
     key: str
 
-    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
         return Result(found=next(iter(client.jobs.list(Selection.of(key=self.key)).jobs), None))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveByKey(Action):
+class RemoveByKey(Action, frozen=True, kw_only=True):
     """Remove the job with a key in the displayed version; a running one finishes but is not retried."""
 
     done_words: ClassVar[str] = "removed"
@@ -238,27 +227,25 @@ class RemoveByKey(Action):
     key: str
     job: JobVersion
 
-    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
         return _removed(client.remove(self.key, expected=self.job))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
         return write.remove_by_key(self.key)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restore(Action):
+class Restore(Action, frozen=True, kw_only=True):
     """Add deleted jobs again, each with a new id."""
 
     done_words: ClassVar[str] = "restored"
 
     jobs: Sequence[Job]
 
-    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
         return _restored(client, self.jobs)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Add(Action):
+class Add(Action, frozen=True, kw_only=True):
     """Add a job; `payload` is its payload as JSON text, or None for the one of `spec`."""
 
     done_words: ClassVar[str] = "added"
@@ -266,7 +253,7 @@ class Add(Action):
     spec: JobSpec
     payload: str | None = None
 
-    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
         job = client.add(self.spec) if self.payload is None else client.add_json(self.spec, self.payload)
         return Result(done=() if isinstance(job, Skip) else (str(job.id),))
 
@@ -282,8 +269,7 @@ class Add(Action):
 # -- workers, cron items and maintenance -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unlock(Action):
+class Unlock(Action, frozen=True, kw_only=True):
     """Release all locks of dead workers."""
 
     done_words: ClassVar[str] = "unlocked"
@@ -291,15 +277,14 @@ class Unlock(Action):
 
     workers: Sequence[str]
 
-    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
         return Result(done=tuple(each.worker_id for each in client.workers.unlock(self.workers)))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
         return write.unlock(self.workers)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PauseAction(Action):
+class PauseAction(Action, frozen=True, kw_only=True):
     """An action on a task or a named queue."""
 
     target: str
@@ -314,13 +299,12 @@ class PauseAction(Action):
         return {self.done_words: self.target, "reason": self.reason}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pause(PauseAction):
+class Pause(PauseAction, frozen=True, kw_only=True):
     """Pause it, and report the workers that have not confirmed it."""
 
     done_words: ClassVar[str] = "paused"
 
-    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
         result = client.pauses.pause(self.target, reason=self.reason)
         return Result(done=(self.target,), message=_unconfirmed(result))
 
@@ -328,13 +312,12 @@ class Pause(PauseAction):
         return write.pause(self.target, self.reason)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resume(PauseAction):
+class Resume(PauseAction, frozen=True, kw_only=True):
     """Resume it."""
 
     done_words: ClassVar[str] = "resumed"
 
-    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
         result = client.pauses.resume(self.target)
         if not result.changed:
             return Result(skipped=(SkippedItem(self.target, "not paused"),))
@@ -348,8 +331,7 @@ def _unconfirmed(result: PauseResult) -> str:
     return f"not confirmed by {', '.join(result.unconfirmed)}" if result.unconfirmed else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreviewedAction(Action):
+class PreviewedAction(Action, frozen=True, kw_only=True):
     """An action that can be run dry first: then it only reports what it would do."""
 
     dry_run: bool = False
@@ -370,14 +352,13 @@ class PreviewedAction(Action):
         return {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sweep(PreviewedAction):
+class Sweep(PreviewedAction, frozen=True, kw_only=True):
     """Recover the jobs of stale workers; with `dry_run`, only list them."""
 
     done_words: ClassVar[str] = "swept"
     thing: ClassVar[str] = "worker"
 
-    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
         report = client.workers.sweep(recovery, dry_run=self.dry_run)
         message = "another sweep is running; nothing was changed" if report.was_busy else ""
         return Result(done=tuple(worker.id for worker in report.workers), sweep=report, message=message)
@@ -391,8 +372,7 @@ class Sweep(PreviewedAction):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cleanup(PreviewedAction):
+class Cleanup(PreviewedAction, frozen=True, kw_only=True):
     """Delete what is no longer needed; with `dry_run`, only count it."""
 
     done_words: ClassVar[str] = "deleted"
@@ -403,7 +383,7 @@ class Cleanup(PreviewedAction):
     def thing(self) -> str:
         return self.target.value.replace("-", " ").removesuffix("s")
 
-    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
         if self.dry_run:
             return self.counted(lambda: client.cleaner.count(self.target))
         return Result(count=sum(client.cleaner.clear(self.target)))
@@ -420,8 +400,7 @@ MAX_CLEANED: Final = 10_000
 CLEANUP_BATCH_SIZE: Final = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleanupSelected(PreviewedAction):
+class CleanupSelected(PreviewedAction, frozen=True, kw_only=True):
     """Delete the permanently failed jobs of a selection and return them; with `dry_run`, only count them."""
 
     done_words: ClassVar[str] = "deleted"
@@ -429,7 +408,7 @@ class CleanupSelected(PreviewedAction):
 
     selection: Selection
 
-    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
         if self.dry_run:
             return self.counted(lambda: client.jobs.count(self.selection).jobs)
         result = Result()
@@ -447,8 +426,7 @@ class CleanupSelected(PreviewedAction):
         return {"cleanup": "failed-jobs", "selection": str(self.selection)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forget(Action):
+class Forget(Action, frozen=True, kw_only=True):
     """Forget a cron item that the database knows."""
 
     done_words: ClassVar[str] = "forgotten"
@@ -456,7 +434,7 @@ class Forget(Action):
 
     identifier: str
 
-    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
         if client.forget_cron_item(self.identifier):
             return Result(done=(self.identifier,))
         return Result(skipped=(SkippedItem(self.identifier, "not registered"),))
@@ -468,28 +446,34 @@ class Forget(Action):
         return {"item": self.identifier}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunDoctor(Action):
+class RunDoctor(Action, frozen=True, kw_only=True):
     """Run the doctor's checks."""
 
     reads_only: ClassVar[bool] = True
 
-    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
         return Result(findings=client.doctor.findings())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountExactly(Action):
+class CountExactly(Action, frozen=True, kw_only=True):
     """Count all jobs, which reads the whole table, or those of one queue."""
 
     reads_only: ClassVar[bool] = True
 
     queue: str | None = None
 
-    def run(self, client: Client, recovery: RecoverySettings | None) -> Result:
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
         if self.queue is not None:
             return Result(queue=client.queries.count_queue(self.queue))
         return Result(statistics=client.queries.statistics(exact=True))
+
+
+def preview(action: Action, info: QueueInfo, snapshot: QueueSnapshot | None = None) -> CommandText | None:
+    """Return the `gw` command and the SQL equivalent to an action; None where there is none, or nothing changes."""
+    stale = () if snapshot is None else tuple(each.id for each in snapshot.workers if each.is_stale)
+    has_heartbeats = snapshot is None or snapshot.schema.has_heartbeats
+    context = PreviewContext(recovery=info.recovery, stale_workers=stale, has_heartbeats=has_heartbeats)
+    return action.preview(CommandPreview(info.schema), context)
 
 
 # -- results ---------------------------------------------------------------------------------------------------------
@@ -541,5 +525,5 @@ def _why(skipped: SkippedJob) -> str:
 
 def _given(action: Any, names: Iterable[str] | None = None) -> Mapping[str, Any]:
     """Return the fields that an action was given."""
-    values = {name: getattr(action, name, None) for name in names or [each.name for each in fields(action)]}
+    values = {name: getattr(action, name, None) for name in names or action.__struct_fields__}
     return {name: value for name, value in values.items() if value is not None}

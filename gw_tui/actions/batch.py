@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from gw_tui.actions.actions import Action, Complete, JobAction, RemoveByKey, Restore, Result
 from gw_tui.text import formatting
@@ -13,14 +15,13 @@ PART: Final = 500
 """Jobs changed in one go; each is one short transaction."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActionBatch:
+class ActionBatch(msgspec.Struct, frozen=True, kw_only=True):
     """An action in parts, and the results so far."""
 
     parts: tuple[Action, ...]
     size: int = 1
     """How many jobs, or other things, were meant."""
-    result: Result = field(default_factory=Result)
+    result: Result = msgspec.field(default_factory=Result)
     next_part: int = 0
     failure: str = ""
     is_stopped: bool = False

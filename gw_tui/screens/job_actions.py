@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
+from msgspec.structs import replace
 from textual import work
 
 from gw_core import JobState

@@ -12,6 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
+
 from gw_core.errors import StatementTimeoutError
 from gw_core.operations import Finding, LockWaits, QueueReport, QueueSnapshot, QueueStatistics, RunHistory
 from gw_tui.actions.actions import Action, Result
@@ -142,7 +144,7 @@ class QueueSource(ClientSource):
         self.actions.append(action)
         self.queue.jobs_at_first = None
         result = super().run(action)
-        return replace(result, findings=self.findings()) if result.findings else result
+        return msgspec.structs.replace(result, findings=self.findings()) if result.findings else result
 
     def cancel(self) -> None:
         with self._changed:

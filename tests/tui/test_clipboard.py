@@ -15,8 +15,7 @@ from hypothesis import given, strategies as st
 
 from gw_core.operations import UNSAFE_TEXT, JobReport, JobVersion, QueueReport
 from gw_tui import clipboard
-from gw_tui.actions.actions import Complete, Fail, Reschedule, Retry, Unlock
-from gw_tui.actions.preview import preview
+from gw_tui.actions.actions import Complete, Fail, Reschedule, Retry, Unlock, preview
 from gw_tui.rules.options import QueueInfo
 
 EVIL = "k\x15touch pwned\n\x1b[201~\rtouch pwned\r"

@@ -18,7 +18,7 @@ from console_fixture import queue_source
 from gw_core import JobSpec, RecoverySettings, Selection
 from gw_core.operations import CleanupTarget, JobVersion
 from gw_tui.actions import actions
-from gw_tui.actions.preview import preview
+from gw_tui.actions.actions import preview
 
 pytestmark = pytest.mark.once
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from console_fixture import Console, run
+from msgspec.structs import replace
 from support.console_source import QueueSource
 
 from gw_core.operations import Count, Quality
