@@ -31,17 +31,7 @@ from gw_core.postgres.limits import limit_of
 from gw_core.postgres.lock_waits import find_lock_waits
 from gw_core.postgres.pauses import pause_of
 from gw_core.postgres.row_mapping import rows
-from gw_core.postgres.schema_state import (
-    FIELD_LIMITS_STEP,
-    GROUPS_STEP,
-    HISTORY_STEP,
-    PAUSES_STEP,
-    STATISTICS_STEP,
-    WORKERS_STEP,
-    SchemaState,
-    SchemaStatus,
-    check,
-)
+from gw_core.postgres.schema_state import GROUPS_STEP, HISTORY_STEP, TABLES_STEP, SchemaState, SchemaStatus, check
 from gw_core.postgres.statements import query
 from gw_core.postgres.statistics_queries import statistics_status, status_values
 from gw_core.postgres.worker_store import list_heartbeats, list_worker_locks
@@ -95,10 +85,10 @@ class Doctor(QueueOperations, frozen=True):
             ("indexes", self._indexes, None),
             ("workers", self._workers, None),
             ("locks", self._locks, None),
-            ("pauses", self._pauses, PAUSES_STEP),
+            ("pauses", self._pauses, TABLES_STEP),
             ("history", self._history, HISTORY_STEP),
-            ("statistics", self._statistics, STATISTICS_STEP),
-            ("limits", self._limits, FIELD_LIMITS_STEP),
+            ("statistics", self._statistics, TABLES_STEP),
+            ("limits", self._limits, TABLES_STEP),
             ("groups", self._groups, GROUPS_STEP),
             ("backlog", self._backlog, None),
             ("vacuum", self._tables, None),
@@ -152,7 +142,7 @@ class Doctor(QueueOperations, frozen=True):
             allows_transactions=not through_pooler or allows_transactions(connection),
             prepared_statements=connection.prepare_threshold is not None,
             autovacuum=autovacuum,
-            has_heartbeats=WORKERS_STEP in state.own_present,
+            has_heartbeats=TABLES_STEP in state.own_present,
         )
 
     def _rights(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:

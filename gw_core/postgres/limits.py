@@ -19,7 +19,7 @@ from gw_core.postgres.database import Connection
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.pauses import CONFIRM_TIMEOUT, RuleChange, change_rules
 from gw_core.postgres.row_mapping import rows
-from gw_core.postgres.schema_state import FIELD_LIMITS_STEP, check
+from gw_core.postgres.schema_state import TABLES_STEP, check
 from gw_core.postgres.statements import query
 from gw_core.postgres.steps import Steps
 
@@ -85,7 +85,7 @@ def removing(task: str, schema: str) -> RuleChange:
 
 def list_limits(connection: Connection, schema: str) -> Sequence[TaskLimit]:
     """Return the limits by task; none in a schema without gw's tables."""
-    if FIELD_LIMITS_STEP not in check(connection, schema).own_present:
+    if TABLES_STEP not in check(connection, schema).own_present:
         return []
     return [limit_of(*row) for row in rows(connection, query("limit_list", schema), {})]
 

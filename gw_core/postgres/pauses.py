@@ -28,7 +28,7 @@ from gw_core.postgres.connections import QueueOperations
 from gw_core.postgres.database import Connection, in_its_settings
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.row_mapping import rows
-from gw_core.postgres.schema_state import PAUSES_STEP, check
+from gw_core.postgres.schema_state import TABLES_STEP, check
 from gw_core.postgres.statements import query
 from gw_core.postgres.steps import Steps, fetch_on, run_steps
 
@@ -179,7 +179,7 @@ def _release_queues(names: Sequence[str], schema: str) -> Steps[None]:
 
 def list_pauses(connection: Connection, schema: str) -> Sequence[Pause]:
     """Return what is paused, the oldest pause first; nothing in a schema without gw's tables."""
-    if PAUSES_STEP not in check(connection, schema).own_present:
+    if TABLES_STEP not in check(connection, schema).own_present:
         return []
     return [pause_of(*row) for row in rows(connection, query("pause_list", schema), {})]
 

@@ -37,34 +37,33 @@ MIN_SERVER_VERSION: Final = 120_000
 
 LEDGER_STEP: Final = 1
 REPAIR_STEP: Final = 2
-WORKERS_STEP: Final = 3
+TABLES_STEP: Final = 3
 INDEX_STEP: Final = 4
 READ_INDEXES_STEP: Final = 5
-CANCELLING_STEP: Final = 6
-SEARCH_PATH_STEP: Final = 7
-RENEWALS_STEP: Final = 8
-HISTORY_STEP: Final = 9
-PAUSES_STEP: Final = 10
-LIMITS_STEP: Final = 11
-GROUPS_STEP: Final = 12
-BULK_ADD_STEP: Final = 13
-STATISTICS_STEP: Final = 14
-FIELD_LIMITS_STEP: Final = 15
-BULK_NAMES_STEP: Final = 16
-OWN_STEPS: Final = tuple(range(LEDGER_STEP, BULK_NAMES_STEP + 1))
+SEARCH_PATH_STEP: Final = 6
+HISTORY_STEP: Final = 7
+GROUPS_STEP: Final = 8
+OWN_STEPS: Final = tuple(range(LEDGER_STEP, GROUPS_STEP + 1))
 """The line of our own, numbered in a ledger of its own."""
 
-REPAIR_MARKER: Final = "gw:keyed-add:1"
+REPAIR_MARKER: Final = "gw:add-jobs:1"
 """A marker in the body of gw's `add_jobs`; without it, another program replaced the function."""
 
-BULK_ADD_MARKER: Final = "gw:bulk-add:1"
-"""A marker in the body of `add_jobs` that inserts jobs without keys plainly."""
-
-BULK_NAMES_MARKER: Final = "gw:bulk-add:2"
-"""A marker in the body of `add_jobs` that looks up each name once."""
-
-FUNCTION_STEPS: Final = (REPAIR_STEP, SEARCH_PATH_STEP, BULK_ADD_STEP, BULK_NAMES_STEP)
+FUNCTION_STEPS: Final = (REPAIR_STEP, SEARCH_PATH_STEP)
 """Those that replace functions of the shared revision."""
+
+STEP_RELATIONS: Final = {
+    LEDGER_STEP: {"_private_gw_migrations"},
+    TABLES_STEP: {
+        *("_private_gw_workers", "_private_gw_cancellations", "_private_gw_renewed_locks", "_private_gw_claim_rules"),
+        *("_private_gw_pauses", "_private_gw_limits", "_private_gw_buckets", "_private_gw_statistics"),
+    },
+    INDEX_STEP: {"jobs_gw_queued_index", "jobs_gw_queue_heads_index"},
+    READ_INDEXES_STEP: {"jobs_gw_locked_index", "jobs_gw_failed_index"},
+    HISTORY_STEP: {"_private_gw_history"},
+    GROUPS_STEP: {"_private_gw_waiting", "_private_gw_edges", "gw_edges_waiting_index"},
+}
+"""The relations that the other steps make."""
 
 
 class SchemaStatus(StrEnum):
@@ -193,7 +192,8 @@ class SchemaState(msgspec.Struct, frozen=True, kw_only=True):
 
 def check(connection: psycopg.Connection[Any], schema: str = DEFAULT_SCHEMA) -> SchemaState:
     """Read what is installed in `schema`, in one statement; a missing schema is a result, not an error."""
-    values = {"schema": schema, "markers": [REPAIR_MARKER, BULK_ADD_MARKER, BULK_NAMES_MARKER]}
+    relations = ["migrations", "_private_workers", *(name for names in STEP_RELATIONS.values() for name in names)]
+    values = {"schema": schema, "marker": REPAIR_MARKER, "relations": relations}
     try:
         with translated(schema):
             # A connection of the caller's may make its rows in another manner.
@@ -218,27 +218,11 @@ def _with_fix(connection: psycopg.Connection[Any], schema: str, error: Permissio
 
 
 def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
-    server_version, schema_exists, relations, shared_ledger, own_ledger, markers, is_pinned, hidden_from = row
+    server_version, schema_exists, relations, shared_ledger, own_ledger, is_repaired, is_pinned, hidden_from = row
+    present = {number for number, names in STEP_RELATIONS.items() if names <= set(relations)}
+    present |= {step for step, is_there in ((REPAIR_STEP, is_repaired), (SEARCH_PATH_STEP, is_pinned)) if is_there}
     shared = _numbered(shared_ledger)
     ages = [int(word.rpartition(":")[2]) for word in shared_ledger]
-    present = {
-        LEDGER_STEP: "_private_gw_migrations" in relations,
-        REPAIR_STEP: REPAIR_MARKER in markers,
-        BULK_ADD_STEP: BULK_ADD_MARKER in markers,
-        BULK_NAMES_STEP: BULK_NAMES_MARKER in markers,
-        WORKERS_STEP: "_private_gw_workers" in relations,
-        INDEX_STEP: {"jobs_gw_queued_index", "jobs_gw_queue_heads_index"} <= set(relations),
-        CANCELLING_STEP: "_private_gw_cancellations" in relations,
-        RENEWALS_STEP: "_private_gw_renewed_locks" in relations,
-        HISTORY_STEP: "_private_gw_history" in relations,
-        PAUSES_STEP: {"_private_gw_claim_rules", "_private_gw_pauses", "claim_rules_revision"} <= set(relations),
-        LIMITS_STEP: {"_private_gw_limits", "_private_gw_buckets"} <= set(relations),
-        FIELD_LIMITS_STEP: {"_private_gw_field_value", "field", "value"} <= set(relations),
-        GROUPS_STEP: {"_private_gw_waiting", "_private_gw_edges", "gw_edges_waiting_index"} <= set(relations),
-        STATISTICS_STEP: "_private_gw_statistics" in relations,
-        READ_INDEXES_STEP: {"jobs_gw_locked_index", "jobs_gw_failed_index"} <= set(relations),
-        SEARCH_PATH_STEP: is_pinned,
-    }
     return SchemaState(
         schema=schema,
         server_version=server_version,
@@ -248,7 +232,7 @@ def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
         revision=max(shared, default=None),
         breaking_revision=max((number for number, flag in shared.items() if flag == "true"), default=None),
         own_recorded=frozenset(_numbered(own_ledger)),
-        own_present=frozenset(number for number, is_there in present.items() if is_there),
+        own_present=frozenset(present),
         has_rust_workers="_private_workers" in relations,
         hidden_from=hidden_from,
         is_recent=bool(ages) and min(ages) < INSTALLING_SECONDS,

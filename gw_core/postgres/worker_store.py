@@ -28,7 +28,7 @@ from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.database import Connection
 from gw_core.postgres.error_mapping import translate, translated
 from gw_core.postgres.row_mapping import RUST_WORKERS, heartbeat, rows
-from gw_core.postgres.schema_state import REVISION, WORKERS_STEP, check
+from gw_core.postgres.schema_state import REVISION, TABLES_STEP, check
 from gw_core.postgres.statement_runner import Store
 from gw_core.postgres.statements import query
 
@@ -233,7 +233,7 @@ def _lock_holder(
 
 def list_heartbeats(connection: Connection, schema: str) -> list[WorkerInfo]:
     """Return the workers that send heartbeats to gw's table; none in a schema without it."""
-    if WORKERS_STEP not in check(connection, schema).own_present:
+    if TABLES_STEP not in check(connection, schema).own_present:
         return []
     return [heartbeat(*row) for row in rows(connection, query("heartbeat_list", schema), {"limit": None})]
 

@@ -13,23 +13,7 @@ select current_setting('server_version_num')::integer as server_version,
        exists (select from namespace) as schema_exists,
        array(
          select relname::text from relation
-          where relname in ('migrations', '_private_gw_migrations', '_private_gw_workers', 'jobs_gw_queued_index',
-                            'jobs_gw_queue_heads_index', 'jobs_gw_locked_index', 'jobs_gw_failed_index',
-                            '_private_gw_cancellations', '_private_gw_renewed_locks', '_private_gw_history',
-                            '_private_gw_claim_rules', '_private_gw_pauses', '_private_gw_limits',
-                            '_private_gw_buckets', '_private_gw_waiting', '_private_gw_edges',
-                            'gw_edges_waiting_index', '_private_gw_statistics', '_private_workers')
-         union all
-         select attname::text from pg_attribute
-           join pg_class on pg_class.oid = attrelid
-           join namespace on namespace.oid = relnamespace
-          where relname = '_private_gw_workers' and attname = 'claim_rules_revision'
-             or relname = '_private_gw_limits' and attname = 'field'
-             or relname = '_private_gw_buckets' and attname = 'value'
-         union all
-         select proname::text from pg_proc
-           join namespace on namespace.oid = pronamespace
-          where proname = '_private_gw_field_value'
+          where relname = any(%(relations)s::name[])
        ) as relations,
        array(
          select word from ts_stat(coalesce((
@@ -47,12 +31,11 @@ select current_setting('server_version_num')::integer as server_version,
              from relation where relname = '_private_gw_migrations'
          ), 'select null::tsvector where false'))
        ) as own_ledger,
-       array(
-         select marker from pg_proc
+       exists (
+         select from pg_proc
            join namespace on namespace.oid = pronamespace
-          cross join pg_catalog.unnest(%(markers)s::text[]) as marker
-          where proname = 'add_jobs' and position(marker in prosrc) > 0
-       ) as markers,
+          where proname = 'add_jobs' and position(%(marker)s::text in prosrc) > 0
+       ) as is_repaired,
        not exists (
          select from pg_proc
            join namespace on namespace.oid = pronamespace

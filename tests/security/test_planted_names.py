@@ -176,7 +176,7 @@ def weaken(connection: psycopg.Connection[Any]) -> None:
     ).fetchall():
         older = re.sub(r"\n SET search_path TO .*", "", text).replace("random()::text ||", "random() ||")
         connection.execute(older.replace("array_length(specs, 1)::text ||", "array_length(specs, 1) ||"))
-    connection.execute("delete from graphile_worker._private_gw_migrations where id = 7")
+    connection.execute("delete from graphile_worker._private_gw_migrations where id = 6")
 
 
 def test_the_operator_that_add_job_of_0_1_0_resolved_in_public_is_not_called(intruder: str, fresh_url: str) -> None:
@@ -193,7 +193,7 @@ def test_the_operator_that_add_job_of_0_1_0_resolved_in_public_is_not_called(int
         with pytest.raises(psycopg.errors.RaiseException, match="sprung as"):
             connection.execute("select graphile_worker.add_job('mail')")
 
-        assert [step.name for step in migrate(fresh_url).applied] == ["gw_0007_search_path"]
+        assert [step.name for step in migrate(fresh_url).applied] == ["gw_0006_search_path"]
 
         connection.execute("select graphile_worker.add_job('mail')")
 

@@ -1,5 +1,5 @@
 -- Add many jobs in one call; the only function that inserts jobs with replaceable keys.
--- The markers in the body show `gw migrate` that this is the repaired function, in its fast form: a job added under a key
+-- The marker in the body shows `gw migrate` that this is the repaired function, in its fast form: a job added under a key
 -- is never lost, however the call races with a claim, a completion, a failure or another add.
 create or replace function :GRAPHILE_WORKER_SCHEMA.add_jobs(
   specs :GRAPHILE_WORKER_SCHEMA.job_spec[],
@@ -7,9 +7,7 @@ create or replace function :GRAPHILE_WORKER_SCHEMA.add_jobs(
 ) returns setof :GRAPHILE_WORKER_SCHEMA._private_jobs
 language plpgsql set search_path = pg_catalog, pg_temp as $gw$
 declare
-  -- gw:keyed-add:1
-  -- gw:bulk-add:1
-  -- gw:bulk-add:2
+  -- gw:add-jobs:1
   v_pending :GRAPHILE_WORKER_SCHEMA.job_spec[] := specs;
   v_keys text[] := array(select spec.job_key from unnest(specs) as spec where spec.job_key is not null);
   v_stored bigint;

@@ -1,0 +1,127 @@
+-- The tables of gw's features; each is empty until its feature is used.
+
+-- Running workers and their last heartbeats; a sweep recovers the jobs of a dead one.
+
+create table if not exists :GRAPHILE_WORKER_SCHEMA._private_gw_workers (
+  id text constraint gw_workers_pkey primary key,
+  started_at timestamptz not null,
+  last_heartbeat_at timestamptz not null,
+  host text,
+  pid integer,
+  version text,
+  metadata jsonb,
+  claim_rules_revision bigint
+);
+alter table :GRAPHILE_WORKER_SCHEMA._private_gw_workers enable row level security;
+create index if not exists gw_workers_last_heartbeat_index
+  on :GRAPHILE_WORKER_SCHEMA._private_gw_workers (last_heartbeat_at);
+
+-- Cancel requests: a row waits here for the worker that runs the job, which deletes it on receipt. `locked_at` is the
+-- claim of the job that an operator wants to cancel.
+
+create table if not exists :GRAPHILE_WORKER_SCHEMA._private_gw_cancellations (
+  pool text not null,
+  job_id bigint not null,
+  message text not null,
+  retry boolean not null,
+  asked_at timestamptz not null default now(),
+  locked_at timestamptz,
+  constraint gw_cancellations_pkey primary key (pool, job_id)
+);
+alter table :GRAPHILE_WORKER_SCHEMA._private_gw_cancellations enable row level security;
+
+-- Locks that were renewed, and when their attempts started.
+
+create table if not exists :GRAPHILE_WORKER_SCHEMA._private_gw_renewed_locks (
+  worker_id text not null,
+  job_id bigint not null,
+  started_at timestamptz not null,
+  locked_at timestamptz not null,
+  constraint gw_renewed_locks_pkey primary key (worker_id, job_id)
+);
+alter table :GRAPHILE_WORKER_SCHEMA._private_gw_renewed_locks enable row level security;
+
+-- What operators have paused, and the revision of these rules: workers report which revision they apply.
+-- Each change increments the revision in its transaction, so revisions become visible in their order.
+
+create table if not exists :GRAPHILE_WORKER_SCHEMA._private_gw_claim_rules (
+  id smallint constraint gw_claim_rules_pkey primary key constraint gw_claim_rules_id_check check (id = 1),
+  revision bigint not null
+);
+alter table :GRAPHILE_WORKER_SCHEMA._private_gw_claim_rules enable row level security;
+
+create table if not exists :GRAPHILE_WORKER_SCHEMA._private_gw_pauses (
+  kind text not null constraint gw_pauses_kind_check check (kind in ('task', 'queue', 'flag', 'all')),
+  name text not null,
+  until timestamptz,
+  reason text,
+  paused_by text not null,
+  paused_at timestamptz not null default now(),
+  constraint gw_pauses_pkey primary key (kind, name)
+);
+alter table :GRAPHILE_WORKER_SCHEMA._private_gw_pauses enable row level security;
+
+-- Limits of tasks across all gw workers: how many of their jobs are locked at a time, and how many start per period.
+-- The bucket of a limit has a table of its own, because each claim of such a task writes to it. A limit with `field`
+-- counts for each value of that field of the payload, for example of a tenant, and has a bucket for each. `gw limit`
+-- adds an index of the jobs of such a task, in which claims find the jobs of one value behind those of another.
+
+create table if not exists :GRAPHILE_WORKER_SCHEMA._private_gw_limits (
+  task text constraint gw_limits_pkey primary key,
+  most_running integer constraint gw_limits_most_running_check check (most_running > 0),
+  per_period double precision constraint gw_limits_per_period_check check (per_period > 0),
+  period_seconds double precision constraint gw_limits_period_seconds_check check (period_seconds > 0),
+  burst double precision constraint gw_limits_burst_check check (burst >= 1),
+  field text,
+  set_by text not null,
+  set_at timestamptz not null default now()
+);
+alter table :GRAPHILE_WORKER_SCHEMA._private_gw_limits enable row level security;
+
+create table if not exists :GRAPHILE_WORKER_SCHEMA._private_gw_buckets (
+  task text not null,
+  value text collate pg_catalog."C" not null default '',
+  tokens double precision not null,
+  filled_at timestamptz not null,
+  constraint gw_buckets_pkey primary key (task, value)
+) with (fillfactor = 50);
+alter table :GRAPHILE_WORKER_SCHEMA._private_gw_buckets enable row level security;
+
+-- The value of a field in a payload, at a dotted path; without one it is the empty text. The index holds 200
+-- characters.
+-- Escapes such as \u0000 may be no valid text. Only payloads with escapes pay for the handler.
+create or replace function :GRAPHILE_WORKER_SCHEMA._private_gw_field_value(payload json, field text)
+returns text
+language plpgsql immutable strict
+set search_path = pg_catalog, pg_temp
+as $gw$
+begin
+  if strpos(payload::text, '\u') = 0 then
+    return left(coalesce(payload #>> string_to_array(field, '.'), ''), 200);
+  end if;
+  begin
+    return left(coalesce(payload #>> string_to_array(field, '.'), ''), 200);
+  exception when others then
+    return '';
+  end;
+end;
+$gw$;
+
+-- What ran: one row for each worker, task and minute, which the worker writes when the minute is over. Rows are never
+-- updated. `durations` counts the attempts by run time; the buckets are those of the histograms of `/metrics`.
+-- `waited` of the starts were measured, and `wait_seconds` is the sum of the times from due to claimed.
+
+create table if not exists :GRAPHILE_WORKER_SCHEMA._private_gw_statistics (
+  minute timestamptz not null,
+  task text not null,
+  worker_id text not null,
+  completed integer not null,
+  failed integer not null,
+  permanently_failed integer not null,
+  run_seconds double precision not null,
+  durations integer[] not null,
+  waited integer not null,
+  wait_seconds double precision not null,
+  constraint gw_statistics_pkey primary key (minute, task, worker_id)
+);
+alter table :GRAPHILE_WORKER_SCHEMA._private_gw_statistics enable row level security;
