@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from json.encoder import encode_basestring
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
 import msgspec
 
@@ -37,17 +37,56 @@ class JsonText(msgspec.Struct, frozen=True):
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A column of a table on a terminal: a key of the record under a title.
+    """One value of a record: its key in JSON and lines, and its column in a table on a terminal.
 
-    One that `shrinks` is cut when the terminal is narrow; one with a lower `rank` is left out first when that is not
-    enough.
+    `find` is the attribute that holds the value, or a function that returns it; without it, the attribute named by
+    the key. An attribute of None is None. Without a `title` the value is not in a table; one that is `shown` is only
+    there.
+    A column that `shrinks` is cut when the terminal is narrow; one with a lower `rank` is left out first when that is
+    not enough.
     """
 
     key: str
-    title: str
+    title: str = ""
+    find: str | Callable[[Any], object] = ""
     right: bool = False
     shrinks: bool = False
     rank: int = 9
+    shown: bool = False
+
+    def value(self, source: object) -> object:
+        """Return the value that a source has for this column."""
+        if callable(self.find):
+            return self.find(source)
+        for name in (self.find or self.key).split("."):
+            source = None if source is None else getattr(source, name)
+        return source
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """How values of one kind are printed; `order` has the keys of a table, where it differs from that of the data."""
+
+    all: tuple[Column, ...]
+    order: str = ""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys that JSON and lines promise."""
+        return tuple(each.key for each in self.all if not each.shown)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of a table."""
+        titled = {each.key: each for each in self.all if each.title}
+        return tuple(titled[key] for key in self.order.split() or titled)
+
+    def record(self, source: object) -> dict[str, object]:
+        """Return what JSON and lines have of a value."""
+        return {each.key: each.value(source) for each in self.all if not each.shown}
+
+    def row(self, source: object) -> dict[str, object]:
+        """Return the record with what a table shows in other words."""
+        return {each.key: each.value(source) for each in self.all}
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +95,10 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     form: str = ""
     columns: Sequence[str] = ()
     is_wide: bool = False
+
+    def show(self, values: Iterable[object], shape: Shape) -> None:
+        """Write values as records of their shape."""
+        self.print([shape.row(each) for each in values], keys=shape.keys, columns=shape.columns)
 
     def print(self, rows: Sequence[Record], *, keys: Sequence[str], columns: Sequence[Column]) -> None:
         """Write records: JSON and lines with the promised `keys`, a table with `columns`."""

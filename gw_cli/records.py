@@ -2,76 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from gw_cli.output import Column, JsonText
+from gw_cli.output import Column, JsonText, Shape
 
 if TYPE_CHECKING:
     from gw_core import Job
     from gw_core.operations import Count
 
-Fields = Mapping[str, Callable[[Any], object]]
-"""The keys of one kind of record, and where their values are found."""
-
-JOB: Final[Fields] = {
-    "id": attrgetter("id"),
-    "state": lambda job: None,  # depends on the database's clock
-    "task": attrgetter("task_identifier"),
-    "queue": attrgetter("queue_name"),
-    "priority": attrgetter("priority"),
-    "run_at": attrgetter("run_at"),
-    "attempts": attrgetter("attempts"),
-    "max_attempts": attrgetter("max_attempts"),
-    "key": attrgetter("key"),
-    "flags": lambda job: list(job.flag_names),
-    "last_error": attrgetter("last_error"),
-    "locked_at": attrgetter("locked_at"),
-    "started_at": attrgetter("started_at"),
-    "locked_by": attrgetter("locked_by"),
-    "revision": attrgetter("revision"),
-    "created_at": attrgetter("created_at"),
-    "updated_at": attrgetter("updated_at"),
-}
-KEYS: Final = tuple(JOB)
-"""The keys of a job in JSON, and the columns in a pipe; `payload` follows where it was asked for."""
-
-COLUMNS: Final = (
-    Column("id", "ID", right=True),
-    Column("state", "STATE"),
-    Column("task", "TASK", shrinks=True),
-    Column("queue", "QUEUE", shrinks=True, rank=5),
-    Column("prio", "PRIO", right=True, rank=2),
-    Column("run_at", "RUN AT", rank=7),
-    Column("tries", "TRIES", right=True, rank=6),
-    Column("key", "KEY", shrinks=True, rank=3),
-    Column("flags", "FLAGS", shrinks=True, rank=1),
-    Column("locked_by", "LOCKED BY", shrinks=True, rank=4),
-    Column("last_error", "LAST ERROR", shrinks=True, rank=8),
-    Column("payload", "PAYLOAD", shrinks=True, rank=8),
-)
-
-
-def fields_of(value: object, fields: Fields) -> dict[str, object]:
-    """Return what the fields find in a value."""
-    return {key: find(value) for key, find in fields.items()}
-
-
-def job_record(job: Job, state: str | None = None, *, with_payload: bool = False) -> dict[str, object]:
-    """Return a job under the keys we promise."""
-    found = {**fields_of(job, JOB), "state": state}
-    return {**found, "payload": JsonText(job.payload)} if with_payload else found
-
-
-def for_table(record: Mapping[str, Any]) -> dict[str, object]:
-    """Return the record with what a table shows in other words."""
-    return {
-        **record,
-        "tries": f"{record['attempts']}/{record['max_attempts']}",
+JOBS: Final = Shape(
+    (
+        Column("id", "ID", right=True),
+        Column("state", "STATE", lambda job: None),  # depends on the database's clock
+        Column("task", "TASK", "task_identifier", shrinks=True),
+        Column("queue", "QUEUE", "queue_name", shrinks=True, rank=5),
+        Column("priority"),
         # Nearly every job has priority zero; a column of zeros has no information.
-        "prio": record["priority"] or None,
-    }
+        Column("prio", "PRIO", lambda job: job.priority or None, right=True, rank=2, shown=True),
+        Column("run_at", "RUN AT", rank=7),
+        Column("attempts"),
+        Column("max_attempts"),
+        Column("tries", "TRIES", lambda job: f"{job.attempts}/{job.max_attempts}", right=True, rank=6, shown=True),
+        Column("key", "KEY", shrinks=True, rank=3),
+        Column("flags", "FLAGS", lambda job: list(job.flag_names), shrinks=True, rank=1),
+        Column("last_error", "LAST ERROR", shrinks=True, rank=8),
+        Column("locked_at"),
+        Column("started_at"),
+        Column("locked_by", "LOCKED BY", shrinks=True, rank=4),
+        Column("revision"),
+        Column("created_at"),
+        Column("updated_at"),
+    ),
+    order="id state task queue prio run_at tries key flags locked_by last_error",
+)
+PAYLOAD: Final = Column("payload", "PAYLOAD", lambda job: JsonText(job.payload), shrinks=True, rank=8)
+"""Follows where it was asked for."""
+
+
+def job_record(job: Job, state: str | None = None) -> dict[str, object]:
+    """Return a job under the keys we promise."""
+    return {**JOBS.record(job), "state": state}
 
 
 def counted(number: int, what: str = "job") -> str:

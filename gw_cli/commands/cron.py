@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from heapq import merge
 from itertools import islice
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -17,7 +16,8 @@ from gw_cli.arguments import STDIN, positive_number
 from gw_cli.command import Json, Printed, command
 from gw_cli.connect import open_to_change, open_to_read
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
-from gw_cli.records import Fields, counted, fields_of
+from gw_cli.output import Column, JsonText, Shape
+from gw_cli.records import counted
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
 from gw_core.crontab import describe_schedule
@@ -32,49 +32,40 @@ if TYPE_CHECKING:
 MAX_RUNS = 100_000
 MINUTE: Final = timedelta(minutes=1)
 
-ITEM_FIELDS: Final[Fields] = {
-    "id": attrgetter("identifier"),
-    "task": attrgetter("task"),
-    "schedule": lambda item: str(item.schedule),
-    "tz": attrgetter("schedule.tz"),
-    "description": lambda item: describe_schedule(item.schedule),
-    "fill": lambda item: format_duration(item.fill) if item.fill else None,
-    "max_attempts": attrgetter("max_attempts"),
-    "queue": attrgetter("queue_name"),
-    "key": attrgetter("job_key"),
-    "key_mode": lambda item: str(item.job_key_mode) if item.job_key is not None else None,
-    "priority": attrgetter("priority"),
-    "payload": lambda item: None if item.payload is None else output.JsonText(_json(item.payload)),
-}
-ITEM_COLUMNS: Final = (
-    output.Column("id", "ID", shrinks=True),
-    output.Column("description", "WHEN", shrinks=True),
-    output.Column("task", "TASK", shrinks=True, rank=8),
-    output.Column("schedule", "SCHEDULE", rank=7),
-    output.Column("tz", "ZONE", rank=6),
-    output.Column("fill", "FILL", rank=6),
-    output.Column("queue", "QUEUE", shrinks=True, rank=5),
-    output.Column("key", "KEY", shrinks=True, rank=4),
-    output.Column("priority", "PRIO", right=True, rank=3),
-    output.Column("max_attempts", "TRIES", right=True, rank=2),
-    output.Column("payload", "PAYLOAD", shrinks=True, rank=1),
+ITEMS: Final = Shape(
+    (
+        Column("id", "ID", "identifier", shrinks=True),
+        Column("task", "TASK", shrinks=True, rank=8),
+        Column("schedule", "SCHEDULE", lambda item: str(item.schedule), rank=7),
+        Column("tz", "ZONE", "schedule.tz", rank=6),
+        Column("description", "WHEN", lambda item: describe_schedule(item.schedule), shrinks=True),
+        Column("fill", "FILL", lambda item: format_duration(item.fill) if item.fill else None, rank=6),
+        Column("max_attempts", "TRIES", right=True, rank=2),
+        Column("queue", "QUEUE", "queue_name", shrinks=True, rank=5),
+        Column("key", "KEY", "job_key", shrinks=True, rank=4),
+        Column("key_mode", find=lambda item: None if item.job_key is None else str(item.job_key_mode)),
+        Column("priority", "PRIO", right=True, rank=3),
+        Column("payload", "PAYLOAD", lambda item: _json(item.payload), shrinks=True, rank=1),
+    ),
+    order="id description task schedule tz fill queue key priority max_attempts payload",
 )
 ERROR_KEYS: Final = ("file", "line", "column", "message", "expected", "text")
-RUN_KEYS: Final = ("at", "id", "task")
-RUN_COLUMNS: Final = (
-    output.Column("at", "AT"),
-    output.Column("id", "ID", shrinks=True),
-    output.Column("task", "TASK", shrinks=True),
+RUNS: Final = Shape(
+    (
+        Column("at", "AT", lambda run: run[0]),
+        Column("id", "ID", lambda run: run[1].identifier, shrinks=True),
+        Column("task", "TASK", lambda run: run[1].task, shrinks=True),
+    )
 )
 
 KNOWN_KEYS: Final = ("id", "known_since", "last_run", "next_run", "tz", "missed")
 KNOWN_COLUMNS: Final = (
-    output.Column("id", "ID", shrinks=True),
-    output.Column("known_since", "KNOWN SINCE", rank=1),
-    output.Column("last_run", "LAST RUN"),
-    output.Column("next_run", "NEXT RUN"),
-    output.Column("tz", "ZONE", rank=2),
-    output.Column("missed", "MISSED", right=True),
+    Column("id", "ID", shrinks=True),
+    Column("known_since", "KNOWN SINCE", rank=1),
+    Column("last_run", "LAST RUN"),
+    Column("next_run", "NEXT RUN"),
+    Column("tz", "ZONE", rank=2),
+    Column("missed", "MISSED", right=True),
 )
 MAX_MISSED: Final = 1_000
 
@@ -90,9 +81,9 @@ def parse(configuration: Configuration, layout: Printed, file: File = None) -> N
 
     With what each means in words. Without FILE, the items of this project: its crontab, gw.toml and @cron.
     """
-    rows = [fields_of(item, ITEM_FIELDS) for item in _items(configuration, file)]
-    layout.print(rows, keys=tuple(ITEM_FIELDS), columns=ITEM_COLUMNS)
-    if not rows:
+    items = _items(configuration, file)
+    layout.show(items, ITEMS)
+    if not items:
         stderr.note("The crontab has no items.")
 
 
@@ -154,10 +145,9 @@ def next_runs(
     most = positive_number("--number", number, MAX_RUNS)
     items = _items(configuration, file)
     chosen = items if item is None else [_find(items, item)]
-    runs = islice(_upcoming(chosen, parse_time(after, datetime.now(UTC))), most)
-    rows: list[dict[str, object]] = [{"at": at, "id": each.identifier, "task": each.task} for at, each in runs]
-    layout.print(rows, keys=RUN_KEYS, columns=RUN_COLUMNS)
-    if not rows:
+    runs = list(islice(_upcoming(chosen, parse_time(after, datetime.now(UTC))), most))
+    layout.show(runs, RUNS)
+    if not runs:
         stderr.note("No item will ever run.")
 
 
@@ -282,10 +272,10 @@ def _upcoming(items: Sequence[CronItem], after: datetime) -> Iterator[tuple[date
 # -- showing ---------------------------------------------------------------------------------------------------------
 
 
-def _json(payload: object) -> str:
+def _json(payload: object) -> JsonText | None:
     import json
 
-    return json.dumps(payload, ensure_ascii=False)
+    return None if payload is None else JsonText(json.dumps(payload, ensure_ascii=False))
 
 
 def _write_errors(errors: Sequence[tuple[str, CrontabLineError]], *, as_json: bool) -> None:

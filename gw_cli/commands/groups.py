@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import Annotated, Final
 
 import typer
@@ -12,33 +11,25 @@ from gw_cli.arguments import positive_number
 from gw_cli.command import Json, Printed, command
 from gw_cli.connect import open_client, open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
-from gw_cli.records import Fields, fields_of
+from gw_cli.output import Column, Shape
 from gw_cli.settings import Configuration
 
 MAX_ID: Final = 2**63 - 1
 MAX_GROUPS: Final = 100_000
 
-FIELDS: Final[Fields] = {
-    "id": attrgetter("id"),
-    "task": attrgetter("task"),
-    "job_key": attrgetter("job_key"),
-    "members": attrgetter("members"),
-    "open": attrgetter("open"),
-    "failed": attrgetter("failed"),
-    "on_failure": lambda group: str(group.on_failure),
-    "since": attrgetter("created_at"),
-}
-COLUMNS: Final = (
-    output.Column("id", "ID", right=True),
-    output.Column("task", "THEN", shrinks=True),
-    output.Column("job_key", "KEY", shrinks=True, rank=1),
-    output.Column("members", "MEMBERS", right=True, rank=4),
-    output.Column("open", "OPEN", right=True),
-    output.Column("failed", "FAILED", right=True),
-    output.Column("on_failure", "ON FAILURE", rank=3),
-    output.Column("since", "SINCE", rank=2),
+GROUPS: Final = Shape(
+    (
+        Column("id", "ID", right=True),
+        Column("task", "THEN", shrinks=True),
+        Column("job_key", "KEY", shrinks=True, rank=1),
+        Column("members", "MEMBERS", right=True, rank=4),
+        Column("open", "OPEN", right=True),
+        Column("failed", "FAILED", right=True),
+        Column("on_failure", "ON FAILURE", lambda group: str(group.on_failure), rank=3),
+        Column("since", "SINCE", "created_at", rank=2),
+    )
 )
-CANCELLED_COLUMNS: Final = (output.Column("id", "GROUP", right=True), output.Column("result", "RESULT"))
+CANCELLED_COLUMNS: Final = (Column("id", "GROUP", right=True), Column("result", "RESULT"))
 
 
 @command("groups list")
@@ -49,7 +40,7 @@ def list_groups(configuration: Configuration, layout: Printed) -> None:
     """
     with open_client(configuration) as client:
         found = client.waiting_groups(limit=MAX_GROUPS)
-    layout.print([fields_of(each, FIELDS) for each in found], keys=tuple(FIELDS), columns=COLUMNS)
+    layout.show(found, GROUPS)
     if not found:
         stderr.note("No group waits.")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -12,8 +11,7 @@ from gw_cli import output, stderr
 from gw_cli.arguments import duration, positive_number
 from gw_cli.command import DEFAULT_LIMIT, MAX_ROWS, After, Limit, Printed, command, search_timeout
 from gw_cli.connect import open_client
-from gw_cli.output import Column, JsonText
-from gw_cli.records import Fields, fields_of
+from gw_cli.output import Column, JsonText, Shape
 from gw_cli.settings import Configuration
 from gw_core.errors import InvalidInputError
 from gw_core.operations import format_duration
@@ -22,41 +20,30 @@ if TYPE_CHECKING:
     from gw_core.operations import EndedAttempt, History
 
 TIMEOUT: Final = "5s"
-FIELDS: Final[Fields] = {
-    "id": attrgetter("job_id"),
-    "state": lambda attempt: str(attempt.state),
-    "task": attrgetter("task"),
-    "queue": attrgetter("queue_name"),
-    "attempts": attrgetter("attempt"),
-    "max_attempts": attrgetter("max_attempts"),
-    "key": attrgetter("key"),
-    "final": attrgetter("final"),
-    "error": attrgetter("error"),
-    "worker": attrgetter("worker_id"),
-    "created_at": attrgetter("created_at"),
-    "started_at": attrgetter("started_at"),
-    "finished_at": attrgetter("finished_at"),
-    "expires_at": attrgetter("expires_at"),
-}
-KEPT: Final[Fields] = {
-    "result": lambda attempt: None if attempt.result is None else JsonText(attempt.result),
-    "payload": lambda attempt: None if attempt.payload is None else JsonText(attempt.payload),
-}
-KEYS: Final = tuple(FIELDS)
-COLUMNS: Final = (
-    Column("id", "ID", right=True),
-    Column("state", "STATE"),
-    Column("task", "TASK", shrinks=True),
-    Column("queue", "QUEUE", shrinks=True, rank=3),
-    Column("tries", "TRIES", right=True, rank=5),
-    Column("key", "KEY", shrinks=True, rank=1),
-    Column("finished_at", "FINISHED AT", rank=7),
-    Column("took", "TOOK", right=True, rank=6),
-    Column("worker", "WORKER", shrinks=True, rank=2),
-    Column("error", "ERROR", shrinks=True, rank=8),
-    Column("result", "RESULT", shrinks=True, rank=4),
-    Column("payload", "PAYLOAD", shrinks=True, rank=4),
+ATTEMPTS: Final = Shape(
+    (
+        Column("id", "ID", "job_id", right=True),
+        Column("state", "STATE", lambda attempt: str(attempt.state)),
+        Column("task", "TASK", shrinks=True),
+        Column("queue", "QUEUE", "queue_name", shrinks=True, rank=3),
+        Column("attempts", find="attempt"),
+        Column("max_attempts"),
+        Column("tries", "TRIES", lambda each: f"{each.attempt}/{each.max_attempts}", right=True, rank=5, shown=True),
+        Column("key", "KEY", shrinks=True, rank=1),
+        Column("final"),
+        Column("error", "ERROR", shrinks=True, rank=8),
+        Column("worker", "WORKER", "worker_id", shrinks=True, rank=2),
+        Column("created_at"),
+        Column("started_at"),
+        Column("finished_at", "FINISHED AT", rank=7),
+        Column("expires_at"),
+        Column("took", "TOOK", lambda attempt: _took(attempt), right=True, rank=6, shown=True),
+        Column("result", "RESULT", lambda attempt: _json(attempt.result), shrinks=True, rank=4),
+        Column("payload", "PAYLOAD", lambda attempt: _json(attempt.payload), shrinks=True, rank=4),
+    ),
+    order="id state task queue tries key finished_at took worker error result payload",
 )
+KEYS: Final = tuple(each for each in ATTEMPTS.keys if each not in ("result", "payload"))
 COUNT_KEYS: Final = ("state", "count")
 COUNT_COLUMNS: Final = (Column("state", "STATE"), Column("count", "COUNT", right=True))
 
@@ -102,21 +89,17 @@ def history(
         if not page.attempts:
             _note_nothing(client.history)
     keys = (*KEYS, *(["result"] if result else []), *(["payload"] if payload else []))
-    layout.print([for_table(record_of(each)) for each in page.attempts], keys=keys, columns=COLUMNS)
+    layout.print([ATTEMPTS.row(each) for each in page.attempts], keys=keys, columns=ATTEMPTS.columns)
     if page.after is not None:
         stderr.note(f"There are more; continue with --after {page.after}")
 
 
-def record_of(attempt: EndedAttempt) -> dict[str, object]:
-    """Return an ended attempt under the keys we promise."""
-    return fields_of(attempt, {**FIELDS, **KEPT})
+def _took(attempt: EndedAttempt) -> str | None:
+    return None if attempt.started_at is None else format_duration(attempt.finished_at - attempt.started_at)
 
 
-def for_table(record: dict[str, object]) -> dict[str, object]:
-    """Return the record with what a table shows in other words."""
-    started, finished = record["started_at"], record["finished_at"]
-    took = None if started is None else format_duration(finished - started)  # type: ignore[operator] # both are times
-    return {**record, "tries": f"{record['attempts']}/{record['max_attempts']}", "took": took}
+def _json(text: str | None) -> JsonText | None:
+    return None if text is None else JsonText(text)
 
 
 def attempt_lines(attempts: Sequence[EndedAttempt]) -> list[str]:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from operator import attrgetter
 from typing import Annotated, Final
 
 import typer
 
-from gw_cli import output, stderr
+from gw_cli import stderr
 from gw_cli.arguments import operator_name, positive_number
 from gw_cli.command import Json, Printed, command
 from gw_cli.commands.pause import report
 from gw_cli.connect import open_client, open_to_change
 from gw_cli.exit_codes import NothingMatchedError
-from gw_cli.records import Fields, fields_of
+from gw_cli.output import Column, Shape
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
 from gw_core.errors import InvalidInputError
@@ -24,29 +23,19 @@ from gw_core.operations import format_duration, parse_duration
 MAX_COUNT: Final = 1_000_000
 _RATE: Final = re.compile(r"([0-9]{1,7})/([0-9]*)([a-z]+)")
 
-FIELDS: Final[Fields] = {
-    "task": attrgetter("task"),
-    "running": attrgetter("running"),
-    "locked": attrgetter("locked"),
-    "per_period": attrgetter("per_period"),
-    "period_seconds": lambda limit: None if limit.period is None else limit.period.total_seconds(),
-    "burst": attrgetter("burst"),
-    "field": attrgetter("field"),
-    "by": attrgetter("set_by"),
-    "since": attrgetter("set_at"),
-}
-SHOWN: Final[Fields] = {
-    "rate": lambda limit: None if limit.period is None else f"{limit.per_period}/{format_duration(limit.period)}",
-}
-COLUMNS: Final = (
-    output.Column("task", "TASK", shrinks=True),
-    output.Column("running", "RUNNING", right=True),
-    output.Column("locked", "NOW", right=True),
-    output.Column("rate", "RATE", right=True),
-    output.Column("burst", "BURST", right=True, rank=2),
-    output.Column("field", "FOR EACH", shrinks=True, rank=5),
-    output.Column("by", "BY", shrinks=True, rank=4),
-    output.Column("since", "SINCE", rank=3),
+LIMITS: Final = Shape(
+    (
+        Column("task", "TASK", shrinks=True),
+        Column("running", "RUNNING", right=True),
+        Column("locked", "NOW", right=True),
+        Column("per_period"),
+        Column("period_seconds", find=lambda limit: None if limit.period is None else limit.period.total_seconds()),
+        Column("rate", "RATE", lambda limit: _written(limit.per_period, limit.period), right=True, shown=True),
+        Column("burst", "BURST", right=True, rank=2),
+        Column("field", "FOR EACH", shrinks=True, rank=5),
+        Column("by", "BY", "set_by", shrinks=True, rank=4),
+        Column("since", "SINCE", "set_at", rank=3),
+    )
 )
 
 
@@ -104,7 +93,7 @@ def limits(configuration: Configuration, layout: Printed) -> None:
     """
     with open_client(configuration) as client:
         found = client.limits.list()
-    layout.print([fields_of(each, {**FIELDS, **SHOWN}) for each in found], keys=tuple(FIELDS), columns=COLUMNS)
+    layout.show(found, LIMITS)
     if not found:
         stderr.note("No task has a limit.")
 
@@ -115,3 +104,7 @@ def _rate(text: str) -> tuple[int, timedelta]:
     if found is None:
         raise InvalidInputError(f"--rate {quoted(text)}: write it like 100/s, 10/m or 500/15m")
     return positive_number("--rate", found[1], MAX_COUNT), parse_duration(f"{found[2] or 1}{found[3]}")
+
+
+def _written(count: int | None, period: timedelta | None) -> str | None:
+    return None if period is None else f"{count}/{format_duration(period)}"

@@ -11,7 +11,8 @@ from gw_cli.arguments import duration, positive_number
 from gw_cli.bulk_command import AllSelected
 from gw_cli.command import DEFAULT_LIMIT, MAX_ROWS, After, Json, Limit, Printed, command, search_timeout
 from gw_cli.connect import open_client
-from gw_cli.records import COLUMNS, KEYS, counted, for_table, job_record
+from gw_cli.output import Shape
+from gw_cli.records import JOBS, PAYLOAD, counted
 from gw_cli.settings import Configuration
 from gw_cli.sharding import for_each_shard
 
@@ -43,9 +44,9 @@ def list_jobs(
         page = client.jobs.list(wanted, after=after, limit=most, with_payload=payload, timeout=timeout)
         # A separate query finds out whether a full page is the last one: only the page itself has its cursor.
         rest = client.jobs.list(wanted, after=page.after, limit=1, timeout=timeout) if page.is_full else None
-    rows = [for_table(job_record(each.job, each.state, with_payload=payload)) for each in page.jobs]
-    keys = (*KEYS, "payload") if payload else KEYS
-    layout.print(rows, keys=keys, columns=COLUMNS)
+    shape = Shape((*JOBS.all, PAYLOAD), f"{JOBS.order} {PAYLOAD.key}") if payload else JOBS
+    rows = [{**shape.row(each.job), "state": each.state} for each in page.jobs]
+    layout.print(rows, keys=shape.keys, columns=shape.columns)
     _note(page, rest)
 
 

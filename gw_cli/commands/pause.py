@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -15,7 +14,7 @@ from gw_cli.arguments import operator_name, point_in_time
 from gw_cli.command import Json, Printed, command
 from gw_cli.connect import open_client, open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
-from gw_cli.records import Fields, fields_of
+from gw_cli.output import Column, Shape
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
 from gw_core.errors import InvalidInputError
@@ -25,26 +24,21 @@ if TYPE_CHECKING:
 
 _CLOCK: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 KEYS: Final = ("target", "result", "unconfirmed")
-COLUMNS: Final = (output.Column("target", "TARGET", shrinks=True), output.Column("result", "RESULT"))
+COLUMNS: Final = (Column("target", "TARGET", shrinks=True), Column("result", "RESULT"))
 
 Targets = Annotated[
     list[str],
     typer.Argument(metavar="KIND:NAME...", help="task:NAME, queue:NAME, flag:NAME or all", show_default=False),
 ]
 
-FIELDS: Final[Fields] = {
-    "target": lambda pause: str(pause.target),
-    "since": attrgetter("since"),
-    "until": attrgetter("until"),
-    "by": attrgetter("by"),
-    "reason": attrgetter("reason"),
-}
-PAUSE_COLUMNS: Final = (
-    output.Column("target", "PAUSED", shrinks=True),
-    output.Column("since", "SINCE"),
-    output.Column("until", "UNTIL"),
-    output.Column("by", "BY", shrinks=True, rank=3),
-    output.Column("reason", "REASON", shrinks=True, rank=4),
+PAUSES: Final = Shape(
+    (
+        Column("target", "PAUSED", lambda pause: str(pause.target), shrinks=True),
+        Column("since", "SINCE"),
+        Column("until", "UNTIL"),
+        Column("by", "BY", shrinks=True, rank=3),
+        Column("reason", "REASON", shrinks=True, rank=4),
+    )
 )
 
 
@@ -96,7 +90,7 @@ def pauses(configuration: Configuration, layout: Printed) -> None:
     """
     with open_client(configuration) as client:
         found = client.pauses.list()
-    layout.print([fields_of(each, FIELDS) for each in found], keys=tuple(FIELDS), columns=PAUSE_COLUMNS)
+    layout.show(found, PAUSES)
     if not found:
         stderr.note("Nothing is paused.")
 

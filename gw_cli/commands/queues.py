@@ -2,48 +2,37 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import Annotated, Final
 
 import typer
 
-from gw_cli import output, stderr
+from gw_cli import stderr
 from gw_cli.arguments import positive_number
 from gw_cli.command import DEFAULT_LIMIT, Printed, command, row_limit
 from gw_cli.connect import open_client
-from gw_cli.records import Fields, count_text, fields_of
+from gw_cli.output import Column, Shape
+from gw_cli.records import count_text
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
 
 MOST: Final = 1_000
-FIELDS: Final[Fields] = {
-    "queue": attrgetter("name"),
-    "locked_by": attrgetter("held_by"),
-    "locked_at": attrgetter("held_at"),
-    "waiting": attrgetter("waiting.value"),
-    "waiting_quality": attrgetter("waiting.quality.value"),
-    "due": attrgetter("due.value"),
-    "due_quality": attrgetter("due.quality.value"),
-    "next_job_id": attrgetter("head_id"),
-    "next_job_task": attrgetter("head_task"),
-    "next_job_run_at": attrgetter("head_run_at"),
-    "paused": lambda queue: None if queue.pause is None else queue.pause.description,
-}
-SHOWN: Final[Fields] = {
-    "waiting_shown": lambda queue: count_text(queue.waiting),
-    "due_shown": lambda queue: count_text(queue.due),
-}
-KEYS: Final = tuple(FIELDS)
-COLUMNS: Final = (
-    output.Column("queue", "QUEUE", shrinks=True),
-    output.Column("waiting_shown", "WAITING", right=True),
-    output.Column("due_shown", "DUE", right=True, rank=6),
-    output.Column("locked_by", "LOCKED BY", shrinks=True, rank=8),
-    output.Column("locked_at", "SINCE", rank=5),
-    output.Column("next_job_id", "NEXT", right=True, rank=4),
-    output.Column("next_job_task", "TASK", shrinks=True, rank=3),
-    output.Column("next_job_run_at", "RUN AT", rank=2),
-    output.Column("paused", "PAUSED", shrinks=True, rank=7),
+QUEUES: Final = Shape(
+    (
+        Column("queue", "QUEUE", "name", shrinks=True),
+        Column("locked_by", "LOCKED BY", "held_by", shrinks=True, rank=8),
+        Column("locked_at", "SINCE", "held_at", rank=5),
+        Column("waiting", find="waiting.value"),
+        Column("waiting_quality", find="waiting.quality.value"),
+        Column("due", find="due.value"),
+        Column("due_quality", find="due.quality.value"),
+        Column("next_job_id", "NEXT", "head_id", right=True, rank=4),
+        Column("next_job_task", "TASK", "head_task", shrinks=True, rank=3),
+        Column("next_job_run_at", "RUN AT", "head_run_at", rank=2),
+        Column("paused", "PAUSED", "pause.description", shrinks=True, rank=7),
+        Column("waiting_shown", "WAITING", lambda queue: count_text(queue.waiting), right=True, shown=True),
+        Column("due_shown", "DUE", lambda queue: count_text(queue.due), right=True, rank=6, shown=True),
+    ),
+    order="queue waiting_shown due_shown locked_by locked_at next_job_id next_job_task next_job_run_at paused",
 )
 
 
@@ -64,7 +53,7 @@ def queues(
     with open_client(configuration) as client:
         known = client.queues(after=after, limit=most + 1, only_held=locked)
     found = known[:most]
-    layout.print([fields_of(each, {**FIELDS, **SHOWN}) for each in found], keys=KEYS, columns=COLUMNS)
+    layout.show(found, QUEUES)
     if not found:
         stderr.note("No queues match.")
     elif len(known) > most:

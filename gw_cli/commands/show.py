@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -15,7 +14,8 @@ from gw_cli.command import Json, command
 from gw_cli.commands import history
 from gw_cli.connect import open_client
 from gw_cli.exit_codes import NothingMatchedError
-from gw_cli.records import KEYS as JOB_KEYS, Fields, fields_of, job_record
+from gw_cli.output import Column, Shape
+from gw_cli.records import JOBS, PAYLOAD, job_record
 from gw_cli.sanitize import indented, quoted, visible
 from gw_cli.settings import Configuration
 from gw_core import JobState
@@ -25,22 +25,20 @@ if TYPE_CHECKING:
     from gw_core import Client
     from gw_core.operations import EndedAttempt, JobReport, PlannedAttempt, WaitingGroup
 
-KEYS: Final = (*JOB_KEYS, "payload", "at", "failed_at", "reasons", "upcoming_attempts", "groups")
-GROUP: Final[Fields] = {
-    "id": attrgetter("id"),
-    "task": attrgetter("task"),
-    "key": attrgetter("job_key"),
-    "on_failure": lambda group: str(group.on_failure),
-    "members": attrgetter("members"),
-    "open": attrgetter("open"),
-    "failed": attrgetter("failed"),
-}
-REASON: Final[Fields] = {
-    "code": lambda reason: str(reason.code),
-    "message": attrgetter("message"),
-    "inferred": attrgetter("inferred"),
-}
-ATTEMPT: Final[Fields] = {"number": attrgetter("number"), "at": attrgetter("at"), "inferred": attrgetter("inferred")}
+KEYS: Final = (*JOBS.keys, "payload", "at", "failed_at", "reasons", "upcoming_attempts", "groups")
+GROUPS: Final = Shape(
+    (
+        Column("id"),
+        Column("task"),
+        Column("key", find="job_key"),
+        Column("on_failure", find=lambda group: str(group.on_failure)),
+        Column("members"),
+        Column("open"),
+        Column("failed"),
+    )
+)
+REASONS: Final = Shape((Column("code", find=lambda reason: str(reason.code)), Column("message"), Column("inferred")))
+ATTEMPTS: Final = Shape((Column("number"), Column("at"), Column("inferred")))
 INFERRED: Final = " (inferred)"
 FIRST_ATTEMPTS: Final = 5
 
@@ -104,11 +102,11 @@ def _groups(client: Client, *, job_id: int | None = None, key: str | None = None
 
 def _write_ended(attempts: tuple[EndedAttempt, ...], *, with_payload: bool, as_json: bool) -> None:
     """Write what history knows of a job that is gone: its last attempt, and those before it."""
-    last = history.record_of(attempts[-1])
+    last = history.ATTEMPTS.record(attempts[-1])
     if not with_payload:
         last["payload"] = None
     if as_json:
-        output.line(output.to_json({**last, "ended_attempts": [history.record_of(each) for each in attempts]}))
+        output.line(output.to_json({**last, "ended_attempts": [history.ATTEMPTS.record(each) for each in attempts]}))
         return
     if output.is_terminal(sys.stdout):
         for name in history.KEYS:
@@ -128,13 +126,13 @@ def _write_ended(attempts: tuple[EndedAttempt, ...], *, with_payload: bool, as_j
 def record_of(report: JobReport, groups: Sequence[WaitingGroup] = ()) -> dict[str, object]:
     """Return a report under the keys we promise; a payload that was not fetched is None."""
     return {
-        **job_record(report.job, report.state, with_payload=True),
-        **({} if report.job.payload else {"payload": None}),
+        **job_record(report.job, report.state),
+        "payload": PAYLOAD.value(report.job) if report.job.payload else None,
         "at": report.at,
         "failed_at": report.failed_at,
-        "reasons": [fields_of(each, REASON) for each in report.reasons],
-        "upcoming_attempts": [fields_of(each, ATTEMPT) for each in report.attempts],
-        "groups": [fields_of(each, GROUP) for each in groups],
+        "reasons": [REASONS.record(each) for each in report.reasons],
+        "upcoming_attempts": [ATTEMPTS.record(each) for each in report.attempts],
+        "groups": [GROUPS.record(each) for each in groups],
     }
 
 
@@ -164,7 +162,7 @@ def _fields(report: JobReport, record: dict[str, object]) -> Iterator[tuple[str,
 
 def _lines(report: JobReport, record: dict[str, object]) -> Iterator[tuple[str, str]]:
     """Yield titles and texts that are fit for a terminal."""
-    for key in JOB_KEYS:
+    for key in JOBS.keys:
         text = output.cell(record[key])
         if text and key != "last_error":
             yield key, visible(text)

@@ -14,7 +14,7 @@ from gw_cli.arguments import duration
 from gw_cli.command import Json, command
 from gw_cli.commands import pause
 from gw_cli.connect import open_client
-from gw_cli.records import count_record, count_text, fields_of
+from gw_cli.records import count_record, count_text
 from gw_cli.sanitize import visible
 from gw_cli.settings import Configuration
 from gw_cli.sharding import for_each_shard
@@ -97,7 +97,7 @@ def record_of(found: QueueStatistics, *, with_tasks: bool) -> dict[str, object]:
         "queues": found.queues,
         "locked_queues": found.held_queues,
         "table_bytes": found.table_bytes,
-        "pauses": [fields_of(each, pause.FIELDS) for each in found.pauses],
+        "pauses": [pause.PAUSES.record(each) for each in found.pauses],
     }
     if with_tasks:
         record["tasks"] = [{"task": name, "states": _states(counts)} for name, counts in found.tasks.items()]

@@ -8,7 +8,7 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.command import Json, command
-from gw_cli.commands.workers import COLUMNS, KEYS, recovery_settings, worker_record
+from gw_cli.commands.workers import WORKERS, recovery_settings
 from gw_cli.connect import open_to_change
 from gw_cli.records import counted
 from gw_cli.settings import Configuration
@@ -34,7 +34,6 @@ def sweep(
 
 
 def _show(report: SweepReport, *, as_json: bool) -> None:
-    workers = [worker_record(worker) for worker in report.workers]
     if as_json:
         record = {
             "dry_run": report.dry_run,
@@ -42,11 +41,11 @@ def _show(report: SweepReport, *, as_json: bool) -> None:
             "jobs": report.jobs,
             "queues": report.queues,
             "skipped": report.skipped,
-            "workers": [{key: worker[key] for key in KEYS} for worker in workers],
+            "workers": [WORKERS.record(each) for each in report.workers],
         }
         output.line(output.to_json(record))
     else:
-        output.records(workers, keys=KEYS, columns=COLUMNS, as_json=False)
+        output.Layout().show(report.workers, WORKERS)
     stderr.note(_sentence(report))
 
 

@@ -13,7 +13,7 @@ from support.cli_program import CliProgram
 from support.jobs_in_states import Queue
 
 from gw_cli.commands import queues, show, stats, tasks
-from gw_cli.records import KEYS as JOB_KEYS
+from gw_cli.records import JOBS
 from gw_core import GiveUp, JobState, RetryAfter, TaskRegistry, run_once
 from gw_core.operations import UNSAFE_TEXT as UNSAFE, Quality, ReasonCode
 
@@ -98,7 +98,7 @@ def test_every_json_key_is_documented(queue: Queue, gw: CliProgram, name: str) -
     queue.ready(queue_name="letters")
     found = gw(*COMMANDS[name], "--json").json
     inside = (
-        found if name != "show" else {key: value for key, value in found.items() if key not in (*JOB_KEYS, "payload")}
+        found if name != "show" else {key: value for key, value in found.items() if key not in (*JOBS.keys, "payload")}
     )
 
     text = section(COMMANDS[name][0])
@@ -109,20 +109,20 @@ def test_every_json_key_is_documented(queue: Queue, gw: CliProgram, name: str) -
 @pytest.mark.parametrize(
     ("name", "keys"),
     [
-        ("list", (*JOB_KEYS, "payload")),
+        ("list", (*JOBS.keys, "payload")),
         (
             "show",
             (
-                *show.KEYS[len(JOB_KEYS) + 1 :],
-                *show.REASON,
-                *show.ATTEMPT,
-                *show.GROUP,
+                *show.KEYS[len(JOBS.keys) + 1 :],
+                *show.REASONS.keys,
+                *show.ATTEMPTS.keys,
+                *show.GROUPS.keys,
                 "ended_attempts",
                 *ReasonCode,
             ),
         ),
         ("stats", (*stats.KEYS, *stats.COUNT_KEYS, *stats.TASK_KEYS)),
-        ("queues", queues.KEYS),
+        ("queues", queues.QUEUES.keys),
         ("tasks", tasks.KEYS),
     ],
 )
@@ -141,18 +141,18 @@ def test_every_quality_is_documented() -> None:
 def test_json_has_the_promised_keys(queue: Queue, gw: CliProgram) -> None:
     job_id = queue.backoff(queue_name="letters")
 
-    assert tuple(gw("list", "--json").json[0]) == JOB_KEYS
-    assert tuple(gw("list", "--json", "--payload").json[0]) == (*JOB_KEYS, "payload")
+    assert tuple(gw("list", "--json").json[0]) == JOBS.keys
+    assert tuple(gw("list", "--json", "--payload").json[0]) == (*JOBS.keys, "payload")
     shown = gw("show", str(job_id), "--json").json
     assert tuple(shown) == show.KEYS
-    assert tuple(shown["reasons"][0]) == tuple(show.REASON)
-    assert tuple(shown["upcoming_attempts"][0]) == tuple(show.ATTEMPT)
+    assert tuple(shown["reasons"][0]) == show.REASONS.keys
+    assert tuple(shown["upcoming_attempts"][0]) == show.ATTEMPTS.keys
     counted = gw("stats", "--tasks", "--json").json
     assert tuple(counted) == stats.KEYS
     assert tuple(counted["total"]) == stats.COUNT_KEYS
     assert tuple(counted["tasks"][0]) == stats.TASK_KEYS
     assert "tasks" not in gw("stats", "--json").json
-    assert tuple(gw("queues", "--json").json[0]) == queues.KEYS
+    assert tuple(gw("queues", "--json").json[0]) == queues.QUEUES.keys
     assert tuple(gw("tasks", "--json").json[0]) == tasks.KEYS
 
 
