@@ -23,45 +23,6 @@ SIGNALLED: Final = 128
 """A shell shows an end by signal N as this plus N."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessExit:
-    """How a process ended: `code` is negative for a signal, as `subprocess` has it."""
-
-    code: int
-    was_ready: bool
-    lived: timedelta
-    quick_ends: int = 0
-    """How often it ended soon after its start, this time not counted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessStates:
-    """What is known of the processes together when one of them ends."""
-
-    once: bool
-    hopeless: Collection[int]
-    """Exit codes after which starting again brings nothing: wrong settings, tasks that do not load."""
-    passing: Collection[int]
-    """Exit codes of temporary failures: the database is unavailable."""
-    is_proven: bool
-    """Whether any process was ever ready, so that they can run here."""
-    failed_starts: int
-    """How many ended in a row before they were ready, this one counted."""
-    others_work: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Restart:
-    """Start the process again after this pause."""
-
-    after: timedelta
-
-
-@dataclass(frozen=True, slots=True)
-class Abandon:
-    """Go on without it."""
-
-
 @dataclass(frozen=True, slots=True)
 class StopAll:
     """End the others too, with this exit code."""
@@ -70,22 +31,35 @@ class StopAll:
     exit_code: int
 
 
-def what_next(end: ProcessExit, fleet: ProcessStates) -> Restart | Abandon | StopAll:
-    """Return what happens after a process that was not asked to stop."""
-    code = exit_code_of(end.code)
-    if end.code in fleet.hopeless:
-        return StopAll(f"it {exit_description(end.code)}, and would exit the same way again", code)
-    if fleet.once:
-        return Abandon()
-    if end.code in fleet.passing and fleet.is_proven:
-        return Restart(min(MAX_TRANSIENT_PAUSE, pause_after(end.quick_ends)))
-    if not end.was_ready and not fleet.others_work and fleet.failed_starts >= MAX_FAILED_STARTS:
-        return StopAll(
-            f"{fleet.failed_starts} starts in a row failed; the last one {exit_description(end.code)}", code or 1
-        )
-    if end.code == 0 and end.was_ready:
-        return Restart(timedelta(0))
-    return Restart(pause_after(end.quick_ends))
+def what_next(
+    code: int,
+    *,
+    was_ready: bool,
+    quick_ends: int,
+    once: bool,
+    hopeless: Collection[int],
+    passing: Collection[int],
+    is_proven: bool,
+    failed_starts: int,
+    others_work: bool,
+) -> timedelta | StopAll | None:
+    """Return the pause before a process that was not asked to stop is restarted; None: go on without it.
+
+    `code` is negative for a signal. `quick_ends` is how often it ended soon after its start before. After a `hopeless`
+    exit code a restart is no use: wrong settings, tasks that do not load. A `passing` one is a temporary failure: the
+    database is unavailable. `is_proven` means that any process was ever ready, so that they can run here.
+    `failed_starts` counts processes that ended in a row before they were ready, with this one.
+    """
+    if code in hopeless:
+        return StopAll(f"it {exit_description(code)}, and would exit the same way again", exit_code_of(code))
+    if once:
+        return None
+    if code in passing and is_proven:
+        return min(MAX_TRANSIENT_PAUSE, pause_after(quick_ends))
+    if not was_ready and not others_work and failed_starts >= MAX_FAILED_STARTS:
+        reason = f"{failed_starts} starts in a row failed; the last one {exit_description(code)}"
+        return StopAll(reason, exit_code_of(code) or 1)
+    return timedelta(0) if code == 0 and was_ready else pause_after(quick_ends)
 
 
 def pause_after(quick_ends: int) -> timedelta:
@@ -99,12 +73,16 @@ def exit_code_of(code: int) -> int:
 
 
 def exit_description(code: int) -> str:
+    """Return in words how a process ended, with the likely reason of a SIGKILL."""
+    hint = ", perhaps for want of memory" if code == -signal.SIGKILL else ""
+    return exit_words(code) + hint
+
+
+def exit_words(code: int) -> str:
     """Return in words how a process ended."""
     if code >= 0:
         return f"ended with exit code {code}"
     try:
-        name = signal.Signals(-code).name
+        return f"was ended by {signal.Signals(-code).name}"
     except ValueError:
-        name = f"signal {-code}"
-    hint = ", perhaps for want of memory" if name == "SIGKILL" else ""
-    return f"was ended by {name}{hint}"
+        return f"was ended by signal {-code}"

@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Final
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.outcome import Snooze
 from gw_core.domain.settings import WorkerSettings
+from gw_core.domain.supervision import exit_words
 from gw_core.execution.process_groups import GROUPS, LeaderProcess
 from gw_core.execution.signature import Invoke
 
@@ -74,7 +75,7 @@ def run_executable(
         return
     if talk.was_asked_to_stop or program.was_killed:
         raise Snooze(WorkerSettings().interrupted_delay, f"{path.name} was ended because the worker is stopping")
-    raise ExecutableError(f"{path.name} {_how_it_ended(exit_code)}{talk.last_words()}")
+    raise ExecutableError(f"{path.name} {exit_words(exit_code)}{talk.last_words()}")
 
 
 # -- starting ------------------------------------------------------------------------------------------------------
@@ -129,15 +130,6 @@ def _why_not_started(path: Path, error: OSError) -> str:
         case FileNotFoundError():
             return f"{path} is no longer there; put it back or restart the worker without it"
     return f"{path} cannot be started: {error.strerror or error}; a script needs a #! line that names its interpreter"
-
-
-def _how_it_ended(exit_code: int) -> str:
-    if exit_code > 0:
-        return f"ended with exit code {exit_code}"
-    try:
-        return f"was ended by {signal.Signals(-exit_code).name}"
-    except ValueError:
-        return f"was ended by signal {-exit_code}"
 
 
 class Program(LeaderProcess):

@@ -27,9 +27,6 @@ from gw_core.domain.supervision import (
     MAX_PAUSE,
     SETTLED_AFTER,
     SIGNALLED,
-    ProcessExit,
-    ProcessStates,
-    Restart,
     StopAll,
     exit_code_of,
     exit_description,
@@ -255,11 +252,13 @@ class Supervisor:
             self._report_end(process, graceful=graceful, restart_in=None)
             return
         self._failed_starts += not process.is_ready
-        next_step = what_next(self._end_of(place, process), self._fleet(place))
-        if isinstance(next_step, Restart):
-            place.quick_ends = 0 if process.lived > SETTLED_AFTER else place.quick_ends + (code != 0)
-            place.start_at = time.monotonic() + next_step.after.total_seconds()
-            self._report_end(process, graceful=code == 0, restart_in=next_step.after)
+        was_settled = process.lived > SETTLED_AFTER
+        place.quick_ends = 0 if was_settled else place.quick_ends
+        next_step = self._what_next(place, process)
+        if isinstance(next_step, timedelta):
+            place.quick_ends += code != 0 and not was_settled
+            place.start_at = time.monotonic() + next_step.total_seconds()
+            self._report_end(process, graceful=code == 0, restart_in=next_step)
             return
         if self._once or isinstance(next_step, StopAll):
             self._codes.append(code)
@@ -272,17 +271,11 @@ class Supervisor:
                 )
             self._stop_all(f"process {place.number} cannot run", next_step.exit_code)
 
-    def _end_of(self, place: _Place, process: WorkerProcess) -> ProcessExit:
-        lived = process.lived
-        return ProcessExit(
-            code=process.code or 0,
+    def _what_next(self, place: _Place, process: WorkerProcess) -> timedelta | StopAll | None:
+        return what_next(
+            process.code or 0,
             was_ready=process.is_ready,
-            lived=lived,
-            quick_ends=0 if lived > SETTLED_AFTER else place.quick_ends,
-        )
-
-    def _fleet(self, place: _Place) -> ProcessStates:
-        return ProcessStates(
+            quick_ends=place.quick_ends,
             once=self._once,
             hopeless=() if self._is_independent and place.was_ready else self._hopeless,
             passing=self._passing,

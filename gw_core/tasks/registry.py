@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, overload
 
@@ -23,9 +24,7 @@ F = TypeVar("F", bound=Function)
 
 _MARK: Final = "__graphile_task__"
 _SCHEDULES: Final = "__graphile_schedules__"
-_TIMEOUT: Final = "__graphile_timeout__"
-_ISOLATION: Final = "__graphile_isolation__"
-_HISTORY: Final = "__graphile_history__"
+_OPTIONS: Final = "__graphile_options__"
 
 
 class TaskOptions(TypedDict, total=False):
@@ -116,33 +115,23 @@ def _checked(options: TaskOptions) -> TaskOptions:
 
 def _with_options(function: F, options: TaskOptions) -> F:
     """Leave the options of `@task` on the function; raises `TaskLoadError` for one that is wrong."""
-    made = _isolated(_timed(function, options.get("timeout")), options.get("isolation"))
-    return _kept(made, options)
+    given = {name: value for name, value in _fields_of(options).items() if value not in (None, NO_OPTIONS)}
+    return _set(function, _OPTIONS, {**getattr(function, _OPTIONS, {}), **given}) if given else function
 
 
-def _kept(function: F, options: TaskOptions) -> F:
-    keep = options.get("keep")
+def _fields_of(options: TaskOptions) -> dict[str, Any]:
+    """Return the fields of the `Task` that has these options."""
+    timeout, isolation, keep = options.get("timeout"), options.get("isolation"), options.get("keep")
+    if timeout is not None:
+        timeout = timeout if isinstance(timeout, timedelta) else timedelta(seconds=timeout)
+        if timeout <= timedelta(0):
+            raise TaskLoadError(f"the timeout of a task must be greater than zero, got {timeout}")
+    if isolation not in (None, "process"):
+        raise TaskLoadError(f"the isolation of a task is 'process' or None, not {isolation!r}")
     if keep is not None and not (isinstance(keep, timedelta) and timedelta(0) <= keep <= MAX_KEEP):
         raise TaskLoadError(f"keep must be a timedelta of at most {MAX_KEEP.days} days and not negative, got {keep!r}")
     history = HistoryOptions(keep, options.get("result", False), options.get("keep_payload", False))
-    return function if history == NO_OPTIONS else _set(function, _HISTORY, history)
-
-
-def _timed(function: F, timeout: timedelta | float | None) -> F:
-    if timeout is None:
-        return function
-    duration = timeout if isinstance(timeout, timedelta) else timedelta(seconds=timeout)
-    if duration <= timedelta(0):
-        raise TaskLoadError(f"the timeout of a task must be greater than zero, got {duration}")
-    return _set(function, _TIMEOUT, duration)
-
-
-def _isolated(function: F, isolation: Isolation | None) -> F:
-    if isolation is None:
-        return function
-    if isolation != "process":
-        raise TaskLoadError(f"the isolation of a task is 'process' or None, not {isolation!r}")
-    return _set(function, _ISOLATION, isolation)
+    return {"timeout": timeout, "isolation": isolation, "history": history}
 
 
 def _set(function: F, name: str, value: object) -> F:
@@ -305,21 +294,12 @@ def task_of(identifier: str, function: Function, source: str, home: Callable[[],
     """Return the task; `home` is where another process finds the function. Raises as `compose` does."""
     checked_identifier(identifier)
     invoke = compose(function)
-    isolation: Isolation | None = getattr(function, _ISOLATION, None)
-    history: HistoryOptions = getattr(function, _HISTORY, NO_OPTIONS)
-    if isolation is not None:
-        from gw_core.execution.process_pool import compose_isolated  # for those who isolate
+    made = Task(identifier, invoke, source, function, **getattr(function, _OPTIONS, {}))
+    if made.isolation is None:
+        return made
+    from gw_core.execution.process_pool import compose_isolated  # for those who isolate
 
-        invoke = compose_isolated(home, keeps_result=history.result)
-    return Task(
-        identifier,
-        invoke,
-        source,
-        function,
-        timeout=getattr(function, _TIMEOUT, None),
-        isolation=isolation,
-        history=history,
-    )
+    return replace(made, invoke=compose_isolated(home, keeps_result=made.history.result))
 
 
 def make_task(identifier: str, function: Function, source: str, home: Callable[[], TaskLocation]) -> Task:

@@ -12,10 +12,6 @@ from gw_core.domain.supervision import (
     MAX_FAILED_STARTS,
     MAX_PAUSE,
     MAX_TRANSIENT_PAUSE,
-    Abandon,
-    ProcessExit,
-    ProcessStates,
-    Restart,
     StopAll,
     exit_code_of,
     exit_description,
@@ -23,17 +19,19 @@ from gw_core.domain.supervision import (
     what_next,
 )
 
-IMMEDIATELY = Restart(timedelta(0))
-SOON = Restart(pause_after(0))
+IMMEDIATELY = timedelta(0)
+SOON = pause_after(0)
+
+Options = dict[str, Any]
 
 
-def an_end(code: int = 1, **options: Any) -> ProcessExit:
-    return ProcessExit(**{"code": code, "was_ready": True, "lived": timedelta(seconds=5), **options})
+def an_end(code: int = 1, **options: Any) -> Options:
+    return {"code": code, "was_ready": True, "quick_ends": 0, **options}
 
 
-def a_fleet(**options: Any) -> ProcessStates:
+def a_fleet(**options: Any) -> Options:
     known = {"once": False, "hopeless": (2, 8), "passing": (3,), "is_proven": True, "failed_starts": 0}
-    return ProcessStates(**{**known, "others_work": True, **options})
+    return {**known, "others_work": True, **options}
 
 
 FAILED_START = {"was_ready": False}
@@ -45,7 +43,7 @@ ALONE = {"others_work": False}
     [
         pytest.param(an_end(0), a_fleet(), IMMEDIATELY, id="after as many jobs as it was to run"),
         pytest.param(an_end(-9), a_fleet(**ALONE), SOON, id="killed"),
-        pytest.param(an_end(-9, quick_ends=2), a_fleet(), Restart(pause_after(2)), id="killed again and again"),
+        pytest.param(an_end(-9, quick_ends=2), a_fleet(), pause_after(2), id="killed again and again"),
         pytest.param(an_end(-9, **FAILED_START), a_fleet(failed_starts=99), SOON, id="failing while others work"),
         pytest.param(an_end(0, **FAILED_START), a_fleet(), SOON, id="ended before it began"),
         pytest.param(
@@ -54,15 +52,15 @@ ALONE = {"others_work": False}
         pytest.param(
             an_end(3, quick_ends=99, **FAILED_START),
             a_fleet(failed_starts=99, **ALONE),
-            Restart(MAX_TRANSIENT_PAUSE),
+            MAX_TRANSIENT_PAUSE,
             id="the database went away",
         ),
-        pytest.param(an_end(), a_fleet(once=True), Abandon(), id="dead in a single run"),
-        pytest.param(an_end(0), a_fleet(once=True), Abandon(), id="done in a single run"),
+        pytest.param(an_end(), a_fleet(once=True), None, id="dead in a single run"),
+        pytest.param(an_end(0), a_fleet(once=True), None, id="done in a single run"),
     ],
 )
-def test_what_ended_is_started_again_or_left_out(end: ProcessExit, fleet: ProcessStates, expected: object) -> None:
-    assert what_next(end, fleet) == expected
+def test_what_ended_is_started_again_or_left_out(end: Options, fleet: Options, expected: object) -> None:
+    assert what_next(**end, **fleet) == expected
 
 
 @pytest.mark.parametrize(
@@ -82,8 +80,8 @@ def test_what_ended_is_started_again_or_left_out(end: ProcessExit, fleet: Proces
         ),
     ],
 )
-def test_a_failure_that_a_restart_cannot_fix_ends_all(end: ProcessExit, fleet: ProcessStates, code: int) -> None:
-    decision = what_next(end, fleet)
+def test_a_failure_that_a_restart_cannot_fix_ends_all(end: Options, fleet: Options, code: int) -> None:
+    decision = what_next(**end, **fleet)
 
     assert isinstance(decision, StopAll)
     assert decision.exit_code == code
