@@ -29,8 +29,7 @@ SYSTEM: Final = "graphile-worker"
 """The value of `messaging.system`; graphile_worker_rs uses the same."""
 
 _BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
-_BAGGAGE: Final = W3CBaggagePropagator()
-_PROPAGATOR: Final = CompositePropagator([TraceContextTextMapPropagator(), _BAGGAGE])
+_PROPAGATOR: Final = CompositePropagator([TraceContextTextMapPropagator(), W3CBaggagePropagator()])
 _NOTHING: Final = Context()
 
 
@@ -288,20 +287,9 @@ def _origin(value: Any) -> Context | None:
     if not isinstance(value, dict):
         return None
     try:
-        trace_id, span_id, flags = bytes.fromhex(value["trace_id"]), bytes.fromhex(value["span_id"]), value["flags"]
+        parent = f"00-{value['trace_id']}-{value['span_id']}-{value['flags']:02x}".lower()
     except (KeyError, TypeError, ValueError):
         return None
-    if len(trace_id) != 16 or len(span_id) != 8 or not isinstance(flags, int) or not 0 <= flags <= 255:
-        return None
-    state, items = value.get("tracestate"), value.get("baggage")
-    span_context = trace.SpanContext(
-        int.from_bytes(trace_id, "big"),
-        int.from_bytes(span_id, "big"),
-        is_remote=True,
-        trace_flags=trace.TraceFlags(flags),
-        trace_state=trace.TraceState.from_header([state]) if isinstance(state, str) else None,
-    )
-    if not span_context.is_valid:
-        return None
-    base = _BAGGAGE.extract({"baggage": items}, _NOTHING) if isinstance(items, str) else _NOTHING
-    return trace.set_span_in_context(trace.NonRecordingSpan(span_context), base)
+    others = {name: value[name] for name in ("tracestate", "baggage") if isinstance(value.get(name), str)}
+    found = _PROPAGATOR.extract({"traceparent": parent, **others}, _NOTHING)
+    return found if trace.get_current_span(found).get_span_context().is_valid else None

@@ -133,13 +133,21 @@ class WorkerSettings(RecoverySettings):
         return _or_default(self.sweep_interval, DEFAULT_SWEEP_INTERVAL, self.sweep_threshold / 4)
 
     def __post_init__(self) -> None:
-        _check_count("concurrency", self.concurrency, 1, 10_000)
-        _check_count("claim_limit", self.claim_limit, 1, 100_000)
-        _check_count("claim_bytes", self.claim_bytes, 1, 2**40)
+        _check_count("concurrency", self.concurrency, 10_000)
+        _check_count("claim_limit", self.claim_limit, 100_000)
+        _check_count("claim_bytes", self.claim_bytes, 2**40)
+        for name in ("max_jobs", "max_rss"):
+            if getattr(self, name) is not None:
+                _check_count(name, getattr(self, name), 2**62)
         RecoverySettings.__post_init__(self)  # `super()` does not work in a class with slots that a decorator makes
-        if self.poll_interval < timedelta(milliseconds=1):
-            raise InvalidSettingError(f"poll_interval must be at least one millisecond, got {self.poll_interval}")
-        if not timedelta(milliseconds=1) <= self.lock_renewal_interval < LOCK_EXPIRY:
+        for name, interval in (
+            ("poll_interval", self.poll_interval),
+            ("heartbeat_interval", self.effective_heartbeat_interval),
+            ("sweep_interval", self.effective_sweep_interval),
+        ):
+            if interval < _MIN_INTERVAL:
+                raise InvalidSettingError(f"{name} must be at least one millisecond, got {interval}")
+        if not _MIN_INTERVAL <= self.lock_renewal_interval < LOCK_EXPIRY:
             raise InvalidSettingError(
                 f"lock_renewal_interval must be at least one millisecond and less than the {LOCK_EXPIRY} after "
                 f"which other workers release a lock, got {self.lock_renewal_interval}"
@@ -153,20 +161,9 @@ class WorkerSettings(RecoverySettings):
             raise InvalidSettingError(
                 f"executable_env must be a list of environment variable names, got {self.executable_env!r}"
             )
-        if self.history is not None and self.history > MAX_KEEP:
-            raise InvalidSettingError(f"history must be at most {MAX_KEEP.days} days, got {self.history}")
-        if self.statistics > MAX_KEEP:
-            raise InvalidSettingError(f"statistics must be at most {MAX_KEEP.days} days, got {self.statistics}")
-        self._check_recovery()
-        for name in ("max_jobs", "max_rss"):
-            if getattr(self, name) is not None:
-                _check_count(name, getattr(self, name), 1, 2**62)
-
-    def _check_recovery(self) -> None:
-        for name in ("heartbeat_interval", "sweep_interval"):
-            interval = getattr(self, f"effective_{name}")
-            if interval < _MIN_INTERVAL:
-                raise InvalidSettingError(f"{name} must be at least one millisecond, got {interval}")
+        for name, period in (("history", self.history or timedelta(0)), ("statistics", self.statistics)):
+            if period > MAX_KEEP:
+                raise InvalidSettingError(f"{name} must be at most {MAX_KEEP.days} days, got {period}")
         if self.recover and self.sweep_threshold < 2 * self.effective_heartbeat_interval:
             raise InvalidSettingError(
                 f"sweep_threshold ({format_duration(self.sweep_threshold)}) must be at least twice heartbeat_interval "
@@ -183,6 +180,6 @@ def _or_default(given: timedelta | None, default: timedelta, longest: timedelta)
     return min(default, max(_MIN_INTERVAL, longest)) if given is None else given
 
 
-def _check_count(name: str, value: int, smallest: int, largest: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not smallest <= value <= largest:
-        raise InvalidSettingError(f"{name} must be a whole number from {smallest} to {largest}, got {value!r}")
+def _check_count(name: str, value: int, largest: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= largest:
+        raise InvalidSettingError(f"{name} must be a whole number from 1 to {largest}, got {value!r}")

@@ -14,8 +14,15 @@ from support.profiles import examples, scaled
 from test_schedule import schedules
 
 from gw_core import CronItem, JobKeyMode, cron_item
-from gw_core.crontab import Schedule, daily_at, format_crontab, format_item, parse_crontab, read_crontab
-from gw_core.domain.cron_item import reject_duplicates
+from gw_core.crontab import (
+    Schedule,
+    daily_at,
+    format_crontab,
+    format_item,
+    parse_crontab,
+    read_crontab,
+    reject_duplicates,
+)
 from gw_core.errors import CrontabError, CrontabLineError, InvalidInputError
 
 MUTATED_LINES = scaled(20_000)
