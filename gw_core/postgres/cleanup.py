@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from gw_core.domain.errors import TransientDatabaseError
-from gw_core.postgres.bulk_actions import BATCH
+from gw_core.postgres.bulk_actions import BATCH, Jobs
 from gw_core.postgres.connections import QueueOperations
 from gw_core.postgres.database import Connection
 from gw_core.postgres.limits import list_limits
@@ -43,6 +43,9 @@ QUEUES: Final = {
 }
 """The variables of the `cleanup_*` statements for queues; the files have those for tasks."""
 
+BY_ID: Final = {"PLACE": "jobs.id", "AFTER": "%(after)s::bigint"}
+"""The variables of cleanup_failed_jobs.sql for a schema without gw's index of failed jobs."""
+
 
 class Cleaner(QueueOperations, frozen=True):
     """Deletes in batches, each a transaction; `client.cleaner` is one. Safe from any thread."""
@@ -54,10 +57,10 @@ class Cleaner(QueueOperations, frozen=True):
 
         `after` names what would be cleared first: a failed job may be the last one of its task or queue.
         """
+        if target is CleanupTarget.FAILED_JOBS:
+            return Jobs(self.connections, self.schema).count("state:failed").jobs
         without = {"without_failed_jobs": CleanupTarget.FAILED_JOBS in after}
         with self._connection() as connection:
-            if target is CleanupTarget.FAILED_JOBS:
-                return int(rows(connection, query("cleanup_count_failed_jobs", self.schema), {})[0][0])
             if target is CleanupTarget.UNUSED_QUEUES:
                 return len(rows(connection, query("cleanup_find", self.schema, **QUEUES), without))
             values = {"keep": sorted(self._kept(connection, keep)), **without}
@@ -77,24 +80,12 @@ class Cleaner(QueueOperations, frozen=True):
     def _clear_failed_jobs(self) -> Iterator[int]:
         with self._connection() as connection:
             has_index = READ_INDEXES_STEP in check(connection, self.schema).own_present
-        return self._clear_by_index() if has_index else self._clear_by_id()
-
-    def _clear_by_id(self) -> Iterator[int]:
-        after: int | None = 0
-        while after is not None:
-            values = {"after": after, "limit": self.batch}
-            with self._connection() as connection:
-                after, count = rows(connection, query("cleanup_failed_jobs", self.schema), values)[0]
-            if count:
-                yield count
-
-    def _clear_by_index(self) -> Iterator[int]:
+        statement = query("cleanup_failed_jobs", self.schema, **({} if has_index else BY_ID))
         after, run_at, count = 0, "-infinity", 0
         while after is not None:
             values = {"after": after, "after_run_at": run_at, "limit": self.batch}
             with self._connection() as connection:
-                found = rows(connection, query("cleanup_failed_jobs_indexed", self.schema), values)
-            after, run_at, count = found[0]
+                after, run_at, count = rows(connection, statement, values)[0]
             if count:
                 yield count
 

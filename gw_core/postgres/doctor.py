@@ -151,7 +151,7 @@ class Doctor(QueueOperations, frozen=True):
         return replace(facts, rights=rights)
 
     def _indexes(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
-        known = dict(self._ask(connection, "doctor_indexes"))
+        known = dict(rows(connection, query("index_list", self.schema), {"schema": self.schema, "prefix": ""}))
         invalid = [name for name, is_valid in known.items() if not is_valid]
         return replace(
             facts, invalid_indexes=invalid, missing_indexes=[name for name in NEEDED_INDEXES if name not in known]

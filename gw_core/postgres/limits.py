@@ -150,7 +150,7 @@ def _drop_indexes(task: str, schema: str, *, keep: str | None = None) -> Steps[N
 def _indexes(task: str, schema: str) -> Steps[tuple[int, dict[str, bool]]]:
     """Return the id of a task, and the names of its indexes with whether each may be used."""
     [(task_id, _)] = yield Call("register_tasks", {"identifiers": [task]})
-    found = yield Call("limit_indexes", {"schema": schema, "prefix": f"jobs_gw_field_{task_id}_"})
+    found = yield Call("index_list", {"schema": schema, "prefix": f"jobs_gw_field_{task_id}_"})
     return task_id, dict(found)
 
 

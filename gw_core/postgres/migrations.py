@@ -259,8 +259,7 @@ def _own_steps(state: SchemaState) -> Iterator[MigrationStep]:
     for file in _files():
         if file.origin == "gw" and file.number in state.own_missing:
             reapplied = file.number in state.own_recorded
-            part = "record_gw_step_again" if reapplied else "record_gw_step"
-            record = _part(part, NUMBER=str(file.number), NAME=file.name)
+            record = _part("record_gw_step", NUMBER=str(file.number), NAME=file.name, AGAIN=str(reapplied).lower())
             texts = (file.text, record) if file.number == LEDGER_STEP else (record, file.text)
             yield _step(file.name, state, "gw", file.number, texts, reapplied=reapplied)
 

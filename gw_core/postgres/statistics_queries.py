@@ -33,12 +33,12 @@ class StatisticsQueries:
         if not self._exists():
             return RunHistory(at=datetime.now(UTC), step=step)
         values = {"back_seconds": back.total_seconds(), "step_seconds": step.total_seconds(), "task": task}
-        rows, workers = self._read(Call("statistics_by_time", values), Call("statistics_workers", values))
+        rows, workers = self._read(Call("statistics_list", values), Call("statistics_workers", values))
         return run_history(
             datetime.fromtimestamp(workers[0][0], UTC),
             back=back,
             step=step,
-            steps={row[0]: _statistics(row) for row in rows},
+            steps={int(row[0]): _statistics(row) for row in rows},
             alive=[(begins, ends) for _, begins, ends in workers if begins is not None],
         )
 
@@ -46,7 +46,8 @@ class StatisticsQueries:
         """Return what ended lately of each task."""
         if not self._exists():
             return {}
-        (rows,) = self._read(Call("statistics_by_task", {"back_seconds": back.total_seconds()}))
+        values = {"back_seconds": back.total_seconds(), "step_seconds": None, "task": None}
+        (rows,) = self._read(Call("statistics_list", values))
         return {row[0]: _statistics(row) for row in rows}
 
     def status(self) -> StatisticsStatus | None:

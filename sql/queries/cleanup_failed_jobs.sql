@@ -1,12 +1,15 @@
--- Delete the next permanently failed jobs; returns the last id and their number.
+-- Delete the next permanently failed jobs, the earliest failure first; returns where the batch ended, and its size.
+-- That is the order of gw's index of failed jobs. Without the index `:PLACE` is the id, or each batch would sort the table.
 -- Rows that another session locks, for example to retry the job, are skipped.
+\set PLACE 'jobs.run_at, jobs.id'
+\set AFTER '%(after_run_at)s::timestamp at time zone 'UTC', %(after)s::bigint'
 with ended as materialized (
-  select jobs.id
+  select jobs.id, jobs.run_at
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-   where jobs.id > %(after)s::bigint
-     and jobs.locked_at is null
+   where jobs.locked_at is null
      and jobs.attempts >= jobs.max_attempts
-   order by jobs.id
+     and (:PLACE) > (:AFTER)
+   order by :PLACE
    limit %(limit)s
      for update skip locked
 ),
@@ -15,5 +18,14 @@ deleted as (
    using ended
    where jobs.id = ended.id
   returning jobs.id
+),
+last as (
+  select numbered.*
+    from (select ended.*, row_number() over () as turn from ended) as numbered
+   order by numbered.turn desc
+   limit 1
 )
-select max(deleted.id), count(*) from deleted
+select
+  (select id from last),
+  (select (run_at at time zone 'UTC')::text from last),
+  (select count(*) from deleted)

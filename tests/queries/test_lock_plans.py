@@ -72,7 +72,7 @@ def test_maintenance_finds_locked_jobs_by_their_index(known: Queue) -> None:
 
 @pytest.mark.once
 def test_failed_jobs_are_cleared_away_in_the_order_of_their_index(known: Queue) -> None:
-    plan = plan_of(known, "cleanup_failed_jobs_indexed", {"after": 0, "after_run_at": "-infinity", "limit": 1000})
+    plan = plan_of(known, "cleanup_failed_jobs", {"after": 0, "after_run_at": "-infinity", "limit": 1000})
 
     assert "jobs_gw_failed_index" in plan
     assert "Seq Scan on _private_jobs" not in plan
