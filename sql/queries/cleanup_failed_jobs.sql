@@ -1,6 +1,6 @@
 -- Delete the next permanently failed jobs, the earliest failure first; returns where the batch ended, and its size.
--- That is the order of gw's index of failed jobs. Without the index `:PLACE` is the id, or each batch would sort the table.
--- Rows that another session locks, for example to retry the job, are skipped.
+-- That is the order of gw's index of failed jobs. Without the index `:PLACE` is the id, or each batch would sort the
+-- table. Rows that another session locks, for example to retry the job, are skipped.
 \set PLACE 'jobs.run_at, jobs.id'
 \set AFTER '%(after_run_at)s::timestamp at time zone 'UTC', %(after)s::bigint'
 with ended as materialized (

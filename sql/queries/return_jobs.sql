@@ -1,6 +1,6 @@
 -- Return the jobs of these claims, which were not run to an end, and release their queues, if `:RELEASES`.
--- The attempt is not counted, except for a job that was removed or superseded while it was claimed: that took its key or
--- used up its attempts, and uncounting one would bring it back to life.
+-- The attempt is not counted, except for a job that was removed or superseded while it was claimed: that took its key
+-- or used up its attempts, and uncounting one would bring it back to life.
 -- Idle workers elsewhere are notified of jobs that can run now, so that they need not wait for a poll.
 \set RELEASES true
 \set NOTIFIES true

@@ -1,4 +1,4 @@
--- The names of gw's tables, of the one of graphile_worker_rs, and of gw's indexes that are valid, if the schema has them.
+-- The names of gw's tables, of the one of graphile_worker_rs, and of gw's valid indexes, if the schema has them.
 array(
   select objects.relname::text
     from pg_class as objects
