@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from gw_core.async_jobs import AsyncJobs
@@ -15,20 +15,19 @@ from gw_core.domain.group import JobGroup, OnFailure, WaitingGroup
 from gw_core.domain.history import JobEnd, JobPendingError
 from gw_core.domain.job import AddOptions, Job, JobOptions, JobSpec, batch_items, job_spec
 from gw_core.domain.plugins import Interceptors, Plugin, Skip
-from gw_core.postgres.add_calls import Call, RemovedJob, bulk_calls, group_call, is_one_statement
+from gw_core.postgres.add_calls import Call, RemovedJob
 from gw_core.postgres.async_connection import (
-    AsyncCallersConnection,
     AsyncConnectionSource,
     GivenPool,
     OwnPool,
     async_callers_connection,
 )
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
-from gw_core.postgres.enqueue import Admission, add_inline, cancelling_groups, removing, waiting_groups
+from gw_core.postgres.enqueue import AddOperations, cancelling_groups, removing, waiting_groups
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.history import end_values, job_end
 from gw_core.postgres.job_results import ResultListener, pauses, seconds_of, timed_out
-from gw_core.postgres.steps import Steps, await_steps
+from gw_core.postgres.steps import Operation, Unit, alone, await_steps, fetched
 
 if TYPE_CHECKING:
     from gw_core.async_rules import AsyncLimits, AsyncPauses
@@ -81,7 +80,7 @@ class AsyncClient:
             self._result_listener = ResultListener(database)
         else:
             self._connections = GivenPool(source)
-        self._admission = Admission(Interceptors(plugins), self.events)
+        self._adds = AddOperations(Interceptors(plugins), self.events)
 
     async def __aenter__(self) -> Self:
         return self
@@ -98,21 +97,21 @@ class AsyncClient:
     @cached_property
     def jobs(self) -> AsyncJobs:
         """Read and change jobs by their ids."""
-        return AsyncJobs(self._on)
+        return AsyncJobs(self._carry_out)
 
     @cached_property
     def pauses(self) -> AsyncPauses:
         """Pause and resume tasks, named queues, flags or everything: `pause`, `resume`, `list`."""
         from gw_core.async_rules import AsyncPauses
 
-        return AsyncPauses(self._on, self.schema)
+        return AsyncPauses(self._carry_out, self.schema)
 
     @cached_property
     def limits(self) -> AsyncLimits:
         """Limits of tasks across all gw workers: `set`, `remove`, `list`."""
         from gw_core.async_rules import AsyncLimits
 
-        return AsyncLimits(self._on, self.schema)
+        return AsyncLimits(self._carry_out, self.schema)
 
     # -- add -------------------------------------------------------------------------------------------------------
 
@@ -141,26 +140,15 @@ class AsyncClient:
         asyncpg commits immediately outside `conn.transaction()`. Raises `InvalidJobError` and `InvalidInputError`
         before anything is sent, and `JobRejectedError` if a plugin rejects the job.
         """
-        return await self._add(job_spec(task, payload, **options), None, conn)
+        return await self._carry_out(self._adds.add(job_spec(task, payload, **options)), conn)
 
     async def add_json(self, spec: JobSpec, payload: str, *, conn: object | None = None) -> Job | Skip:
         """Add a job whose payload is already JSON text, which is stored unchanged."""
-        return await self._add(self._admission.with_decoded(spec, payload), payload, conn)
+        return await self._carry_out(self._adds.add(spec, payload), conn)
 
     async def add_many(self, specs: Iterable[JobSpec], *, conn: object | None = None) -> list[int]:
         """Add jobs in as few statements as possible, all or none, and return their ids in no promised order."""
-        admitted = self._admission.admit_all(specs)
-        if not admitted:
-            return []
-        if (run := add_inline.get()) is not None:
-            return [(await asyncio.to_thread(run, spec, None, None)).id for spec in admitted]
-        with self._admission.adding(admitted) as addition:
-            specs = addition.specs
-            async with self._on(conn) as connection, self._atomic(connection, specs):
-                ids = [row[0] for call in bulk_calls(specs) for row in await connection.fetch(call)]
-            addition.ids = ids
-        self._admission.added_all(specs)
-        return ids
+        return await self._carry_out(self._adds.add_many(specs), conn)
 
     async def group(
         self,
@@ -171,30 +159,17 @@ class AsyncClient:
         conn: object | None = None,
     ) -> JobGroup:
         """Add jobs, and one that is added when all of them have ended; see `Client.group`."""
-        policy = OnFailure.parse(on_failure)
-        admitted, last = self._admission.admit_group(specs, then)
-        if not admitted or add_inline.get() is not None:
-            ids = await self.add_many(admitted, conn=conn)
-            await self.add(then, conn=conn)
-            return JobGroup(None, tuple(ids))
-        with self._admission.adding(admitted) as addition:
-            specs = addition.specs
-            async with self._on(conn) as connection, connection.atomic():
-                ids = [row[0] for call in bulk_calls(specs) for row in await connection.fetch(call)]
-                [row] = await connection.fetch(group_call(ids, last, policy))
-            addition.ids = ids
-        self._admission.added_all(specs)
-        return JobGroup(row[0], tuple(ids))
+        return await self._carry_out(self._adds.add_group(specs, then, OnFailure.parse(on_failure)), conn)
 
     async def waiting_groups(
         self, job_id: int | None = None, *, job_key: str | None = None, limit: int = 1_000
     ) -> list[WaitingGroup]:
         """Return the groups whose last job waits; see `Client.waiting_groups`."""
-        return await self._run(waiting_groups(job_id, job_key, limit), None)
+        return await self._carry_out(waiting_groups(job_id, job_key, limit))
 
     async def cancel_groups(self, *ids: int, conn: object | None = None) -> tuple[int, ...]:
         """Drop the waiting jobs of these groups, and return the ids of the groups that waited."""
-        return await self._run(cancelling_groups(ids), conn)
+        return await self._carry_out(cancelling_groups(ids), conn)
 
     async def add_batch(
         self, task: str, items: Sequence[Any], *, conn: object | None = None, **options: Unpack[JobOptions]
@@ -206,7 +181,7 @@ class AsyncClient:
 
     async def remove(self, job_key: str, *, conn: object | None = None) -> RemovedJob | None:
         """Remove the job with this key; one that runs is only kept from running again. None: no such job."""
-        return await self._run(removing(job_key), conn)
+        return await self._carry_out(alone(partial(removing, job_key)), conn)
 
     # -- results ---------------------------------------------------------------------------------------------------
 
@@ -238,8 +213,7 @@ class AsyncClient:
         raise AssertionError("the pauses never end")
 
     async def _end_of(self, job_id: int) -> JobEnd:
-        async with self._on(None) as connection:
-            [row] = await connection.fetch(Call("job_end", end_values(job_id, self.schema)))
+        [row] = await self._carry_out(fetched(Call("job_end", end_values(job_id, self.schema))))
         return job_end(row, self.schema)
 
     def _waking(self, job_id: int, wake: Callable[[], None]) -> AbstractContextManager[None]:
@@ -247,46 +221,20 @@ class AsyncClient:
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    async def _add(self, spec: JobSpec, payload: str | None, conn: object | None) -> Job | Skip:
-        admitted = self._admission.admit(spec)
-        if isinstance(admitted, Skip):
-            return admitted
-        if (run := add_inline.get()) is not None:
-            text = payload if admitted.payload is spec.payload else None
-            return await asyncio.to_thread(run, admitted, text, None)
-        with self._admission.adding([admitted]) as addition:
-            call = self._admission.call(spec, addition.specs[0], payload)
-            if conn is None:
-                async with self._on(None) as connection:
-                    [row] = await connection.fetch(call)
-            else:
-                with translated(self.schema):
-                    [row] = await async_callers_connection(conn, self.schema).fetch(call)
-            job = Job(*row)
-            addition.ids = [job.id]
-        self._admission.added(addition.specs[0], job.id)
-        return job
+    async def _carry_out(self, operation: Operation[T], conn: object | None = None) -> T:
+        """Carry an operation out on the caller's connection, or each unit on one of the client's."""
 
-    async def _run(self, steps: Steps[T], conn: object | None) -> T:
-        async with self._on(conn) as connection:
-            return await await_steps(steps, connection.fetch)
+        async def act(step: Call | Unit | float | Callable[[object | None], Any]) -> Any:
+            if not isinstance(step, Call | Unit):
+                return await (asyncio.to_thread(step, None) if callable(step) else asyncio.sleep(step))
+            with translated(self.schema):
+                if conn is not None:
+                    return await async_callers_connection(conn, self.schema).run(step)
+                is_atomic, source = isinstance(step, Unit) and step.is_atomic, self._connections
+                async with source.connection() if is_atomic else source.autocommit() as lent:
+                    return await async_callers_connection(lent, self.schema).run(step)
 
-    @asynccontextmanager
-    async def _on(
-        self, conn: object | None = None, *, autocommit: bool = False
-    ) -> AsyncIterator[AsyncCallersConnection]:
-        with translated(self.schema):
-            if conn is not None:
-                yield async_callers_connection(conn, self.schema)
-                return
-            source = self._connections
-            async with source.autocommit() if autocommit else source.connection() as lent:
-                yield async_callers_connection(lent, self.schema)
-
-    @asynccontextmanager
-    async def _atomic(self, connection: AsyncCallersConnection, specs: Sequence[JobSpec]) -> AsyncIterator[None]:
-        async with nullcontext() if is_one_statement(specs) else connection.atomic():
-            yield
+        return await await_steps(operation, act)
 
 
 def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
 from gw_core.domain.job import Job, check_ids
 from gw_core.postgres.add_calls import get_call
-from gw_core.postgres.async_connection import AsyncCallersConnection
+from gw_core.postgres.async_connection import CarryOut
 from gw_core.postgres.bulk_actions import BATCH, Act, ActionResult, change_by_id, on_idle, reschedule_values
-from gw_core.postgres.steps import await_steps
-
-Connect = Callable[[object | None], AbstractAsyncContextManager[AsyncCallersConnection]]
-"""Returns what statements run on: the caller's connection, or one of the client's pool."""
+from gw_core.postgres.steps import alone, fetched
 
 
 class AsyncJobs:
@@ -23,8 +20,8 @@ class AsyncJobs:
     yours. They do not wait for rows that another session has locked; the result reports those as skipped.
     """
 
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
+    def __init__(self, carry_out: CarryOut) -> None:
+        self._carry_out = carry_out
 
     async def get(
         self, job_id: int | None = None, *, job_key: str | None = None, conn: object | None = None
@@ -32,8 +29,7 @@ class AsyncJobs:
         """Return one job with its payload, by its id or its key, as your transaction sees it; None: no such job."""
         if job_id is None and job_key is None:
             return None
-        async with self._connect(conn) as connection:
-            rows = await connection.fetch(get_call(job_id, job_key))
+        rows = await self._carry_out(fetched(get_call(job_id, job_key)), conn)
         return Job(*rows[0][:-1]) if rows else None
 
     async def complete(self, ids: Sequence[int], *, conn: object | None = None) -> ActionResult:
@@ -66,7 +62,6 @@ class AsyncJobs:
         ordered = sorted(set(ids))
         results = []
         for start in range(0, len(ordered), BATCH):
-            steps = change_by_id(ordered[start : start + BATCH], act, with_payload=True)
-            async with self._connect(conn) as connection, connection.atomic():
-                results.append(await await_steps(steps, connection.fetch))
+            steps = partial(change_by_id, ordered[start : start + BATCH], act, with_payload=True)
+            results.append(await self._carry_out(alone(steps, is_atomic=True), conn))
         return ActionResult.combine(results)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
@@ -194,9 +194,9 @@ class Client:
 
     @cached_property
     def _adder(self) -> Enqueuer:
-        from gw_core.postgres.enqueue import Admission, Enqueuer
+        from gw_core.postgres.enqueue import AddOperations, Enqueuer
 
-        return Enqueuer(self._connections, self.schema, Admission(self._interceptors, self.events))
+        return Enqueuer(self._connections, self.schema, AddOperations(self._interceptors, self.events))
 
     @property
     def schema(self) -> str:
@@ -300,11 +300,15 @@ class Client:
         self, job_id: int | None = None, *, job_key: str | None = None, limit: int = 1_000
     ) -> list[WaitingGroup]:
         """Return the groups whose last job waits, oldest first: all, those of a member, or of the last job's key."""
-        return self._adder.waiting_groups(job_id, job_key, limit)
+        from gw_core.postgres.enqueue import waiting_groups
+
+        return self._adder.run(waiting_groups(job_id, job_key, limit))
 
     def cancel_groups(self, *ids: int, conn: object | None = None) -> tuple[int, ...]:
         """Drop the waiting jobs of these groups, and return the ids of those that waited. Members stay as they are."""
-        return self._adder.cancel_groups(ids, conn=conn)
+        from gw_core.postgres.enqueue import cancelling_groups
+
+        return self._adder.run(cancelling_groups(ids), conn)
 
     def add_batch(
         self, task: str, items: Sequence[Any], *, conn: object | None = None, **options: Unpack[JobOptions]
@@ -333,7 +337,10 @@ class Client:
         """
         if expected is not None:
             return self.jobs.remove_expected(job_key, expected)
-        return self._adder.remove(job_key, conn=conn)
+        from gw_core.postgres.enqueue import removing
+        from gw_core.postgres.steps import alone
+
+        return self._adder.run(alone(partial(removing, job_key)), conn)
 
     def names(self, kind: NameKind, prefix: str = "", *, limit: int = 200) -> list[str]:
         """Return the first names of a kind that begin with `prefix`, for completion; none if that takes long."""

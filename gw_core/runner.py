@@ -45,7 +45,7 @@ from gw_core.maintenance.heartbeat import (
 )
 from gw_core.postgres.connections import CallersPool, ConnectionPool, SharedConnection, conninfo_of
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, described, expand_conninfo, find_conninfo
-from gw_core.postgres.enqueue import Admission, Enqueuer
+from gw_core.postgres.enqueue import AddOperations, Enqueuer
 from gw_core.postgres.error_mapping import rows_hidden
 from gw_core.postgres.job_store import JobStore
 from gw_core.postgres.permissions import require_rights
@@ -186,7 +186,7 @@ class Runner:
         self._adder = Enqueuer(
             self._connections,
             schema,
-            Admission(
+            AddOperations(
                 self._interceptors,
                 self.events,
                 clock=(lambda: datetime.now(UTC)) if self.settings.use_client_time else None,

@@ -28,7 +28,7 @@ from gw_core.postgres.callers_connection import callers_connection
 from gw_core.postgres.callers_transaction import ClaimPlan, Savepoint, SingleConnection, psycopg_connection
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.database import DEFAULT_SCHEMA as DEFAULT_SCHEMA, Connection, Database
-from gw_core.postgres.enqueue import Admission, Enqueuer, add_inline as add_inline
+from gw_core.postgres.enqueue import AddOperations, Enqueuer, add_inline as add_inline
 from gw_core.postgres.job_store import JobStore
 from gw_core.postgres.migrations import migrate
 from gw_core.postgres.scratch_database import ScratchDatabase as ScratchDatabase
@@ -78,8 +78,8 @@ class TaskRunner:
         self.worker_id = new_pool_id()
         self._interceptors = Interceptors(plugins)
         source: ConnectionSource = _NoConnection() if connection is None else SingleConnection(connection, schema)
-        admission = Admission(self._interceptors, self.events, clock=clock)
-        self._resources = TaskResources(Enqueuer(source, schema, admission), source)
+        adds = AddOperations(self._interceptors, self.events, clock=clock)
+        self._resources = TaskResources(Enqueuer(source, schema, adds), source)
         self._timeouts = Timeouts()
         self._outcomes: list[Outcome] = []
         self._task: Task | None = None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import psycopg
 from psycopg.rows import tuple_row
@@ -14,9 +14,12 @@ from gw_core.domain.errors import InvalidInputError
 from gw_core.postgres.add_calls import Call
 from gw_core.postgres.callers_connection import Rows, check_dialect, is_django, is_instance, type_name
 from gw_core.postgres.database import Database
+from gw_core.postgres.steps import Operation, Unit, await_steps
 
 if TYPE_CHECKING:
     import psycopg_pool
+
+T = TypeVar("T")
 
 ACCEPTED: Final = (
     "an open psycopg AsyncConnection or AsyncCursor, a SQLAlchemy AsyncSession or AsyncConnection, "
@@ -38,6 +41,21 @@ class AsyncCallersConnection:
     def fetch(self, call: Call) -> Awaitable[Rows]:
         """Run a statement in the connection's transaction and return its rows; raises the driver's errors."""
         raise NotImplementedError
+
+    def run(self, step: Call | Unit) -> Awaitable[Any]:
+        """Run one statement, or those of a unit; the answer is its rows, or the result of the unit."""
+        return self.fetch(step) if isinstance(step, Call) else self._run_unit(step)
+
+    async def _run_unit(self, unit: Unit) -> Any:
+        if not unit.is_atomic:
+            return await await_steps(unit.steps(), self._fetch_any)
+        async with self.atomic():
+            return await await_steps(unit.steps(), self._fetch_any)
+
+    async def _fetch_any(self, step: Call | Iterable[Call]) -> Rows:
+        if isinstance(step, Call):
+            return await self.fetch(step)
+        return [row for call in step for row in await self.fetch(call)]
 
     def atomic(self) -> AbstractAsyncContextManager[Any]:
         """Make a block all or nothing: a savepoint in a transaction, a transaction of its own in autocommit mode."""
@@ -152,14 +170,21 @@ class AsyncSqlAlchemyConnection(AsyncCallersConnection):
         return connection
 
 
+class CarryOut(Protocol):
+    """Carries an operation out on the caller's connection, or on those of a client."""
+
+    async def __call__(self, operation: Operation[T], conn: object | None = None) -> T:
+        """Return the result of the operation."""
+
+
 class AsyncConnectionSource(Protocol):
     """Where an `AsyncClient` gets connections when the caller passes none."""
 
     def connection(self) -> AbstractAsyncContextManager[Any]:
-        """Provide a connection whose statements are committed when the block ends without an error."""
+        """Provide a connection for statements that are committed together."""
 
     def autocommit(self) -> AbstractAsyncContextManager[Any]:
-        """Provide a connection that commits each statement, for those that cannot run in a transaction."""
+        """Provide a connection that commits each statement."""
 
     async def close(self) -> None:
         """Close what was opened for the client; what the caller opened stays open."""

@@ -44,6 +44,14 @@ class CallersConnection:
         """Run a statement in the connection's transaction and return its rows as tuples; raises gw's errors."""
         raise NotImplementedError
 
+    def fetch_all(self, calls: Iterable[Call]) -> Rows:
+        """Run one statement after the other, and return the rows of all."""
+        return [row for call in calls for row in self.fetch(call)]
+
+    def run(self, step: Call | Iterable[Call]) -> Rows:
+        """Run one statement or several, and return the rows."""
+        return self.fetch(step) if isinstance(step, Call) else self.fetch_all(step)
+
     def atomic(self) -> AbstractContextManager[None]:
         """Make a block all or nothing: a savepoint in a transaction, a transaction of its own in autocommit mode."""
         raise NotImplementedError
@@ -127,7 +135,9 @@ class PsycopgConnection(CallersConnection):
 
     def fetch(self, call: Call) -> Rows:
         with translated(self._schema), tuple_cursor(self._connection) as cursor:
-            return cursor.execute(*call.named(self._schema)).fetchall()
+            cursor.execute(*call.named(self._schema))
+            # In a pipeline the result has not arrived, and there is no description yet.
+            return cursor.fetchall() if cursor.description or self._connection.pgconn.pipeline_status else []
 
     @contextmanager
     def atomic(self) -> Iterator[None]:
@@ -140,14 +150,14 @@ class PsycopgConnection(CallersConnection):
 class OwnConnection(PsycopgConnection):
     """A psycopg connection that gw opened."""
 
-    def fetch_all(self, calls: Iterable[Call]) -> Iterator[Rows]:
-        """Send one statement after the other, and return the rows of each once all have run.
+    def fetch_all(self, calls: Iterable[Call]) -> Rows:
+        """Send one statement after the other, and return the rows of all once they have run.
 
         The server works on a statement while `calls` makes the next. A failure skips the statements after it.
         """
         with translated(self._schema), self._connection.pipeline():
             cursors = [self._sent(call) for call in calls]
-        return (cursor.fetchall() for cursor in cursors)
+        return [row for cursor in cursors for row in cursor.fetchall()]
 
     def _sent(self, call: Call) -> psycopg.Cursor[tuple[Any, ...]]:
         cursor = tuple_cursor(self._connection).execute(*call.named(self._schema))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from hashlib import md5
 
 import msgspec
@@ -17,11 +18,11 @@ from gw_core.postgres.add_calls import Call
 from gw_core.postgres.connections import QueueOperations
 from gw_core.postgres.database import Connection
 from gw_core.postgres.error_mapping import translated
-from gw_core.postgres.pauses import CONFIRM_TIMEOUT, RuleChange, change_rules
+from gw_core.postgres.pauses import CONFIRM_TIMEOUT, changing
 from gw_core.postgres.row_mapping import rows
 from gw_core.postgres.schema_state import TABLES_STEP, check
 from gw_core.postgres.statements import query
-from gw_core.postgres.steps import Steps
+from gw_core.postgres.steps import Operation, Steps, carry_out
 
 
 class Limits(QueueOperations, frozen=True):
@@ -56,31 +57,32 @@ class Limits(QueueOperations, frozen=True):
         with those that have not. Raises `InvalidInputError` before anything is changed.
         """
         limit = TaskLimit(task=task, running=running, per_period=per_period, period=period, burst=burst, field=field)
-        return self._change(setting(limit, self.schema, by=by), timeout)
+        return self._change(setting(limit, self.schema, timeout, by=by))
 
     def remove(self, task: str, *, timeout: timedelta = CONFIRM_TIMEOUT) -> PauseResult:
         """Remove the limit of a task; `changed` is 0 if it had none."""
-        return self._change(removing(task, self.schema), timeout)
+        return self._change(removing(task, self.schema, timeout))
 
-    def _change(self, change: RuleChange, timeout: timedelta) -> PauseResult:
+    def _change(self, operation: Operation[PauseResult]) -> PauseResult:
         with self._connection() as connection:
             check(connection, self.schema).raise_unless_usable()
-            return change_rules(connection, self.schema, change, timeout)
+        return carry_out(operation, self.connections, self.schema)
 
 
-def setting(limit: TaskLimit, schema: str, *, by: str | None) -> RuleChange:
-    """Return the change that sets a limit. Raises `InvalidInputError`."""
+def setting(limit: TaskLimit, schema: str, timeout: timedelta, *, by: str | None) -> Operation[PauseResult]:
+    """Return the operation that sets a limit. Raises `InvalidInputError`."""
     check_pause_text("by", by)
-    return RuleChange(
+    return changing(
         Call("limit_set", {**_limit_columns(limit), "by": by}),
-        before=None if limit.field is None else _build_index(limit.task, limit.field, schema),
-        after=_drop_indexes(limit.task, schema, keep=limit.field),
+        timeout,
+        before=None if limit.field is None else partial(_build_index, limit.task, limit.field, schema),
+        after=partial(_drop_indexes, limit.task, schema, keep=limit.field),
     )
 
 
-def removing(task: str, schema: str) -> RuleChange:
-    """Return the change that removes the limit of a task."""
-    return RuleChange(Call("limit_delete", {"task": task}), after=_drop_indexes(task, schema))
+def removing(task: str, schema: str, timeout: timedelta) -> Operation[PauseResult]:
+    """Return the operation that removes the limit of a task."""
+    return changing(Call("limit_delete", {"task": task}), timeout, after=partial(_drop_indexes, task, schema))
 
 
 def list_limits(connection: Connection, schema: str) -> Sequence[TaskLimit]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from threading import Event
+from functools import partial
 from time import monotonic
 from typing import Any, Final
 
@@ -30,7 +30,7 @@ from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.row_mapping import rows
 from gw_core.postgres.schema_state import TABLES_STEP, check
 from gw_core.postgres.statements import query
-from gw_core.postgres.steps import Steps, fetch_on, run_steps
+from gw_core.postgres.steps import Operation, Steps, Unit, carry_out, fetch_on, run_steps
 
 CONFIRM_TIMEOUT: Final = timedelta(seconds=2)
 """How long workers may take to confirm a change before they are named."""
@@ -78,86 +78,80 @@ class Pauses(QueueOperations, frozen=True):
         Returns when all live gw workers have confirmed it; after `timeout`, with those that have not. A target that is
         paused already gets the new end, reason and author. Raises `InvalidInputError` before anything is changed.
         """
-        change = pausing(targets, self.schema, until=until, reason=reason, by=by)
+        operation = pausing(targets, self.schema, timeout, until=until, reason=reason, by=by)
         with self._connection() as connection:
             check(connection, self.schema).raise_unless_usable()
-            return change_rules(connection, self.schema, change, timeout)
+        return carry_out(operation, self.connections, self.schema)
 
     def resume(self, *targets: str | PauseTarget, timeout: timedelta = CONFIRM_TIMEOUT) -> PauseResult:
         """Resume these targets; workers claim their jobs again immediately. `changed` is 0 if none was paused."""
-        change = resuming(targets, self.schema)
-        with self._connection() as connection:
-            # Without a check of the schema, which is most of the time until the jobs start: without gw's tables, the
-            # first statement fails.
-            return change_rules(connection, self.schema, change, timeout)
+        # Without a check of the schema, which is most of the time until the jobs start: without gw's tables, the first
+        # statement fails.
+        return carry_out(resuming(targets, self.schema, timeout), self.connections, self.schema)
 
 
 # -- changes, for threads and event loops ----------------------------------------------------------------------------
 
 
-class RuleChange(msgspec.Struct, frozen=True):
-    """A change of the rules for claims: `statement`, which returns a row for each rule that it changes.
+def changing(
+    change: Call,
+    timeout: timedelta,
+    *,
+    then: Callable[[], Steps[None]] | None = None,
+    before: Callable[[], Steps[None]] | None = None,
+    after: Callable[[], Steps[None]] | None = None,
+) -> Operation[PauseResult]:
+    """Change the rules for claims, and wait until all live workers have confirmed it, or until the timeout.
 
-    `then` runs in the same transaction, `before` and `after` outside of one; `after` only if a rule has changed.
+    `change` returns a row for each rule that it changes. `then` runs in the same transaction, `before` and `after`
+    outside of one; `after` only if a rule has changed.
     """
-
-    statement: Call
-    then: Steps[None] | None = None
-    before: Steps[None] | None = None
-    after: Steps[None] | None = None
-
-    def in_transaction(self) -> Steps[tuple[int, int]]:
-        """Return the new revision, and how many rules changed."""
-        [(revision, *_)] = yield NEW_REVISION
-        changed = yield self.statement
-        if self.then is not None:
-            yield from self.then
-        return revision, len(changed)
-
-
-def change_rules(connection: Connection, schema: str, change: RuleChange, timeout: timedelta) -> PauseResult:
-    """Change the rules, and wait until all live workers have confirmed it; the result names those that have not."""
-    fetch, pause = fetch_on(connection, schema), Event()
-    if change.before is not None:
-        run_steps(change.before, fetch)
-    with connection.transaction():
-        revision, changed = run_steps(change.in_transaction(), fetch)
+    if before is not None:
+        yield Unit(before)
+    revision, changed = yield Unit(partial(_change, change, then), is_atomic=True)
+    recent = RecoverySettings().sweep_threshold
+    unconfirmed = Call("claim_rules_unconfirmed", {"revision": revision, "recent_seconds": recent.total_seconds()})
     deadline = monotonic() + timeout.total_seconds()
-    while (missing := fetch(unconfirmed(revision))) and monotonic() < deadline:
-        pause.wait(POLL_SECONDS)
-    if changed and change.after is not None:
-        run_steps(change.after, fetch)
+    while (missing := (yield unconfirmed)) and monotonic() < deadline:
+        yield POLL_SECONDS
+    if changed and after is not None:
+        yield Unit(after)
     return PauseResult(changed=changed, unconfirmed=tuple(name for (name,) in missing))
 
 
-def unconfirmed(revision: int) -> Call:
-    """Return the statement that names the live workers that have not confirmed a revision."""
-    recent = RecoverySettings().sweep_threshold
-    return Call("claim_rules_unconfirmed", {"revision": revision, "recent_seconds": recent.total_seconds()})
+def _change(change: Call, then: Callable[[], Steps[None]] | None) -> Steps[tuple[int, int]]:
+    """Return the new revision, and how many rules changed."""
+    [(revision, *_)] = yield NEW_REVISION
+    changed = yield change
+    if then is not None:
+        yield from then()
+    return revision, len(changed)
 
 
 def pausing(
     targets: Sequence[str | PauseTarget],
     schema: str,
+    timeout: timedelta,
     *,
     until: datetime | timedelta | None,
     reason: str | None,
     by: str | None,
-) -> RuleChange:
-    """Return the change that pauses these targets. Raises `InvalidInputError`."""
+) -> Operation[PauseResult]:
+    """Return the operation that pauses these targets. Raises `InvalidInputError`."""
     wanted = _checked_targets(targets)
     check_pause_text("reason", reason)
     check_pause_text("by", by)
     values = {**_target_columns(wanted), **_end_columns(until), "reason": reason, "by": by}
-    return RuleChange(Call("pause_set", values), then=_lock_queues(schema))
+    return changing(Call("pause_set", values), timeout, then=partial(_lock_queues, schema))
 
 
-def resuming(targets: Sequence[str | PauseTarget], schema: str) -> RuleChange:
-    """Return the change that resumes these targets. Raises `InvalidInputError`."""
+def resuming(targets: Sequence[str | PauseTarget], schema: str, timeout: timedelta) -> Operation[PauseResult]:
+    """Return the operation that resumes these targets. Raises `InvalidInputError`."""
     wanted = _checked_targets(targets)
     # Also without a row: a queue's lock may be left over from a pause that is gone.
     names = [each.name for each in wanted if each.kind is PauseKind.QUEUE]
-    return RuleChange(Call("pause_delete", _target_columns(wanted)), then=_release_queues(names, schema))
+    change = Call("pause_delete", _target_columns(wanted))
+    return changing(change, timeout, then=partial(_release_queues, names, schema))
 
 
 def _lock_queues(schema: str) -> Steps[None]:

@@ -10,7 +10,7 @@ from gw_core import Events, JobSpec
 from gw_core.domain.plugins import Interceptors
 from gw_core.operations import Database
 from gw_core.postgres.connections import SharedConnection
-from gw_core.postgres.enqueue import Admission, Enqueuer
+from gw_core.postgres.enqueue import AddOperations, Enqueuer
 
 OURS = datetime(2031, 5, 4, 3, 2, 1, tzinfo=UTC)
 GIVEN = datetime(2040, 1, 1, tzinfo=UTC)
@@ -26,7 +26,7 @@ GIVEN = datetime(2040, 1, 1, tzinfo=UTC)
 )
 def test_now_is_what_the_clock_says(database_url: str, run_at: datetime | timedelta | None, expected: datetime) -> None:
     connection = SharedConnection(Database(database_url))
-    adder = Enqueuer(connection, "graphile_worker", Admission(Interceptors(), Events(), clock=lambda: OURS))
+    adder = Enqueuer(connection, "graphile_worker", AddOperations(Interceptors(), Events(), clock=lambda: OURS))
 
     job = adder.add(JobSpec(task="mail", payload={"n": 1}, run_at=run_at), payload='{"n":1.0}')
     connection.close()
