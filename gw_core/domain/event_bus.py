@@ -15,6 +15,12 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     name: ClassVar[str] = "event"
 
 
+class WorkerEvent(Event, frozen=True):
+    """Base class of the events of one worker."""
+
+    worker_id: str
+
+
 MODULES: Final = tuple(f"gw_core.domain.{name}" for name in ("events", "schedule_events"))
 """Where events are defined."""
 
@@ -132,7 +138,8 @@ def _unknown(name: str) -> str:
 def _all_event_types(root: type[Event]) -> dict[str, type[Event]]:
     found: dict[str, type[Event]] = {}
     for kind in root.__subclasses__():
-        found[kind.name] = kind
+        if "name" in vars(kind):  # not a base class
+            found[kind.name] = kind
         found.update(_all_event_types(kind))
     return found
 

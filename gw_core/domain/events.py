@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import ClassVar
 
-from gw_core.domain.event_bus import Event
+from gw_core.domain.event_bus import Event, WorkerEvent
 from gw_core.domain.job import Job, JobSpec
 from gw_core.domain.outcome import Outcome
 from gw_core.domain.recovery import RecoverySettings
@@ -15,54 +15,48 @@ from gw_core.domain.settings import PoolerMode
 # -- worker (the process) --------------------------------------------------------------------------------------------
 
 
-class PoolStarted(Event, frozen=True):
+class PoolStarted(WorkerEvent, frozen=True):
     """A worker starts to claim jobs of `tasks`."""
 
     name: ClassVar[str] = "pool:create"
-    worker_id: str
     tasks: Sequence[str]
     concurrency: int
 
 
-class PoolListening(Event, frozen=True):
+class PoolListening(WorkerEvent, frozen=True):
     """The worker receives notifications of new jobs, for the first time or after a reconnect."""
 
     name: ClassVar[str] = "pool:listen:success"
-    worker_id: str
 
 
-class PoolConnectionLost(Event, frozen=True):
+class PoolConnectionLost(WorkerEvent, frozen=True):
     """A database `operation` (such as "claim jobs") failed; the worker retries it, first after `delay`."""
 
     name: ClassVar[str] = "pool:listen:error"
-    worker_id: str
     operation: str
     error: Exception
     delay: timedelta
 
 
-class PoolConnectionRestored(Event, frozen=True):
+class PoolConnectionRestored(WorkerEvent, frozen=True):
     """The `operation` succeeded again after `attempts` failed attempts."""
 
     name: ClassVar[str] = "pool:connection:restored"
-    worker_id: str
     operation: str
     attempts: int
 
 
-class PoolListenLost(Event, frozen=True):
+class PoolListenLost(WorkerEvent, frozen=True):
     """The worker receives no notifications because of `error`, and polls. Emitted once until it listens again."""
 
     name: ClassVar[str] = "pool:listen:lost"
-    worker_id: str
     error: Exception
 
 
-class PoolListenRestored(Event, frozen=True):
+class PoolListenRestored(WorkerEvent, frozen=True):
     """The worker receives notifications of new jobs again."""
 
     name: ClassVar[str] = "pool:listen:restored"
-    worker_id: str
 
 
 class PoolerDetected(Event, frozen=True):
@@ -74,61 +68,54 @@ class PoolerDetected(Event, frozen=True):
     poll_interval: timedelta
 
 
-class PoolNotified(Event, frozen=True):
+class PoolNotified(WorkerEvent, frozen=True):
     """A notification of `count` new jobs arrived."""
 
     name: ClassVar[str] = "pool:listen:notification"
-    worker_id: str
     count: int
 
 
-class PoolClaimed(Event, frozen=True):
+class PoolClaimed(WorkerEvent, frozen=True):
     """A claim locked `jobs`."""
 
     name: ClassVar[str] = "pool:getJobs:complete"
-    worker_id: str
     jobs: Sequence[Job]
 
 
-class ClaimEmpty(Event, frozen=True):
+class ClaimEmpty(WorkerEvent, frozen=True):
     """A claim found no job that can run now. Emitted once until a claim finds one again."""
 
     name: ClassVar[str] = "worker:getJob:empty"
-    worker_id: str
 
 
-class PoolStopping(Event, frozen=True):
+class PoolStopping(WorkerEvent, frozen=True):
     """The worker claims no more jobs and waits for `running` jobs to finish."""
 
     name: ClassVar[str] = "pool:gracefulShutdown"
-    worker_id: str
     reason: str
     running: int
 
 
-class PoolInterrupting(Event, frozen=True):
+class PoolInterrupting(WorkerEvent, frozen=True):
     """The grace period ended, or a second signal arrived: the worker returns `jobs`, which are still running."""
 
     name: ClassVar[str] = "pool:forcefulShutdown"
-    worker_id: str
     jobs: Sequence[Job]
 
 
-class PoolStopped(Event, frozen=True):
+class PoolStopped(WorkerEvent, frozen=True):
     """The worker stopped. Jobs stay locked only by `unsettled` outcomes and by a claim whose answer is missing."""
 
     name: ClassVar[str] = "pool:release"
-    worker_id: str
     unsettled: int
     has_unknown_claim: bool = False
     """Whether a claim whose answer did not arrive may have locked jobs; the worker's heartbeat stays for a sweep."""
 
 
-class LocksReset(Event, frozen=True):
+class LocksReset(WorkerEvent, frozen=True):
     """Expired locks, older than four hours, were released: of `jobs` jobs and `queues` queues."""
 
     name: ClassVar[str] = "resetLocked:success"
-    worker_id: str
     jobs: int
     queues: int
 
@@ -141,35 +128,31 @@ class MaintenanceFailed(Event, frozen=True):
     error: Exception
 
 
-class RecoveryConfigured(Event, frozen=True):
+class RecoveryConfigured(WorkerEvent, frozen=True):
     """A worker started to send heartbeats; with `recovery` it also sweeps."""
 
     name: ClassVar[str] = "worker:recovery:configured"
-    worker_id: str
     recovery: RecoverySettings | None
 
 
-class HeartbeatFailed(Event, frozen=True):
+class HeartbeatFailed(WorkerEvent, frozen=True):
     """A heartbeat could not be written; the worker retries. Emitted once until a heartbeat succeeds."""
 
     name: ClassVar[str] = "worker:heartbeat:error"
-    worker_id: str
     error: Exception
 
 
-class HeartbeatRestored(Event, frozen=True):
+class HeartbeatRestored(WorkerEvent, frozen=True):
     """A heartbeat succeeded after `attempts` failed attempts."""
 
     name: ClassVar[str] = "worker:heartbeat:restored"
-    worker_id: str
     attempts: int
 
 
-class HeartbeatLate(Event, frozen=True):
+class HeartbeatLate(WorkerEvent, frozen=True):
     """A heartbeat came later than a sweep tolerates; with `presumed_dead` a sweep has recovered the worker's jobs."""
 
     name: ClassVar[str] = "worker:heartbeat:late"
-    worker_id: str
     heartbeat_age: timedelta
     presumed_dead: bool
 
@@ -207,30 +190,27 @@ class WorkerCrashed(Event, frozen=True):
     error: BaseException
 
 
-class BreakingMigrationDetected(Event, frozen=True):
+class BreakingMigrationDetected(WorkerEvent, frozen=True):
     """Another process installed a migration that this version does not support; the worker exits with code 57."""
 
     name: ClassVar[str] = "worker:migrate"
-    worker_id: str
     revision: int
 
 
 # -- worker threads ------------------------------------------------------------------------------------------------
 
 
-class WorkerStarted(Event, frozen=True):
+class WorkerStarted(WorkerEvent, frozen=True):
     """A worker thread started."""
 
     name: ClassVar[str] = "worker:create"
-    worker_id: str
     thread: str
 
 
-class WorkerStopped(Event, frozen=True):
+class WorkerStopped(WorkerEvent, frozen=True):
     """A worker thread ended."""
 
     name: ClassVar[str] = "worker:stop"
-    worker_id: str
     thread: str
 
 
@@ -253,69 +233,62 @@ class JobAdded(Event, frozen=True):
     job_id: int | None
 
 
-class JobStarted(Event, frozen=True):
+class JobStarted(WorkerEvent, frozen=True):
     """A worker thread starts to run the job."""
 
     name: ClassVar[str] = "job:start"
-    worker_id: str
     thread: str
     job: Job
 
 
-class JobSucceeded(Event, frozen=True):
+class JobSucceeded(WorkerEvent, frozen=True):
     """The task returned; the job is not deleted yet (see `JobCompleted`)."""
 
     name: ClassVar[str] = "job:success"
-    worker_id: str
     thread: str
     job: Job
     seconds: float
 
 
-class JobErrored(Event, frozen=True):
+class JobErrored(WorkerEvent, frozen=True):
     """The task raised `error`; the failure is not recorded yet (see `JobCompleted`)."""
 
     name: ClassVar[str] = "job:error"
-    worker_id: str
     thread: str
     job: Job
     error: BaseException
     seconds: float
 
 
-class JobFailed(Event, frozen=True):
+class JobFailed(WorkerEvent, frozen=True):
     """The task raised `error` in the last attempt: the job has failed permanently."""
 
     name: ClassVar[str] = "job:failed"
-    worker_id: str
     thread: str
     job: Job
     error: BaseException
 
 
-class JobCompleted(Event, frozen=True):
+class JobCompleted(WorkerEvent, frozen=True):
     """The outcome of the run, success (`error` is None) or failure, is recorded in the database."""
 
     name: ClassVar[str] = "job:complete"
-    worker_id: str
     job: Job
     error: BaseException | None
 
 
-class JobCancelling(Event, frozen=True):
+class JobCancelling(WorkerEvent, frozen=True):
     """An operator cancelled the running job; `message` becomes its last error."""
 
     name: ClassVar[str] = "job:cancelling"
-    worker_id: str
     job: Job
     message: str
 
 
-class JobReturned(Event, frozen=True):
+class JobReturned(WorkerEvent, frozen=True):
     """The worker returned the job to the queue because of `reason`; the attempt is not counted."""
 
     name: ClassVar[str] = "job:returned"
-    worker_id: str
     job: Job
     reason: str
 
@@ -333,31 +306,28 @@ class JobRecovered(Event, frozen=True):
     recovered_by: str | None
 
 
-class JobLockLost(Event, frozen=True):
+class JobLockLost(WorkerEvent, frozen=True):
     """The run ended after the worker had lost the job's lock, to a sweep for example; the outcome was discarded."""
 
     name: ClassVar[str] = "job:lockLost"
-    worker_id: str
     job: Job
 
 
-class JobResultRejected(Event, frozen=True):
+class JobResultRejected(WorkerEvent, frozen=True):
     """A trigger, constraint or policy rejected the outcome; the worker retries, and the job stays locked."""
 
     name: ClassVar[str] = "job:resultRejected"
-    worker_id: str
     job: Job
     error: Exception
 
 
-class JobsSettled(Event, frozen=True):
+class JobsSettled(WorkerEvent, frozen=True):
     """A batch of outcomes was settled: `outcomes` were recorded, `lost` were discarded because the lock was lost.
 
     Emitted once for each batch, so that the log of a busy worker costs little.
     """
 
     name: ClassVar[str] = "jobs:settled"
-    worker_id: str
     outcomes: Sequence[Outcome]
     lost: Sequence[Outcome]
 

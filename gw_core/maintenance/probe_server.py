@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from http import HTTPStatus
 from typing import Final
 
 from gw_core.domain.errors import InvalidSettingError
@@ -28,14 +29,6 @@ PRIVATE_DOMAINS: Final = ("localhost", "local", "internal", "svc")
 """Domains whose names no foreign name server answers."""
 
 TEXT: Final = "text/plain; charset=utf-8"
-REASONS: Final = {
-    200: "OK",
-    400: "Bad Request",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    421: "Misdirected Request",
-    503: "Service Unavailable",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +219,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 def _written(answer: HttpResponse, *, with_body: bool) -> bytes:
     head = (
-        f"HTTP/1.1 {answer.status} {REASONS[answer.status]}\r\n"
+        f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\n"
         f"Content-Type: {answer.content_type}\r\nContent-Length: {len(answer.body)}\r\n"
         "Cache-Control: no-store\r\nConnection: close\r\n\r\n"
     )
