@@ -23,7 +23,7 @@ from gw_cli.exit_codes import ExitCode
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration, table
 from gw_cli.settings.resolve import is_database_named
-from gw_cli.settings.used_connections import remember_use
+from gw_cli.settings.used_connections import remember_use, state_folder
 from gw_cli.settings.views import SCREENS
 from gw_cli.sharding import run_on, shards_of
 from gw_core.errors import InvalidInputError
@@ -98,11 +98,10 @@ def tui(
         _explain(f"{reason}: this is what --once prints.")
     if once or as_json or reason is not None:
         return print_all(databases if context is None else {context: databases[context]}, as_json=as_json)
-    from gw_tui.actions.log import usual_path  # late: like the next, which loads Textual
-    from gw_tui.main import run
+    from gw_tui.main import run  # late: it loads Textual
 
     if not demo and replay is None:  # a recording takes no actions
-        chosen = replace(chosen, action_log=usual_path())
+        chosen = replace(chosen, action_log=state_folder() / "actions.jsonl")
     code = run(databases, chosen)
     if (failure := getattr(recorded, "failure", None)) is not None:
         stderr.note(f"{record} ends before the console did: {failure}")
@@ -199,7 +198,6 @@ def _without_screen() -> str | None:
 
 
 def _options(configuration: Configuration, screen: str | None, wanted: str | None) -> Options:
-    from gw_tui.data.table_choices import usual_path
     from gw_tui.rules.options import Options
     from gw_tui.serve import is_served
 
@@ -221,7 +219,7 @@ def _options(configuration: Configuration, screen: str | None, wanted: str | Non
         # Who does without payloads on the screen does not want them in a file.
         log_payloads=configuration[table.TUI_LOG_PAYLOADS] if configuration[table.TUI_PAYLOAD] else "none",
         keys=configuration[table.TUI_KEYS],
-        choices=usual_path(),
+        choices=state_folder() / "console.json",
         views=_views(configuration),
     )
 

@@ -29,11 +29,15 @@ def may_complete(configuration: Configuration) -> bool:
     return mark is None or mark.exists()
 
 
+def state_folder() -> Path:
+    """Return the folder of what commands remember between runs on this machine."""
+    return Path(os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"), "gw")
+
+
 def _mark(configuration: Configuration) -> Path | None:
     if configuration.origin(CONNECTION).kind != "file":
         return None
     import hashlib
 
-    where = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     named = repr((str(configuration.file), configuration[CONNECTION]))
-    return Path(where, "gw", "used", hashlib.sha256(named.encode(errors="surrogateescape")).hexdigest()[:32])
+    return Path(state_folder(), "used", hashlib.sha256(named.encode(errors="surrogateescape")).hexdigest()[:32])

@@ -39,12 +39,6 @@ class Payloads(StrEnum):
     NONE = "none"
 
 
-def usual_path() -> Path:
-    """Return where the file usually is."""
-    where = os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
-    return Path(where, "gw", "actions.jsonl")
-
-
 @dataclass(frozen=True, slots=True)
 class ActionLog:
     """Writes actions down as they are done; for removals the jobs as they were, as `gw add --from` takes them.

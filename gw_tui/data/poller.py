@@ -9,9 +9,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from textual.message import Message
 
@@ -63,8 +62,7 @@ PARTING: Final = 1.5
 """Seconds that leaving may take, whatever the database does."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Wanted(NamedTuple):
     generation: int = 0
     query: Query | None = None
 
@@ -128,7 +126,6 @@ class QueryThread:
         self._wanted = _Wanted()
         self._period = period
         self.busy_with: int | None = None
-        self._cancelled: int | None = None
         self._cancelling: list[threading.Thread] = []
         self._bell = threading.Event()
         self._stopping = threading.Event()
@@ -149,7 +146,6 @@ class QueryThread:
         with self._lock:
             self._wanted = _Wanted(generation, query)
             if self.busy_with is not None and self.busy_with != generation:
-                self._cancelled = self.busy_with
                 self._cancel()
         self._bell.set()
 
@@ -250,7 +246,7 @@ class QueryThread:
         try:
             answer = wanted.query.ask(self._source)
         except Exception as error:  # noqa: BLE001 - see above
-            if self._was_given_up(wanted.generation):
+            if self._newest().generation != wanted.generation:  # it was cancelled for another query
                 return True
             self._answered = wanted.generation
             return self._hindered(error, wanted, self.asking, every)
@@ -298,10 +294,6 @@ class QueryThread:
             dues.append(self.asking.due if wanted.generation == self._answered else 0.0)
         return max(0.0, min(dues) - self._clock())
 
-    def _was_given_up(self, generation: int) -> bool:
-        with self._lock:
-            return self._cancelled == generation or self._wanted.generation != generation
-
     def _cancel(self) -> None:
         # Cancelling opens a connection, which may take long, so the caller does not wait.
         cancelling = threading.Thread(target=self._source.cancel, name="gw-tui-cancel", daemon=True)
@@ -323,8 +315,7 @@ class ListenThread:
         self._request_refresh = request_refresh
         self._stopping = threading.Event()
         self._reachable = threading.Event()
-        self._lock = threading.Lock()  # guards _ear: the thread that stops us closes it
-        self._ear: JobSubscription | None = None
+        self._ear: JobSubscription | None = None  # `stop` closes it from another thread, which ends a wait
         self._thread = threading.Thread(target=self._run, name="gw-tui-listener", daemon=True)
 
     def start(self) -> None:
@@ -341,9 +332,7 @@ class ListenThread:
         self._reachable.set()
         if not self._thread.is_alive():
             return True
-        with self._lock:
-            ear = self._ear
-        if ear is not None:
+        if (ear := self._ear) is not None:
             ear.close()
         self._thread.join(timeout)
         return not self._thread.is_alive()
@@ -366,17 +355,14 @@ class ListenThread:
                 self._stopping.wait(wait_before(failures, 1.0))
 
     def _listen(self) -> None:
-        ear = self._source.listen()
-        with self._lock:
-            self._ear = ear
+        ear = self._ear = self._source.listen()
         try:
             self._post(ListenStateChanged(is_listening=True))
             while not self._stopping.is_set():
                 if received := ear.wait(LISTENING):
                     self._gather(ear, received)
         finally:
-            with self._lock:
-                self._ear = None
+            self._ear = None
             ear.close()
 
     def _gather(self, ear: JobSubscription, received: int) -> None:

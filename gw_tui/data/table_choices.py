@@ -15,12 +15,6 @@ MAX_SIZE: Final = 100_000
 """A larger file is not ours."""
 
 
-def usual_path() -> Path:
-    """Return where the file usually is."""
-    where = os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
-    return Path(where, "gw", "console.json")
-
-
 class TableChoices:
     """The choices by screen. Without a path, nothing is remembered."""
 

@@ -105,18 +105,12 @@ class ConnectionState:
             case FailureKind.NO_SCHEMA:
                 return ConnectionPhase.NO_SCHEMA
             case None:
-                return self._without_failure(now, period)
+                if self.answered_at is None:
+                    return ConnectionPhase.CONNECTING
+                is_late = now - self.answered_at > max(LATE_AT_LEAST, LATE_AFTER * period)
+                return ConnectionPhase.STALE if is_late else ConnectionPhase.LIVE
             case _:
                 return ConnectionPhase.RETRYING if self.is_trying else ConnectionPhase.DOWN
-
-    def _without_failure(self, now: float, period: float) -> ConnectionPhase:
-        if self.answered_at is None:
-            return ConnectionPhase.CONNECTING
-        return (
-            ConnectionPhase.STALE
-            if now - self.answered_at > max(LATE_AT_LEAST, LATE_AFTER * period)
-            else ConnectionPhase.LIVE
-        )
 
     def unanswered_for(self, now: float) -> float | None:
         """Return how long ago the last answer was; None before the first."""

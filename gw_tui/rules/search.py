@@ -71,11 +71,6 @@ class Search:
     order: str = "id"
     """In which order the jobs are."""
 
-    @classmethod
-    def start(cls, wanted: Selection, begin: PageCursor | None = None) -> Search:
-        """Begin to make the page of a filter that begins after a mark."""
-        return cls(wanted=wanted, begin=begin)
-
     @property
     def is_searching(self) -> bool:
         """True while answers are awaited that add to the page."""
@@ -127,7 +122,7 @@ class Search:
 
     @property
     def _restarted(self) -> Search:
-        return self.coming or replace(_BLANK, wanted=self.wanted, begin=self.begin, limit=self.limit)
+        return self.coming or Search(wanted=self.wanted, begin=self.begin, limit=self.limit)
 
     def _refreshed(self, page: JobPage) -> tuple[FoundJob, ...]:
         """Return what is left of the finds, in the order in which they were found."""
@@ -150,6 +145,3 @@ class Search:
             asks=self.asks + 1,
             order=page.order,
         )
-
-
-_BLANK: Final = Search()

@@ -156,7 +156,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[Se
         super().__init__()
         self.begins: tuple[PageCursor | None, ...] = (None,)
         """The cursors of the pages up to this one."""
-        self.search = Search.start(EVERYTHING)
+        self.search = Search()
         self._seen: dict[str, FoundJob] = {}
         self._last_mark: str | None = None
         self.gathering: BulkMark | None = None
@@ -410,7 +410,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[Se
 
     def _turn_to(self, begins: tuple[PageCursor | None, ...], wanted: Selection | None = None) -> None:
         self.begins = begins
-        self.search = Search.start(self.search.wanted if wanted is None else wanted, begins[-1])
+        self.search = Search(wanted=self.search.wanted if wanted is None else wanted, begin=begins[-1])
         self.gathering = None
         self.failure = ""
         if self.stands:

@@ -7,6 +7,7 @@ import json
 import os
 import stat
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from gw_cli import job_files
 from gw_core import JobSpec, JobState, Selection
 from gw_core.operations import JobVersion
 from gw_tui.actions import actions
-from gw_tui.actions.log import ActionLog, Payloads, usual_path
+from gw_tui.actions.log import ActionLog, Payloads
 from gw_tui.data.poller import ActionThread
 from gw_tui.rules.options import Options, QueueInfo
 from gw_tui.text.redact import MASK
@@ -131,13 +132,6 @@ def test_only_its_owner_may_read_the_file(log: ActionLog) -> None:
     log.note(TARGET, actions.Sweep(), actions.Result())
 
     assert stat.S_IMODE(log.path.stat().st_mode) == 0o600
-
-
-def test_the_file_is_where_state_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert usual_path() == tmp_path / "gw" / "actions.jsonl"
-    monkeypatch.delenv("XDG_STATE_HOME")
-    assert usual_path() == Path("~/.local/state/gw/actions.jsonl").expanduser()
 
 
 def test_an_action_is_done_and_its_operator_informed_when_it_cannot_be_recorded(tmp_path: Path) -> None:
@@ -275,6 +269,24 @@ def test_payloads_are_written_down_as_was_chosen(tmp_path: Path, payloads: Paylo
     assert ("hunter2" in log.path.read_text("utf-8")) is (payloads is Payloads.WHOLE)
 
 
+@pytest.fixture
+def options_of(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Callable[..., Options]:
+    """Return what returns the options with which `gw tui` starts the console."""
+    chosen: list[Options] = []
+    program = CliProgram(capsys, monkeypatch)
+
+    def start(*arguments: str) -> Options:
+        program("tui", *arguments)
+        return chosen.pop()
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr("gw_tui.main.run", lambda _, options: chosen.append(options) or 0)
+    monkeypatch.setattr("gw_cli.commands.tui._without_screen", lambda: None)
+    return start
+
+
 @pytest.mark.parametrize(
     ("arguments", "payloads"),
     [
@@ -285,22 +297,15 @@ def test_payloads_are_written_down_as_was_chosen(tmp_path: Path, payloads: Paylo
     ],
     ids=str,
 )
-def test_the_console_takes_the_choice(
-    arguments: list[str],
-    payloads: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
+def test_the_console_takes_the_choice(arguments: list[str], payloads: str, options_of: Callable[..., Options]) -> None:
+    assert options_of("--demo", *arguments).log_payloads == payloads
+
+
+def test_the_file_is_where_state_is_kept(
+    options_of: Callable[..., Options], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    chosen: list[str] = []
+    database = ("--connection", "postgres://nowhere/shop")
 
-    def start(source: object, options: Options) -> int:
-        chosen.append(options.log_payloads)
-        return 0
-
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr("gw_tui.main.run", start)
-    monkeypatch.setattr("gw_cli.commands.tui._without_screen", lambda: None)
-    CliProgram(capsys, monkeypatch)("tui", "--demo", *arguments)
-
-    assert chosen == [payloads]
+    assert options_of(*database).action_log == tmp_path / "gw" / "actions.jsonl"
+    monkeypatch.delenv("XDG_STATE_HOME")
+    assert options_of(*database).action_log == Path("~/.local/state/gw/actions.jsonl").expanduser()
