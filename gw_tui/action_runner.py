@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from gw_tui.actions.actions import Restore
+from gw_tui.actions.actions import Action, Restore, Result
 from gw_tui.actions.batch import ActionBatch, split
 from gw_tui.console import Console
 from gw_tui.dialogs.result import ProgressDialog, ResultDialog
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_UNDO: Final = 20
 """So many removals can be taken back, the last one first."""
 
-OnDone = Callable[[ActionBatch], None]
+OnDone = Callable[[Result], None]
 
 
 class ActionRunner(Console):
@@ -40,11 +40,12 @@ class ActionRunner(Console):
         """True while something is under way."""
         return self._under_way is not None
 
-    def begin(self, batch: ActionBatch, on_done: OnDone | None = None) -> None:
-        """Run a batch; `on_done` is called when it has finished, on whichever screen that is."""
+    def begin(self, action: Action, on_done: OnDone | None = None) -> None:
+        """Run an action in parts; `on_done` gets the result when it has finished, on whichever screen that is."""
         if self._under_way is not None:
             self.notify("Another action is running", severity="warning")
             return
+        batch = split(action)
         self._under_way, self._when_done = batch, on_done
         if len(batch.parts) > 1:
             self._progress = ProgressDialog(batch, self.stop_batch)
@@ -71,9 +72,9 @@ class ActionRunner(Console):
         if not self._removed:
             self.notify("Nothing to restore")
             return
-        self.begin(split(Restore(jobs=self._removed[-1])), self._undone)
+        self.begin(Restore(jobs=self._removed[-1]), self._undone)
 
-    def _undone(self, _: ActionBatch) -> None:
+    def _undone(self, _: Result) -> None:
         self._removed.pop()
 
     def _go_on(self, batch: ActionBatch) -> None:
@@ -90,7 +91,7 @@ class ActionRunner(Console):
         if not batch.action.reads_only or batch.failure:
             self._report(batch)
         if on_done is not None and not batch.failure:
-            on_done(batch)
+            on_done(batch.result)
 
     def _report(self, batch: ActionBatch) -> None:
         self._keep(batch)

@@ -493,9 +493,6 @@ class ConsoleApp(Maintenance):
         if screen is not None and self.screen is screen:
             self.push_screen(JumpScreen(screen), lambda chosen: None if chosen is None else chosen.focus())
 
-    def action_sweep_now(self) -> None:
-        self.sweep()
-
     def action_cleanup_failed_jobs(self) -> None:
         self.clean_up(CleanupTarget.FAILED_JOBS)
 
@@ -504,9 +501,6 @@ class ConsoleApp(Maintenance):
 
     def action_cleanup_unused_queues(self) -> None:
         self.clean_up(CleanupTarget.UNUSED_QUEUES)
-
-    def action_run_doctor(self) -> None:
-        self.run_doctor()
 
     def action_next_theme(self) -> None:
         names = self.theme_names

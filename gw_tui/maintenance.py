@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 from gw_core import JobState, Selection
 from gw_core.operations import CheckStatus, CleanupTarget
 from gw_tui.action_runner import ActionRunner
-from gw_tui.actions.actions import MAX_CLEANED, Cleanup, CleanupSelected, RunDoctor, Sweep
-from gw_tui.actions.batch import ActionBatch
+from gw_tui.actions.actions import MAX_CLEANED, Cleanup, CleanupSelected, Result, RunDoctor, Sweep
 from gw_tui.dialogs.choose import Choice, Choose
 from gw_tui.dialogs.confirm import confirmed
 from gw_tui.dialogs.narrow import NarrowDialog
@@ -35,17 +34,18 @@ CHOICES: Final = (
     Choice("unused-tasks", "unused tasks", "identifiers without jobs, unless a live worker knows them"),
     Choice("failed-jobs", "failed jobs", "permanently failed jobs; this cannot be undone"),
 )
+SWEEP: Final = (Choice("sweep", "sweep", "recover the jobs of all stale workers"), Sweep())
 
 
 class Maintenance(ActionRunner):
     """A console that previews, asks and runs."""
 
-    def sweep(self) -> None:
+    def action_sweep_now(self) -> None:
         """Preview a sweep, then ask whether to run it."""
-        self.begin(ActionBatch(parts=(Sweep(dry_run=True),)), self._previewed)
+        self.begin(Sweep(dry_run=True), self._previewed)
 
-    def _previewed(self, batch: ActionBatch) -> None:
-        report = batch.result.sweep
+    def _previewed(self, result: Result) -> None:
+        report = result.sweep
         if report is None:
             return
         if not report.workers and not report.jobs and not report.queues:
@@ -55,7 +55,7 @@ class Maintenance(ActionRunner):
 
     async def _ask_to_sweep(self, report: SweepReport) -> None:
         if await confirmed(self, Sweep(), "Sweep?", _preview(report), ok="Sweep"):
-            self.begin(ActionBatch(parts=(Sweep(),)))
+            self.begin(Sweep())
 
     def clean_up(self, target: CleanupTarget | None = None) -> None:
         """Count what a cleanup would delete, then ask whether to delete it; without a target, ask for it first."""
@@ -77,12 +77,12 @@ class Maintenance(ActionRunner):
             return
         # The count and the deletion mean the same jobs.
         fixed = selection.at(self.now)
-        count = ActionBatch(parts=(CleanupSelected(selection=fixed, dry_run=True),))
-        self.begin(count, lambda done: self._counted(CleanupSelected(selection=fixed), done.result.count))
+        count = CleanupSelected(selection=fixed, dry_run=True)
+        self.begin(count, lambda found: self._counted(CleanupSelected(selection=fixed), found.count))
 
     def _count(self, target: CleanupTarget) -> None:
-        count = ActionBatch(parts=(Cleanup(target=target, dry_run=True),))
-        self.begin(count, lambda done: self._counted(Cleanup(target=target), done.result.count))
+        count = Cleanup(target=target, dry_run=True)
+        self.begin(count, lambda found: self._counted(Cleanup(target=target), found.count))
 
     async def _choose(self) -> None:
         if (chosen := await self.push_screen_wait(Choose("Clean up …", CHOICES))) is not None:
@@ -101,14 +101,14 @@ class Maintenance(ActionRunner):
         deletes_jobs = isinstance(cleanup, CleanupSelected) or cleanup.target is CleanupTarget.FAILED_JOBS
         to_type = "" if not deletes_jobs else "delete" if count is None else str(count)
         if await confirmed(self, cleanup, f"Clean up {cleanup.thing}s?", words, ok="Delete", to_type=to_type):
-            self.begin(ActionBatch(parts=(cleanup,)))
+            self.begin(cleanup)
 
-    def run_doctor(self) -> None:
+    def action_run_doctor(self) -> None:
         """Run the doctor's checks and show the findings."""
-        self.begin(ActionBatch(parts=(RunDoctor(),)), self._checked)
+        self.begin(RunDoctor(), self._checked)
 
-    def _checked(self, batch: ActionBatch) -> None:
-        found = [each.status for each in batch.result.findings]
+    def _checked(self, result: Result) -> None:
+        found = [each.status for each in result.findings]
         errors = formatting.counted(found.count(CheckStatus.ERROR), "error")
         self.notify(f"Doctor: {errors}, {formatting.counted(found.count(CheckStatus.WARNING), 'warning')}")
         self.visit("locks")

@@ -82,8 +82,10 @@ class ActionBatch(msgspec.Struct, frozen=True, kw_only=True):
         return max(0, self.size - len(self.result.done) - len(self.result.skipped))
 
 
-def split(action: JobAction | Restore) -> ActionBatch:
-    """Return an action on jobs in parts, each of which is one short transaction."""
+def split(action: Action) -> ActionBatch:
+    """Return an action as a batch: on jobs in parts, each of which is one short transaction."""
+    if not isinstance(action, JobAction | Restore):
+        return ActionBatch(parts=(action,))
     whole: Any = action  # each has jobs of its kind
     jobs: Sequence[Any] = action.jobs
     parts = tuple(replace(whole, jobs=jobs[start : start + PART]) for start in range(0, len(jobs), PART))

@@ -5,17 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-
-from msgspec.structs import replace
 
 from gw_tui.dialogs.choose import Choice
 from gw_tui.text.redact import masked
 
 if TYPE_CHECKING:
-    from gw_core import Job
     from gw_core.operations import FoundJob
 
 KINDS: Final = (
@@ -23,22 +21,12 @@ KINDS: Final = (
     Choice("csv", "CSV", "for spreadsheets, with a header"),
 )
 FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-FIELDS: Final[Mapping[str, Callable[[Job], object]]] = {
-    "task": lambda job: job.task_identifier,
-    "queue": lambda job: job.queue_name,
-    "priority": lambda job: job.priority,
-    "run_at": lambda job: job.run_at.isoformat(),
-    "attempts": lambda job: job.attempts,
-    "max_attempts": lambda job: job.max_attempts,
-    "key": lambda job: job.key,
-    "flags": lambda job: list(job.flag_names),
-    "last_error": lambda job: job.last_error or None,
-    "locked_at": lambda job: None if job.locked_at is None else job.locked_at.isoformat(),
-    "started_at": lambda job: None if job.started_at is None else job.started_at.isoformat(),
-    "locked_by": lambda job: job.locked_by,
-    "created_at": lambda job: job.created_at.isoformat(),
-}
-NAMES: Final = ("id", "state", *FIELDS)
+NAMES: Final = (
+    *("id", "state", "task", "queue", "priority", "run_at", "attempts", "max_attempts", "key", "flags"),
+    *("last_error", "locked_at", "started_at", "locked_by", "created_at"),
+)
+ATTRIBUTES: Final = {"task": "task_identifier", "queue": "queue_name", "flags": "flag_names"}
+"""Where a job has another name for it."""
 
 
 def write(path: Path, jobs: Sequence[FoundJob], *, unmask: bool) -> None:
@@ -51,19 +39,21 @@ def write(path: Path, jobs: Sequence[FoundJob], *, unmask: bool) -> None:
             table.writeheader()
             table.writerows({name: _cell(value) for name, value in each.items()} for each in records)
         else:
-            out.writelines(f"{json.dumps(each)}\n" for each in records)
+            out.writelines(f"{json.dumps(each, default=datetime.isoformat)}\n" for each in records)
 
 
 def record_of(found: FoundJob, *, unmask: bool) -> Mapping[str, Any]:
     """Return a job in the words of `gw list --json`."""
     job = found.job
-    if not unmask and job.last_error:
-        job = replace(job, last_error=masked(job.last_error))
-    return {"id": job.id, "state": found.state.value, **{name: read(job) for name, read in FIELDS.items()}}
+    values = {name: getattr(job, ATTRIBUTES.get(name, name), None) for name in NAMES}
+    error = job.last_error or None
+    return {**values, "state": found.state.value, "last_error": error if unmask or not error else masked(error)}
 
 
 def _cell(value: object) -> object:
-    if isinstance(value, list):
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, tuple):
         value = ",".join(value)
     # A spreadsheet would run a text that looks like a formula; any role that adds jobs may have written it.
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

@@ -16,7 +16,6 @@ from gw_core.crontab import describe_schedule
 from gw_core.operations import QueueSnapshot
 from gw_core.selection import written
 from gw_tui.actions.actions import Action, Add, Forget
-from gw_tui.actions.batch import ActionBatch
 from gw_tui.data.source import Crontabs, DataSource, Query
 from gw_tui.dialogs.choose import Choice
 from gw_tui.dialogs.confirm import confirmed
@@ -147,7 +146,7 @@ class CronScreen(AddJobMixin, ListScreen[Crontabs, Recurring]):
         action = Forget(identifier=row.identifier)
         words = f"{_FORGOTTEN[row.course]}\nThis cannot be undone. Its jobs stay."
         if await confirmed(self.console, action, f"Forget {row.identifier}?", words, ok="Forget"):
-            self.console.begin(ActionBatch(parts=(action,)), lambda _: self.ask())
+            self.console.begin(action, lambda _: self.ask())
 
     def available_actions(self) -> Sequence[tuple[Choice, Action]]:
         row = self.selected
@@ -176,7 +175,7 @@ class CronScreen(AddJobMixin, ListScreen[Crontabs, Recurring]):
         action = Add(spec=self._run_of(row.item))
         words = f"Adds a job of {sanitize.line(action.spec.task, 60)}, as the crontab would now."
         if await confirmed(self.console, action, f"Run {row.identifier} now?", words, ok="Run", destroys=False):
-            self.console.begin(ActionBatch(parts=(action,)))
+            self.console.begin(action)
 
 
 def _row(row: Recurring, now: datetime) -> TableRow:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.widgets import Input
 
@@ -77,22 +78,22 @@ class EventsScreen(ListScreen[Journal, LogEntry]):
         if (entry := self.selected) is not None:
             self.console.copy(entry.words)
 
-    def action_write(self) -> None:
+    @work
+    async def action_write(self) -> None:
         """Write every entry to a file of its own, for the operator alone to read."""
-        path = Path.cwd() / f"gw-events-{self.console.now:%Y%m%d-%H%M%S}.jsonl"
+        path = Path(f"gw-events-{self.console.now:%Y%m%d-%H%M%S}.jsonl")
         lines = [entry.as_json() for entry in self.console.journal]
-        self.run_worker(lambda: self._write(path, lines), thread=True, exit_on_error=False)
-
-    def _write(self, path: Path, lines: Sequence[str]) -> None:
         try:
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-                file.writelines(f"{line}\n" for line in lines)
+            await asyncio.to_thread(_write, path, lines)
         except OSError as error:
-            words = f"Cannot write the events: {error.strerror}"
-            self.app.call_from_thread(self.notify, words, severity="error", markup=False)
-            return
-        words = f"Wrote {formatting.counted(len(lines), 'event')} to {path.name}"
-        self.app.call_from_thread(self.notify, words, markup=False)
+            self.notify(f"Cannot write the events: {error.strerror}", severity="error")
+        else:
+            self.notify(f"Wrote {formatting.counted(len(lines), 'event')} to {path}")
+
+
+def _write(path: Path, lines: Sequence[str]) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in lines)
 
 
 def _row(entry: LogEntry) -> TableRow:

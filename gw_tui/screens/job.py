@@ -57,6 +57,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
     SCREEN_ID = JOB
     TAB = "jobs"
     AUTO_FOCUS = "#payload"
+    HORIZONTAL_BREAKPOINTS = [(0, "-is-narrow"), (110, "-is-wide")]  # noqa: RUF012 - as the base class has it
 
     CSS = """
     JobScreen #which, JobScreen #why, JobScreen #timeline {
@@ -142,11 +143,6 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
     def show_failure(self, failure: FailureKind, reason: str) -> None:
         self._failure = sanitize.line(f"{failure}: {reason}", 200)
         self._draw_lines()
-
-    def on_resize(self, event: object) -> None:
-        """Stack the panels where they do not fit beside each other."""
-        super().on_resize(event)  # type: ignore[arg-type] # Textual gives its own event
-        self.set_class(self.size.width < 110, "-is-narrow")
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 

@@ -19,10 +19,10 @@ from gw_tui.actions.actions import (
     FindByKey,
     RemoveByKey,
     Reschedule,
+    Result,
     Retry,
     Unlock,
 )
-from gw_tui.actions.batch import ActionBatch, split
 from gw_tui.dialogs.choose import Choice
 from gw_tui.dialogs.confirm import ASKED_TO_TYPE, Confirm, confirmed, named
 from gw_tui.dialogs.key import KeyDialog
@@ -44,7 +44,7 @@ class AddJobMixin(ConsoleScreen):
 
         if (given := await self.app.push_screen_wait(AddDialog(self.task_to_add()))) is not None:
             spec, payload = given
-            self.console.begin(ActionBatch(parts=(Add(spec=spec, payload=payload),)))
+            self.console.begin(Add(spec=spec, payload=payload))
 
     def task_to_add(self) -> str:
         return ""
@@ -57,8 +57,8 @@ class JobActionsMixin(ConsoleScreen):
         """Return the jobs that an action applies to, as displayed."""
         raise NotImplementedError
 
-    def done_with(self, done: ActionBatch) -> None:
-        """Note that a batch begun here has finished."""
+    def done_with(self, result: Result) -> None:
+        """Note that an action begun here has finished."""
 
     @work
     async def action_retry(self) -> None:
@@ -71,13 +71,13 @@ class JobActionsMixin(ConsoleScreen):
             words = f"{named(jobs)}\n{_they(jobs, 'run')} as soon as a worker is free. Failed jobs get new attempts."
             if not await confirmed(self.console, action, "Retry now?", words, ok="Retry", destroys=False):
                 return
-        self._begin(split(action))
+        self._begin(action)
 
     @work
     async def action_reschedule(self) -> None:
         jobs = self._free(self.targets(), "rescheduled")
         if jobs and (change := await self.app.push_screen_wait(RescheduleDialog(jobs))) is not None:
-            self._begin(split(replace(change, jobs=_versions(jobs))))
+            self._begin(replace(change, jobs=_versions(jobs)))
 
     @work
     async def action_fail(self) -> None:
@@ -95,7 +95,7 @@ class JobActionsMixin(ConsoleScreen):
             action=lambda reason: Fail(jobs=_versions(jobs), reason=reason or None),
         )
         if (reason := await self.app.push_screen_wait(question)) is not None:
-            self._begin(split(Fail(jobs=_versions(jobs), reason=None if to_type else reason or None)))
+            self._begin(Fail(jobs=_versions(jobs), reason=None if to_type else reason or None))
 
     @work
     async def action_complete(self) -> None:
@@ -108,7 +108,7 @@ class JobActionsMixin(ConsoleScreen):
             f"U restores {_them(jobs)} while this console runs."
         )
         if await confirmed(self.console, action, "Complete?", words, ok="Complete", to_type=_to_type(jobs)):
-            self._begin(split(action))
+            self._begin(action)
 
     @work
     async def action_cancel(self) -> None:
@@ -122,14 +122,13 @@ class JobActionsMixin(ConsoleScreen):
         effects = "\n".join(cancel_effects(jobs, workers))
         words = f"{named(jobs)}\n{effects}\nJobs that stop fail and are not retried; one that ends first completes."
         if await confirmed(self.console, action, "Cancel?", words, ok="Cancel job", to_type=_to_type(jobs)):
-            self._begin(split(action))
+            self._begin(action)
 
     @work
     async def action_remove_by_key(self) -> None:
         offered = next((each.job.key for each in self.targets() if each.job.key is not None), "")
         if (key := await self.app.push_screen_wait(KeyDialog(offered))) is not None:
-            find = ActionBatch(parts=(FindByKey(key=key),))
-            self.console.begin(find, lambda done: self._found_by_key(key, done.result.found))
+            self.console.begin(FindByKey(key=key), lambda result: self._found_by_key(key, result.found))
 
     def _found_by_key(self, key: str, found: FoundJob | None) -> None:
         if found is None:
@@ -143,7 +142,7 @@ class JobActionsMixin(ConsoleScreen):
         words = KEY_IS_TAKEN.format(sanitize.line(found.job.locked_by, 60)) if runs else KEY_IS_REMOVED
         action = RemoveByKey(key=key, job=JobVersion.from_job(found.job))
         if await confirmed(self.console, action, f"Remove by key {key}?", f"{named((found,))}\n{words}", ok="Remove"):
-            self._begin(ActionBatch(parts=(action,)))
+            self._begin(action)
 
     def available_actions(self) -> Sequence[tuple[Choice, Action]]:
         return tuple(_offered(self.targets()))
@@ -161,8 +160,8 @@ class JobActionsMixin(ConsoleScreen):
             self.notify(f"{formatting.counted(running, 'running job')} skipped", severity="warning")
         return free
 
-    def _begin(self, given: ActionBatch) -> None:
-        self.console.begin(given, self.done_with)
+    def _begin(self, action: Action) -> None:
+        self.console.begin(action, self.done_with)
 
 
 def _versions(jobs: Sequence[FoundJob]) -> list[JobVersion]:

@@ -35,7 +35,7 @@ from gw_tui.widgets.job_rows import RowContext, columns_for, facts_of, row_of
 from gw_tui.widgets.keyed_table import KeyedTable, TableColumn, TableRow
 
 if TYPE_CHECKING:
-    from gw_tui.actions.batch import ActionBatch
+    from gw_tui.actions.actions import Result
 
 TIMEOUT: Final = timedelta(milliseconds=200)
 REBUILD_INTERVAL: Final = 5.0
@@ -205,9 +205,9 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[Se
         found = self._seen.get(self.table.highlighted or "")
         return None if found is None else found.job.locked_by
 
-    def done_with(self, done: ActionBatch) -> None:
+    def done_with(self, result: Result) -> None:
         """Take the marks from the jobs that were changed; those left alone keep theirs."""
-        self.table.marks -= set(done.result.done)
+        self.table.marks -= set(result.done)
         self.draw()
 
     def neighbour(self, job_id: int, step: int) -> int | None:

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar, Final, cast
 
-from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 
 from gw_core.operations import BackendSession, CheckStatus, CleanupTarget, Finding, LockWaits
-from gw_tui.actions.actions import Action, Cleanup, Sweep
+from gw_tui.actions.actions import Action, Cleanup
 from gw_tui.data.source import DataSource, Query
 from gw_tui.dialogs.choose import Choice
-from gw_tui.maintenance import CHOICES
+from gw_tui.maintenance import CHOICES, SWEEP
 from gw_tui.screens.list_screen import ListScreen
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.redact import masked
@@ -67,7 +66,7 @@ class LocksQuery(Query):
 
 @dataclass(frozen=True, slots=True)
 class BlockedSession:
-    """What the pane says about a session that waits, blocks or lasts."""
+    """What the pane shows about a session that waits, blocks or lasts."""
 
     title: str
     pid: str
@@ -83,11 +82,13 @@ class LocksScreen(ListScreen[LocksData, Finding]):
     EMPTY = "No findings"
     AUTO_FOCUS = "#findings"
     PREVIEW = "below"
+    VERTICAL_BREAKPOINTS = [(0, "-is-low"), (34, "-is-high")]  # noqa: RUF012 - as the base class has it
 
     CSS = """
     LocksScreen #findings { height: 3fr; }
     LocksScreen #sessions-panel { height: 2fr; min-height: 5; }
     LocksScreen #below { height: 6; }
+    LocksScreen.-is-high #below { height: 9; }
     """
 
     def body(self) -> ComposeResult:
@@ -148,15 +149,10 @@ class LocksScreen(ListScreen[LocksData, Finding]):
         self.query_one("#below", TextPanel).border_title = Content(sanitize.line(title, 60))
         return _about_finding(found) if isinstance(found, Finding) else _listed(found.lines)
 
-    def on_resize(self, event: events.Resize) -> None:
-        """Give the pane more room where there is some."""
-        super().on_resize(event)
-        self.query_one("#below").styles.height = 6 if event.size.height < 34 else 9
-
     # -- commands --------------------------------------------------------------------------------------------------
 
     def action_sweep(self) -> None:
-        self.console.sweep()
+        self.console.action_sweep_now()
 
     def action_cleanup(self) -> None:
         self.console.clean_up()
@@ -177,7 +173,7 @@ class LocksScreen(ListScreen[LocksData, Finding]):
         snapshot = self.console.snapshot
         found: list[tuple[Choice, Action]] = []
         if snapshot is not None and any(each.is_stale for each in snapshot.workers):
-            found.append((Choice("sweep", "sweep", "recover the jobs of all stale workers"), Sweep()))
+            found.append(SWEEP)
         for choice in CHOICES:
             named = Choice(choice.id, f"clean up {choice.label}", choice.words)
             found.append((named, Cleanup(target=CleanupTarget(choice.id))))

@@ -54,9 +54,9 @@ GO: Final = {screen.id: screen.key for screen in SCREENS}
 
 @dataclass(frozen=True, slots=True)
 class OverviewSample:
-    """What the overview asks beside the snapshot."""
+    """What the overview asks beside the snapshot; empty until it is answered."""
 
-    statistics: QueueStatistics
+    statistics: QueueStatistics | None
     crontabs: Crontabs
     findings: Sequence[Finding]
     held: Sequence[QueueReport] = ()
@@ -89,7 +89,7 @@ class OverviewScreen(ConsoleScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._sample: OverviewSample | None = None
+        self._sample = OverviewSample(None, Crontabs(), ())
         self._exact: QueueStatistics | None = None
         self._alerts: dict[str, Alert] = {}
         self._range = 0
@@ -200,7 +200,7 @@ class OverviewScreen(ConsoleScreen):
             return snapshot.ready
         if self._exact is not None and snapshot.at - self._exact.at < timedelta(seconds=10):
             return self._exact.states[state]
-        if self._sample is not None:
+        if self._sample.statistics is not None:
             return self._sample.statistics.states[state]
         return snapshot.ready if state is JobState.READY else None
 
@@ -231,7 +231,7 @@ class OverviewScreen(ConsoleScreen):
     @property
     def _runs(self) -> RunHistory | None:
         """What workers recorded, in the steps of the range chosen; None while it is not known."""
-        runs = None if self._sample is None else self._sample.runs
+        runs = self._sample.runs
         return runs if runs is not None and runs.step.total_seconds() == self._long_range.seconds else None
 
     def _draw_alerts(self, snapshot: QueueSnapshot) -> None:
@@ -239,11 +239,11 @@ class OverviewScreen(ConsoleScreen):
         second = snapshot.at.timestamp()
         known = AlertInput(
             snapshot=snapshot,
-            statistics=None if sample is None else sample.statistics,
-            held=() if sample is None else sample.held,
-            crontabs=() if sample is None else sample.crontabs.known,
-            items=None if sample is None else sample.crontabs.items,
-            findings=() if sample is None else sample.findings,
+            statistics=sample.statistics,
+            held=sample.held,
+            crontabs=sample.crontabs.known,
+            items=sample.crontabs.items,
+            findings=sample.findings,
             ages=history.age.values(TIME_RANGES[0], second),
             is_listening=self.console.is_listening,
         )

@@ -6,7 +6,6 @@ from textual import work
 
 from gw_core.operations import Pause
 from gw_tui.actions import actions
-from gw_tui.actions.batch import ActionBatch
 from gw_tui.dialogs.confirm import Confirm, confirmed
 from gw_tui.screens.base import ConsoleScreen
 from gw_tui.text import sanitize
@@ -44,4 +43,4 @@ class PauseMixin(ConsoleScreen):
             self._begin(resume)
 
     def _begin(self, action: actions.Action) -> None:
-        self.console.begin(ActionBatch(parts=(action,)), lambda done: self.ask())
+        self.console.begin(action, lambda _: self.ask())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from time import monotonic
@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from gw_core.operations import Count, Pause, Quality, QueueReport
 from gw_core.selection import written
-from gw_tui.actions.actions import Action, CountExactly, Unlock
+from gw_tui.actions.actions import CountExactly
 from gw_tui.data.source import QUEUES_INTERVAL, DataSource, Query
-from gw_tui.dialogs.choose import Choice
 from gw_tui.screens.paged_list import PagedList
 from gw_tui.screens.pause_actions import PauseMixin
 from gw_tui.screens.worker_actions import WorkerActionsMixin
@@ -192,11 +191,6 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage, QueueRep
 
     def pause_target(self) -> tuple[str, Pause | None] | None:
         return None if (queue := self.selected) is None else (f"queue:{queue.name}", queue.pause)
-
-    def available_actions(self) -> Sequence[tuple[Choice, Action]]:
-        if (worker_id := self.holder()) is None:
-            return ()
-        return ((Choice("unlock", "unlock", sanitize.line(worker_id, 50)), Unlock(workers=(worker_id,))),)
 
     def action_count_exactly(self) -> None:
         if (name := self.table.highlighted) is not None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual import work
 
 from gw_core import RecoverySettings
 from gw_core.operations import WorkerInfo
-from gw_tui.actions.actions import Unlock
-from gw_tui.actions.batch import ActionBatch
+from gw_tui.actions.actions import Action, Unlock
+from gw_tui.dialogs.choose import Choice
 from gw_tui.dialogs.confirm import confirmed
 from gw_tui.rules.worker_health import allowed
 from gw_tui.screens.base import ConsoleScreen
@@ -20,6 +22,11 @@ class WorkerActionsMixin(ConsoleScreen):
     def holder(self) -> str | None:
         """Return the id of the worker that an unlock applies to; None when there is none."""
         return None
+
+    def available_actions(self) -> Sequence[tuple[Choice, Action]]:
+        if (worker_id := self.holder()) is None:
+            return ()
+        return ((Choice("unlock", "unlock", sanitize.line(worker_id, 50)), Unlock(workers=(worker_id,))),)
 
     @work
     async def action_unlock(self) -> None:
@@ -34,7 +41,7 @@ class WorkerActionsMixin(ConsoleScreen):
         to_type = worker_id if may_live else ""
         words = _about(worker_id, info, recovery)
         if await confirmed(self.console, action, f"Unlock {worker_id}?", words, ok="Unlock", to_type=to_type):
-            self.console.begin(ActionBatch(parts=(action,)))
+            self.console.begin(action)
 
     def _known(self, worker_id: str) -> WorkerInfo | None:
         snapshot = self.console.snapshot

@@ -15,9 +15,10 @@ from textual.content import Content
 from gw_core import JobState, RecoverySettings, Selection
 from gw_core.operations import JobPage, QueueSnapshot, WorkerInfo
 from gw_core.selection import written
-from gw_tui.actions.actions import Action, Sweep, Unlock
+from gw_tui.actions.actions import Action
 from gw_tui.data.source import FRESH, LOCKS_INTERVAL, DataSource, Query
 from gw_tui.dialogs.choose import Choice
+from gw_tui.maintenance import SWEEP
 from gw_tui.rules.worker_health import WorkerHealth, aged, health, staleness
 from gw_tui.screens.jobs import TIMEOUT
 from gw_tui.screens.list_screen import ListScreen
@@ -207,16 +208,11 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[QueueSnapshot, WorkerInfo]):
             self.console.visit("jobs", f"state:running worker:{written(key)}")
 
     def available_actions(self) -> Sequence[tuple[Choice, Action]]:
-        found: list[tuple[Choice, Action]] = []
-        if (worker_id := self.holder()) is not None:
-            choice = Choice("unlock", "unlock", sanitize.line(worker_id, 50))
-            found.append((choice, Unlock(workers=(worker_id,))))
-        if any(each.is_stale for each in self._workers.values()):
-            found.append((Choice("sweep", "sweep", "recover the jobs of all stale workers"), Sweep()))
-        return found
+        is_stale = any(each.is_stale for each in self._workers.values())
+        return (*super().available_actions(), *((SWEEP,) if is_stale else ()))
 
     def action_sweep(self) -> None:
-        self.console.sweep()
+        self.console.action_sweep_now()
 
     def action_back(self) -> None:
         self.table.focus()
