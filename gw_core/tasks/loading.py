@@ -59,6 +59,16 @@ class TaskFile(msgspec.Struct, frozen=True):
     errors: tuple[TaskFileError, ...] = ()
 
 
+class Reading(msgspec.Struct, frozen=True):
+    """One reading of a folder; `number` distinguishes it from earlier and later ones."""
+
+    root: Path
+    package: str
+    executable_env: Sequence[str] | None = None
+    """The variables that executables get of our environment; None is all."""
+    number: int = 0
+
+
 class LoadedTasks(msgspec.Struct, frozen=True):
     """What was found in a task folder."""
 
@@ -67,14 +77,16 @@ class LoadedTasks(msgspec.Struct, frozen=True):
     """What could not be loaded; everything else was."""
     notices: tuple[str, ...]
     """A message for each file or folder that was skipped because it is not a task."""
-    root: Path
-    package: str
+    reading: Reading
     files: Mapping[Path, TaskFile]
     stamps: Stamps
     warnings: tuple[str, ...] = ()
     """A message for each file or folder that every user of the machine may change."""
-    executable_env: Sequence[str] | None = None
-    """The variables that executables get of our environment; None is all."""
+
+    @property
+    def root(self) -> Path:
+        """The folder, or the single file."""
+        return self.reading.root
 
     def reload(self) -> LoadedTasks:
         """Load the files that changed since; returns the object itself when none did.
@@ -92,14 +104,7 @@ class LoadedTasks(msgspec.Struct, frozen=True):
         if _helpers_among(changed, self):
             _forget_modules_of(self.root)
             changed.update(self.files)
-        return _load(
-            self.root,
-            self.package,
-            known=self.files,
-            stale=changed,
-            stamps=stamps,
-            executable_env=self.executable_env,
-        )
+        return _load(self.reading, stamps, known=self.files, stale=changed)
 
 
 # -- the folder ----------------------------------------------------------------------------------------------------
@@ -113,8 +118,7 @@ def load_folder(path: Path, *, strict: bool = False, executable_env: Sequence[st
     is any error.
     """
     root = _existing(path)
-    stamps = stamps_of(root)
-    loaded = _load(root, _new_package(root), known={}, stale=(), stamps=stamps, executable_env=executable_env)
+    loaded = _load(Reading(root, _new_package(root), executable_env), stamps_of(root))
     if strict and loaded.errors:
         raise TaskLoadError("\n".join(["not every task could be loaded:", *map(str, loaded.errors)]))
     return loaded
@@ -122,7 +126,7 @@ def load_folder(path: Path, *, strict: bool = False, executable_env: Sequence[st
 
 def _helpers_among(changed: Collection[Path], before: LoadedTasks) -> bool:
     """True when other files may have imported one of these."""
-    ours = f"{before.package}."
+    ours = f"{before.reading.package}."
     imported = {
         getattr(each, "__file__", None) for name, each in list(sys.modules.items()) if not name.startswith(ours)
     }
@@ -167,27 +171,20 @@ def _existing(path: Path) -> Path:
 
 
 def _load(
-    root: Path,
-    package: str,
-    *,
-    known: Mapping[Path, TaskFile],
-    stale: Collection[Path],
-    stamps: Stamps,
-    executable_env: Sequence[str] | None,
+    reading: Reading, stamps: Stamps, *, known: Mapping[Path, TaskFile] | None = None, stale: Collection[Path] = ()
 ) -> LoadedTasks:
-    _make_importable(root)
+    known = known or {}
+    reading = msgspec.structs.replace(reading, number=next(_READINGS))
+    _make_importable(reading.root)
     search = _Search()
-    search.scan(root)
-    reading = _Reading(root, package, next(_READINGS), executable_env)
+    search.scan(reading.root)
     files = {
         path: known[path] if path in known and path not in stale else _read(path, identifier, reading, known)
         for path, identifier in sorted(search.found.items(), key=lambda each: (each[1], each[0]))
     }
     registry, clashes = _registered(files.values())
     errors = (*search.errors, *(error for file in files.values() for error in file.errors), *clashes)
-    return LoadedTasks(
-        registry, errors, tuple(search.notices), root, package, files, stamps, tuple(search.warnings), executable_env
-    )
+    return LoadedTasks(registry, errors, tuple(search.notices), reading, files, stamps, warnings=tuple(search.warnings))
 
 
 def _registered(files: Collection[TaskFile]) -> tuple[TaskRegistry, list[TaskFileError]]:
@@ -310,15 +307,6 @@ def _has_interpreter(path: Path) -> bool:
 # -- one file ------------------------------------------------------------------------------------------------------
 
 
-class _Reading(msgspec.Struct, frozen=True):
-    """One reading of a folder; `number` distinguishes it from earlier and later ones."""
-
-    root: Path
-    package: str
-    number: int
-    executable_env: Sequence[str] | None = None
-
-
 _READINGS: Final = itertools.count(1)
 
 
@@ -329,7 +317,7 @@ def load_one(path: Path, root: Path, identifier: str) -> Task:
         _PACKAGE_OF[root] = _new_package(root)
     folder = root if root.is_dir() else root.parent
     steps = path.relative_to(folder).with_name(path.name.partition(".")[0]).parts
-    file = _read(path, "/".join(steps), _Reading(root, _PACKAGE_OF[root], 0), {})
+    file = _read(path, "/".join(steps), Reading(root, _PACKAGE_OF[root]), {})
     for each in file.tasks:
         if each.identifier == identifier:
             return each
@@ -339,7 +327,7 @@ def load_one(path: Path, root: Path, identifier: str) -> Task:
 _PACKAGE_OF: Final[dict[Path, str]] = {}
 
 
-def _read(path: Path, identifier: str, reading: _Reading, known: Mapping[Path, TaskFile]) -> TaskFile:
+def _read(path: Path, identifier: str, reading: Reading, known: Mapping[Path, TaskFile]) -> TaskFile:
     """Return what the file offers; after an error, what it offered before."""
     root = reading.root
     try:
@@ -355,7 +343,7 @@ def _read(path: Path, identifier: str, reading: _Reading, known: Mapping[Path, T
     return TaskFile(path, known[path].tasks if errors and path in known else tasks, errors)
 
 
-def _tasks_in(path: Path, identifier: str, reading: _Reading) -> Iterator[Task | TaskFileError]:
+def _tasks_in(path: Path, identifier: str, reading: Reading) -> Iterator[Task | TaskFileError]:
     if path.suffix != ".py" or _is_program(path):
         yield Task(checked_identifier(identifier), compose_executable(path, reading.executable_env), str(path))
         return
@@ -371,7 +359,7 @@ def _tasks_in(path: Path, identifier: str, reading: _Reading) -> Iterator[Task |
             yield TaskFileError(path, line, f"this cannot be the task {name!r}: {reason}")
 
 
-def _home(path: Path, identifier: str, reading: _Reading) -> TaskLocation:
+def _home(path: Path, identifier: str, reading: Reading) -> TaskLocation:
     from gw_core.execution.process_protocol import FileTask
 
     return FileTask(str(reading.root), str(path), identifier, reading.number)

@@ -65,7 +65,7 @@ def test_the_selection_holds_after_a_file_was_read_again(tasks: Path) -> None:
     before = load_folder(tasks, executable_env=("WANTED",))
     program.write_text(SHOW + "# changed\n")
 
-    assert before.reload().executable_env == ("WANTED",)
+    assert before.reload().reading.executable_env == ("WANTED",)
 
 
 @pytest.mark.parametrize("wrong", ["DATABASE_URL", ["a=b"], [""], [1]])
