@@ -224,7 +224,7 @@ def pass_on(lines: bytes) -> None:
 
 
 def flush() -> None:
-    """Hand everything to the reader; raises `BrokenOutput` when there is none any more."""
+    """Hand everything to the reader; raises `BrokenOutput` when there is none left."""
     _write((), flush=True)
 
 
@@ -313,7 +313,7 @@ def to_json(value: object) -> str:
         case str() | Path():
             return json_text(str(value))
         case _:
-            raise TypeError(f"no way to write {type(value).__name__} as JSON")
+            raise TypeError(f"cannot write {type(value).__name__} as JSON")
 
 
 def json_text(text: str) -> str:

@@ -34,7 +34,7 @@ class Service:
     """
 
     stops_after_jobs = False
-    """Whether it stops only when no job runs any more, for it writes what the last jobs did."""
+    """Whether it stops only after the last job, because it writes what the last jobs did."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -36,7 +36,7 @@ ENTRIES: Final = (
     CommandInfo("tui", "Inspect", "Monitor and manage the queue in the terminal"),
     CommandInfo("workers", "Workers", "List running and stale workers"),
     CommandInfo("sweep", "Workers", "Recover jobs locked by dead workers"),
-    CommandInfo("unlock", "Workers", "Release all locks held by dead workers"),
+    CommandInfo("unlock", "Workers", "Release all locks of dead workers"),
     CommandInfo("cleanup", "Maintain", "Delete failed jobs, unused tasks and unused queues"),
     CommandInfo("record-others", "Maintain", "Record jobs that other programs end"),
     CommandInfo("doctor", "Maintain", "Diagnose the queue and suggest fixes"),

@@ -83,7 +83,7 @@ def add(
 
     if from_file is not None:
         if not payload is payload_file is job_key is None:
-            raise InvalidInputError("payloads and keys stand on the lines of the file; leave the options out")
+            raise InvalidInputError("the lines of the file have payloads and keys; leave the options out")
         defaults = {
             "task": task,
             "queue_name": queue,

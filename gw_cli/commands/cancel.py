@@ -41,9 +41,9 @@ def cancel(
     wanted: Annotated[Selection, bulk_command.selected_by("key", "task", "queue", "worker", "flag", "every")],
     yes: bulk_command.Yes = False,
     reason: Annotated[
-        str | None, typer.Option("--reason", metavar="TEXT", help="Why; stands in their last error.")
+        str | None, typer.Option("--reason", metavar="TEXT", help="Reason; recorded in their last error")
     ] = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Let them be tried again, as after any failure.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Retry them later, as after any failure")] = False,
     wait: Annotated[
         str,
         typer.Option(

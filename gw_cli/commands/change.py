@@ -92,7 +92,7 @@ def _changes(
     """Return what is to be changed; raises `InvalidInputError` when that is nothing, or out of range."""
     at = None if run_at is None else point_in_time("--run-at", run_at)
     if run_at is priority is attempts is max_attempts is None:
-        raise InvalidInputError("nothing was to be changed; give --run-at, --priority, --attempts or --max-attempts")
+        raise InvalidInputError("nothing to change; give --run-at, --priority, --attempts or --max-attempts")
     if _is_past(at):
         stderr.note(f"note: {quoted(run_at or '')} is in the past, so the jobs may run immediately")
     return {

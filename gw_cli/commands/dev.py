@@ -33,7 +33,9 @@ def dev(configuration: Configuration) -> int:
 def _for_development(configuration: Configuration) -> Configuration:
     """Return the configuration with what development needs: recovery, reloading and a database."""
     if configuration[table.CONNECTION] is None:
-        stderr.note("No database is named; PostgreSQL runs in .gw/postgres. Elsewhere, use --connection embedded:")
+        stderr.note(
+            "No database is configured; PostgreSQL runs in .gw/postgres. Other commands: --connection embedded:"
+        )
         configuration = configuration.derive(table.CONNECTION, EMBEDDED)
     if configuration.origin(table.SWEEP_THRESHOLD).kind == "default":
         configuration = configuration.derive(table.SWEEP_THRESHOLD, SHORT_THRESHOLD)

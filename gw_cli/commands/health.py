@@ -20,4 +20,4 @@ def health(
     with open_client(configuration) as client:
         took = round(client.doctor.health_check().total_seconds() * 1000, 2)
     record = {"healthy": True, "milliseconds": took}
-    output.answer(f"The queue answers in {took} ms", plain=str(took), record=record, as_json=as_json)
+    output.answer(f"The queue responded in {took} ms", plain=str(took), record=record, as_json=as_json)

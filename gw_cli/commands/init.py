@@ -69,7 +69,7 @@ def init(
 
 
 def _make(path: Path, text: str) -> str:
-    """Write a new file, or keep the one that is there."""
+    """Write a new file, or keep the existing one."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
@@ -77,7 +77,7 @@ def _make(path: Path, text: str) -> str:
     except FileExistsError:
         if path.parent.is_dir():
             return "kept"
-        raise InvalidInputError(f"'{visible(str(path.parent))}' is there and is no folder; give another one") from None
+        raise InvalidInputError(f"'{visible(str(path.parent))}' exists and is not a folder; choose another") from None
     except OSError as error:
         raise InvalidInputError(f"'{visible(str(path))}' cannot be made: {error.strerror}") from error
     return "created"

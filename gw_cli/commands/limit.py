@@ -44,7 +44,7 @@ def limit(
     configuration: Configuration,
     task: Annotated[str, typer.Argument(metavar="TASK", help="Task identifier", show_default=False)],
     running: Annotated[
-        str | None, typer.Option("--running", metavar="N", help="At most N jobs at a time, over all workers")
+        str | None, typer.Option("--running", metavar="N", help="At most N jobs at a time, across all workers")
     ] = None,
     rate: Annotated[
         str | None, typer.Option("--rate", metavar="N/TIME", help="At most N starts per time: 100/s, 10/m or 500/15m")

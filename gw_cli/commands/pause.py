@@ -50,15 +50,13 @@ def pause(
         str | None,
         typer.Option("--until", metavar="TIME", help="When it ends: 14:00 (local time), +90m or ISO 8601"),
     ] = None,
-    reason: Annotated[
-        str | None, typer.Option("--reason", metavar="TEXT", help="Why; shown wherever it counts")
-    ] = None,
+    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Reason; shown with the pause")] = None,
     as_json: Json = False,
 ) -> int:
     """Pause tasks, named queues, flags or everything.
 
-    No further job of it starts; running jobs finish. A named queue is locked for workers in every language; other
-    pauses bind gw workers only. Names the workers that have not confirmed it within 2 s, and exits with 1 then.
+    Workers start no more matching jobs; running jobs finish. A paused queue is locked for workers in every language;
+    other pauses bind gw workers only. Prints the workers that do not confirm within 2 s, and then exits with 1.
     """
     end = None if until is None else end_time(until, datetime.now().astimezone())
     with open_to_change(configuration) as client:
@@ -72,8 +70,8 @@ def pause(
 def resume(configuration: Configuration, targets: Targets, as_json: Json = False) -> int:
     """Resume what is paused.
 
-    Workers claim its jobs again immediately. A queue that a job has kept running through the pause stays locked until
-    that job ends.
+    Workers claim its jobs again immediately. If a job of the queue is still running, the queue stays locked until that
+    job ends.
     """
     with open_to_change(configuration) as client:
         result = client.pauses.resume(*targets)
@@ -86,7 +84,7 @@ def resume(configuration: Configuration, targets: Targets, as_json: Json = False
 def pauses(configuration: Configuration, layout: Printed) -> None:
     """List what is paused.
 
-    Since when, until when, by whom and why.
+    Prints when each pause began, when it ends, who made it, and why.
     """
     with open_client(configuration) as client:
         found = client.pauses.list()
@@ -105,7 +103,7 @@ def end_time(text: str, now: datetime) -> datetime | timedelta:
         return at.replace(tzinfo=None).astimezone()
     end = point_in_time("--until", text)
     if end is None or (end <= now if isinstance(end, datetime) else end <= timedelta(0)):
-        raise InvalidInputError(f"--until {quoted(text)} is over; give a time to come")
+        raise InvalidInputError(f"--until {quoted(text)} is over; give a future time")
     return end
 
 

@@ -57,8 +57,8 @@ def show(
 ) -> None:
     """Show everything about one job.
 
-    With its payload, why it is not running, and when it will be tried again if it keeps failing. What the database does
-    not say but suggests is marked as inferred. Of a job that is gone, it shows what history keeps.
+    Prints its payload, why it is not running, and when it will be tried again if it keeps failing. Facts that are
+    inferred are marked. For a job that has ended, prints what history keeps.
     """
     number = whole_number("ID", job_id)
     if (number is None) == (key is None):

@@ -193,7 +193,7 @@ def _without_screen() -> str | None:
         words = "no terminal to draw on"
         return words if len(missing) > 1 else f"{words}, because {missing[0]} is redirected"
     if os.environ.get("TERM", "") in PLAIN_TERMINALS:
-        return f"a terminal of the kind {os.environ.get('TERM') or 'unknown'} cannot be drawn on"
+        return f"a terminal of the kind {os.environ.get('TERM') or 'unknown'} is not supported"
     return None
 
 
@@ -250,7 +250,7 @@ DEFAULT_CONTEXT: Final = "default"
 def _sources(configuration: Configuration, *, demo: bool, replay: str | None) -> Mapping[str, Callable[[], DataSource]]:
     """Return what opens each database, by name; a single one has no name."""
     if demo and replay is not None:
-        raise InvalidInputError("--demo and --replay both say what to show; give one of them")
+        raise InvalidInputError("--demo and --replay were both given; give one of them")
     if demo:
         from gw_tui.data.recording import DEMO
 

@@ -39,7 +39,7 @@ def unlock(
     yes: bulk_command.Yes = False,
     as_json: Json = False,
 ) -> int:
-    """Release all locks held by dead workers.
+    """Release all locks of dead workers.
 
     If the worker is alive, its jobs run twice. So the command asks for confirmation, and warns if the last heartbeat is
     recent.

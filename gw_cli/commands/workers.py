@@ -46,8 +46,8 @@ def workers(
 ) -> None:
     """List running and stale workers.
 
-    One without a heartbeat, such as one of Node.js, is known by the locks it holds.
-    A sweep with the same options would take the jobs of those that are stale.
+    Workers without heartbeats, such as Node.js workers, are listed by the locks they own.
+    A sweep with the same options recovers the jobs of stale workers.
     """
     with open_to_read(configuration) as client:
         found = client.workers.list(recovery_settings(configuration))

@@ -241,7 +241,7 @@ class _LineReader:
         else:
             self._check(word.start(), lambda: JobSpec(task=word[0]), "a shorter name")
             if self._tasks is not None and word[0] not in self._tasks:
-                self._reject(word.start(), f"there is no task {shown(word[0])}", "one of the tasks there are")
+                self._reject(word.start(), f"there is no task {shown(word[0])}", "one of the known tasks")
         return word[0]
 
     def _options(self) -> dict[str, Any]:
@@ -256,7 +256,7 @@ class _LineReader:
         for offset, key, value in _query(word[0][1:], word.start() + 1):
             option = _OPTIONS.get(_SPELLINGS.get(key, key))
             if option is None:
-                self._reject(offset, f"there is no option {shown(key)}", _SOME_OPTIONS)
+                self._reject(offset, f"unknown option {shown(key)}", _SOME_OPTIONS)
             elif option.field in given:
                 self._reject(offset, f"the option {shown(key)} is given twice", "each option at most once")
             else:

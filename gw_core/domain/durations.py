@@ -34,7 +34,7 @@ def parse_duration(text: str) -> timedelta:
     try:
         return sum((float(number) * UNITS[unit] for number, unit in _PART.findall(trimmed)), timedelta())
     except OverflowError:
-        raise InvalidInputError(f"{shown(text)} is longer than time can be counted; give a shorter duration") from None
+        raise InvalidInputError(f"{shown(text)} is too long; give a shorter duration") from None
 
 
 def format_duration(duration: timedelta) -> str:

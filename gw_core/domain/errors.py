@@ -100,7 +100,7 @@ class DatabaseUnavailableError(DatabaseError):
 
 
 class AuthenticationError(DatabaseError):
-    """The server knows us but lets us not in: wrong password, user or database. Retrying does not help."""
+    """The server denies access: wrong password, user or database. Retrying does not help."""
 
 
 class ConnectionSettingsError(DatabaseError, InvalidSettingError):

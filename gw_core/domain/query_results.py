@@ -92,7 +92,7 @@ class PageCursor(msgspec.Struct, frozen=True):
             if match := pattern.fullmatch(text):
                 *priority, run_at, place = match.groups()
                 return cls(order, (*priority, run_at.replace("_", " "), place))
-        raise InvalidInputError("that is no place to go on after; give an id, or the mark an earlier page ended with")
+        raise InvalidInputError("not a valid cursor; give a job id, or the cursor that the previous page ended with")
 
     def __str__(self) -> str:
         if self.order == "id":

@@ -177,7 +177,7 @@ def decide(
         try:
             answer = hook(job, dead_worker, WORKER_CRASHED, recovered_by)
             if answer is not None and not isinstance(answer, Decision):
-                raise TypeError(f"on_recovery returned {type(answer).__name__}, which is no decision")
+                raise TypeError(f"on_recovery returned {type(answer).__name__}, which is not a decision")
         except Exception as error:  # noqa: BLE001 - user code; one bad hook must not keep jobs locked
             on_error(job, error)
             continue

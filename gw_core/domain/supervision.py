@@ -74,7 +74,7 @@ def exit_code_of(code: int) -> int:
 
 def exit_description(code: int) -> str:
     """Return in words how a process ended, with the likely reason of a SIGKILL."""
-    hint = ", perhaps for want of memory" if code == -signal.SIGKILL else ""
+    hint = ", possibly out of memory" if code == -signal.SIGKILL else ""
     return exit_words(code) + hint
 
 

@@ -29,7 +29,7 @@ def folder_of(connection: str) -> Path:
         if text and not text.startswith("/"):
             # The string is not repeated: if it was meant as a URL, it may contain a password.
             raise EmbeddedError(
-                "this embedded: connection string names a host, and an embedded server has none;"
+                "this embedded: connection string names a host, but an embedded server has no host;"
                 " write embedded:FOLDER for a folder below this one or embedded:///FOLDER for one below the root"
             )
     if "\0" in text:

@@ -117,7 +117,7 @@ class DataFolder:
         if os.geteuid() == ROOT and owner not in (ROOT, data_owner):
             os.close(data)
             raise EmbeddedError(
-                f"{str(self.data)!r} belongs to {_user(data_owner)} and the folder around it to {_user(owner)};"
+                f"{str(self.data)!r} belongs to {_user(data_owner)} and its parent folder to {_user(owner)};"
                 f" give both to one of them with chown -R"
             )
         return data
@@ -149,7 +149,7 @@ class DataFolder:
                 return int(version.read(64).decode("ascii", "replace").split(".")[0])
             except ValueError:
                 raise EmbeddedError(
-                    f"{str(self.data)!r} holds no PostgreSQL data that can be read; name another folder"
+                    f"{str(self.data)!r} has no readable PostgreSQL data; name another folder"
                 ) from None
 
     # -- locks ---------------------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ class DataFolder:
         if os.geteuid() == ROOT and not _is_own(os.fstat(descriptor), self.state.st_uid):
             os.close(descriptor)
             raise EmbeddedError(
-                f"{str(self.folder / name)!r} is not a file of its own that belongs to {_user(self.state.st_uid)},"
+                f"{str(self.folder / name)!r} is not a regular file that belongs to {_user(self.state.st_uid)},"
                 " the owner of the folder; remove it"
             )
         return descriptor

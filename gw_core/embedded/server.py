@@ -27,7 +27,7 @@ from gw_core.embedded.data_folder import LOCK_TIMEOUT, PAUSE, DataFolder
 from gw_core.embedded.preparation import closing
 
 SETTINGS = """
-# Written when this folder was made; yours to change.
+# Written when this folder was created; you can change it.
 max_connections = 200
 log_checkpoints = off
 """
@@ -104,7 +104,7 @@ def start_or_attach(connection: str, *, pg_bin: Path | None = None) -> EmbeddedS
         reason = error.strerror or str(error)
         raise EmbeddedError(
             f"the embedded PostgreSQL in {str(home.folder)!r} cannot be used: {reason}"
-            f" ({str(error.filename or home.folder)!r}); put that right or name another folder: embedded:///path"
+            f" ({str(error.filename or home.folder)!r}); fix this, or name another folder: embedded:///path"
         ) from error
 
 
@@ -206,8 +206,8 @@ def _create_data(home: DataFolder, account: Account, binaries: Binaries) -> None
         )
     if account.is_shared:
         logging.getLogger("graphile_worker").warning(
-            "the embedded PostgreSQL in %r runs as the user %s, and whatever else runs as that user can read and change"
-            " its data; give the folder to a user of its own, or create the user postgres, before the first start",
+            "the embedded PostgreSQL in %r runs as the user %s, so other programs of that user can read and change its"
+            " data; give the folder to a separate user, or create the user postgres, before the first start",
             str(home.folder),
             account.name,
         )
@@ -250,7 +250,7 @@ def _reject_foreign_server(home: DataFolder) -> None:
         processes = watchdog.processes_of(data)
     if processes:
         raise EmbeddedError(
-            f"a PostgreSQL that gw did not start works in {str(home.data)!r}; stop it with: pg_ctl stop -D"
+            f"a PostgreSQL server that gw did not start runs in {str(home.data)!r}; stop it with: pg_ctl stop -D"
             f" {str(home.data)!r}"
         )
 
@@ -278,7 +278,7 @@ def _launch(
 ) -> None:
     data = home.open_data()
     if data is None:
-        raise EmbeddedError(f"{str(home.data)!r} is gone; do not remove it while gw starts its server")
+        raise EmbeddedError(f"{str(home.data)!r} was removed; do not remove it while gw starts its server")
     log_start = home.log_size()
     log, users = home.open_log(), home.open("users.lock")
     report, reporter = os.pipe()

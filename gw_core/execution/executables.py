@@ -126,9 +126,9 @@ def _why_not_started(path: Path, error: OSError) -> str:
         case PermissionError():
             return f"{path} is not executable for this user; run: chmod +x {path.name}"
         case FileNotFoundError() if path.exists():
-            return f"{path} cannot be started: its #! line names an interpreter that is not there"
+            return f"{path} cannot be started: its #! line names an interpreter that does not exist"
         case FileNotFoundError():
-            return f"{path} is no longer there; put it back or restart the worker without it"
+            return f"{path} no longer exists; restore it, or restart the worker without it"
     return f"{path} cannot be started: {error.strerror or error}; a script needs a #! line that names its interpreter"
 
 
@@ -200,7 +200,7 @@ class _ProgramSession:
     def last_words(self) -> str:
         """Return the last lines of stderr, for the error."""
         words = "\n".join(self._tail)[-_TAIL_CHARACTERS:].strip()
-        return f": {words}" if words else " and wrote nothing to stderr"
+        return f": {words}" if words else " with nothing on stderr"
 
     def _register(self, pipes: selectors.BaseSelector) -> None:
         stdin, stdout, stderr = self._program.pipes

@@ -114,7 +114,7 @@ def module_home(function: Any) -> TaskLocation:
         found = getattr(found, step, None)
     if found is not function or module is None:
         raise TaskLoadError(
-            f"a process of its own cannot find {name or repr(function)} of {module}; define it with def at the top of "
+            f"an isolated process cannot find {name or repr(function)} of {module}; define it with def at the top of "
             "a module under its own name, or load the registry with --app"
         )
     return ModuleTask(module, name, _main() if module == "__main__" else None)
@@ -127,7 +127,7 @@ def _main() -> tuple[str, str]:
         return "module", str(spec.name)
     file = getattr(main, "__file__", None)
     if file is None:
-        raise TaskLoadError("a process of its own cannot find what was typed into an interactive session; use a module")
+        raise TaskLoadError("an isolated process cannot find what was typed into an interactive session; use a module")
     return "file", str(file)
 
 

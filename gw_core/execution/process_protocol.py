@@ -308,8 +308,8 @@ class Channel:
             body = _encode(message)
             if len(body) > MAX_MESSAGE_BYTES:
                 raise GraphileWorkerError(
-                    f"a message of {len(body)} bytes cannot pass between a worker and an isolated task; "
-                    f"at most {MAX_MESSAGE_BYTES} bytes can"
+                    f"a message of {len(body)} bytes is too large for an isolated task; "
+                    f"the limit is {MAX_MESSAGE_BYTES} bytes"
                 )
             parts += (_HEAD.pack(_MARK, len(body)), body)
         try:
@@ -345,7 +345,7 @@ class Channel:
             return None
         mark, length = _HEAD.unpack_from(held)
         if mark != _MARK or length > MAX_MESSAGE_BYTES:
-            raise GarbledMessageError(f"what came is not a message; it begins with {bytes(held[: _HEAD.size])!r}")
+            raise GarbledMessageError(f"received no message but data that begins with {bytes(held[: _HEAD.size])!r}")
         end = _HEAD.size + length
         if len(held) < end:
             return None
@@ -354,7 +354,7 @@ class Channel:
         try:
             return self._decoder.decode(body)
         except msgspec.MsgspecError as error:
-            raise GarbledMessageError(f"what came is not a message: {error}") from None
+            raise GarbledMessageError(f"received no message but {error}") from None
 
 
 def _is_readable(end: socket.socket, timeout: float) -> bool:

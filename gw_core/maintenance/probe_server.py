@@ -153,11 +153,11 @@ class WebServer(Service):
             return "", said(400, "this is no HTTP request")
         method, page = words[0], self._pages.get(words[1].partition("?")[0])
         if page is None:
-            return method, said(404, f"there is no such page; there are {', '.join(self._pages)}")
+            return method, said(404, f"no such page; the pages are {', '.join(self._pages)}")
         if method not in ("GET", "HEAD"):
             return method, said(405, "ask with GET")
         if words[1].partition("?")[0] in self._guarded and not is_known_host(_host_in(head), self._wanted[0]):
-            return method, said(421, "ask for this page by an IP address, by localhost or by this machine's name")
+            return method, said(421, "use an IP address, localhost or this machine's name as the host")
         return method, await page()
 
 

@@ -58,7 +58,7 @@ class SkipReason(StrEnum):
     NOT_FAILED = "not_failed"
     """It has not failed yet, so there is nothing to retry."""
     CHANGED = "changed"
-    """It is not any more what was seen."""
+    """It changed after it was read."""
     BUSY = "busy"
     """Another session is changing it now."""
 
@@ -311,7 +311,7 @@ class _JobActions(_Actions, Generic[Result], frozen=True):
         self, which: Which | None, expected: Sequence[JobVersion] | None, act: Act, *, deletes: bool = False
     ) -> Iterator[ActionResult]:
         if (which is None) == (expected is None):
-            raise InvalidInputError("name the jobs in one way: by a selection, by ids, or by their expected versions")
+            raise InvalidInputError("select jobs by a selection, by ids or by expected versions, not by a combination")
         if which is None:
             return self._walk_expected(expected or (), act, deletes=deletes)
         return self._walk_selected(selection_to_change(which), act)
@@ -509,7 +509,7 @@ class WorkerActions(_Actions, frozen=True):
         """
         for each in worker_ids:
             if each.startswith(PAUSE_LOCK):
-                raise InvalidInputError(f"{each!r} is no worker but a paused queue; use gw resume")
+                raise InvalidInputError(f"{each!r} is a paused queue, not a worker; use gw resume")
         with self._transaction() as connection:
             names = {"worker_ids": list(worker_ids)}
             rows(connection, query("lock_jobs_of_workers", self.schema), names)
@@ -557,7 +557,7 @@ def _held(found: Rows) -> list[_LockedJob]:
 
 
 def _gone(seen: JobVersion, held: _LockedJob) -> SkippedJob | None:
-    """Return why a job is not to be touched any more: a worker runs it, or it is not what was seen."""
+    """Return why a job must not be changed: a worker runs it, or it changed after it was read."""
     changes = seen.changes(held.job)
     if held.is_running:
         return held.skipped(SkipReason.LOCKED, changes)

@@ -199,7 +199,7 @@ class SharedConnection:
         """Roll back what a failed block left open; drop a connection that cannot even do that, or leads nowhere."""
         try:
             if leads_nowhere(error):
-                raise psycopg.OperationalError("this connection leads to a server that takes no writes")
+                raise psycopg.OperationalError("this server is read-only")
             connection.rollback()
         except psycopg.Error:
             with suppress(Exception):

@@ -131,7 +131,7 @@ def _system_errors_as_the_drivers() -> Iterator[None]:
 
 
 def _as_the_drivers(error: OSError) -> psycopg.OperationalError:
-    return psycopg.OperationalError(f"the system denies what a connection needs: {error}")
+    return psycopg.OperationalError(f"the operating system denied what a connection needs: {error}")
 
 
 def in_its_settings(connection: Connection) -> AbstractContextManager[None]:
@@ -325,8 +325,8 @@ class Database:
     def _reject_unknown_encoding(self, connection: QueueConnection) -> None:
         if connection.info.parameter_status("server_encoding") == "SQL_ASCII":
             raise InvalidSettingError(
-                f"the database at {described(self.conninfo)} has the encoding SQL_ASCII, in which text beyond ASCII "
-                "has no meaning, and payloads are JSON; use a database that was created with encoding 'UTF8'"
+                f"the database at {described(self.conninfo)} has the encoding SQL_ASCII, which cannot store "
+                "payloads reliably; use a database that was created with encoding 'UTF8'"
             )
 
     def _set_up(self, connection: QueueConnection, role: str, settings: Mapping[str, str]) -> None:

@@ -63,13 +63,13 @@ def translate(error: BaseException, *, schema: str = "graphile_worker") -> Datab
     if state[:2] in _UNAVAILABLE_CLASSES and not isinstance(error, pg.QueryCanceled):
         return DatabaseUnavailableError(f"the database is not available: {sentence(error)}")
     if isinstance(error, pg.DeadlockDetected | pg.SerializationFailure):
-        return DeadlockError(f"the server undid the statement for another's sake: {sentence(error)}")
+        return DeadlockError(f"the server aborted the statement to resolve a conflict with another: {sentence(error)}")
     if isinstance(error, pg.LockNotAvailable):
         return LockTimeoutError(f"another session keeps rows or tables of the queue locked: {sentence(error)}")
     if isinstance(error, pg.QueryCanceled):
         return StatementTimeoutError(f"the database could not finish the statement now: {sentence(error)}")
     if isinstance(error, pg.ReadOnlySqlTransaction):
-        return ReadOnlyError(f"the database takes no writes from us: {sentence(error)}")
+        return ReadOnlyError(f"the database is read-only: {sentence(error)}")
     if state[:2] in _TRANSIENT_CLASSES:
         return TransientDatabaseError(f"the database could not finish the statement now: {sentence(error)}")
     return DatabaseError(f"PostgreSQL rejected the statement: {sentence(error)}")

@@ -100,9 +100,7 @@ class History(QueueOperations, frozen=True):
         `LockTimeoutError` when other sessions keep the table in use for two seconds.
         """
         if period is not None and not timedelta(0) < period <= MAX_KEEP:
-            raise InvalidInputError(
-                f"give a period of at most {MAX_KEEP.days} days and longer than nothing, not {period}"
-            )
+            raise InvalidInputError(f"the period must be positive and at most {MAX_KEEP.days} days, not {period}")
         with self.connections.connection() as connection:
             HistoryPartitions(connection, self.schema).record_others(period)
 

@@ -245,7 +245,7 @@ class JobQueries:
         shows how far it came.
         """
         if limit < 1:
-            raise InvalidInputError(f"a page of {limit} jobs holds none; ask for at least 1")
+            raise InvalidInputError(f"a page of {limit} jobs is empty; ask for at least 1")
         mark = PageCursor.parse(str(after)) if isinstance(after, int | str) else after
         objects, database = self._database(wanted)
         if wanted.cannot_match(database):

@@ -149,7 +149,7 @@ class _Migration:
     def _take(self, step: MigrationStep) -> None:
         if any(step.name == done.name for done in self._applied):
             raise MigrationError(
-                f"migration {step.name} ran in schema {self._schema!r} and yet its work is not there; "
+                f"migration {step.name} ran in schema {self._schema!r}, but its changes are missing; "
                 "check for another program that changes this schema, then run gw migrate again"
             )
         try:
@@ -205,7 +205,7 @@ def _failure(step: MigrationStep, schema: str, error: psycopg.Error) -> Graphile
     if error.sqlstate == _LOCKED_JOBS:
         return LockedJobsError(
             f"there are locked jobs in schema {schema!r}, so migration {step.name} cannot run: stop all workers "
-            "cleanly and run gw migrate again; locks of workers that died count no more once they are four hours old"
+            "cleanly and run gw migrate again; locks of dead workers are ignored after four hours"
         )
     if isinstance(error, pg.InsufficientPrivilege):
         return PermissionDeniedError(
@@ -216,7 +216,8 @@ def _failure(step: MigrationStep, schema: str, error: psycopg.Error) -> Graphile
     if isinstance(general, DatabaseUnavailableError | TransientDatabaseError):
         return general
     return MigrationError(
-        f"migration {step.name} failed in schema {schema!r} and was undone: {sentence(error)}; nothing after it was run"
+        f"migration {step.name} failed in schema {schema!r} and was rolled back: {sentence(error)}; "
+        "later migrations did not run"
     )
 
 

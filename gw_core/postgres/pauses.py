@@ -247,7 +247,7 @@ def _end_columns(until: datetime | timedelta | None) -> dict[str, Any]:
     """Return the end as a time, or as seconds by the database's clock. Raises `InvalidInputError`."""
     if isinstance(until, timedelta):
         if until <= timedelta(0):
-            raise InvalidInputError("the pause ends before it begins; give a time to come")
+            raise InvalidInputError("the pause ends before it begins; give a future time")
         return {"until": None, "seconds": until.total_seconds()}
     if until is not None and until.tzinfo is None:
         raise InvalidInputError("until has no time zone; give an aware datetime")

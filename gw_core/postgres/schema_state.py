@@ -175,7 +175,7 @@ class SchemaState(msgspec.Struct, frozen=True, kw_only=True):
         if self.status is SchemaStatus.NEWER:
             found.append(
                 f"schema {self.schema!r} is at revision {self.revision}, but this version only supports up to "
-                f"revision {REVISION}, which may or may not be compatible; continuing regardless"
+                f"revision {REVISION}, which may or may not be compatible; continuing"
             )
             if REPAIR_STEP not in self.own_present:
                 found.append(

@@ -263,7 +263,7 @@ def _loaded(home: TaskLocation) -> Task:
     if home not in _LOADED:
         found = _found(home)
         if found.function is None:
-            raise TaskLoadError(f"the task {found.identifier!r} is no function")
+            raise TaskLoadError(f"the task {found.identifier!r} is not a function")
         _LOADED[home] = Task(found.identifier, compose(found.function), found.source, found.function)
     return _LOADED[home]
 
@@ -277,7 +277,7 @@ def _found(home: TaskLocation) -> Task:
         case AppTask():
             task = references.load_app(home.spec).get(home.identifier)
             if task is None:
-                raise TaskLoadError(f"{home.spec} offers no task {home.identifier!r} any more")
+                raise TaskLoadError(f"{home.spec} no longer defines task {home.identifier!r}")
             return task
         case ModuleTask():
             function = attrgetter(home.name)(_module(home))

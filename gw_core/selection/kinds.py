@@ -108,7 +108,7 @@ class Names(Kind, frozen=True):
     def read(self, element: Element, path: Path = ()) -> Value:
         check_text(element.text, is_prefix=element.has_star)
         if not element.is_quoted and element.text.startswith(("<", ">")):
-            raise InvalidInputError(f"{shown(element.text)} takes no range; put the value in quotes if it is a name")
+            raise InvalidInputError(f"{shown(element.text)} takes no range; if the value is a name, put it in quotes")
         return Prefix(element.text) if element.has_star else Text(element.text)
 
     def test(self, actual: Any, value: Value, now: datetime, path: Path) -> bool:
@@ -254,7 +254,7 @@ class Containing(Kind, frozen=True):
 
     def read(self, element: Element, path: Path = ()) -> Value:
         if element.has_star and (element.text or element.is_quoted):
-            raise InvalidInputError("a text is found anywhere, so it takes no *; put the * in quotes if it is meant")
+            raise InvalidInputError("a text matches anywhere, so it takes no *; to search for a *, put it in quotes")
         check_text(element.text, is_prefix=element.has_star)
         return Prefix("") if element.has_star else Text(element.text)
 
@@ -275,7 +275,7 @@ class Payload(Kind, frozen=True):
         if path:
             return Names().read(element)
         if not element.is_quoted and element.text.startswith(("<", ">")):
-            raise InvalidInputError(f"{shown(element.text)} takes no range; put the value in quotes if it is a text")
+            raise InvalidInputError(f"{shown(element.text)} takes no range; if the value is a text, put it in quotes")
         return Containing().read(element)
 
     def test(self, actual: Any, value: Value, now: datetime, path: Path) -> bool:

@@ -111,7 +111,7 @@ class _Reader:
         if name and self._next == ":":
             raise SelectionError(f"there is no term {shown(name)}; there are {', '.join(self._terms)}", start)
         what = shown(name) if name else "this"
-        raise SelectionError(f"{what} has no term before it; write task:…, queue:…, id:… or error:…", start)
+        raise SelectionError(f"{what} has no term; write task:…, queue:…, id:… or error:…", start)
 
     def _path(self) -> Iterator[str]:
         while self._take("."):
@@ -130,7 +130,7 @@ class _Reader:
             if not self._take(","):
                 break
         if self._next and not self._next.isspace():
-            raise SelectionError("put the whole value in quotes, or none of it", self._at)
+            raise SelectionError("put the whole value in quotes, not a part of it", self._at)
 
     def _element(self, term: Term) -> Element:
         """Read one value and the `*` behind it; a `*` elsewhere would be a pattern we do not have."""
@@ -140,7 +140,9 @@ class _Reader:
         if not text and not star:
             raise SelectionError(f"a value is missing, as in {term.example}", self._at)
         if star and self._next not in ("", ",") and not self._next.isspace():
-            raise SelectionError("a * stands only at the end of a value; put the value in quotes", self._at - 1)
+            raise SelectionError(
+                "a * stands only at the end of a value; to search for one, put the value in quotes", self._at - 1
+            )
         return Element(text, is_quoted=is_quoted, has_star=star)
 
     def _value(self, term: Term, element: Element, start: int, path: Sequence[str] = ()) -> Value:

@@ -91,7 +91,7 @@ class LoadedTasks(msgspec.Struct, frozen=True):
     def reload(self) -> LoadedTasks:
         """Load the files that changed since; returns the object itself when none did.
 
-        A file that cannot be loaded any more keeps the tasks it had. When a file changed that is no task, such as a
+        A file that can no longer be loaded keeps the tasks it had. When a file that is not a task changes, such as a
         helper module, every file is loaded again, for any of them may use it.
         """
         stamps = stamps_of(self.root)
@@ -264,7 +264,7 @@ class _Search:
     def _check_rights(self, path: Path) -> None:
         if path.stat().st_mode & stat.S_IWOTH:
             self.warnings.append(
-                f"Every user of this machine may write to {path}, and so have this worker run anything; "
+                f"Every user of this machine can write to {path}, and can make this worker run any code; "
                 f"run: chmod o-w {_from_here(path)}"
             )
 
@@ -321,7 +321,7 @@ def load_one(path: Path, root: Path, identifier: str) -> Task:
     for each in file.tasks:
         if each.identifier == identifier:
             return each
-    raise TaskLoadError(str(file.errors[0]) if file.errors else f"{path} offers no task {identifier!r} any more")
+    raise TaskLoadError(str(file.errors[0]) if file.errors else f"{path} no longer defines task {identifier!r}")
 
 
 _PACKAGE_OF: Final[dict[Path, str]] = {}
@@ -403,7 +403,7 @@ def _offered(module: ModuleType, identifier: str, path: Path) -> list[tuple[str,
     if there:
         raise TaskLoadError(f"{own_names[0]} must be a function, not of type {type(there[0]).__name__}")
     raise TaskLoadError(
-        f"it offers no task; define a function {own_names[0]} or run, decorate functions with @task, "
+        f"it defines no task; define a function {own_names[0]} or run, decorate functions with @task, "
         "or begin the file's name with _ if it is a helper module"
     )
 

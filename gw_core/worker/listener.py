@@ -24,7 +24,7 @@ PING_TIMEOUT: Final = 5.0
 
 NOT_RECEIVING: Final = DatabaseUnavailableError(
     "the LISTEN connection is open, but receives no notifications; is there a pooler in transaction mode? "
-    "The worker polls for jobs until then"
+    "The worker polls until one arrives"
 )
 
 

@@ -236,7 +236,7 @@ class QueryThread:
         return True
 
     def _ask(self, wanted: _Wanted) -> bool:
-        """Ask what the screen asks; False when nothing can be asked any more."""
+        """Run the screen's queries; False when no query can succeed."""
         assert wanted.query is not None  # noqa: S101 - the caller has looked
         began, every = self._clock(), self._every(wanted.query)
         if wanted.generation != self._answered:

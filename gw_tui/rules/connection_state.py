@@ -62,7 +62,7 @@ class FailureKind(StrEnum):
 
     @property
     def is_fatal(self) -> bool:
-        """True when nothing can be asked any more, not only this."""
+        """True when no query can succeed, not only this one."""
         return self in (FailureKind.LOST, FailureKind.DENIED, FailureKind.NO_SCHEMA)
 
 

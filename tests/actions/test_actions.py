@@ -286,11 +286,11 @@ def test_a_dry_run_that_allows_no_match_counts_none(gw: CliProgram, queue: Queue
         pytest.param(
             ("complete", "task:a state:"), "a value is missing, as in state:failed (at character 14)", id="half a term"
         ),
-        pytest.param(("complete", "one"), "'one' has no term before it", id="no number"),
+        pytest.param(("complete", "one"), "'one' has no term", id="no number"),
         pytest.param(("complete", "0"), "ids are whole numbers from 1", id="no id"),
         pytest.param(("complete", "99999999999999999999"), "ids are whole numbers from 1", id="too large a number"),
         pytest.param(("complete", "--state", "gone"), "--state 'gone'", id="no state"),
-        pytest.param(("reschedule", "1"), "nothing was to be changed", id="no change"),
+        pytest.param(("reschedule", "1"), "nothing to change", id="no change"),
         pytest.param(("reschedule", "1", "--run-at", "soon"), "is not a valid time", id="no date"),
         pytest.param(("reschedule", "1", "--run-at", "2026-01-31"), "has no time zone", id="no zone"),
         pytest.param(("reschedule", "1", "--priority", "40000"), "priority is 40000", id="priority out of range"),

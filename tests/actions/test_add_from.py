@@ -220,7 +220,7 @@ def test_a_job_only_postgresql_rejects_is_found_when_skipping(gw: CliProgram, qu
     ("arguments", "sentence"),
     [
         pytest.param(("--from", "none.jsonl"), "'none.jsonl' cannot be read: No such file", id="no file"),
-        pytest.param(("--from", "-", "-p", "{}"), "payloads and keys stand on the lines", id="a payload"),
+        pytest.param(("--from", "-", "-p", "{}"), "the lines of the file have payloads and keys", id="a payload"),
         pytest.param(("--from", "-", "--on-error", "go"), "--on-error 'go'", id="no way to go on"),
         pytest.param(("--from", "-", "--format", "xml"), "--format 'xml'", id="no format"),
         pytest.param(("--from", "-", "--priority", "40000"), "priority is 40000", id="an option out of range"),

@@ -83,9 +83,9 @@ def test_to_act_on_nothing_is_to_do_nothing(client: Client, queue: Queue) -> Non
 
 
 def test_it_must_be_said_which_jobs_are_meant(client: Client) -> None:
-    with pytest.raises(InvalidInputError, match="in one way"):
+    with pytest.raises(InvalidInputError, match="not by a combination"):
         client.jobs.complete()
-    with pytest.raises(InvalidInputError, match="in one way"):
+    with pytest.raises(InvalidInputError, match="not by a combination"):
         client.jobs.retry(Selection(), expected=[])
 
 

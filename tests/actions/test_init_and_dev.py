@@ -72,7 +72,7 @@ def test_a_file_where_a_folder_should_be_is_named(gw: CliProgram, tmp_path: Path
 
     ended = gw("init")
 
-    assert (ended.code, "'tasks' is there and is no folder" in ended.err) == (2, True)
+    assert (ended.code, "'tasks' exists and is not a folder" in ended.err) == (2, True)
 
 
 def test_without_tasks_dev_says_how_to_make_some(gw: CliProgram) -> None:
@@ -128,7 +128,7 @@ def test_dev_reports_that_it_runs_its_own_database(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     shell.gw("init", "--no-embedded")
     with shell.started("dev") as running:
-        running.says("PostgreSQL runs in .gw/postgres. Elsewhere, use --connection embedded:")
+        running.says("PostgreSQL runs in .gw/postgres. Other commands: --connection embedded:")
         running.says("'hello'")
         running.send(signal.SIGINT)
         running.end()

@@ -121,7 +121,7 @@ def test_root_uses_no_data_of_a_third_user(theirs: Path, secret: Path) -> None:
     os.chown(theirs / "lock", LOW.pw_uid, LOW.pw_gid)
     (theirs / "data").mkdir()
 
-    with pytest.raises(EmbeddedError, match=r"data' belongs to the user root and the folder around it to the user"):
+    with pytest.raises(EmbeddedError, match=r"data' belongs to the user root and its parent folder to the user"):
         start_or_attach(f"embedded://{theirs}")
 
 
@@ -270,7 +270,7 @@ def test_an_account_shared_with_other_services_is_named_when_the_data_are_made(
 
     said = [text for text in caplog.messages if text.startswith("the embedded PostgreSQL")]
     assert [message.partition(";")[0] for message in said] == [
-        f"the embedded PostgreSQL in {str(folder)!r} runs as the user nobody, and whatever else runs as that user can"
+        f"the embedded PostgreSQL in {str(folder)!r} runs as the user nobody, so other programs of that user can"
         " read and change its data"
     ]
 

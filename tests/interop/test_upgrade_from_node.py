@@ -99,7 +99,7 @@ def test_locked_jobs_and_queues_are_rejected_and_nothing_is_changed(
         filled.run(f"update :T{table} set locked_at = now() - interval '1 hour', locked_by = 'alive' where id = 1")
         before, objects = filled.everything(), catalog(empty_database_url, with_bodies=True)
 
-        with pytest.raises(LockedJobsError, match=r"stop all workers cleanly and run gw migrate again"):
+        with pytest.raises(LockedJobsError, match=r"stop all workers gracefully and run gw migrate again"):
             install_schema(empty_database_url)
 
         assert catalog(empty_database_url, with_bodies=True) == objects

@@ -124,7 +124,7 @@ def test_processes_are_used_again() -> None:
 @pytest.mark.parametrize(
     ("function", "how"),
     [
-        (theirs.kills_itself, "was ended by SIGKILL, perhaps for want of memory"),
+        (theirs.kills_itself, "was ended by SIGKILL, possibly out of memory"),
         (theirs.crashes, "was ended by SIGSEGV"),
         (theirs.leaves, "ended with exit code 3"),
     ],

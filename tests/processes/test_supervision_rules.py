@@ -101,7 +101,7 @@ def test_pauses_grow_and_stay_within_a_bound(ends: int) -> None:
     [
         (7, "ended with exit code 7", 7),
         (-11, "was ended by SIGSEGV", 139),
-        (-9, "was ended by SIGKILL, perhaps for want of memory", 137),
+        (-9, "was ended by SIGKILL, possibly out of memory", 137),
         (-99, "was ended by signal 99", 227),
     ],
 )

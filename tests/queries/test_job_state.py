@@ -58,7 +58,7 @@ def a_heartbeat(
     return WorkerInfo(id=worker, heartbeat_age=ago, metadata={} if tasks is None else {"tasks": list(tasks)})
 
 
-# -- marks and numbers ------------------------------------------------------------------------------------------------
+# -- cursors and numbers ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -72,15 +72,15 @@ def a_heartbeat(
         "queue/5/infinity/12",
     ],
 )
-def test_a_mark_reads_back_as_it_was_written(text: str) -> None:
+def test_a_cursor_reads_back_as_it_was_written(text: str) -> None:
     assert str(PageCursor.parse(text)) == text
 
 
 @pytest.mark.parametrize(
     "text", ["", "-1", "x", "9223372036854775808", "turn/0/now/1,1", "queue/1/infinity/1;2", "turn"]
 )
-def test_what_is_no_mark_is_rejected(text: str) -> None:
-    with pytest.raises(InvalidInputError, match="mark an earlier page ended with"):
+def test_what_is_not_a_cursor_is_rejected(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="cursor that the previous page ended with"):
         PageCursor.parse(text)
 
 

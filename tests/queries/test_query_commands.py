@@ -301,7 +301,7 @@ def test_numbers_of_a_payload_keep_every_digit(queue: Queue, gw: CliProgram) -> 
         pytest.param(("show", "0"), 2, "not the id of a job", id="no id"),
         pytest.param(("show", "77"), 6, "there is no job 77", id="no such id"),
         pytest.param(("list", "--state", "gone"), 2, "--state 'gone'", id="no state"),
-        pytest.param(("list", "--after", "x"), 2, "mark an earlier page ended with", id="no mark"),
+        pytest.param(("list", "--after", "x"), 2, "cursor that the previous page ended with", id="no mark"),
         pytest.param(("list", "--timeout", "soon"), 2, "not a duration", id="no span"),
         pytest.param(("list", "--task", ""), 2, "is empty", id="an empty name"),
         pytest.param(("list", "--limit", "100001"), 2, "from 1 to", id="too many"),

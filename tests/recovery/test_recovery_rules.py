@@ -104,7 +104,7 @@ def test_a_hook_that_raises_or_answers_nonsense_is_reported() -> None:
         decide([hook.on_recovery], JOB, "dead", "sweeper", lambda job, error: reported.append(f"{job.id}: {error}"))
         assert hook.asked == [(JOB.id, "dead", "WorkerCrashed", "sweeper")]
 
-    assert reported == ["7: broken", "7: on_recovery returned int, which is no decision"]
+    assert reported == ["7: broken", "7: on_recovery returned int, which is not a decision"]
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ from gw_core.errors import InvalidSettingError
     [
         pytest.param(WorkerSettings(), None, id="no bounds"),
         pytest.param(WorkerSettings(max_jobs=101), None, id="jobs to go"),
-        pytest.param(WorkerSettings(max_jobs=100), "100 jobs have run, of at most 100", id="jobs"),
+        pytest.param(WorkerSettings(max_jobs=100), "100 jobs have run, the limit is 100", id="jobs"),
         pytest.param(WorkerSettings(max_lifetime=minutes(61)), None, id="time to go"),
-        pytest.param(WorkerSettings(max_lifetime=minutes(60)), "its lifetime of 1h is over", id="time"),
+        pytest.param(WorkerSettings(max_lifetime=minutes(60)), "its lifetime of 1h has ended", id="time"),
         pytest.param(WorkerSettings(max_rss=201 * MEGABYTE), None, id="memory to go"),
         pytest.param(
             WorkerSettings(max_rss=150 * MEGABYTE), "it uses 200 MB of memory, of at most 150 MB", id="memory"
@@ -43,14 +43,14 @@ def test_a_worker_ends_gracefully_after_so_many_jobs(ward: RecoveryFixture) -> N
     with ward.running({"work": done}, max_jobs=20, prefetch=ms(0)) as running:
         result = running.end()
 
-    assert (result.exit_code, result.reason.endswith("jobs have run, of at most 20")) == (0, True)
+    assert (result.exit_code, result.reason.endswith("jobs have run, the limit is 20")) == (0, True)
     assert result.completed == len(done.entries) >= 20
     assert (len(ward.jobs()), ward.held()) == (300 - result.completed, [])
 
 
 def test_a_worker_ends_gracefully_after_its_lifetime(ward: RecoveryFixture) -> None:
     with ward.running({"work": RunRecord()}, max_lifetime=ms(50)) as running:
-        assert running.end().reason == "its lifetime of 50ms is over"
+        assert running.end().reason == "its lifetime of 50ms has ended"
 
 
 def test_a_worker_ends_gracefully_when_it_uses_too_much_memory(ward: RecoveryFixture) -> None:

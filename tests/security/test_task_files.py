@@ -122,4 +122,4 @@ def test_what_every_user_may_write_to_is_said(tasks: Path, what: str) -> None:
     os.chmod(place, place.stat().st_mode | 0o002)
 
     (warning,) = load_folder(tasks).warnings
-    assert warning.startswith(f"Every user of this machine may write to {place}")
+    assert warning.startswith(f"Every user of this machine can write to {place}")

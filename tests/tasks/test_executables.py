@@ -213,7 +213,7 @@ def test_the_exit_code_and_the_last_lines_of_stderr_are_the_error(tmp_path: Path
 def test_a_failure_without_a_message_says_so(tmp_path: Path) -> None:
     message = failed(run_program(shell(tmp_path, "exit 1"))).message
 
-    assert message.endswith("ended with exit code 1 and wrote nothing to stderr")
+    assert message.endswith("ended with exit code 1 with nothing on stderr")
 
 
 def test_a_program_ended_by_a_signal_names_it(tmp_path: Path) -> None:
@@ -283,9 +283,9 @@ def test_a_program_that_closes_its_output_is_waited_for(tmp_path: Path) -> None:
     ("make", "sentence"),
     [
         pytest.param(lambda p: write(p, "#!/bin/sh\n"), "is not executable for this user; run: chmod +x", id="no x"),
-        pytest.param(lambda p: write_program(p, "#!/no/sh\n"), "an interpreter that is not there", id="interpreter"),
+        pytest.param(lambda p: write_program(p, "#!/no/sh\n"), "an interpreter that does not exist", id="interpreter"),
         pytest.param(lambda p: write_program(p, "echo hello\n"), "needs a #! line", id="no #! line"),
-        pytest.param(lambda p: p, "is no longer there", id="gone"),
+        pytest.param(lambda p: p, "no longer exists", id="gone"),
     ],
 )
 def test_a_program_that_cannot_be_started_says_why(tmp_path: Path, make: Any, sentence: str) -> None:

@@ -392,7 +392,7 @@ def test_a_file_that_offers_nothing_is_an_error_that_says_what_to_do(tasks: Path
 
     error = only_error(load())
 
-    assert error.startswith(f"{path}: it offers no task; define a function bad_one or run, decorate")
+    assert error.startswith(f"{path}: it defines no task; define a function bad_one or run, decorate")
 
 
 def test_a_name_that_is_no_function_is_an_error(tasks: Path) -> None:

@@ -138,7 +138,7 @@ def test_what_was_recorded_is_shown_again(tmp_path: Path, database_url: str) -> 
     [
         (("--replay", "nowhere"), "--replay nowhere cannot be read: No such file or directory"),
         (("--replay", "pyproject.toml"), "pyproject.toml is not a console recording"),
-        (("--demo", "--replay", "x"), "--demo and --replay both say what to show"),
+        (("--demo", "--replay", "x"), "--demo and --replay were both given"),
         (("--demo", "--once", "--record", "pyproject.toml"), "--record pyproject.toml cannot be made: File exists"),
     ],
     ids=["missing", "no recording", "two sources", "there already"],

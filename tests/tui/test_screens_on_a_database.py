@@ -131,7 +131,7 @@ def test_every_screen_shows_what_the_database_says(url: str) -> None:
         await console.shows("every hour")
         await console.press("6")
         await console.shows("gw unlock")
-        assert "takes no writes" not in console.text
+        assert "is read-only" not in console.text
 
     play(url, scenario, screen="queues")
 

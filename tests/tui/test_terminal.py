@@ -95,7 +95,7 @@ def test_a_terminal_that_cannot_be_drawn_on_gets_plain_lines(start: Start, kind:
 
     assert terminal.ended() == 0
     assert b"Alerts:" in terminal.output
-    assert f"a terminal of the kind {kind} cannot be drawn on".encode() in terminal.output
+    assert f"a terminal of the kind {kind} is not supported".encode() in terminal.output
     assert b"\x1b" not in terminal.output
 
 

@@ -53,7 +53,7 @@ class Options:
 
 def _problems(given: Mapping[str, Any]) -> list[str]:
     unknown = [
-        f"{name} is no option; the options are {', '.join(_IS_VALID)}" for name in given if name not in _IS_VALID
+        f"unknown option {name}; the options are {', '.join(_IS_VALID)}" for name in given if name not in _IS_VALID
     ]
     invalid = [
         f"{name} must be {rule}, not {given[name]!r}"
