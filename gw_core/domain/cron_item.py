@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from heapq import merge
 from itertools import groupby
@@ -104,7 +104,7 @@ def cron_item(
 def _schedule(when: str | Schedule, tz: str | None) -> Schedule:
     if isinstance(when, str):
         return Schedule.parse(when, tz=UTC_NAME if tz is None else tz)
-    return when if tz is None or not isinstance(when, Schedule) else when.in_zone(tz)
+    return when if tz is None or not isinstance(when, Schedule) else replace(when, tz=tz)
 
 
 # -- rules ---------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from calendar import monthrange
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from typing import Final
@@ -109,10 +109,6 @@ class Schedule:
                 )
             fields.append(values)
         return cls(*fields, tz=tz, wildcard=parts[0].startswith("*") or parts[1].startswith("*"))
-
-    def in_zone(self, tz: str) -> Schedule:
-        """Return the schedule with the same fields as local times of another zone."""
-        return self if tz == self.tz else replace(self, tz=tz)
 
     def _lists_every_nth(self) -> bool:
         times = zip(FIELDS[:2], (self.minutes, self.hours), strict=True)

@@ -37,25 +37,18 @@ class SlotLimit(msgspec.Struct, frozen=True):
     def queue_for(self, payload: Any) -> str:
         """Return the queue for a job with this payload: the slots of a name take turns."""
         name = _FIELD.sub(lambda field: _value(payload, field[1], self.name), self.name)
-        return f"{name}:{_turns.next(name, self.slots)}"
+        return f"{name}:{_next_slot(name, self.slots)}"
 
 
-class _Turns:
-    """The next slot of each name in this process; the first one is random, so that processes spread their jobs."""
-
-    def __init__(self) -> None:
-        self._counters: dict[str, count[int]] = {}
-
-    def next(self, name: str, slots: int) -> int:
-        """Return the next slot of a name."""
-        if len(self._counters) >= MAX_NAMES:
-            self._counters.clear()
-        # Each of these calls is atomic; two concurrent threads at most skip a slot.
-        counter = self._counters.setdefault(name, count(random.randrange(slots)))
-        return next(counter) % slots
+_counters: Final[dict[str, count[int]]] = {}
 
 
-_turns: Final = _Turns()
+def _next_slot(name: str, slots: int) -> int:
+    """Return the next slot of a name in this process; the first is random, so that processes spread their jobs."""
+    if len(_counters) >= MAX_NAMES:
+        _counters.clear()
+    # Each of these calls is atomic; two concurrent threads at most skip a slot.
+    return next(_counters.setdefault(name, count(random.randrange(slots)))) % slots
 
 
 def _value(payload: Any, path: str, name: str) -> str:

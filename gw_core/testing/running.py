@@ -54,9 +54,6 @@ class DrainResult:
     def __len__(self) -> int:
         return len(self.completed) + len(self.failed) + len(self.returned)
 
-    def __bool__(self) -> bool:
-        return len(self) > 0
-
 
 def perform(
     task: Function | Task | str,
