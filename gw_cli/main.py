@@ -8,6 +8,8 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any, NoReturn
 
 from gw_cli import garbage_collection, name_completion, output, stderr
@@ -44,7 +46,7 @@ def program(arguments: Sequence[str]) -> int:
         output.line(f"gw {__version__}")
         return ExitCode.OK
     if arguments[:1] == [name_completion.COMPLETE]:
-        return name_completion.suggest(arguments[1:])
+        return _complete(arguments[1:])
     arguments, debug = _without_debug(arguments)
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
@@ -61,6 +63,19 @@ def program(arguments: Sequence[str]) -> int:
         raise
     except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001 - the top: every error becomes a message and a code
         return _report(problem, debug=debug)
+
+
+def _complete(words: Sequence[str]) -> int:
+    """Print what the last word of a command line may be; nothing if anything fails."""
+    with suppress(Exception):
+        from gw_cli.commands import root_command
+        from gw_cli.completion import completed
+
+        kinds = {kind: partial(name_completion.names, kind) for kind in name_completion.KINDS}
+        for line in completed(root_command(), words[1:], kinds):
+            output.line(line)
+        output.flush()
+    return ExitCode.OK
 
 
 def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:

@@ -37,24 +37,16 @@ _fetchers: list[Fetcher] = []
 
 
 def start_fetcher(arguments: Sequence[str]) -> None:
-    """Start the process that these arguments will need."""
-    if arguments and arguments[0] in KINDS:
+    """Start the process that these arguments will need: most words but commands and options can be names."""
+    if len(arguments) > 1 and (not arguments[-1].startswith("-") or "=" in arguments[-1]):
         _fetchers.append(Fetcher())
 
 
-def suggest(arguments: Sequence[str]) -> int:
-    """Print the names of a kind with a prefix, one per line: `gw --complete KIND [PREFIX]`. Reports no error."""
+def names(kind: str, prefix: str) -> list[str]:
+    """Return the names of a kind with a prefix; none if anything fails."""
     import re
 
-    from gw_cli import output
-
-    kind, prefix = (*arguments, "", "")[:2]
-    if kind in KINDS:
-        for name in _names(kind, prefix):
-            if name.startswith(prefix) and re.fullmatch(HARMLESS, name):
-                output.line(name)
-    output.flush()
-    return 0
+    return [each for each in _names(kind, prefix) if each.startswith(prefix) and re.fullmatch(HARMLESS, each)]
 
 
 def _names(kind: str, prefix: str) -> list[str]:

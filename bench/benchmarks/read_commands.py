@@ -95,10 +95,10 @@ READING: Final[Sequence[tuple[str, ...]]] = (
 OTHERS: Final[Sequence[tuple[str, ...]]] = (
     ("doctor",),
     ("health",),
-    ("--complete", "tasks", "task"),
-    ("--complete", "queues", "queue"),
-    ("--complete", "keys", "key"),
-    ("--complete", "workers", "pool"),
+    ("--complete", "gw", "list", "--task", "task"),
+    ("--complete", "gw", "list", "--queue", "queue"),
+    ("--complete", "gw", "remove", "key"),
+    ("--complete", "gw", "unlock", "pool"),
 )
 
 

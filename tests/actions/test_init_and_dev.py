@@ -101,11 +101,11 @@ def test_dev_brings_its_own_database_from_nothing_to_a_failed_job_retried(tmp_pa
     shell = Shell(tmp_path)
     shell.environment["XDG_CACHE_HOME"] = str(tmp_path / "cache")
     shell.gw("init")
-    assert shell.gw("--complete", "tasks").out == ""
+    assert shell.complete("tasks").out == ""
     assert not (tmp_path / ".gw" / "postgres").exists()
     with shell.started("dev") as running:
         running.says("'hello'")
-        wait_until(lambda: shell.gw("--complete", "tasks").out == "hello\n", deadline_seconds=60, every=0.1)
+        wait_until(lambda: shell.complete("tasks").out == "hello\n", deadline_seconds=60, every=0.1)
         assert shell.gw("add", "hello", "-p", json.dumps({"name": "you"})).code == 0
         running.says("Hello, you")
         shell.write("tasks/invoice.py", "def invoice(payload):\n    payload['amount']\n")

@@ -85,10 +85,11 @@ def shell(tmp_path: Path, database_url: str) -> Shell:
     rows(database_url, "select graphile_worker.add_job('mail/send', queue_name => 'imports', job_key => 'user:7')")
     rows(database_url, "update graphile_worker._private_jobs set locked_at = now(), locked_by = 'gw-host-1'")
     shell = Shell(tmp_path, database=database_url)
+    shell.write("jobs-of-today.csv", "task\n")
     shell.environment["XDG_CACHE_HOME"] = str(tmp_path / "cache")
     shell.environment["PATH"] = f"{PROGRAM.parent}:{os.environ['PATH']}"
     for kind in ("tasks", "queues", "keys", "workers"):
-        wait_until(lambda kind=kind: shell.gw("--complete", kind).out, deadline_seconds=60, every=0.1)  # type: ignore[misc]
+        wait_until(lambda kind=kind: shell.complete(kind).out, deadline_seconds=60, every=0.1)  # type: ignore[misc]
     return shell
 
 
@@ -110,6 +111,8 @@ CASES = [
     pytest.param("gw remove us", "remove user:7", id="a key"),
     pytest.param("gw remove user:", "remove user:7", id="a key behind its colon"),
     pytest.param("gw unlock gw", "unlock gw-host-1", id="a worker"),
+    pytest.param("gw add --from jobs-o", "add --from jobs-of-today.csv", id="a file"),
+    pytest.param("gw add --from=jobs-o", "add --from=jobs-of-today.csv", id="a file behind an equals sign"),
 ]
 
 

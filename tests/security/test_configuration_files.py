@@ -52,7 +52,7 @@ def complete_until_called(shell: Shell, kind: str, server: socket.socket) -> Non
     """Complete until a client has connected: what asks the database for names ends after some seconds."""
 
     def calls() -> bool:
-        shell.gw("--complete", kind, "")
+        shell.complete(kind, "")
         return bool(select.select([server], [], [], 5)[0])
 
     wait_until(calls, what="completion to connect")
@@ -186,9 +186,9 @@ def test_completion_connects_to_what_a_file_names_only_when_a_command_has(
     url = f"postgres://{host}:{port}/x?connect_timeout=2&sslmode=disable"
     shell.write("gw.toml", f'connection = "{url}"\n')
 
-    shell.gw("--complete", "tasks", "", PGPASSWORD="hunter2")
+    shell.complete("tasks", "", PGPASSWORD="hunter2")
     shell.gw("config", "show")
-    shell.gw("--complete", "tasks", "", PGPASSWORD="hunter2")
+    shell.complete("tasks", "", PGPASSWORD="hunter2")
     assert not was_called(listening)
 
     shell.environment["PGCONNECT_TIMEOUT"] = "2"
@@ -198,7 +198,7 @@ def test_completion_connects_to_what_a_file_names_only_when_a_command_has(
     complete_until_called(shell, "tasks", listening)
 
     shell.write("gw.toml", f'connection = "{url}&user=else"\n')
-    shell.gw("--complete", "queues", "")
+    shell.complete("queues", "")
     assert not was_called(listening)
 
 

@@ -24,6 +24,14 @@ from support.warm_program import (
     run_gw,
 )
 
+WHERE_NAMES_FIT = {
+    "tasks": ("list", "--task"),
+    "queues": ("list", "--queue"),
+    "keys": ("remove",),
+    "workers": ("unlock",),
+}
+"""Words after which each kind of name is completed."""
+
 
 class Shell:
     """A folder, an environment without anything of ours, and the program."""
@@ -39,6 +47,10 @@ class Shell:
     def gw(self, *arguments: str, stdin: bytes = b"", **environment: str) -> CliResult:
         """Run the program to its end."""
         return run_gw(arguments, folder=self.folder, environment={**self.environment, **environment}, stdin=stdin)
+
+    def complete(self, kind: str, start: str = "", **environment: str) -> CliResult:
+        """Complete the start of a name, as a shell requests it after Tab."""
+        return self.gw("--complete", "gw", *WHERE_NAMES_FIT[kind], start, **environment)
 
     def write(self, name: str, text: str, *, mode: int = 0o644) -> Path:
         """Write a file below the folder; a program that watches it never reads a part of the text."""
