@@ -50,7 +50,7 @@ class AsyncLimits:
 
     async def list(self) -> Sequence[TaskLimit]:
         """Return the limits by task, with how many jobs of each are locked."""
-        return [limit_of(*row) for row in await self._carry_out(fetched(Call("limit_list")))]
+        return [limit_of(row) for row in await self._carry_out(fetched(Call("limit_list")))]
 
     async def set(
         self,

@@ -59,7 +59,7 @@ class Finding:
     fix: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TableHealth:
     """How many dead rows a table has, and whether autovacuum cleans it."""
 
@@ -72,7 +72,7 @@ class TableHealth:
     """The number of dead rows at which autovacuum starts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TableRights:
     """The privileges of our role on a table."""
 

@@ -113,8 +113,8 @@ class HistoryState(StrEnum):
             raise InvalidInputError(f"{value!r} is not a state of history; give one of {', '.join(cls)}") from None
 
 
-class EndedAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of history: an attempt that has ended."""
+class EndedAttempt(msgspec.Struct, frozen=True):
+    """One row of history, in the order of its columns: an attempt that has ended."""
 
     job_id: int
     attempt: int
@@ -132,12 +132,12 @@ class EndedAttempt(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime | None
     finished_at: datetime
     expires_at: datetime
+    error_type: str | None = None
+    """The class of the exception that the task raised, such as `builtins.ValueError`."""
     result: str | None = None
     """What the task returned, as JSON text; None when it is not kept, or was not asked for."""
     payload: str | None = None
     """The payload as JSON text; None when it is not kept, or was not asked for."""
-    error_type: str | None = None
-    """The class of the exception that the task raised, such as `builtins.ValueError`."""
     traceback: str | None = None
     """The traceback of a failed attempt; only of the attempts of one job."""
 
@@ -153,7 +153,7 @@ class HistoryPage(msgspec.Struct, frozen=True, kw_only=True):
     after: str | None = None
 
 
-class HistoryStatus(msgspec.Struct, frozen=True, kw_only=True):
+class HistoryStatus(msgspec.Struct, frozen=True):
     """What history holds. Counts are the planner's estimates."""
 
     rows: int

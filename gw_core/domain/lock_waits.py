@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class BackendSession:
     """A session of the server. Names and statements are data: not fit for a terminal as they are.
 

@@ -146,9 +146,7 @@ class Doctor(QueueOperations, frozen=True):
         )
 
     def _rights(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
-        found = self._ask(connection, "doctor_permissions")
-        rights = [TableRights(name=name, everything=may, rows_hidden=hidden) for name, may, hidden in found]
-        return replace(facts, rights=rights)
+        return replace(facts, rights=[TableRights(*row) for row in self._ask(connection, "doctor_permissions")])
 
     def _indexes(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         known = dict(rows(connection, query("index_list", self.schema), {"schema": self.schema, "prefix": ""}))
@@ -201,7 +199,7 @@ class Doctor(QueueOperations, frozen=True):
         return replace(facts, statistics=statistics_status(row))
 
     def _limits(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
-        return replace(facts, limits=[limit_of(*row) for row in rows(connection, query("limit_list", self.schema), {})])
+        return replace(facts, limits=[limit_of(row) for row in rows(connection, query("limit_list", self.schema), {})])
 
     def _groups(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         [row] = rows(connection, query("doctor_groups", self.schema), {})
@@ -213,15 +211,8 @@ class Doctor(QueueOperations, frozen=True):
 
     def _tables(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         tables = [
-            TableHealth(
-                name=name,
-                live_rows=live,
-                dead_rows=dead,
-                last_vacuum=None if seconds is None else timedelta(seconds=seconds),
-                autovacuum=autovacuum,
-                vacuum_after=int(vacuum_after),
-            )
-            for name, live, dead, seconds, autovacuum, vacuum_after in self._ask(connection, "doctor_tables")
+            TableHealth(name, live, dead, None if age is None else timedelta(seconds=age), autovacuum, int(threshold))
+            for name, live, dead, age, autovacuum, threshold in self._ask(connection, "doctor_tables")
         ]
         return replace(facts, tables=tables)
 

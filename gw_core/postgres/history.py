@@ -18,9 +18,7 @@ from gw_core.postgres.selected import values_of
 from gw_core.selection.history_terms import HISTORY_TERMS
 from gw_core.selection.kinds import Resolved
 from gw_core.selection.parser import parse
-from gw_core.selection.selection import Fragment, Selection
-
-EVERY_ROW: Final = Fragment("true")
+from gw_core.selection.selection import EVERY_ROW, Fragment, Selection
 
 SEARCH_TIMEOUT: Final = timedelta(seconds=5)
 LOCK_TIMEOUT: Final = timedelta(seconds=1)
@@ -144,16 +142,8 @@ def history_status(row: Sequence[Any]) -> HistoryStatus:
     """Return the answer of `history_status.sql`."""
     *counts, arguments = row
     seconds = None if arguments is None else float(bytes(arguments).rstrip(b"\0"))
-    return HistoryStatus(
-        rows=counts[0],
-        size_bytes=counts[1],
-        partitions=counts[2],
-        waiting_rows=counts[3],
-        expired_partitions=counts[4],
-        oldest_at=counts[5],
-        latest_at=counts[6],
-        records_others=None if seconds is None else timedelta(seconds=seconds),
-    )
+    values = [*counts, None if seconds is None else timedelta(seconds=seconds)]
+    return HistoryStatus(*values)
 
 
 def _of_ids(which: int | Sequence[int]) -> Selection:
@@ -161,16 +151,9 @@ def _of_ids(which: int | Sequence[int]) -> Selection:
     return parse(f"id:{','.join(map(str, ids))}", HISTORY_TERMS)
 
 
-_COLUMNS: Final = (
-    *("job_id", "attempt", "max_attempts", "task", "queue_name", "key", "state", "final", "error", "worker_id"),
-    *("created_at", "started_at", "finished_at", "expires_at", "error_type", "result", "payload", "traceback"),
-)
-"""The columns of parts/history_row.sql."""
-
-
 def _attempt(row: Sequence[Any]) -> EndedAttempt:
-    values = dict(zip(_COLUMNS, row, strict=True))
-    return EndedAttempt(**{**values, "state": HistoryState(values["state"])})
+    job_id, attempt, max_attempts, task, queue_name, key, state, *others = row
+    return EndedAttempt(job_id, attempt, max_attempts, task, queue_name, key, HistoryState(state), *others)
 
 
 def _cursor(attempt: EndedAttempt) -> str:

@@ -43,7 +43,7 @@ from gw_core.postgres.row_mapping import RUST_WORKERS, heartbeat
 from gw_core.postgres.selected import values_of
 from gw_core.postgres.statements import quoted
 from gw_core.selection.kinds import Resolved
-from gw_core.selection.selection import Fragment, Selection
+from gw_core.selection.selection import EVERY_ROW, Fragment, Selection
 
 if TYPE_CHECKING:
     from gw_core.domain.run_statistics import RunHistory, RunStatistics
@@ -70,8 +70,6 @@ GENERIC_PLANS: Final = frozenset(
 
 MINUTE: Final = timedelta(minutes=1)
 HOUR: Final = timedelta(hours=1)
-
-EVERY_JOB: Final = Fragment("true")
 
 SEARCH_TIMEOUT: Final = timedelta(milliseconds=120)
 """How long a search for jobs takes by default."""
@@ -478,7 +476,7 @@ class JobQueries:
             rows = self._rows("queue_list_in_backlog", {**values, "chunk_size": BACKLOG_LIMIT})
         starts = dict(self._rows("queue_starts")) if RENEWED_LOCKS in objects else {}
         paused = {each.target.name: each for each in self._pauses(objects) if each.target.kind is PauseKind.QUEUE}
-        return [_queue_report(*row, started=starts.get(row[0]), pause=paused.get(row[0])) for row in rows]
+        return [_queue_report(row, starts, paused) for row in rows]
 
     def count_queue(self, name: str) -> tuple[Count, Count]:
         """Count the jobs that wait in a named queue, and those of them that are due: all of them, which may last.
@@ -540,14 +538,14 @@ class JobQueries:
         found = self._rows("heartbeat_list", limit, names=RUST_WORKERS) if "_private_workers" in objects else []
         found += self._rows("heartbeat_list", limit) if "_private_gw_workers" in objects else []
         # gw's workers are in both tables; their row in gw's own table comes last, and counts.
-        by_id = {row[0]: heartbeat(*row) for row in found}
+        by_id = {row[0]: heartbeat(row) for row in found}
         return sorted(by_id.values(), key=attrgetter("id"))
 
     def _pauses(self, objects: frozenset[str]) -> tuple[Pause, ...]:
         return tuple(pause_of(*row) for row in self._rows("pause_list")) if "_private_gw_pauses" in objects else ()
 
     def _limits(self, objects: frozenset[str]) -> tuple[TaskLimit, ...]:
-        return tuple(limit_of(*row) for row in self._rows("limit_list")) if "_private_gw_limits" in objects else ()
+        return tuple(limit_of(row) for row in self._rows("limit_list")) if "_private_gw_limits" in objects else ()
 
     def _waiting_groups(self, objects: frozenset[str]) -> int:
         return int(self._rows("count_waiting_groups")[0][0]) if "_private_gw_waiting" in objects else 0
@@ -560,7 +558,7 @@ class JobQueries:
         self,
         name: str,
         values: Mapping[str, Any] | None = None,
-        fragment: Fragment = EVERY_JOB,
+        fragment: Fragment = EVERY_ROW,
         *,
         timeout: timedelta = STATEMENT_TIMEOUT,
         names: Mapping[str, str] | None = None,
@@ -680,21 +678,9 @@ def _counted(hits: Mapping[str, int], share: float) -> Counts:
     return {state: projected(hits[state], share) for state in JobState}
 
 
-def _queue_report(
-    name: str,
-    held_by: str | None,
-    held_at: float | None,
-    waiting: int,
-    is_bound: bool,
-    due: int,
-    is_due_bound: bool,
-    head_id: int | None,
-    head_task: str | None,
-    head_run_at: float | None,
-    *,
-    started: float | None,
-    pause: Pause | None,
-) -> QueueReport:
+def _queue_report(row: Sequence[Any], starts: Mapping[str, float], paused: Mapping[str, Pause]) -> QueueReport:
+    name, held_by, held_at, waiting, is_bound, due, is_due_bound, head_id, head_task, head_run_at = row
+    started = starts.get(name)
     is_unknown = is_due_bound and not due
     return QueueReport(
         name=name,
@@ -705,7 +691,7 @@ def _queue_report(
         head_id=None if is_unknown else head_id,
         head_task=None if is_unknown else head_task,
         head_run_at=None if is_unknown or head_run_at is None else timestamp(head_run_at),
-        pause=pause,
+        pause=paused.get(name),
     )
 
 

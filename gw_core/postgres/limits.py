@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from hashlib import md5
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -89,7 +90,7 @@ def list_limits(connection: Connection, schema: str) -> Sequence[TaskLimit]:
     """Return the limits by task; none in a schema without gw's tables."""
     if TABLES_STEP not in check(connection, schema).own_present:
         return []
-    return [limit_of(*row) for row in rows(connection, query("limit_list", schema), {})]
+    return [limit_of(row) for row in rows(connection, query("limit_list", schema), {})]
 
 
 class LimitLock(msgspec.Struct, frozen=True):
@@ -174,19 +175,9 @@ def _limit_columns(limit: TaskLimit) -> dict[str, object]:
     }
 
 
-def limit_of(
-    task: str,
-    running: int | None,
-    per_period: float | None,
-    seconds: float | None,
-    burst: float | None,
-    by: str,
-    at: float,
-    locked: int,
-    field: str | None,
-    has_index: bool,
-) -> TaskLimit:
+def limit_of(row: Sequence[Any]) -> TaskLimit:
     """Return the limit of a row of limit_list.sql."""
+    task, running, per_period, seconds, burst, by, at, locked, field, has_index = row
     return TaskLimit(
         task=task,
         running=running,

@@ -25,9 +25,9 @@ def find_lock_waits(connection: Connection, schema: str) -> LockWaits:
     blocked = [_blockage(row) for row in ask("doctor_blocked")]
     waiting = {each.session.pid for each in blocked}
     causes = {pid for each in blocked for pid in each.blocked_by} - waiting
-    sessions = [_session(*row) for row in ask("doctor_sessions", pids=sorted(causes))]
+    sessions = [_session(row) for row in ask("doctor_sessions", pids=sorted(causes))]
     advisory = [
-        AdvisoryLock(name=SWEEP, granted=row[0], session=_session(*row[1:])) for row in ask("doctor_advisory_locks")
+        AdvisoryLock(name=SWEEP, granted=row[0], session=_session(row[1:])) for row in ask("doctor_advisory_locks")
     ]
     prepared = [(name, timedelta(seconds=seconds)) for name, seconds in ask("doctor_prepared")]
     return LockWaits(
@@ -44,30 +44,15 @@ def _blockage(row: Sequence[Any]) -> LockWait:
     # A parallel query counts as often among the causes as it has processes.
     *session, mode, table, kind, causes = row
     return LockWait(
-        session=_session(*session),
+        session=_session(session),
         waits_for=f"{mode} on {table or kind}" if kind else str(mode),
         blocked_by=tuple(dict.fromkeys(causes)),
     )
 
 
-def _session(
-    pid: int,
-    user: str | None,
-    application: str | None,
-    state: str | None,
-    in_state: float | None,
-    transaction: float | None,
-    statement: str | None,
-) -> BackendSession:
-    return BackendSession(
-        pid=pid,
-        user=user,
-        application=application or None,
-        state=state,
-        in_state_for=_duration(in_state),
-        transaction_age=_duration(transaction),
-        statement=statement,
-    )
+def _session(row: Sequence[Any]) -> BackendSession:
+    pid, user, application, state, in_state, transaction, statement = row
+    return BackendSession(pid, user, application, state, _duration(in_state), _duration(transaction), statement)
 
 
 def _duration(seconds: float | None) -> timedelta | None:

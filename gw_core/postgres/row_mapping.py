@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,17 +27,9 @@ def rows(connection: Connection, statement: Any, values: Any) -> list[tuple[Any,
         return cursor.execute(statement, values, prepare=False).fetchall()
 
 
-def heartbeat(
-    worker_id: str,
-    started: float,
-    last: float,
-    age: float,
-    host: str | None,
-    pid: int | None,
-    version: str | None,
-    metadata: str | None,
-) -> WorkerInfo:
+def heartbeat(row: Sequence[Any]) -> WorkerInfo:
     """Return the worker that sent a heartbeat, from a row of heartbeat_list.sql."""
+    worker_id, started, last, age, host, pid, version, metadata = row
     about = _decoded(metadata) if metadata else None
     return WorkerInfo(
         id=worker_id,

@@ -88,7 +88,7 @@ class Snapshots:
         place = answers["place"][0]
         counters, estimates = _counters(answers.get("counters"))
         held = _locked_queues(answers.get("queues", ()), answers.get("queue starts", ()))
-        priorities = [_head(*row, most=most_ready) for row in answers.get("priorities", ())]
+        priorities = [_head(row, most=most_ready) for row in answers.get("priorities", ())]
         snapshot = QueueSnapshot(
             at=timestamp(place[0]),
             took=took,
@@ -258,16 +258,8 @@ def _counters(rows: Rows | None) -> tuple[TableCounters | None, dict[str, Count]
     return counters, {**known, "bytes": Count(size)}
 
 
-def _head(
-    priority: int,
-    ready: int,
-    oldest_id: int | None,
-    task: str | None,
-    oldest: float | None,
-    upcoming: float | None,
-    *,
-    most: int,
-) -> PrioritySummary:
+def _head(row: tuple[Any, ...], *, most: int) -> PrioritySummary:
+    priority, ready, oldest_id, task, oldest, upcoming = row
     return PrioritySummary(
         priority=priority,
         ready=_bounded(ready, most),
@@ -304,7 +296,7 @@ def _workers(
     answers: Mapping[str, Rows], locks_age: timedelta, held: Sequence[LockedQueue], recovery: RecoverySettings
 ) -> list[WorkerInfo]:
     """Return every worker known by a heartbeat or by a lock among those read."""
-    heartbeats = [heartbeat(*row) for part in ("workers", "rust workers") for row in answers.get(part, ())]
+    heartbeats = [heartbeat(row) for part in ("workers", "rust workers") for row in answers.get(part, ())]
     now = timestamp(answers["place"][0][0])
     holders = [
         WorkerInfo(id=name, jobs=jobs, lock_age=locks_age + timedelta(seconds=latest), is_resilient=resilient)

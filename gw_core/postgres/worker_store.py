@@ -159,12 +159,12 @@ class WorkerStore(Store):
         found = self._rows("heartbeat_list", limit=None)
         if has_rust_workers:
             found += self._rows("heartbeat_list", RUST_WORKERS, limit=None)
-        return sorted((heartbeat(*row) for row in found), key=attrgetter("started_at", "id"))
+        return sorted((heartbeat(row) for row in found), key=attrgetter("started_at", "id"))
 
     def list_with_locks(self, *, resilient_flags: Sequence[str]) -> list[WorkerInfo]:
         """Return the workers that lock jobs or queues, with how many of each and the age of the latest lock."""
         found = self._rows("list_worker_locks", resilient_flags=list(resilient_flags))
-        return [_lock_holder(*row) for row in found if row[0] is not None]
+        return [_lock_holder(row) for row in found if row[0] is not None]
 
     def list_workers(
         self, *, has_rust_workers: bool, resilient_flags: Sequence[str], has_heartbeats: bool = True
@@ -215,12 +215,11 @@ class WorkerStore(Store):
 def list_worker_locks(connection: Connection, schema: str) -> list[WorkerInfo]:
     """Return who locks jobs and queues; locks without a worker's name have an empty one."""
     found = rows(connection, query("list_worker_locks", schema), {"resilient_flags": []})
-    return [_lock_holder(*row) for row in found]
+    return [_lock_holder(row) for row in found]
 
 
-def _lock_holder(
-    name: str | None, jobs: int, queues: int, latest: float, oldest: float, is_resilient: bool | None
-) -> WorkerInfo:
+def _lock_holder(row: Sequence[Any]) -> WorkerInfo:
+    name, jobs, queues, latest, oldest, is_resilient = row
     return WorkerInfo(
         id=name or "",
         jobs=jobs,
@@ -235,7 +234,7 @@ def list_heartbeats(connection: Connection, schema: str) -> list[WorkerInfo]:
     """Return the workers that send heartbeats to gw's table; none in a schema without it."""
     if TABLES_STEP not in check(connection, schema).own_present:
         return []
-    return [heartbeat(*row) for row in rows(connection, query("heartbeat_list", schema), {"limit": None})]
+    return [heartbeat(row) for row in rows(connection, query("heartbeat_list", schema), {"limit": None})]
 
 
 def with_workers(connections: ConnectionSource, act: Callable[[WorkerStore], Answer]) -> Answer:

@@ -17,6 +17,7 @@ NAMES_OF: Final = {"task": "tasks", "queue": "queues", "worker": "workers"}
 """Where the values of a term come from; never from the jobs themselves."""
 
 _LAST_VALUE: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|[^",]*', re.DOTALL)
+_QUOTED_OR_SPACE: Final = re.compile(r'"(?:[^"\\]|\\.?)*(?:"|\Z)|\s', re.DOTALL)
 
 
 class Suggestion(msgspec.Struct, frozen=True):
@@ -69,14 +70,5 @@ def _split(typed: str) -> tuple[str, str]:
 
 def _start_of_term(text: str, cursor: int) -> int:
     """Return where the term at the cursor begins; spaces in quotes end none."""
-    start, is_quoted, escaped = 0, False, False
-    for index, character in enumerate(text[:cursor]):
-        if escaped:
-            escaped = False
-        elif is_quoted and character == "\\":
-            escaped = True
-        elif character == '"':
-            is_quoted = not is_quoted
-        elif character.isspace() and not is_quoted:
-            start = index + 1
-    return start
+    ends = [match.end() for match in _QUOTED_OR_SPACE.finditer(text, 0, cursor) if match[0].isspace()]
+    return ends[-1] if ends else 0

@@ -132,16 +132,10 @@ class Names(Kind, frozen=True):
         return _any_of(found)
 
 
-class References(Kind, frozen=True):
+class References(Names, frozen=True, kw_only=True):
     """The name of a task or a queue, which the jobs table has as an id."""
 
     of: Literal["tasks", "queues"]
-
-    def read(self, element: Element, path: Path = ()) -> Value:
-        return Names().read(element)
-
-    def test(self, actual: Any, value: Value, now: datetime, path: Path) -> bool:
-        return Names().test(actual, value, now, path)
 
     def ids(self, values: Sequence[Value], database: Resolved) -> list[int]:
         """Return the ids of the names that match one of the values."""

@@ -58,6 +58,9 @@ class Fragment(msgspec.Struct, frozen=True):
     values: Mapping[str, object] = msgspec.field(default_factory=dict)
 
 
+EVERY_ROW: Final = Fragment("true")
+
+
 @dataclass(frozen=True)
 class Selection:
     """Which jobs are meant: those that meet every condition; without any, all jobs.
