@@ -21,6 +21,7 @@ from gw_core.domain.errors import (
 from gw_core.domain.event_bus import Events
 from gw_core.domain.events import (
     HeartbeatLate,
+    JobsSettled,
     MaintenanceFailed,
     PoolConnectionLost,
     PoolConnectionRestored,
@@ -38,11 +39,17 @@ from gw_core.domain.settings import PoolerMode, WorkerSettings
 from gw_core.execution.context import TaskResources
 from gw_core.log import JobLog, enable_loggers, get_logger
 from gw_core.maintenance.cron_scheduler import ItemSource, Scheduler
+from gw_core.maintenance.group_check import GroupCheck
 from gw_core.maintenance.heartbeat import (
     RESPONSE_TIMEOUT as HEARTBEAT_RESPONSE_TIMEOUT,
     SESSION as HEARTBEAT_SESSION,
     Heartbeat,
 )
+from gw_core.maintenance.history_expiry import HistoryExpiry
+from gw_core.maintenance.lock_renewal import ExpiredLocks, LockRenewal
+from gw_core.maintenance.recycling import RecycleMonitor
+from gw_core.maintenance.statistics_writer import StatisticsWriter
+from gw_core.maintenance.sweeper import Sweep, Sweeper
 from gw_core.postgres.connections import CallersPool, ConnectionPool, SharedConnection, conninfo_of
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, described, expand_conninfo, find_conninfo
 from gw_core.postgres.enqueue import AddOperations, Enqueuer
@@ -50,8 +57,8 @@ from gw_core.postgres.error_mapping import rows_hidden
 from gw_core.postgres.job_store import JobStore
 from gw_core.postgres.permissions import require_rights
 from gw_core.postgres.schema_state import check
+from gw_core.run_inputs import Crontab, Tasks, checked_flags, items_of, load_tasks
 from gw_core.service import Service
-from gw_core.services import Crontab, ServiceFactory, Tasks, checked_flags, items_of, load_tasks
 from gw_core.signals import Signals
 from gw_core.tasks.loading import LoadedTasks
 from gw_core.tasks.registry import TaskRegistry
@@ -60,6 +67,7 @@ from gw_core.worker.pool import WorkerPool
 from gw_core.worker.settler import reconnect_delay
 
 if TYPE_CHECKING:
+    from gw_core.maintenance.probe import Probe
     from gw_core.postgres.connections import AnyPool
 
 BREAKING_MIGRATION_EXIT_CODE: Final = 57
@@ -203,19 +211,7 @@ class Runner:
         self._marked: tuple[CronItem, ...] = ()
         self._heartbeat: Heartbeat | None = None
         self._pool: WorkerPool | None = None
-        self._factory = ServiceFactory(
-            settings=self.settings,
-            events=self.events,
-            interceptors=self._interceptors,
-            maintenance=self._maintenance,
-            heartbeat_connection=self._heartbeat_connection,
-            schema=schema,
-        )
-        self._probe = None
-        if probe is not None:
-            self._probe = self._factory.probe(
-                probe, vitals=lambda: None if self._pool is None else self._pool.vitals, on_crash=self._on_crash
-            )
+        self._probe = None if probe is None else self._new_probe(probe)
         self._ending = threading.Event()
         self._is_up = threading.Event()
         """Set once the start no longer waits for the database."""
@@ -311,16 +307,16 @@ class Runner:
         self._reach_schema(once=once, waits=waits)
         load_errors = len(loaded.errors) if isinstance(loaded, LoadedTasks) else 0
         self._report_start(registry, load_errors=load_errors, catch_up=self._schedule_cron and (catch_up or not once))
-        scheduler = None if crontab is None else self._factory.scheduler(crontab)
+        scheduler = None if crontab is None else self._new_scheduler(crontab)
         if catch_up and scheduler is not None:
             scheduler.catch_up()
         pool = self._pool = self._new_pool(registry, once=once)
         if self._is_forced:
             pool.force()
-        self._services = [*self._factory.of_every_run(pool, once=once)]
+        self._services = [*self._services_of_every_run(pool, once=once)]
         heartbeat = self._heartbeat = self._new_heartbeat(pool, registry, once=once)
         if not once:
-            self._services += [*self._factory.lasting(pool, heartbeat, self.stop), *self._watcher(pool, loaded)]
+            self._services += [*self._lasting_services(pool, heartbeat), *self._watcher(pool, loaded)]
             self._services += [] if scheduler is None else [scheduler]
             # Before the first claim: a sweep finds the jobs of a dead worker by its heartbeat.
             heartbeat.write()
@@ -447,6 +443,66 @@ class Runner:
             listens = settings.listen and (mode is PoolerMode.SESSION or self._listen_database is not None)
             self.events.emit(PoolerDetected(mode=mode, listens=listens, poll_interval=settings.poll_interval))
 
+    # -- services beside the worker threads --------------------------------------------------------------------------
+
+    def _new_probe(self, settings: ProbeSettings) -> Probe:
+        from gw_core.maintenance.probe import Probe  # imports asyncio and the metrics client
+
+        return Probe(
+            settings,
+            events=self.events,
+            vitals=lambda: None if self._pool is None else self._pool.vitals,
+            poll=self.settings.poll_interval,
+            connections=self._maintenance,
+            on_crash=self._on_crash,
+        )
+
+    def _new_scheduler(self, crontab: ItemSource) -> Scheduler:
+        return Scheduler(self._maintenance, crontab, events=self.events, admit=self._interceptors.admit)
+
+    def _services_of_every_run(self, pool: WorkerPool, *, once: bool) -> Iterator[Service]:
+        """Yield what renews locks, makes room in history, and writes statistics."""
+        yield LockRenewal(
+            worker_id=pool.id,
+            connection=self._maintenance,
+            events=self.events,
+            locked=pool.ledger.locked,
+            every=self.settings.lock_renewal_interval,
+        )
+        if pool.keeps or not once:
+            expiry = HistoryExpiry(connection=self._maintenance, events=self.events, keeps=lambda: pool.keeps)
+            expiry.prepare()
+            yield expiry
+        if keep := self.settings.statistics:
+            yield StatisticsWriter(worker_id=pool.id, connection=self._maintenance, events=self.events, keep=keep)
+
+    def _lasting_services(self, pool: WorkerPool, heartbeat: Heartbeat) -> Iterator[Service]:
+        """Yield what only a long-running worker needs."""
+        between = self.settings.expired_lock_interval
+        yield ExpiredLocks(worker_id=pool.id, connection=self._maintenance, events=self.events, between=between)
+        yield GroupCheck(connection=self._maintenance, events=self.events)
+        if self.settings.recover:
+            yield self._new_sweeper(pool, heartbeat)
+        if self.settings.recycles:
+            monitor = RecycleMonitor(
+                self.settings, ended=lambda: pool.completed + pool.failed, on_limit_reached=self.stop
+            )
+            if self.settings.max_jobs is not None:
+                self.events.on(JobsSettled, lambda event: monitor.wake())
+            yield monitor
+
+    def _new_sweeper(self, pool: WorkerPool, heartbeat: Heartbeat) -> Sweeper:
+        sweep = Sweep(
+            self._maintenance, self.settings, events=self.events, interceptors=self._interceptors, worker_id=pool.id
+        )
+        return Sweeper(
+            sweep,
+            self.settings,
+            events=self.events,
+            every=self.settings.effective_sweep_interval,
+            held_up_at=heartbeat.held_up_at,
+        )
+
     def _watcher(self, pool: WorkerPool, loaded: LoadedTasks | TaskRegistry) -> Iterator[Service]:
         """Yield what reloads changed task files, if it is wanted."""
         if self._watch and isinstance(loaded, LoadedTasks):
@@ -458,7 +514,28 @@ class Runner:
         self.events.on(HeartbeatLate, lambda event: self._stop_lost_runs_soon(pool))
         # Notifications may have been missed while there was no connection.
         self.events.on(PoolConnectionRestored, lambda event: self._check_revision())
-        return self._factory.heartbeat(pool, registry, once=once, on_breaking_migration=self._on_breaking_migration)
+        settings = self.settings
+        return Heartbeat(
+            worker_id=pool.id,
+            connection=self._heartbeat_connection,
+            events=self.events,
+            every=settings.effective_heartbeat_interval,
+            tolerated=settings.sweep_threshold,
+            metadata=lambda: {
+                "tasks": registry.identifiers,
+                "concurrency": settings.concurrency,
+                "recovery": settings.recover,
+                "statistics": bool(settings.statistics),
+            },
+            # A long single run needs heartbeats too, or a sweep recovers its jobs; most end before the first.
+            first_after=settings.effective_heartbeat_interval if once else timedelta(0),
+            needs_ping=pool.needs_ping if settings.listen else lambda: False,
+            on_ping_sent=pool.expect_ping,
+            on_cancel_request=pool.on_cancel_request,
+            on_claim_rules=pool.on_claim_rules,
+            on_written=pool.renew_lease,
+            on_breaking_migration=self._on_breaking_migration,
+        )
 
     def _check_revision(self) -> None:
         if self._heartbeat is not None:

@@ -140,9 +140,10 @@ class QueueSample:
 class QueueSampler(Service):
     """Samples the queue when a scrape asks and the last sample is too old; reads a bounded part of the table."""
 
-    def __init__(self, connections: ConnectionSource, schema: str, *, events: Events, every: timedelta) -> None:
+    def __init__(self, connections: ConnectionSource, *, events: Events, every: timedelta) -> None:
         super().__init__("gw-sample")
         self.latest: QueueSample | None = None
+        schema = connections.database.schema
         self._reports = JobQueries(connections, schema)
         self._history = History(connections, schema)
         self._recorded = StatisticsQueries(connections, schema)

@@ -33,7 +33,6 @@ class Probe:
         vitals: Callable[[], PoolHealth | None],
         poll: timedelta,
         connections: ConnectionSource,
-        schema: str,
         on_crash: Callable[[str, BaseException], None],
     ) -> None:
         self._events = events
@@ -41,7 +40,7 @@ class Probe:
         self._metrics: Metrics | None = None
         pages: dict[str, Page] = {"/live": self._live, "/ready": self._ready}
         if settings.metrics:
-            self._sampler = QueueSampler(connections, schema, events=events, every=settings.sample_interval)
+            self._sampler = QueueSampler(connections, events=events, every=settings.sample_interval)
             self._sampler.on_crash = on_crash
             self._metrics = Metrics(MetricsCollector(events), self._readiness, self._sampler)
             pages["/metrics"] = self._scrape
