@@ -1,6 +1,6 @@
 """Graphile Worker for Python: add, run and manage jobs in PostgreSQL.
 
-This package has the names that most programs use. The others are in six modules, each name in exactly one:
+This package has the names that most programs use. The others are in seven modules, each name in exactly one:
 
 - `gw_core.events`: the events that `Events` delivers
 - `gw_core.errors`: the exceptions
@@ -8,6 +8,7 @@ This package has the names that most programs use. The others are in six modules
 - `gw_core.operations`: what tools for operators use: results of queries and actions, diagnosis, migrations, supervision
 - `gw_core.embedded`: keep an embedded PostgreSQL running
 - `gw_core.selection`: parse, complete and explain selections of jobs
+- `gw_core.types`: types that signatures name
 
 All other modules are internal. Each name is imported when it is first used, so `import gw_core` is fast.
 Each of these modules lists its names under `TYPE_CHECKING`, for type checkers and for the imports on first use.

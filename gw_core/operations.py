@@ -11,6 +11,8 @@ if TYPE_CHECKING:
         CheckStatus as CheckStatus,
         DoctorFacts as DoctorFacts,
         Finding as Finding,
+        TableHealth as TableHealth,
+        TableRights as TableRights,
         diagnose as diagnose,
         is_healthy as is_healthy,
     )
@@ -104,8 +106,10 @@ if TYPE_CHECKING:
     )
     from gw_core.postgres.name_lookup import NameKind as NameKind, known_names as known_names
     from gw_core.postgres.pauses import Pauses as Pauses
+    from gw_core.postgres.schema_state import SchemaState as SchemaState, SchemaStatus as SchemaStatus
     from gw_core.postgres.scratch_schema import ScratchSchema as ScratchSchema, ServerTiming as ServerTiming
     from gw_core.processes.control_channel import ControlChannel as ControlChannel
     from gw_core.processes.supervisor import Supervisor as Supervisor
+    from gw_core.workers import Workers as Workers
 else:
     __getattr__, __dir__, __all__ = public_names(__name__, __file__)

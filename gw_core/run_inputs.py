@@ -17,7 +17,9 @@ from gw_core.tasks.registry import TaskRegistry
 from gw_core.worker.claimer import ForbiddenFlags
 
 Tasks = TaskRegistry | Path | str
+"""A registry, or the folder of task files."""
 Crontab = ItemSource | Path | str | None
+"""Items, a function that returns them, the text of a crontab, or the `Path` of a file."""
 
 
 def load_tasks(

@@ -41,6 +41,7 @@ class Addition(msgspec.Struct):
 
 
 RunTask = Callable[[], object]
+"""Runs the task, or what the next plugin wraps around it, and returns its result."""
 AroundRun = Callable[[Job, Any, RunTask], object]
 
 

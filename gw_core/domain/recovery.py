@@ -156,6 +156,7 @@ class SkipRecovery(msgspec.Struct, frozen=True):
 
 
 Decision = DefaultRecovery | Reschedule | FailWithBackoff | SkipRecovery
+"""What becomes of the job of a dead worker."""
 RecoveryHook = Callable[[Job, str, str, str | None], Decision | None]
 """Called with the job, the id of the dead worker, the reason and the id of the sweeping worker; None is the default."""
 

@@ -44,6 +44,7 @@ MAX_REJECTIONS: Final = 3
 """How often in a row a function for forbidden flags may fail before `run --once` gives up."""
 
 ForbiddenFlags = Sequence[str] | Callable[[], Sequence[str] | None] | None
+"""Flags whose jobs are not claimed: fixed, or returned by a function that each claim calls."""
 
 QUEUE_RETRY_INTERVAL: Final = 0.01
 """Seconds, doubled after each empty claim, until a queue that another worker locked may be free again."""

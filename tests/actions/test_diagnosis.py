@@ -8,8 +8,16 @@ from typing import Any
 
 import pytest
 
-from gw_core.domain.diagnosis import TableHealth, TableRights
-from gw_core.operations import CheckStatus, DoctorFacts, Finding, WorkerInfo, diagnose, is_healthy
+from gw_core.operations import (
+    CheckStatus,
+    DoctorFacts,
+    Finding,
+    TableHealth,
+    TableRights,
+    WorkerInfo,
+    diagnose,
+    is_healthy,
+)
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 

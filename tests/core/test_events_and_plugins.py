@@ -19,7 +19,6 @@ from support.queue_fixture import EventRecorder, QueueFixture, RunRecord, a_regi
 from support.waiting import wait_until
 
 from gw_core import Addition, AsyncClient, Client, Events, Job, JobSpec, Plugin, Reject, Runner, Skip, run_once
-from gw_core.domain.plugins import RunTask
 from gw_core.errors import InvalidJobError, JobRejectedError
 from gw_core.events import (
     NODE_EVENTS_HERE,
@@ -38,6 +37,7 @@ from gw_core.events import (
     RunnerStopped,
     WorkerCrashed,
 )
+from gw_core.types import RunTask
 
 # -- events -----------------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import gw_core
 
 MODULES = (
     "gw_core",
-    *(f"gw_core.{name}" for name in ("crontab", "embedded", "errors", "events", "operations", "selection")),
+    *(f"gw_core.{name}" for name in ("crontab", "embedded", "errors", "events", "operations", "selection", "types")),
 )
 
 

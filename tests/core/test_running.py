@@ -16,7 +16,7 @@ from support.waiting import wait_until
 
 from gw_core import Runner
 from gw_core.events import ClaimEmpty, JobCompleted, PoolListening
-from gw_core.runner import RunnerOptions
+from gw_core.types import RunnerOptions
 
 
 def test_every_job_runs_once(site: QueueFixture) -> None:

@@ -11,8 +11,9 @@ from support.queue_fixture import RunRecord, ms
 from support.recovery_fixture import RecoveryFixture, minutes
 
 from gw_core import WorkerSettings
-from gw_core.domain.settings import MEGABYTE
 from gw_core.errors import InvalidSettingError
+
+MEGABYTE = 1024 * 1024
 
 
 @pytest.mark.parametrize(

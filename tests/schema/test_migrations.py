@@ -21,7 +21,7 @@ from support.schema_fixture import SchemaFixture, connected
 from support.waiting import wait_until
 from support.warm_program import CliResult, run_gw
 
-from gw_core.domain.text import check_schema_name
+from gw_core import AsyncClient, Client, TaskRegistry, run_once
 from gw_core.errors import (
     InvalidSettingError,
     LockedJobsError,
@@ -32,12 +32,9 @@ from gw_core.errors import (
     SchemaTooOldError,
     ServerTooOldError,
 )
-from gw_core.operations import Database
+from gw_core.operations import Database, MigrationPlan, MigrationReport, SchemaState, SchemaStatus
 from gw_core.postgres import migrations, schema_state
-from gw_core.postgres.migrations import SchemaState, check, migrate, plan, script
-from gw_core.postgres.statements import numbered_query, query
 
-SchemaStatus = schema_state.SchemaStatus
 OWN_LINE = [
     "gw_0001_ledger",
     "gw_0002_keyed_add",
@@ -72,7 +69,22 @@ ODD_NAMES = [
 
 def state_of(url: str, schema: str = "graphile_worker") -> SchemaState:
     with psycopg.connect(url, autocommit=True) as connection:
-        return check(connection, schema)
+        return schema_state.check(connection, schema)
+
+
+def migrate(url: str, schema: str = "graphile_worker") -> MigrationReport:
+    with Client(url, schema=schema, max_pool_size=1) as client:
+        return client.migrate()
+
+
+def plan(url: str, schema: str = "graphile_worker") -> MigrationPlan:
+    with Client(url, schema=schema, max_pool_size=1) as client:
+        return client.migration_plan()
+
+
+def script(url: str, schema: str = "graphile_worker") -> str:
+    with Client(url, schema=schema, max_pool_size=1) as client:
+        return client.migration_script()
 
 
 def run(url: str, statement: str) -> None:
@@ -126,7 +138,7 @@ def test_a_schema_that_took_the_second_step_early_gets_the_fast_add_job(database
         connection.execute("delete from graphile_worker._private_gw_migrations where id > 2")
         assert connection.execute(definition).fetchone() != fast
 
-        migrate(connection)
+        migrations.migrate(connection)
 
         assert connection.execute(definition).fetchone() == fast
 
@@ -139,7 +151,7 @@ def test_a_schema_with_an_earlier_add_jobs_gets_the_fast_one(database_url: str) 
         connection.execute(fast[0].replace("gw:add-jobs:1", "gw:bulk-add:2"))
         connection.execute("delete from graphile_worker._private_gw_migrations where id = 2")
 
-        report = migrate(connection)
+        report = migrations.migrate(connection)
 
         assert [step.name for step in report.applied] == ["gw_0002_keyed_add"]
         assert report.warnings == ()
@@ -212,6 +224,8 @@ def test_workers_of_other_schemas_are_not_stopped_by_a_fresh_install(database_ur
 
 
 def test_a_schema_may_have_any_name(empty_database_url: str) -> None:
+    tasks = TaskRegistry()
+    tasks.register("mail", lambda payload: None)
     for name in ODD_NAMES:
         assert state_of(empty_database_url, name).status is SchemaStatus.MISSING
 
@@ -221,18 +235,17 @@ def test_a_schema_may_have_any_name(empty_database_url: str) -> None:
             assert schema.task_of(schema.add_job("mail", job_key="k", queue_name="q")) == "mail"
             assert schema.add_jobs({"job_key": "k"})[0]["revision"] == 1
             assert schema.call("remove_job", job_key="k")[0]["key"] == "k"
-            statement, _ = numbered_query("claim_jobs", name)
-            prepared = schema.connection.pgconn.prepare(b"claim", statement)
-            assert prepared.status == psycopg.pq.ExecStatus.COMMAND_OK, (name, prepared.error_message)
+            schema.add_job("mail")
+        assert run_once(empty_database_url, schema=name, tasks=tasks).completed == 1, name
         assert migrate(empty_database_url, schema=name).applied == (), name
 
 
 @pytest.mark.parametrize("name", ["", "a\0b", "x" * 64, "é" * 32, "\udc80"], ids=repr)
 def test_a_name_that_postgresql_would_cut_or_reject_is_rejected_everywhere_in_one_message(name: str) -> None:
     for refusing in (
-        check_schema_name,
-        lambda name: query("health_check", name),
-        lambda name: Database("", schema=name),
+        lambda name: Client("dbname=none", schema=name),
+        lambda name: AsyncClient("dbname=none", schema=name),
+        lambda name: Database("dbname=none", schema=name),
     ):
         with pytest.raises(InvalidSettingError, match="is not a valid schema name; PostgreSQL takes 1 to 63 bytes"):
             refusing(name)
@@ -391,6 +404,7 @@ def test_a_revision_that_another_program_is_installing_is_waited_for(
 ) -> None:
     """Graphile Worker (Node.js) commits revision by revision, and was stopped here at the sixth for a short time."""
     states: list[SchemaState] = []
+    check = migrations.check
 
     def recording(*arguments: Any) -> SchemaState:
         states.append(check(*arguments))
@@ -712,21 +726,21 @@ def test_the_script_of_an_upgrade_rejects_locked_jobs_and_stops_there(database_u
 
 def test_a_connection_and_a_database_serve_as_well_as_a_string(empty_database_url: str) -> None:
     with psycopg.connect(empty_database_url, autocommit=True) as connection:
-        assert len(plan(connection).steps) == len(FRESH)
-        migrate(connection)
+        assert len(migrations.plan(connection).steps) == len(FRESH)
+        migrations.migrate(connection)
         assert not connection.closed
 
-    assert migrate(Database(empty_database_url)).applied == ()
+    assert migrations.migrate(Database(empty_database_url)).applied == ()
 
 
 def test_in_a_transaction_of_the_caller_all_is_done_or_nothing(empty_database_url: str) -> None:
     with psycopg.connect(empty_database_url) as connection, connection.transaction(force_rollback=True):
-        assert migrate(connection).after.status is SchemaStatus.CURRENT
+        assert migrations.migrate(connection).after.status is SchemaStatus.CURRENT
 
     assert not state_of(empty_database_url).schema_exists
 
 
 def test_checking_takes_one_statement_and_no_transaction(database_url: str) -> None:
     with psycopg.connect(database_url, autocommit=True) as connection:
-        assert check(connection).status is SchemaStatus.CURRENT
+        assert schema_state.check(connection).status is SchemaStatus.CURRENT
         assert connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE

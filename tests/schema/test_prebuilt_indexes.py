@@ -9,12 +9,12 @@ from typing import LiteralString, cast
 import pytest
 from support.schema_fixture import SchemaFixture
 
-from gw_core.postgres import migrations
-from gw_core.postgres.schema_state import INDEX_STEP, READ_INDEXES_STEP
+from gw_core import Client
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "operating.md"
 OURS = "select oid::int, pg_get_indexdef(oid) as definition from pg_class where relname ~ '^jobs_gw_' order by relname"
-STEPS = [INDEX_STEP, READ_INDEXES_STEP]
+STEPS = [4, 5]
+"""gw_0004_queued_index and gw_0005_locked_and_failed_index."""
 
 
 def without_our_indexes(schema: SchemaFixture) -> None:
@@ -31,7 +31,8 @@ def test_what_the_guide_builds_is_what_the_migration_wants(schema: SchemaFixture
         schema.connection.execute(cast(LiteralString, statement))
     built = schema.run(OURS)
 
-    report = migrations.migrate(database_url)
+    with Client(database_url, max_pool_size=1) as client:
+        report = client.migrate()
 
     assert [row["definition"] for row in built] == wanted
     assert [step.number for step in report.applied] == STEPS
@@ -40,10 +41,11 @@ def test_what_the_guide_builds_is_what_the_migration_wants(schema: SchemaFixture
 
 @pytest.mark.parametrize("number", STEPS)
 def test_a_step_that_builds_an_index_does_not_keep_others_waiting_for_somebodys_transaction(
-    schema: SchemaFixture, number: int
+    schema: SchemaFixture, database_url: str, number: int
 ) -> None:
     without_our_indexes(schema)
 
-    step = next(step for step in migrations.plan(schema.connection).steps if step.number == number)
+    with Client(database_url, max_pool_size=1) as client:
+        step = next(step for step in client.migration_plan().steps if step.number == number)
 
     assert "set local lock_timeout = '2s'" in step.sql

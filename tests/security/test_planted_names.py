@@ -16,13 +16,16 @@ from parse_trees import recorded
 from psycopg import sql
 from support.node_worker import NEWEST, node_worker
 
-from gw_core.operations import Database
-from gw_core.postgres.database import SEARCH_PATH, TASK_ROLE
-from gw_core.postgres.migrations import migrate, plan
+from gw_core import Client
+from gw_core.operations import Database, MigrationReport
 from gw_core.postgres.statements import query, sql_folder
 from gw_core.selection import HISTORY_TERMS, TERMS, Resolved, parse
 
 SCHEMA = "graphile_worker"
+SEARCH_PATH = "pg_catalog, pg_temp"
+"""Temporary objects come last: otherwise a role that creates one shadows every name."""
+TASK_ROLE = "task"
+"""The role of connections that tasks borrow: names resolve by the search_path of the user."""
 CITUS = "doctor_distributed_tables"
 """Cannot even be parsed where Citus is not installed."""
 STATEMENTS = sorted({path.stem for path in Path(sql_folder(), "queries").glob("*.sql")} - {CITUS})
@@ -86,6 +89,11 @@ def intruder(server_url: str) -> Iterator[str]:
     yield name
     with psycopg.connect(server_url, autocommit=True) as connection:
         connection.execute(f"drop role {name}")
+
+
+def migrate(url: str) -> MigrationReport:
+    with Client(url, max_pool_size=1) as client:
+        return client.migrate()
 
 
 def call_everything(connection: psycopg.Connection[Any]) -> None:
@@ -225,15 +233,15 @@ def test_the_functions_of_a_newer_revision_are_left_as_they_are_and_a_warning_sa
 
 
 def test_what_is_planted_in_public_is_not_run_during_a_migration(intruder: str, fresh_url: str) -> None:
+    with Client(fresh_url, max_pool_size=1) as client:
+        script = "".join(step.sql for step in client.migration_plan().steps).encode()
     with connected(fresh_url) as connection, recorded(connection) as calls:
-        migrate(connection)
+        connection.execute(script)
     with connected(fresh_url) as connection:
         assert traps.plant(connection, calls, intruder) > 10
         connection.execute("drop schema graphile_worker cascade")
         with recorded(connection) as calls:
-            script = "".join(step.sql for step in plan(connection).steps)
-            calls.clear()
             connection.execute("set search_path = public, pg_catalog")
-            connection.execute(script.encode())
+            connection.execute(script)
             connection.execute("reset search_path")
             assert traps.sprung(connection, calls) == []

@@ -13,6 +13,7 @@ from support.console_source import QueueSource
 from gw_core import Selection, cron_item
 from gw_core.errors import StatementTimeoutError
 from gw_core.operations import (
+    UNSAFE_TEXT,
     AdvisoryLock,
     BackendSession,
     CheckStatus,
@@ -23,7 +24,6 @@ from gw_core.operations import (
 )
 from gw_tui.data.source import Crontabs, classify_error
 from gw_tui.screens.queues import PAGE
-from gw_tui.text.sanitize import UNSAFE
 
 SCREENS = ("jobs", "queues", "workers", "cron", "locks")
 
@@ -312,7 +312,7 @@ class Hostile(QueueSource):
 
 
 def harmless(text: str) -> bool:
-    return not any(UNSAFE.search(line) for line in text.splitlines())
+    return not any(UNSAFE_TEXT.search(line) for line in text.splitlines())
 
 
 @pytest.mark.once
