@@ -7,7 +7,6 @@ from typing import Final
 
 from gw_core.operations import UNSAFE_NAME, UNSAFE_TEXT
 
-_SHORT: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _MAX_QUOTED: Final = 60
 _ADDRESS: Final = re.compile(r"\b([a-z][a-z0-9+.-]*://).*@.*|\b(password\s*=).*", re.IGNORECASE | re.DOTALL)
 
@@ -48,11 +47,4 @@ def indented(text: str) -> str:
 
 
 def _escape(match: re.Match[str]) -> str:
-    character = match[0]
-    code = ord(character)
-    short = _SHORT.get(character)
-    if short is not None:
-        return short
-    if code <= 0xFF:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+    return ascii(match[0])[1:-1]

@@ -23,7 +23,7 @@ _LINE_BREAK: Final = re.compile(r"[\r\n]\s*")
 
 def on_one_line(text: str) -> str:
     r"""Return a text with spaces for line breaks, and escapes such as `\x15` for controls and invisible characters."""
-    return UNSAFE_TEXT.sub(_escaped, _LINE_BREAK.sub(" ", text.strip("\r\n")))
+    return UNSAFE_TEXT.sub(lambda match: ascii(match[0])[1:-1], _LINE_BREAK.sub(" ", text.strip("\r\n")))
 
 
 def is_too_long(text: str) -> bool:
@@ -44,10 +44,3 @@ def ways(typed: CommandText) -> dict[str, tuple[Choice, str]]:
     if not is_too_long(typed.sql) and not UNSAFE_TEXT.search(typed.sql):
         found["sql"] = Choice("sql", "SQL", words), typed.sql
     return found
-
-
-def _escaped(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    if code <= 0xFF:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
