@@ -24,7 +24,8 @@ from gw_core.operations import (
     QueueSnapshot,
     QueueStatistics,
 )
-from gw_tui.data.source import PAGE, ClientSource, ConnectionOptions, Crontabs
+from gw_tui.data.source import PAGE, ClientSource, ConnectionOptions
+from gw_tui.rules.recurring import Crontabs
 
 HOT: Final = "tick"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from gw_tui.rules.alerts import Alert, AlertInput, Severity, alerts
+from gw_tui.rules.alerts import Alert, AlertInput, QueueSample, Severity, alerts
 from gw_tui.text import formatting, sanitize, symbols
 
 if TYPE_CHECKING:
@@ -29,16 +29,15 @@ class OverviewData:
 
 def read_once(source: DataSource) -> OverviewData:
     """Query everything once; raises what the source raises."""
-    snapshot, statistics, crontabs = source.snapshot(), source.statistics(), source.crontabs()
-    known = AlertInput(
-        snapshot=snapshot,
+    snapshot, statistics = source.snapshot(), source.statistics()
+    sample = QueueSample(
         statistics=statistics,
         held=source.queues(only_held=True) if any(worker.is_stale for worker in snapshot.workers) else (),
-        crontabs=crontabs.known,
-        items=crontabs.items,
+        crontabs=source.crontabs(),
         findings=source.findings(),
     )
-    return OverviewData(info=source.info, snapshot=snapshot, statistics=statistics, alerts=alerts(known))
+    found = alerts(AlertInput(snapshot=snapshot, sample=sample))
+    return OverviewData(info=source.info, snapshot=snapshot, statistics=statistics, alerts=found)
 
 
 def record_of(data: OverviewData) -> dict[str, object]:

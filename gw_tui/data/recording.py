@@ -33,8 +33,9 @@ from gw_core.operations import (
     RunHistory,
 )
 from gw_tui.data.playback import Playback
-from gw_tui.data.source import ClientSource, Crontabs, DataSource
+from gw_tui.data.source import ClientSource, DataSource
 from gw_tui.rules.options import QueueInfo
+from gw_tui.rules.recurring import Crontabs
 from gw_tui.text.json_view import json_view
 from gw_tui.text.redact import masked
 

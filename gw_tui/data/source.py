@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
 from msgspec.structs import replace
 
 from gw_core import Client, CronItem, RecoverySettings, Selection, SessionLimits, __version__
-from gw_core.crontab import KnownCronItem
 from gw_core.errors import (
     AuthenticationError,
     DatabaseUnavailableError,
@@ -40,6 +39,7 @@ from gw_tui.data.playback import Playback
 from gw_tui.rules.connection_state import FailureKind
 from gw_tui.rules.count_limit import COUNT_LIMITS, next_limit
 from gw_tui.rules.options import QueueInfo
+from gw_tui.rules.recurring import Crontabs
 
 if TYPE_CHECKING:
     from gw_core.operations import (
@@ -101,14 +101,6 @@ RUNS_INTERVAL: Final = 10.0
 
 
 # -- what may be asked -----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Crontabs:
-    """Recurring tasks: what the database knows of them, and those of the crontab file, if one was given."""
-
-    known: Sequence[KnownCronItem] = ()
-    items: Sequence[CronItem] | None = None
 
 
 class JobSubscription(Protocol):

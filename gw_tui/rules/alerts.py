@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from gw_core import JobState
 from gw_core.selection import written
+from gw_tui.rules.recurring import Crontabs
 from gw_tui.rules.task_info import TaskInfo, tasks_of
 from gw_tui.text import formatting
 
 if TYPE_CHECKING:
     from gw_core import CronItem
-    from gw_core.crontab import KnownCronItem
-    from gw_core.operations import Count, Finding, QueueReport, QueueSnapshot, QueueStatistics, WorkerInfo
+    from gw_core.operations import Count, Finding, QueueReport, QueueSnapshot, QueueStatistics, RunHistory, WorkerInfo
 
 LONG_WAIT: Final = timedelta(minutes=5)
 LONG_ALONE: Final = timedelta(seconds=30)
@@ -69,16 +69,24 @@ _warning = partial(Alert, severity=Severity.WARNING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlertInput:
-    """The facts that alerts are derived from; parts that were not queried yet are empty."""
+class QueueSample:
+    """What the overview asks beside the snapshot; empty until it is answered."""
 
-    snapshot: QueueSnapshot
     statistics: QueueStatistics | None = None
     held: Sequence[QueueReport] = ()
     """The locked queues with their due jobs; asked for while a worker is gone."""
-    crontabs: Sequence[KnownCronItem] = ()
-    items: Sequence[CronItem] | None = None
+    crontabs: Crontabs = field(default_factory=Crontabs)
     findings: Sequence[Finding] = ()
+    runs: RunHistory | None = None
+    """What workers recorded for each minute; None when it is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertInput:
+    """The facts that alerts are derived from."""
+
+    snapshot: QueueSnapshot
+    sample: QueueSample
     ages: Sequence[float | None] = field(default=())
     """How old the backlog was, second by second."""
     is_listening: bool = True
@@ -86,7 +94,8 @@ class AlertInput:
     @property
     def tasks(self) -> Sequence[TaskInfo]:
         """The tasks that have jobs."""
-        return () if self.statistics is None else tuple(tasks_of(self.statistics, self.snapshot))
+        statistics = self.sample.statistics
+        return () if statistics is None else tuple(tasks_of(statistics, self.snapshot))
 
 
 def alerts(known: AlertInput) -> list[Alert]:
@@ -143,7 +152,7 @@ def _behind(known: AlertInput, worker: WorkerInfo) -> str:
     if not names:
         return f"{formatting.counted(worker.jobs, 'job')} locked"
     queues = formatting.counted(len(names), "queue")
-    reports = [each for each in known.held if each.name in names]
+    reports = [each for each in known.sample.held if each.name in names]
     if len(reports) < len(names):  # not counted, or not all of them
         return f"{queues} locked"
     due = sum(each.due.value for each in reports)
@@ -255,8 +264,8 @@ def _failed(task: TaskInfo) -> Alert:
 
 
 def _crontabs(known: AlertInput) -> Iterator[Alert]:
-    last = {each.identifier: each.last_execution or each.known_since for each in known.crontabs}
-    for item in known.items or ():
+    last = {each.identifier: each.last_execution or each.known_since for each in known.sample.crontabs.known}
+    for item in known.sample.crontabs.items or ():
         if item.identifier in last and (missed := _missed(item, last[item.identifier], known.snapshot.at)) is not None:
             what = f"{item.identifier} missed {missed:%H:%M}"
             age = known.snapshot.at - missed
@@ -280,6 +289,6 @@ def _rows(known: AlertInput) -> Iterator[Alert]:
 
 def _findings(known: AlertInput) -> Iterator[Alert]:
     judged = JUDGED_HERE if known.snapshot.server.may_change_jobs else JUDGED_HERE | {"rights"}
-    for finding in known.findings:
+    for finding in known.sample.findings:
         if finding.status.value == "error" and finding.check not in judged:
             yield _critical(what=f"{finding.check}: {finding.message}", subject=finding.check)

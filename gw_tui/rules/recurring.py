@@ -32,6 +32,14 @@ class CronStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Crontabs:
+    """Recurring tasks: what the database knows of them, and those of the crontab file, if one was given."""
+
+    known: Sequence[KnownCronItem] = ()
+    items: Sequence[CronItem] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recurring:
     """A recurring task; what needs the crontab is None without its item."""
 

@@ -16,10 +16,10 @@ from gw_core.crontab import describe_schedule
 from gw_core.operations import QueueSnapshot
 from gw_core.selection import written
 from gw_tui.actions.actions import Action, Add, Forget
-from gw_tui.data.source import Crontabs, DataSource, Query
+from gw_tui.data.source import DataSource, Query
 from gw_tui.dialogs.choose import Choice
 from gw_tui.dialogs.confirm import confirmed
-from gw_tui.rules.recurring import CronStatus, Recurring, recurring
+from gw_tui.rules.recurring import CronStatus, Crontabs, Recurring, recurring
 from gw_tui.screens.job_actions import AddJobMixin
 from gw_tui.screens.list_screen import ListScreen
 from gw_tui.text import formatting, sanitize, symbols

@@ -11,11 +11,11 @@ from textual.app import ComposeResult
 from textual.containers import Container, Horizontal
 
 from gw_core import JobState
-from gw_core.operations import Count, QueueReport
+from gw_core.operations import Count
 from gw_tui.actions.actions import CountExactly
-from gw_tui.data.source import FRESH, Crontabs, DataSource, Query, known_runs
+from gw_tui.data.source import FRESH, DataSource, Query, known_runs
 from gw_tui.rules import run_charts
-from gw_tui.rules.alerts import Alert, AlertInput, Severity, alerts, drain_time
+from gw_tui.rules.alerts import Alert, AlertInput, QueueSample, Severity, alerts, drain_time
 from gw_tui.rules.commands import SCREENS
 from gw_tui.rules.connection_state import ConnectionPhase, FailureKind
 from gw_tui.rules.history import HOUR_RANGE, LENGTH, TIME_RANGES, TimeRange
@@ -27,7 +27,7 @@ from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, 
 from gw_tui.widgets.tiles import Tile
 
 if TYPE_CHECKING:
-    from gw_core.operations import Finding, QueueSnapshot, QueueStatistics, RunHistory
+    from gw_core.operations import QueueSnapshot, QueueStatistics, RunHistory
     from gw_tui.data.messages import ActionFinished
 
 PRIORITIES: Final = (
@@ -52,18 +52,6 @@ TILES: Final = {
 GO: Final = {screen.id: screen.key for screen in SCREENS}
 
 
-@dataclass(frozen=True, slots=True)
-class OverviewSample:
-    """What the overview asks beside the snapshot; empty until it is answered."""
-
-    statistics: QueueStatistics | None
-    crontabs: Crontabs
-    findings: Sequence[Finding]
-    held: Sequence[QueueReport] = ()
-    runs: RunHistory | None = None
-    """What workers recorded for each minute; None when it is not known."""
-
-
 @dataclass(frozen=True)
 class OverviewQuery(Query):
     """A sample of the table by state and task, and what changes slowly."""
@@ -75,10 +63,14 @@ class OverviewQuery(Query):
     step: timedelta = timedelta(seconds=HOUR_RANGE.seconds)
     """The time of one column of the charts."""
 
-    def ask(self, source: DataSource) -> OverviewSample:
-        held = source.queues(only_held=True) if self.with_held else ()
-        runs = known_runs(source, self.step * LENGTH, self.step)
-        return OverviewSample(source.statistics(), source.crontabs(), source.findings(), held, runs)
+    def ask(self, source: DataSource) -> QueueSample:
+        return QueueSample(
+            held=source.queues(only_held=True) if self.with_held else (),
+            runs=known_runs(source, self.step * LENGTH, self.step),
+            statistics=source.statistics(),
+            crontabs=source.crontabs(),
+            findings=source.findings(),
+        )
 
 
 class OverviewScreen(ConsoleScreen):
@@ -89,7 +81,7 @@ class OverviewScreen(ConsoleScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._sample = OverviewSample(None, Crontabs(), ())
+        self._sample = QueueSample()
         self._exact: QueueStatistics | None = None
         self._alerts: dict[str, Alert] = {}
         self._range = 0
@@ -134,7 +126,7 @@ class OverviewScreen(ConsoleScreen):
             self._draw(_aged(snapshot, self.console.now))
 
     def show_answer(self, query: Query, answer: object) -> None:
-        if isinstance(answer, OverviewSample):
+        if isinstance(answer, QueueSample):
             self._sample = answer
             if self.console.snapshot is not None:
                 self.show_snapshot(self.console.snapshot)
@@ -235,16 +227,10 @@ class OverviewScreen(ConsoleScreen):
         return runs if runs is not None and runs.step.total_seconds() == self._long_range.seconds else None
 
     def _draw_alerts(self, snapshot: QueueSnapshot) -> None:
-        sample, history = self._sample, self.console.history
-        second = snapshot.at.timestamp()
         known = AlertInput(
             snapshot=snapshot,
-            statistics=sample.statistics,
-            held=sample.held,
-            crontabs=sample.crontabs.known,
-            items=sample.crontabs.items,
-            findings=sample.findings,
-            ages=history.age.values(TIME_RANGES[0], second),
+            sample=self._sample,
+            ages=self.console.history.age.values(TIME_RANGES[0], snapshot.at.timestamp()),
             is_listening=self.console.is_listening,
         )
         self._alerts = {alert.key: alert for alert in alerts(known)}

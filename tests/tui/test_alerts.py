@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -21,7 +22,7 @@ from gw_core.operations import (
     QueueStatistics,
     TaskActivity,
 )
-from gw_tui.rules.alerts import GROWING_FOR, Alert, AlertInput, Severity, alerts, drain_time
+from gw_tui.rules.alerts import GROWING_FOR, Alert, AlertInput, QueueSample, Severity, alerts, drain_time
 
 
 def quiet_snapshot() -> QueueSnapshot:
@@ -38,8 +39,10 @@ def with_backlog(snapshot: QueueSnapshot, age: timedelta) -> QueueSnapshot:
     return replace(snapshot, priorities=[head, *snapshot.priorities[1:]])
 
 
-def found(snapshot: QueueSnapshot, **more: object) -> list[Alert]:
-    return alerts(AlertInput(snapshot=snapshot, **more))
+def found(
+    snapshot: QueueSnapshot, *, ages: Sequence[float | None] = (), is_listening: bool = True, **sample: object
+) -> list[Alert]:
+    return alerts(AlertInput(snapshot=snapshot, sample=QueueSample(**sample), ages=ages, is_listening=is_listening))
 
 
 def test_a_quiet_queue_raises_no_alert() -> None:
@@ -206,7 +209,8 @@ def test_a_missed_run_is_named_once_it_is_late(seconds: int, is_alert: bool) -> 
     crontabs = replace(QueueSource(jobs=60).crontabs(), items=[cron_item("30 14 * * *", "sync_customer")])
     known = [msgspec.structs.replace(each, last_execution=at - timedelta(days=1)) for each in crontabs.known]
 
-    named = [alert.what for alert in found(replace(quiet_snapshot(), at=at), crontabs=known, items=crontabs.items)]
+    crontabs = replace(crontabs, known=known)
+    named = [alert.what for alert in found(replace(quiet_snapshot(), at=at), crontabs=crontabs)]
 
     assert named == (["sync_customer missed 14:30"] if is_alert else [])
 

@@ -22,7 +22,8 @@ from gw_core.operations import (
     LockWaits,
     QueueSnapshot,
 )
-from gw_tui.data.source import Crontabs, classify_error
+from gw_tui.data.source import classify_error
+from gw_tui.rules.recurring import Crontabs
 from gw_tui.screens.queues import PAGE
 
 SCREENS = ("jobs", "queues", "workers", "cron", "locks")
