@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -46,20 +45,12 @@ class Import:
     _reported_at: float = field(default_factory=time.monotonic)
 
     def run(self, entries: Iterable[Entry]) -> None:
-        """Add all; while the database stores one batch, the lines of the next are read."""
-        with ThreadPoolExecutor(1, "gw-import") as storing, interruptions() as interrupted:
-            under_way: Future[None] | None = None
-            try:
-                for batch in _batches(entries):
-                    jobs = self._sound(batch)
-                    if under_way is not None:
-                        under_way.result()
-                    if interrupted():
-                        raise KeyboardInterrupt
-                    under_way = storing.submit(self._store, jobs, batch[-1][0])
-            finally:
-                if under_way is not None:
-                    under_way.result()
+        """Add all, batch by batch."""
+        with interruptions() as interrupted:
+            for batch in _batches(entries):
+                self._store(self._sound(batch), batch[-1][0])
+                if interrupted():
+                    raise KeyboardInterrupt
 
     def _sound(self, batch: list[Entry]) -> Jobs:
         """Return the jobs of a batch; report its invalid lines, or raise at the first."""

@@ -19,27 +19,33 @@ from gw_core.errors import InvalidInputError
 MAX_LINE_LENGTH: Final = 64 * 1024 * 1024
 """A longer line is rejected, so that a file of another kind is not read into memory whole."""
 
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 NUL: Final = b"\\u0000"
 HAS_NUL: Final = "the payload contains \\u0000, which PostgreSQL cannot hold in a text; remove it"
-NAMES: Final = ("task", "payload", "queue", "run_at", "max_attempts", "key", "key_mode", "priority", "flags")
-"""What a line may say, in the words of `gw list --json`."""
 
 
-class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A line of JSON; the payload stays the text it is."""
+class _Line(
+    msgspec.Struct,
+    forbid_unknown_fields=True,
+    gc=False,
+    rename={"queue_name": "queue", "job_key": "key", "job_key_mode": "key_mode"},
+):
+    """A line, with the fields of `JobSpec` in the words of `gw list --json`; the payload stays the text it is."""
 
     task: str | None = None
     payload: msgspec.Raw = msgspec.Raw()  # empty when the line has none; msgspec knows no union with it
-    queue: str | None = None
+    queue_name: str | None = None
     run_at: str | None = None
     max_attempts: int | None = None
-    key: str | None = None
-    key_mode: str | None = None
+    job_key: str | None = None
+    job_key_mode: str | None = None
     priority: int | None = None
     flags: list[str] | None = None
 
 
-MAX_FRAMES: Final = 10_000
+_FIELDS: Final = dict(zip(_Line.__struct_encode_fields__, _Line.__struct_fields__, strict=True))
+NAMES: Final = tuple(_FIELDS)
+"""What a line may say."""
 
 Entry = tuple[int, JobSpec | str]
 """The number of a line, with its job or the reason why it is invalid."""
@@ -61,13 +67,12 @@ def opened(path: str) -> Iterator[BinaryIO]:
 
 def read(source: BinaryIO, *, as_csv: bool, defaults: Mapping[str, Any]) -> Iterator[Entry]:
     """Yield what the lines say; `defaults` are the fields of `JobSpec` that a line may leave out."""
-    spec_of = _Specs(defaults).from_line
     for number, line in _csv(source) if as_csv else _json_lines(source):
         if type(line) is str:
             yield number, line
             continue
         try:
-            yield number, spec_of(line)  # type: ignore[arg-type] # the other member of the union
+            yield number, _spec(line, defaults)  # type: ignore[arg-type] # the other member of the union
         except InvalidInputError as error:
             yield number, str(error)
 
@@ -77,53 +82,23 @@ def job_bytes(spec: JobSpec) -> int:
     return 0 if spec.payload is None else memoryview(spec.payload).nbytes
 
 
-class _Specs:
-    """Makes jobs of lines; those that differ in nothing but their payload are checked once."""
-
-    def __init__(self, defaults: Mapping[str, Any]) -> None:
-        self._defaults = defaults
-        self._frames: dict[tuple[object, ...], JobSpec] = {}
-
-    def from_line(self, line: _Line) -> JobSpec:
-        """Return the job of a line; raises `InvalidInputError`."""
-        payload = line.payload if memoryview(line.payload) else None
-        if line.key is not None:
-            return _spec(line, self._defaults, payload)
-        flags = None if line.flags is None else tuple(line.flags)
-        frame = (line.task, line.queue, line.run_at, line.max_attempts, line.priority, line.key_mode, flags)
-        made = self._frames.get(frame)
-        if made is None:
-            made = self._noted(frame, _spec(line, self._defaults, None))
-        return made.with_payload(payload)
-
-    def _noted(self, frame: tuple[object, ...], spec: JobSpec) -> JobSpec:
-        if len(self._frames) >= MAX_FRAMES:
-            self._frames.clear()
-        self._frames[frame] = spec
-        return spec
-
-
-def _spec(line: _Line, defaults: Mapping[str, Any], payload: msgspec.Raw | None) -> JobSpec:
-    fields = {**defaults, "payload": payload}
-    if line.task is not None:
-        fields["task"] = line.task
+def _spec(line: _Line, defaults: Mapping[str, Any]) -> JobSpec:
+    given = {name: value for name in _FIELDS.values() if (value := getattr(line, name)) is not None}
+    fields = {**defaults, **given, "payload": line.payload if memoryview(line.payload) else None}
     if "task" not in fields:
         raise InvalidInputError("it names no task; give one on the line, or one for all lines as TASK")
-    if line.queue is not None:
-        fields["queue_name"] = line.queue
     if line.run_at is not None:
         fields["run_at"] = point_in_time("run_at", line.run_at)
-    if line.max_attempts is not None:
-        fields["max_attempts"] = line.max_attempts
-    if line.key is not None:
-        fields["job_key"] = line.key
-    if line.key_mode is not None:
-        fields["job_key_mode"] = JobKeyMode.parse(line.key_mode)
-    if line.priority is not None:
-        fields["priority"] = line.priority
-    if line.flags is not None:
-        fields["flags"] = line.flags
+    if line.job_key_mode is not None:
+        fields["job_key_mode"] = JobKeyMode.parse(line.job_key_mode)
     return JobSpec(**fields)
+
+
+def _lines(source: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    for number, line in enumerate(iter(lambda: source.readline(MAX_LINE_LENGTH + 1), b""), 1):
+        if len(line) > MAX_LINE_LENGTH:
+            raise InvalidInputError(f"line {number} is longer than {MAX_LINE_LENGTH} bytes; is this a file of jobs?")
+        yield number, line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
 
 
 def _has_nul(payload: msgspec.Raw) -> bool:
@@ -136,13 +111,7 @@ def _has_nul(payload: msgspec.Raw) -> bool:
 
 def _json_lines(source: BinaryIO) -> Iterator[tuple[int, _Line | str]]:
     decode = msgspec.json.Decoder(_Line).decode
-    number = 0
-    while text := source.readline(MAX_LINE_LENGTH + 1):
-        number += 1
-        if len(text) > MAX_LINE_LENGTH:
-            raise InvalidInputError(f"line {number} is longer than {MAX_LINE_LENGTH} bytes; is this a file of jobs?")
-        if number == 1:
-            text = text.removeprefix(b"\xef\xbb\xbf")
+    for number, text in _lines(source):
         if text.isspace() or not text:
             continue
         try:
@@ -182,11 +151,9 @@ def _csv(source: BinaryIO) -> Iterator[tuple[int, _Line | str]]:
 
 
 def _decoded(source: BinaryIO) -> Iterator[str]:
-    for number, line in enumerate(iter(lambda: source.readline(MAX_LINE_LENGTH + 1), b""), 1):
-        if len(line) > MAX_LINE_LENGTH:
-            raise InvalidInputError(f"line {number} is longer than {MAX_LINE_LENGTH} bytes; is this a file of jobs?")
+    for number, line in _lines(source):
         try:
-            yield (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).decode()
+            yield line.decode()
         except UnicodeDecodeError as error:
             raise InvalidInputError(f"line {number} is not UTF-8: byte {error.start + 1} does not fit") from None
 
@@ -216,4 +183,4 @@ def _from_cells(columns: list[str], row: list[str]) -> _Line | str:
         return str(error)
     if "flags" in cells:
         cells["flags"] = [each for each in cells["flags"].split(",") if each]
-    return _Line(**cells)
+    return _Line(**{_FIELDS[name]: value for name, value in cells.items()})
