@@ -31,6 +31,8 @@ class Confirm(Dialog[str]):
     builds it from that text, so that its command can be copied.
     """
 
+    has_preview = True
+
     def __init__(
         self,
         title: str,
@@ -40,22 +42,19 @@ class Confirm(Dialog[str]):
         destroys: bool = True,
         to_type: str = "",
         asks_for: str = "",
-        action: Action | Callable[[str], Action] | None = None,
+        action: Action | Callable[[str], Action],
     ) -> None:
         super().__init__(title, words, ok=ok, destroys=destroys)
         self._act = action
-        self.has_preview = action is not None  # type: ignore[misc] # one dialog's own
         self._to_type = to_type
         self._asks_for = asks_for
-        if to_type or asks_for:
-            self.AUTO_FOCUS = "#typed" if to_type else "#cancel"  # type: ignore[misc] # one dialog's own
+        if to_type:
+            self.AUTO_FOCUS = "#typed"  # type: ignore[misc] # one dialog's own
 
     def fields(self) -> ComposeResult:
-        if self._to_type:
-            yield Static(Content(f"Type {sanitize.line(self._to_type, 64)} to confirm:"), markup=False)
-            yield entry("typed")
-        elif self._asks_for:
-            yield Static(Content(f"{self._asks_for}:"), markup=False)
+        if self._to_type or self._asks_for:
+            asked = f"Type {sanitize.line(self._to_type, 64)} to confirm" if self._to_type else self._asks_for
+            yield Static(Content(f"{asked}:"), markup=False)
             yield entry("typed")
 
     def answer(self) -> str:
@@ -64,7 +63,7 @@ class Confirm(Dialog[str]):
             raise ValueError(f"Type {self._to_type} exactly")
         return typed
 
-    def pending_action(self) -> Action | None:
+    def pending_action(self) -> Action:
         typed = self.text_of("typed") if self._asks_for and not self._to_type else ""
         return self._act(typed) if callable(self._act) else self._act
 

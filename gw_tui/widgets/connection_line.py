@@ -15,6 +15,7 @@ from gw_tui.rules.commands import SCREENS
 from gw_tui.rules.connection_state import ConnectionPhase
 from gw_tui.rules.options import is_production
 from gw_tui.text import formatting, sanitize, symbols
+from gw_tui.widgets.line import Line
 
 NAME: Final = " gw "
 SIGNS: Final = {
@@ -49,18 +50,14 @@ class ConnectionStatus:
     """Where the playback of a recording is; empty for a live queue."""
 
 
-class TabBar(Static):
-    """The screens with their keys; a click goes there."""
+class TabBar(Line):
+    """The screens with their keys, and with their long titles where they fit; a click goes there."""
 
     def __init__(self, active: str) -> None:
-        super().__init__("", markup=False)
+        super().__init__()
         self._active = active
 
-    def on_resize(self) -> None:
-        """Use the long titles where they fit."""
-        self.update(self._content(self.content_size.width), layout=False)
-
-    def _content(self, width: int) -> Content:
+    def content_for(self, width: int) -> Content:
         roomy = sum(len(place.title) + 4 for place in SCREENS)
         is_short = width < roomy - len(SCREENS)
         has_room = width >= sum(len(place.short) + 4 for place in SCREENS) if is_short else width >= roomy
@@ -74,25 +71,19 @@ class TabBar(Static):
         return Content("").join(parts)
 
 
-class ConnectionLine(Static):
+class ConnectionLine(Line):
     """How things stand: state, target, schema, mode, pace and the server's clock."""
 
     def __init__(self) -> None:
-        super().__init__("", markup=False)
+        super().__init__()
         self._status: ConnectionStatus | None = None
 
     def show(self, status: ConnectionStatus) -> None:
-        if status != self._status:
-            self._status = status
-            self._draw()
+        self._status = status
+        self.draw()
 
-    def on_resize(self) -> None:
-        """Leave out what does not fit."""
-        self._draw()
-
-    def _draw(self) -> None:
-        if self._status is not None and self.size.width:
-            self.update(_line(self._status, self.size.width), layout=False)
+    def content_for(self, width: int) -> Content:
+        return Content("") if self._status is None else _line(self._status, width)
 
 
 def _line(status: ConnectionStatus, width: int) -> Content:

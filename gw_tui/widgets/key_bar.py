@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 from textual.content import Content
 from textual.keys import format_key
 from textual.style import Style
-from textual.widgets import Static
 
 from gw_tui.rules.commands import BY_ID, Risk, written
+from gw_tui.widgets.line import Line
 
 if TYPE_CHECKING:
     from textual.binding import ActiveBinding
@@ -18,28 +18,16 @@ ALWAYS: Final = ("help", "quit")
 """Named even where there is no room for anything else."""
 
 
-class KeyBar(Static):
+class KeyBar(Line):
     """As many keys as fit, the most useful first."""
-
-    def __init__(self) -> None:
-        super().__init__("", markup=False)
-        self._drawn = Content("")
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, lambda _: self.draw())
         self.draw()
 
-    def on_resize(self) -> None:
-        self.draw()
-
-    def draw(self) -> None:
-        if self.is_attached and self.size.width and not (content := self._content()).is_same(self._drawn):
-            self._drawn = content
-            self.update(content, layout=False)
-
-    def _content(self) -> Content:
+    def content_for(self, width: int) -> Content:
         found = live(self.screen.active_bindings)
-        left = self.size.width - 2 - sum(_size(name, found[name][0]) for name in ALWAYS if name in found)
+        left = width - 2 - sum(_size(name, found[name][0]) for name in ALWAYS if name in found)
         shown = []
         for name, (key, is_possible) in sorted(found.items(), key=lambda each: BY_ID[each[0]].rank or 0):
             size = _size(name, key)

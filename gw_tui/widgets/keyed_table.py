@@ -143,17 +143,11 @@ class KeyedTable(ScrollView, can_focus=True):
     class Highlighted(TableMessage):
         """The operator moved the cursor, or the first rows arrived."""
 
-    @dataclass
     class Opened(TableMessage):
-        """The operator clicked twice on a row."""
+        """The operator clicked twice on a row, which is now under the cursor."""
 
-        key: str
-
-    @dataclass
     class Waiting(TableMessage):
-        """So many changes wait to be shown while the rows are frozen."""
-
-        count: int
+        """Another number of changes wait to be shown while the rows are frozen."""
 
     class Sorted(TableMessage):
         """The operator chose another order by a click on a title."""
@@ -305,7 +299,7 @@ class KeyedTable(ScrollView, can_focus=True):
         elif offset is not None and (index := self._index) is not None:
             self.scroll_to(y=max(0, index - offset), animate=False, immediate=True, force=True)
         if was_waiting != new.waiting:
-            self.post_message(self.Waiting(self, new.waiting))
+            self.post_message(self.Waiting(self))
         self._refresh_changes()
 
     def _show_rows_above(self) -> None:
@@ -388,7 +382,7 @@ class KeyedTable(ScrollView, can_focus=True):
             return
         self._move_to_index(index)
         if event.chain == 2 and self.highlighted is not None:
-            self.post_message(self.Opened(self, self.highlighted))
+            self.post_message(self.Opened(self))
 
     def _sort_at(self, x: int) -> None:
         """Sort by the column whose title is there."""

@@ -7,14 +7,14 @@ from typing import Final
 
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Static
 
 from gw_tui.text import formatting, sanitize, symbols
+from gw_tui.widgets.line import Line
 
 SHORT: Final = len("s SCHED")
 
 
-class Tile(Static):
+class Tile(Line):
     """A sign and a word, a number, and a line about it."""
 
     DEFAULT_CSS = """
@@ -22,9 +22,9 @@ class Tile(Static):
     """
 
     def __init__(self, *states: str, id: str) -> None:
-        super().__init__("", id=id, markup=False)
+        super().__init__(id=id)
         self._states = states
-        self._shown = ("", "")
+        self._shown = (formatting.NOTHING, "")
 
     @dataclass
     class Clicked(Message):
@@ -35,33 +35,15 @@ class Tile(Static):
     def on_click(self) -> None:
         self.post_message(self.Clicked(self))
 
-    def on_mount(self) -> None:
-        self.show(formatting.NOTHING, "")
-
     def show(self, number: str, about: str) -> None:
-        if (number, about) == self._shown:
-            return
         self._shown = (number, about)
-        self._draw()
+        self.draw()
 
-    def on_resize(self) -> None:
-        """Take the short head where the long one does not fit."""
-        self._draw()
-
-    def _draw(self) -> None:
+    def content_for(self, width: int) -> Content:
         number, about = self._shown
-        width = self.content_size.width
         about = about if len(about) <= width else about.partition(", ")[0]
-        self.update(
-            Content.assemble(
-                self._head(width),
-                "\n",
-                (sanitize.line(number), "bold"),
-                "\n",
-                (sanitize.line(about), "$quiet"),
-            ),
-            layout=False,
-        )
+        lines = ((sanitize.line(number), "bold"), (sanitize.line(about), "$quiet"))
+        return Content("\n").join([self._head(width), *(Content.styled(*line) for line in lines)])
 
     def _head(self, width: int) -> Content:
         """Return the states with their signs, each in its colour; short words where the long ones do not fit."""

@@ -41,10 +41,10 @@ class Host(App[None]):
         yield KeyedTable(COLUMNS, empty="none", clock=self._clock)
 
     def on_keyed_table_opened(self, message: KeyedTable.Opened) -> None:
-        self.messages.append(("opened", message.key))
+        self.messages.append(("opened", message.table.highlighted))
 
     def on_keyed_table_waiting(self, message: KeyedTable.Waiting) -> None:
-        self.messages.append(("waiting", message.count))
+        self.messages.append(("waiting", message.table.waiting))
 
 
 def play(scenario: Scenario, *, size: tuple[int, int] = (60, 12), clock: Callable[[], float] | None = None) -> None:
