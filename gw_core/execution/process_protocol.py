@@ -301,20 +301,17 @@ class Channel:
         self._sending = threading.Lock()  # keeps the messages of two threads apart
         self._held = bytearray()
 
-    def send(self, *messages: ToProcess | FromProcess) -> None:
-        """Send messages; raises `ChannelClosedError`, or `GraphileWorkerError` for one that is too long."""
-        parts: list[bytes] = []
-        for message in messages:
-            body = _encode(message)
-            if len(body) > MAX_MESSAGE_BYTES:
-                raise GraphileWorkerError(
-                    f"a message of {len(body)} bytes is too large for an isolated task; "
-                    f"the limit is {MAX_MESSAGE_BYTES} bytes"
-                )
-            parts += (_HEAD.pack(_MARK, len(body)), body)
+    def send(self, message: ToProcess | FromProcess) -> None:
+        """Send a message; raises `ChannelClosedError`, or `GraphileWorkerError` for one that is too long."""
+        body = _encode(message)
+        if len(body) > MAX_MESSAGE_BYTES:
+            raise GraphileWorkerError(
+                f"a message of {len(body)} bytes is too large for an isolated task; "
+                f"the limit is {MAX_MESSAGE_BYTES} bytes"
+            )
         try:
             with self._sending:
-                self._end.sendall(b"".join(parts))
+                self._end.sendall(_HEAD.pack(_MARK, len(body)) + body)
         except OSError as error:
             raise ChannelClosedError from error
 

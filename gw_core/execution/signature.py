@@ -11,8 +11,6 @@ from inspect import Parameter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from gw_core import forks
 from gw_core.domain.errors import TaskLoadError
 from gw_core.execution.payloads import PLAIN, PayloadReader, reader_for
@@ -35,13 +33,6 @@ class Passing(Enum):
     BY_NAME = auto()
 
 
-class Shape(msgspec.Struct, frozen=True):
-    """What a function wants to be called with."""
-
-    reader: PayloadReader | None
-    context: Passing
-
-
 def compose(function: Callable[..., object]) -> Invoke:
     """Return the call for a function of `()`, `(payload)` or `(payload, context)`.
 
@@ -50,7 +41,7 @@ def compose(function: Callable[..., object]) -> Invoke:
     """
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise TaskLoadError("it is a generator function, whose body a call does not run; remove the yield")
-    call = _closure(function, shape_of(function))
+    call = _closure(function, *_shape_of(function))
     return _awaited(call) if is_coroutine_function(function) else _ending_children(call)
 
 
@@ -83,16 +74,14 @@ def _ending_children(call: Invoke) -> Invoke:
 # One closure for each shape, so that a run pays for nothing but its decoding and its call.
 
 
-def _closure(function: Callable[..., object], shape: Shape) -> Invoke:
-    if shape.reader is None:
-        return _without_payload(function, shape.context)
-    return _with_payload(function, shape.reader, shape.context)
-
-
-def _without_payload(function: Callable[..., object], passing: Passing) -> Invoke:
-    if passing is Passing.NOT:
-        return lambda job, context: function()
-    return lambda job, context: function(context=context)
+def _closure(function: Callable[..., object], reader: PayloadReader | None, passing: Passing) -> Invoke:
+    if reader is None:
+        if passing is Passing.NOT:
+            return lambda job, context: function()
+        return lambda job, context: function(context=context)
+    if passing is Passing.BY_NAME:
+        return _with_payload(lambda payload, context: function(payload, context=context), reader, Passing.AS_SECOND)
+    return _with_payload(function, reader, passing)
 
 
 def _with_payload(function: Callable[..., object], reader: PayloadReader, passing: Passing) -> Invoke:
@@ -112,35 +101,24 @@ def _with_payload(function: Callable[..., object], reader: PayloadReader, passin
             payload = rescue(job.payload, error)
         return function(payload, context)
 
-    def call_with_named_context(job: Job, context: JobContext) -> object:
-        try:
-            payload = decode(job.payload)
-        except Exception as error:  # noqa: BLE001 - as above
-            payload = rescue(job.payload, error)
-        return function(payload, context=context)
-
-    return {
-        Passing.NOT: call,
-        Passing.AS_SECOND: call_with_context,
-        Passing.BY_NAME: call_with_named_context,
-    }[passing]
+    return call if passing is Passing.NOT else call_with_context
 
 
 # -- the signature -------------------------------------------------------------------------------------------------
 
 
-def shape_of(function: Callable[..., object]) -> Shape:
-    """Return what the function wants; raises as `compose` does."""
+def _shape_of(function: Callable[..., object]) -> tuple[PayloadReader | None, Passing]:
+    """Return how the function takes its payload, None for not at all, and its context; raises as `compose` does."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
-        return Shape(PLAIN, Passing.NOT)  # some built-in functions have no signature
+        return PLAIN, Passing.NOT  # some built-in functions have no signature
     positional = [each for each in parameters if each.kind in _POSITIONAL]
     takes_any = any(each.kind is Parameter.VAR_POSITIONAL for each in parameters)
     named = [each for each in parameters if each.kind is Parameter.KEYWORD_ONLY]
     _check_required(positional, named)
     reader = _reader(function, positional[0]) if positional else (PLAIN if takes_any else None)
-    return Shape(reader, _passing(positional, named, takes_any=takes_any))
+    return reader, _passing(positional, named, takes_any=takes_any)
 
 
 def _check_required(positional: list[Parameter], named: list[Parameter]) -> None:

@@ -79,9 +79,8 @@ class Scheduler(Service):
         events: Events | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         admit: Callable[[JobSpec], JobSpec | Skip] | None = None,
-        name: str = "gw-cron",
     ) -> None:
-        super().__init__(name)
+        super().__init__("gw-cron")
         self._connections = connections
         self._source = items if callable(items) else _unchanging(reject_duplicates(items))
         self._source_error = ""

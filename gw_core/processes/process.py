@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import selectors
-import signal
 import socket
 import subprocess
 import threading
@@ -14,6 +13,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
+from gw_core.execution.process_groups import LeaderProcess
 from gw_core.processes.control_channel import FORCE, READY, STOP
 
 PassOn = Callable[[str, bytes], None]
@@ -33,7 +33,7 @@ _DRAIN: Final = 1.0
 """Seconds for what an ended process wrote last; whatever it started may hold its pipes for ever."""
 
 
-class WorkerProcess:
+class WorkerProcess(LeaderProcess):
     """A process, the line to it, and two threads: one passes on what it writes, one waits for its end."""
 
     def __init__(
@@ -54,7 +54,7 @@ class WorkerProcess:
         self._on_end = on_end
         self._line, theirs = socket.socketpair()
         with theirs:
-            self._popen = subprocess.Popen(  # noqa: S603 - the program that is running, without a shell
+            process = subprocess.Popen(  # noqa: S603 - the program that is running, without a shell
                 list(command),
                 stdin=theirs.fileno(),
                 stdout=subprocess.PIPE,
@@ -63,9 +63,7 @@ class WorkerProcess:
                 # A group of its own: Ctrl-C at the terminal reaches the supervisor only, which passes it on.
                 start_new_session=True,
             )
-        self.pid = self._popen.pid
-        # Held while it is reaped and while it is killed: afterwards its number may belong to another process.
-        self._reaping = threading.Lock()
+        super().__init__(process)
         self._reader = threading.Thread(target=self._read, name=f"gw-lines-{number}", daemon=True)
         self._reader.start()
         threading.Thread(target=self._wait, name=f"gw-process-{number}", daemon=True).start()
@@ -73,7 +71,7 @@ class WorkerProcess:
     @property
     def code(self) -> int | None:
         """How it ended, negative for a signal; None while it runs."""
-        code: int | None = self._popen.returncode
+        code: int | None = self._process.returncode
         return code
 
     @property
@@ -89,13 +87,6 @@ class WorkerProcess:
         """End the grace period of its stop."""
         self._send(FORCE + b"\n")
 
-    def kill(self) -> None:
-        """Kill it, and what it started in its group."""
-        with self._reaping:
-            if self._popen.returncode is None:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(self.pid, signal.SIGKILL)
-
     def _send(self, order: bytes) -> None:
         with suppress(OSError):  # it has ended, which the waiting thread reports
             self._line.sendall(order)
@@ -103,7 +94,11 @@ class WorkerProcess:
     # -- its end -----------------------------------------------------------------------------------------------------
 
     def _wait(self) -> None:
-        _wait_until_ended(self._popen, self._reaping)
+        if hasattr(os, "waitid"):
+            with suppress(ChildProcessError):
+                os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        while self.exit_code() is None:  # never, except on macOS before Python 3.13, which has no waitid
+            time.sleep(_REAP)
         with suppress(OSError):
             self._line.shutdown(socket.SHUT_RDWR)  # wakes the reader, which reads what is left
         self._reader.join(_DRAIN)
@@ -112,7 +107,7 @@ class WorkerProcess:
     # -- what it writes ----------------------------------------------------------------------------------------------
 
     def _read(self) -> None:
-        popen = self._popen
+        popen = self._process
         assert popen.stdout is not None  # noqa: S101 - both are pipes, see above
         assert popen.stderr is not None  # noqa: S101
         pipes = {popen.stdout: WholeLines("stdout", self._pass_on), popen.stderr: WholeLines("stderr", self._pass_on)}
@@ -128,7 +123,7 @@ class WorkerProcess:
         timeout: float | None = None
         drained_at: float | None = None
         while ready.get_map():
-            if drained_at is None and self._popen.returncode is not None:
+            if drained_at is None and self._process.returncode is not None:
                 drained_at = time.monotonic() + _DRAIN
             found = ready.select(timeout if drained_at is None else 0)
             if drained_at is not None and (not found or time.monotonic() > drained_at):
@@ -156,18 +151,6 @@ class WorkerProcess:
         if READY.strip() in said:
             self._on_ready(self)
         return bool(said)
-
-
-def _wait_until_ended(popen: subprocess.Popen[bytes], reaping: threading.Lock) -> None:
-    """Wait for the end of a process; hold the lock while it is reaped, and not while it runs."""
-    if hasattr(os, "waitid"):
-        with suppress(ChildProcessError):
-            os.waitid(os.P_PID, popen.pid, os.WEXITED | os.WNOWAIT)
-    while True:  # once, except on macOS before Python 3.13, which has no waitid
-        with reaping:
-            if popen.poll() is not None:
-                return
-        time.sleep(_REAP)
 
 
 class WholeLines:
