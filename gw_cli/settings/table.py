@@ -5,7 +5,7 @@ A setting that belongs to a worker takes its default from `WorkerSettings`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from operator import attrgetter
 from pathlib import Path
@@ -69,6 +69,12 @@ _WORKER: Final = WorkerSettings()
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
+class Section(msgspec.Struct, frozen=True):
+    """The heading, in the help and in `gw.toml`, of the settings declared after it."""
+
+    title: str
+
+
 class Setting(msgspec.Struct, Generic[T_co], frozen=True):
     """One setting. A name with a dot belongs to a table of the file: `tui.theme` is `theme` in `[tui]`.
 
@@ -83,7 +89,6 @@ class Setting(msgspec.Struct, Generic[T_co], frozen=True):
     kind: Kind[T_co]
     help: str
     default: T_co
-    section: str
     commands: frozenset[str] = RUN
     flags: tuple[str, ...] = ()
     more_variables: tuple[str, ...] = ()
@@ -92,6 +97,11 @@ class Setting(msgspec.Struct, Generic[T_co], frozen=True):
     secret: bool = False
     option: str = ""
     file_only: bool = False
+
+    @property
+    def section(self) -> str:
+        """The heading above it."""
+        return _HEADINGS[self.name]
 
     @property
     def flag(self) -> str:
@@ -126,18 +136,16 @@ def _console(
     name: str, kind: Kind[T], help_: str, *, default: T, commands: frozenset[str] = TUI, **rest: Any
 ) -> Setting[T]:
     """Declare a setting of the console, which the table `[tui]` of the file has."""
-    return Setting(f"tui.{name}", kind, help_, default, "Console", commands, **rest)
+    return Setting(f"tui.{name}", kind, help_, default, commands, **rest)
 
 
-# -- database --------------------------------------------------------------------------------------------------------
-
+_DATABASE_SECTION: Final = Section("Database")
 CONNECTION: Final = Setting[str | None](
     "connection",
     URL,
     "PostgreSQL connection: a URL, a libpq string, a database name, or embedded:",
     default=None,
     commands=DATABASE,
-    section="Database",
     flags=("-c",),
     more_variables=("DATABASE_URL",),
     secret=True,
@@ -148,7 +156,6 @@ SHARDS: Final = Setting[Mapping[str, str]](
     "One of several databases, instead of --connection (repeatable)",
     default=MappingProxyType({}),
     commands=SHARDED,
-    section="Database",
     secret=True,
     option="shard",
 )
@@ -158,7 +165,6 @@ SCHEMA: Final = Setting[str](
     "Schema of the queue",
     default="graphile_worker",
     commands=QUEUE,
-    section="Database",
     flags=("-s",),
     more_variables=("GRAPHILE_WORKER_SCHEMA",),
 )
@@ -168,15 +174,9 @@ PASSWORD_COMMAND: Final = Setting[str | None](
     "Command that prints the password; runs for each new connection",
     default=None,
     commands=QUEUE,
-    section="Database",
 )
 PG_BIN: Final = Setting[Path | None](
-    "pg-bin",
-    path("DIR"),
-    "Folder with PostgreSQL's programs, for embedded:",
-    default=None,
-    commands=DATABASE,
-    section="Database",
+    "pg-bin", path("DIR"), "Folder with PostgreSQL's programs, for embedded:", default=None, commands=DATABASE
 )
 PREPARED_STATEMENTS: Final = Setting[bool](
     "prepared-statements",
@@ -184,35 +184,18 @@ PREPARED_STATEMENTS: Final = Setting[bool](
     "Prepared statements; off for poolers without them",
     default=True,
     commands=frozenset({"run", "bench", "doctor", "tui"}),
-    section="Database",
 )
 MAX_POOL_SIZE: Final = Setting[int](
-    "max-pool-size",
-    count(1, 10_000),
-    "Maximum number of connections open for tasks",
-    default=10,
-    section="Database",
-    flags=("-m",),
+    "max-pool-size", count(1, 10_000), "Maximum number of connections open for tasks", default=10, flags=("-m",)
 )
-LISTEN: Final = _worker("listen", SWITCH, "Use LISTEN/NOTIFY; with --no-listen, poll only", section="Database")
+LISTEN: Final = _worker("listen", SWITCH, "Use LISTEN/NOTIFY; with --no-listen, poll only")
 LISTEN_CONNECTION: Final = Setting[str | None](
-    "listen-connection",
-    URL,
-    "Direct connection for LISTEN, if --connection uses a pooler",
-    default=None,
-    section="Database",
-    secret=True,
+    "listen-connection", URL, "Direct connection for LISTEN, if --connection uses a pooler", default=None, secret=True
 )
 
-# -- tasks -----------------------------------------------------------------------------------------------------------
-
+_TASKS_SECTION: Final = Section("Tasks")
 TASKS: Final = Setting[Path](
-    "tasks",
-    path("DIR"),
-    "Folder with the tasks",
-    default=Path("tasks"),
-    commands=DEV | ITEMS | {"cleanup"},
-    section="Tasks",
+    "tasks", path("DIR"), "Folder with the tasks", default=Path("tasks"), commands=DEV | ITEMS | {"cleanup"}
 )
 APP: Final = Setting[str | None](
     "app",
@@ -220,7 +203,6 @@ APP: Final = Setting[str | None](
     "TaskRegistry to use instead of a folder",
     default=None,
     commands=DEV | ITEMS | {"cleanup"},
-    section="Tasks",
     flags=("-A",),
 )
 CRONTAB: Final = Setting[Path | None](
@@ -229,7 +211,6 @@ CRONTAB: Final = Setting[Path | None](
     "Crontab [default: the file crontab beside the task folder]",
     default=None,
     commands=DEV | {"cron list", "cron run", "tui"},
-    section="Tasks",
 )
 CRON: Final = Setting[Sequence["CronItem"]](
     "cron",
@@ -237,36 +218,25 @@ CRON: Final = Setting[Sequence["CronItem"]](
     "Cron items, beside those of the crontab; tables [[cron]]",
     default=(),
     commands=frozenset(),
-    section="Tasks",
     file_only=True,
 )
-STRICT: Final = _worker("strict", SWITCH, "Exit if a task fails to load, or a job with --once", section="Tasks")
-WATCH: Final = Setting[bool](
-    "watch", SWITCH, "Reload task files when they change", default=False, section="Tasks", flags=("-w",)
-)
-HISTORY: Final = _worker(
-    "history", duration(), "How long history keeps jobs that have ended, such as 7d", section="Tasks"
-)
-STATISTICS: Final = _worker(
-    "statistics", duration(), "How long to keep what tasks did each minute; 0s: off", section="Tasks"
-)
-EXECUTABLE_ENV: Final = _worker(
-    "executable-env", VARIABLES, "Variables for executable tasks: names, all, minimal", section="Tasks"
-)
+STRICT: Final = _worker("strict", SWITCH, "Exit if a task fails to load, or a job with --once")
+WATCH: Final = Setting[bool]("watch", SWITCH, "Reload task files when they change", default=False, flags=("-w",))
+HISTORY: Final = _worker("history", duration(), "How long history keeps jobs that have ended, such as 7d")
+STATISTICS: Final = _worker("statistics", duration(), "How long to keep what tasks did each minute; 0s: off")
+EXECUTABLE_ENV: Final = _worker("executable-env", VARIABLES, "Variables for executable tasks: names, all, minimal")
 FORBIDDEN_FLAG: Final = Setting[Sequence[str]](
-    "forbidden-flag", NAMES, "Skip jobs with this flag (repeatable)", default=(), section="Tasks"
+    "forbidden-flag", NAMES, "Skip jobs with this flag (repeatable)", default=()
 )
 PLUGINS: Final = Setting[Sequence[str]](
-    "plugins", REFERENCES, "Plugin to load (repeatable)", default=(), section="Tasks", option="plugin"
+    "plugins", REFERENCES, "Plugin to load (repeatable)", default=(), option="plugin"
 )
 
-# -- concurrency -----------------------------------------------------------------------------------------------------
-
+_CONCURRENCY_SECTION: Final = Section("Concurrency")
 CONCURRENCY: Final = _worker(
     "concurrency",
     count(1, 10_000),
     "Number of jobs to run at the same time",
-    section="Concurrency",
     commands=DEV | {"bench"},
     flags=("--jobs", "-j"),
 )
@@ -274,135 +244,79 @@ POLL_INTERVAL: Final = _worker(
     "poll-interval",
     duration(_MILLISECOND, milliseconds=True),
     "How often to poll; a number without a unit is milliseconds",
-    section="Concurrency",
 )
-PREFETCH: Final = _worker(
-    "prefetch", duration(), "How much work to prefetch beyond idle threads", section="Concurrency"
-)
+PREFETCH: Final = _worker("prefetch", duration(), "How much work to prefetch beyond idle threads")
 CLIENT_TIME: Final = _worker(
-    "client-time",
-    SWITCH,
-    "Use this machine's clock instead of the database's",
-    section="Concurrency",
-    field="use_client_time",
+    "client-time", SWITCH, "Use this machine's clock instead of the database's", field="use_client_time"
 )
-GRACE_PERIOD: Final = _worker(
-    "grace-period", duration(), "How long running jobs may take after the first signal", section="Concurrency"
-)
+GRACE_PERIOD: Final = _worker("grace-period", duration(), "How long running jobs may take after the first signal")
 
-# -- recovery --------------------------------------------------------------------------------------------------------
-
-RECOVER: Final = _worker("recover", SWITCH, "Recover jobs locked by dead workers", section="Recovery")
+_RECOVERY_SECTION: Final = Section("Recovery")
+RECOVER: Final = _worker("recover", SWITCH, "Recover jobs locked by dead workers")
 HEARTBEAT_INTERVAL: Final = _worker(
     "heartbeat-interval",
     duration(_MILLISECOND),
     "Heartbeat interval; at most 1/4 of --sweep-threshold",
-    section="Recovery",
     derived="effective_heartbeat_interval",
 )
 SWEEP_INTERVAL: Final = _worker(
     "sweep-interval",
     duration(_MILLISECOND),
     "How often to check for dead workers; at most 1/4 of the threshold",
-    section="Recovery",
     derived="effective_sweep_interval",
 )
 SWEEP_THRESHOLD: Final = _worker(
-    "sweep-threshold",
-    duration(),
-    "Age of the last heartbeat of a dead worker",
-    section="Recovery",
-    commands=STALE,
+    "sweep-threshold", duration(), "Age of the last heartbeat of a dead worker", commands=STALE
 )
 RECOVERY_DELAY: Final = _worker(
     "recovery-delay",
     duration(),
     "Delay of recovered jobs; at most 1/10 of the threshold",
-    section="Recovery",
     derived="effective_recovery_delay",
     commands=frozenset({"run", "sweep"}),
 )
 ORPHANS_AFTER: Final = _worker(
-    "orphans-after",
-    duration(),
-    "Age of the last lock of a worker without heartbeats",
-    section="Recovery",
-    commands=STALE,
+    "orphans-after", duration(), "Age of the last lock of a worker without heartbeats", commands=STALE
 )
 RESILIENT_FLAG: Final = _worker(
-    "resilient-flag",
-    NAMES,
-    "Job flag for a longer threshold (repeatable)",
-    section="Recovery",
-    field="resilient_flags",
-    commands=STALE,
+    "resilient-flag", NAMES, "Job flag for a longer threshold (repeatable)", field="resilient_flags", commands=STALE
 )
 RESILIENT_MULTIPLIER: Final = _worker(
-    "resilient-multiplier",
-    FACTOR,
-    "Factor by which --resilient-flag extends the threshold",
-    section="Recovery",
-    commands=STALE,
+    "resilient-multiplier", FACTOR, "Factor by which --resilient-flag extends the threshold", commands=STALE
 )
 
-# -- processes -------------------------------------------------------------------------------------------------------
-
+_PROCESSES_SECTION: Final = Section("Processes")
 PROCESSES: Final = Setting[int | None](
-    "processes",
-    PROCESS_COUNT,
-    "Number of worker processes, or auto: one per processor",
-    default=None,
-    section="Processes",
+    "processes", PROCESS_COUNT, "Number of worker processes, or auto: one per processor", default=None
 )
-MAX_JOBS: Final = _worker("max-jobs", count(1, 10**15), "Shut down gracefully after N jobs", section="Processes")
-MAX_LIFETIME: Final = _worker(
-    "max-lifetime", duration(_MILLISECOND), "Shut down gracefully after this long", section="Processes"
-)
-MAX_RSS: Final = _worker(
-    "max-rss", SIZE, "Shut down gracefully above this much memory, such as 512M", section="Processes"
-)
+MAX_JOBS: Final = _worker("max-jobs", count(1, 10**15), "Shut down gracefully after N jobs")
+MAX_LIFETIME: Final = _worker("max-lifetime", duration(_MILLISECOND), "Shut down gracefully after this long")
+MAX_RSS: Final = _worker("max-rss", SIZE, "Shut down gracefully above this much memory, such as 512M")
 
-# -- probes ----------------------------------------------------------------------------------------------------------
-
+_PROBES_SECTION: Final = Section("Probes")
 PROBE_PORT: Final = Setting[int | None](
-    "probe-port",
-    count(0, 65535, "PORT"),
-    "Port that serves /live, /ready and, with --metrics, /metrics",
-    default=None,
-    section="Probes",
+    "probe-port", count(0, 65535, "PORT"), "Port that serves /live, /ready and, with --metrics, /metrics", default=None
 )
-PROBE_HOST: Final = Setting[str](
-    "probe-host", text("HOST"), "Address that serves the probes", default="127.0.0.1", section="Probes"
-)
-METRICS: Final = Setting[bool](
-    "metrics", SWITCH, "Serve Prometheus metrics; needs the extra metrics", default=False, section="Probes"
-)
+PROBE_HOST: Final = Setting[str]("probe-host", text("HOST"), "Address that serves the probes", default="127.0.0.1")
+METRICS: Final = Setting[bool]("metrics", SWITCH, "Serve Prometheus metrics; needs the extra metrics", default=False)
 
-# -- logging ---------------------------------------------------------------------------------------------------------
-
+_LOGGING_SECTION: Final = Section("Logging")
 LOG_LEVEL: Final = Setting[str](
     "log-level",
     choice("LEVEL", *LOG_LEVELS),
     "Minimum level: debug, info, warning or error",
     default="info",
     commands=DEV,
-    section="Logging",
 )
 LOG_FORMAT: Final = Setting[str](
-    "log-format", choice("FORMAT", *LOG_FORMATS), "Format of log lines: text or json", default="text", section="Logging"
+    "log-format", choice("FORMAT", *LOG_FORMATS), "Format of log lines: text or json", default="text"
 )
 
 LOG_TIME: Final = Setting[str](
-    "log-time",
-    choice("WHEN", *LOG_TIMES),
-    "Time in text lines: auto, always or never",
-    default="auto",
-    commands=DEV,
-    section="Logging",
+    "log-time", choice("WHEN", *LOG_TIMES), "Time in text lines: auto, always or never", default="auto", commands=DEV
 )
 
-# -- console ---------------------------------------------------------------------------------------------------------
-
+_CONSOLE_SECTION: Final = Section("Console")
 TUI_READ_ONLY: Final = _console("read-only", SWITCH, "Read-only mode, enforced by the server", default=False)
 TUI_ENV: Final[Setting[str | None]] = _console(
     "env", text("NAME"), "Environment name to show; prod… confirms every action", default=None
@@ -453,6 +367,18 @@ TUI_KEYS: Final[Setting[Mapping[str, str]]] = _console(
 
 SETTINGS: Final[tuple[Setting[Any], ...]] = tuple(each for each in [*globals().values()] if isinstance(each, Setting))
 """Every setting, in the order of the declarations above."""
+
+
+def _headings() -> Iterator[tuple[str, str]]:
+    title = ""
+    for each in [*globals().values()]:
+        if isinstance(each, Section):
+            title = each.title
+        elif isinstance(each, Setting):
+            yield each.name, title
+
+
+_HEADINGS: Final = dict(_headings())
 
 BY_NAME: Final[Mapping[str, Setting[Any]]] = {setting.name: setting for setting in SETTINGS}
 TABLES: Final = frozenset(name.partition(".")[0] for name in BY_NAME if "." in name)
