@@ -11,6 +11,7 @@ from typing import Final
 from gw_core.domain.durations import format_duration
 from gw_core.domain.group import GroupStatus
 from gw_core.domain.history import HistoryStatus
+from gw_core.domain.job_status import STALE_AFTER
 from gw_core.domain.pause import Pause
 from gw_core.domain.recovery import WorkerInfo
 from gw_core.domain.run_statistics import StatisticsStatus
@@ -18,8 +19,6 @@ from gw_core.domain.task_limit import TaskLimit
 from gw_core.domain.text import shell_command, sql_identifier, sql_literal
 
 STALE_LOCK: Final = timedelta(hours=4)
-STALE_AFTER: Final = timedelta(minutes=5)
-"""Workers send a heartbeat twice a minute; one whose last is older than this is presumed dead."""
 MAX_SKEW: Final = timedelta(seconds=2)
 MAX_TRANSACTION_AGE: Final = timedelta(minutes=10)
 MAX_BACKLOG: Final = timedelta(minutes=15)

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from gw_core.domain.diagnosis import (
     NEEDED_INDEXES,
-    STALE_AFTER,
     DoctorFacts,
     Finding,
     TableHealth,
@@ -20,6 +19,7 @@ from gw_core.domain.diagnosis import (
 )
 from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError
 from gw_core.domain.group import GroupStatus
+from gw_core.domain.job_status import STALE_AFTER
 from gw_core.domain.lock_waits import LockWaits
 from gw_core.domain.recovery import WorkerInfo
 from gw_core.domain.session_limits import milliseconds

@@ -21,7 +21,6 @@ from gw_core.selection.parser import parse
 from gw_core.selection.selection import EVERY_ROW, Fragment, Selection
 
 SEARCH_TIMEOUT: Final = timedelta(seconds=5)
-LOCK_TIMEOUT: Final = timedelta(seconds=1)
 COUNT_TIMEOUT: Final = timedelta(seconds=30)
 MAX_PAGE: Final = 100_000
 
@@ -115,7 +114,7 @@ class History(QueueOperations, frozen=True):
 
     def _read(self, name: str, values: dict[str, Any], timeout: timedelta, fragment: Fragment = EVERY_ROW) -> Rows:
         call = Call(name, {**values, **fragment.values}, {"SELECTION": fragment.text})
-        return read(self.connections, self.schema, [call], timeout=timeout, lock_timeout=LOCK_TIMEOUT)[0]
+        return read(self.connections, self.schema, [call], timeout=timeout)[0]
 
 
 def end_values(job_id: int, schema: str) -> dict[str, Any]:

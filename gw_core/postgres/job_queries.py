@@ -77,7 +77,6 @@ SEARCH_TIMEOUT: Final = timedelta(milliseconds=120)
 STATEMENT_TIMEOUT: Final = timedelta(seconds=5)
 EXACT_TIMEOUT: Final = timedelta(minutes=5)
 COUNTING_TIMEOUT: Final = timedelta(seconds=2)
-LOCK_TIMEOUT: Final = timedelta(seconds=1)
 
 FIRST_CHUNK: Final = 1_000
 MAX_CHUNK: Final = 100_000
@@ -180,16 +179,14 @@ class JobQueries:
 
     # -- snapshots -------------------------------------------------------------------------------------------------
 
-    def snapshot(
-        self, recovery: RecoverySettings | None = None, *, locks_every: timedelta | None = timedelta()
-    ) -> QueueSnapshot:
+    def snapshot(self, recovery: RecoverySettings | None = None, *, with_locks: bool = True) -> QueueSnapshot:
         """Return what a console shows at each tick, in one round trip, at a cost that does not grow with the queue.
 
-        `recovery` defines which workers are dead. A caller that refreshes often counts locks only at an interval,
-        `locks_every`, or when it calls `count_locks`, and gives None. A part that fails is named in the answer; raised
-        is only what makes every query fail: no connection, no schema, no privilege to read the tables.
+        `recovery` defines which workers are dead. A caller that refreshes often sets `with_locks` to False, and counts
+        locks with `count_locks`. A part that fails is named in the answer; raised is only what makes every query fail:
+        no connection, no schema, no privilege to read the tables.
         """
-        return self._snapshots.read(recovery or RecoverySettings(), locks_every=locks_every)
+        return self._snapshots.read(recovery or RecoverySettings(), with_locks=with_locks)
 
     def count_locks(self, recovery: RecoverySettings | None = None) -> timedelta | None:
         """Count again what workers have locked, for the next snapshots; they report an error if it failed.
@@ -528,8 +525,8 @@ class JobQueries:
         """Read what leads to the jobs of a selection, in one round trip."""
         values = {"schema": self._schema}
         calls = [Call("schema_objects", values), Call("selection_names", values_of(wanted, self._schema))]
-        timeouts = {"timeout": STATEMENT_TIMEOUT, "lock_timeout": LOCK_TIMEOUT}
-        (((objects,),), (names,)) = read(self._connections, self._schema, calls, **timeouts, is_planned_once=True)
+        found = read(self._connections, self._schema, calls, timeout=STATEMENT_TIMEOUT, is_planned_once=True)
+        (((objects,),), (names,)) = found
         return frozenset(objects), Resolved(*names)
 
     def _workers(self, objects: frozenset[str]) -> list[WorkerInfo]:
@@ -564,8 +561,8 @@ class JobQueries:
         names: Mapping[str, str] | None = None,
     ) -> list[tuple[Any, ...]]:
         call = Call(name, values or {}, {"SELECTION": fragment.text, **(names or {})})
-        timeouts = {"timeout": timeout, "lock_timeout": LOCK_TIMEOUT}
-        return read(self._connections, self._schema, [call], **timeouts, is_planned_once=name in GENERIC_PLANS)[0]
+        is_planned_once = name in GENERIC_PLANS
+        return read(self._connections, self._schema, [call], timeout=timeout, is_planned_once=is_planned_once)[0]
 
 
 # -- searching -------------------------------------------------------------------------------------------------------

@@ -18,6 +18,8 @@ from gw_core.postgres.statements import query
 
 Rows = list[tuple[Any, ...]]
 
+LOCK_TIMEOUT: Final = timedelta(seconds=1)
+
 CATALOG_STATEMENTS: Final = frozenset({"snapshot_place", "snapshot_counters"})
 """Statements that read only the catalog, so row security hides nothing from them."""
 
@@ -28,7 +30,7 @@ def read(
     calls: Sequence[Call],
     *,
     timeout: timedelta,
-    lock_timeout: timedelta,
+    lock_timeout: timedelta | None = None,
     is_planned_once: bool = False,
 ) -> list[Rows]:
     """Run statements that only read, and return the rows of each. If one fails, all fail.
@@ -39,7 +41,7 @@ def read(
         own = connections.database.limits
         values = {
             "statement_timeout": milliseconds(own.cap_statement_timeout(timeout)),
-            "lock_timeout": milliseconds(own.cap_lock_timeout(lock_timeout)),
+            "lock_timeout": milliseconds(own.cap_lock_timeout(lock_timeout or LOCK_TIMEOUT)),
             "plans": "force_generic_plan" if is_planned_once else "force_custom_plan",
         }
         try:

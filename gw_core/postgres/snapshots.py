@@ -56,23 +56,20 @@ class Snapshots:
         self._locks_at = -inf
         self._lock_errors: tuple[tuple[str, str], ...] = ()
 
-    def read(self, recovery: RecoverySettings, *, locks_every: timedelta | None = timedelta()) -> QueueSnapshot:
+    def read(self, recovery: RecoverySettings, *, with_locks: bool) -> QueueSnapshot:
         """Return the current snapshot; `recovery` defines which workers are presumed dead.
 
-        What workers hold is asked no more often than every so often: the index of locked jobs keeps an entry for each
-        job that was ever run until vacuum has come, and all of them are walked past. None leaves it to `count_locks`.
+        Locks are counted apart, because the index of locked jobs keeps an entry for each job that was ever run until
+        vacuum has come, and all of them are walked past.
         """
-        if locks_every is not None and monotonic() - self._locks_at >= locks_every.total_seconds():
+        if with_locks:
             self._locks_at = -inf
         snapshot, known = self._read(recovery)
         # Only the first look, and the first after the schema was changed, find that they asked for the wrong things.
         return snapshot if snapshot.schema == known else self._read(recovery)[0]
 
     def count_locks(self, recovery: RecoverySettings) -> timedelta | None:
-        """Query again what workers have locked, for the next snapshots, and return the server's execution time.
-
-        The next snapshots report a failure.
-        """
+        """Query again what workers have locked, for the next snapshots, and return the server's execution time."""
         if self._known is None or not self._known.has_locked_index:
             return timedelta()
         answers, errors = self._ask({"locks": self._about_locks(recovery), "server_time": Call("snapshot_server_time")})

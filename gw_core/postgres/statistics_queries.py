@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from gw_core.domain.diagnosis import STALE_AFTER
 from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.job_status import STALE_AFTER
 from gw_core.domain.run_statistics import RunHistory, RunStatistics, StatisticsStatus, run_history
 from gw_core.postgres.add_calls import Call
 from gw_core.postgres.connections import ConnectionSource
@@ -15,7 +15,6 @@ from gw_core.postgres.read_only import Rows, read
 
 MINUTE: Final = timedelta(minutes=1)
 TIMEOUT: Final = timedelta(seconds=5)
-LOCK_TIMEOUT: Final = timedelta(seconds=1)
 
 
 class StatisticsQueries:
@@ -64,7 +63,7 @@ class StatisticsQueries:
         return self._has_table
 
     def _read(self, *calls: Call) -> list[Rows]:
-        return read(self._connections, self._schema, calls, timeout=TIMEOUT, lock_timeout=LOCK_TIMEOUT)
+        return read(self._connections, self._schema, calls, timeout=TIMEOUT)
 
 
 def status_values(schema: str) -> Mapping[str, Any]:

@@ -280,7 +280,7 @@ class ClientSource(DataSource):
     def read_snapshot(self) -> QueueSnapshot:
         """Return a snapshot with the locks counted last."""
         try:
-            return self.read_client.queries.snapshot(recovery=self._place.recovery, locks_every=None)
+            return self.read_client.queries.snapshot(recovery=self._place.recovery, with_locks=False)
         except SchemaMissingError as error:
             raise self._with_schemas(error) from error
 

@@ -6,8 +6,9 @@
 -- A row that another session changed between snapshot and lock is locked in its new version. An update by id follows the
 -- row to that version; an update by address (`ctid`) would not find it.
 with recursive
+\set FIRST ''
 \set PRIORITIES unqueued_priorities
-\set QUEUE 'is null'
+\set AMONG 'and jobs.job_queue_id is null'
 \ir parts/priorities.sql
 \set FROM ''
 queued (anything) as materialized (

@@ -4,11 +4,12 @@
 -- (`near`); only when these do not end does it step from queue to queue (`queues_with_jobs`). Reading every job of held
 -- queues took longer than claiming as many.
 with recursive
+\set FIRST ''
 \set PRIORITIES unqueued_priorities
-\set QUEUE 'is null'
+\set AMONG 'and jobs.job_queue_id is null'
 \ir parts/priorities.sql
 \set PRIORITIES queued_priorities
-\set QUEUE 'is not null'
+\set AMONG 'and jobs.job_queue_id is not null'
 \ir parts/priorities.sql
 near as materialized (
   select due.job_queue_id

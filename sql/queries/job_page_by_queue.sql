@@ -3,7 +3,9 @@
 -- separately.
 with recursive
 \set AMONG 'and jobs.job_queue_id = %(queue_id)s::int'
-\ir parts/levels.sql
+\set PRIORITIES levels
+\set FIRST 'and jobs.priority >= %(after_priority)s::smallint'
+\ir parts/priorities.sql
 scanned as materialized (
   select due.*, row_number() over () as turn
     from levels

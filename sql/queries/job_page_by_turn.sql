@@ -5,7 +5,9 @@
 -- an id in it. Each priority is read separately, so that scheduled jobs are not read on the way to those that are due.
 with recursive
 \set AMONG ''
-\ir parts/levels.sql
+\set PRIORITIES levels
+\set FIRST 'and jobs.priority >= %(after_priority)s::smallint'
+\ir parts/priorities.sql
 scanned as materialized (
   select due.*, row_number() over () as turn
     from levels

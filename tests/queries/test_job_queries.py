@@ -525,7 +525,7 @@ def test_every_statement_of_reading_is_used_and_bounded() -> None:
 def test_a_table_locked_by_another_session_is_not_waited_for_long(
     queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounds, "LOCK_TIMEOUT", timedelta(milliseconds=50))
+    monkeypatch.setattr(read_only, "LOCK_TIMEOUT", timedelta(milliseconds=50))
     queue.ready()
     with psycopg.connect(queue.url) as other:
         other.execute("lock table graphile_worker._private_jobs in access exclusive mode")

@@ -188,11 +188,12 @@ def test_a_schema_that_changes_between_two_snapshots_is_noticed(queue: Queue) ->
 
 def test_a_frequent_reader_gets_the_known_count_of_locks_again(queue: Queue) -> None:
     queue.running(by="pool-1")
-    before = queue.queries.snapshot(locks_every=timedelta(days=1))
+    queries = queue.queries
+    before = queries.snapshot()
     queue.running(by="pool-1")
 
-    kept = queue.queries.snapshot(locks_every=timedelta(days=1))
-    again = queue.queries.snapshot()
+    kept = queries.snapshot(with_locks=False)
+    again = queries.snapshot()
 
     assert [each.running for each in (before, kept, again)] == [Count(1), Count(1), Count(2)]
     assert [worker.jobs for each in (before, kept, again) for worker in each.workers] == [1, 1, 2]
@@ -202,12 +203,12 @@ def test_locks_of_workers_are_counted_apart_from_the_snapshots(queue: Queue) -> 
     queries = queue.queries
     queries.count_locks()
     queue.running(by="pool-1")
-    first = queries.snapshot(locks_every=None)
+    first = queries.snapshot(with_locks=False)
     queue.running(by="pool-1")
-    kept = queries.snapshot(locks_every=None)
+    kept = queries.snapshot(with_locks=False)
 
     server_time = queries.count_locks()
-    again = queries.snapshot(locks_every=None)
+    again = queries.snapshot(with_locks=False)
 
     assert [each.running for each in (first, kept, again)] == [Count(1), Count(1), Count(2)]
     assert server_time is not None
@@ -223,14 +224,14 @@ def test_a_failed_count_of_locks_is_named_by_the_snapshots(queue: Queue, monkeyp
     monkeypatch.setattr(bounds, "LOCK_TIMEOUT", timedelta(milliseconds=50))
     queries = queue.queries
     queue.running()
-    queries.snapshot(locks_every=None)
+    queries.snapshot(with_locks=False)
     with queue.hands.transaction():
         queue.rows("lock table _private_jobs in access exclusive mode")
         queries.count_locks()
 
-    blind = queries.snapshot(locks_every=None)
+    blind = queries.snapshot(with_locks=False)
     queries.count_locks()
-    again = queries.snapshot(locks_every=None)
+    again = queries.snapshot(with_locks=False)
 
     assert ([part for part, _ in blind.errors], blind.running, blind.locks_age) == (["locks"], None, None)
     assert (again.errors, again.running) == ((), Count(1))

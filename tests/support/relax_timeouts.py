@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 from gw_core import Jobs
-from gw_core.postgres import job_queries, name_lookup, snapshots
+from gw_core.postgres import job_queries, name_lookup, read_only, snapshots
 
 LONG: timedelta = timedelta(minutes=2)
 
@@ -20,7 +20,8 @@ def relax_read_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lift the bounds of readers until the test ends; a test that is about one of them sets it again."""
     for module in (snapshots, job_queries):
         monkeypatch.setattr(module, "STATEMENT_TIMEOUT", LONG)
-        monkeypatch.setattr(module, "LOCK_TIMEOUT", LONG)
+    for waiting in (snapshots, read_only):
+        monkeypatch.setattr(waiting, "LOCK_TIMEOUT", LONG)
     monkeypatch.setattr(name_lookup, "SEARCH_TIMEOUT", f"{LONG.total_seconds():.0f}s")
     for function, name in (
         (job_queries.JobQueries._rows, "timeout"),

@@ -1,10 +1,12 @@
--- The priorities of waiting jobs with or without a queue, found by leaping from one to the next in an index.
+-- The priorities of the waiting jobs `:AMONG` those of a queue or of none, from the `:FIRST` on. They are found by
+-- leaping from one to the next in an index.
 :PRIORITIES (priority) as (
   select (
            select jobs.priority
              from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
             where jobs.is_available = true
-              and jobs.job_queue_id :QUEUE
+              :AMONG
+              :FIRST
             order by jobs.priority
             limit 1
          )
@@ -13,7 +15,7 @@
            select jobs.priority
              from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
             where jobs.is_available = true
-              and jobs.job_queue_id :QUEUE
+              :AMONG
               and jobs.priority > :PRIORITIES.priority
             order by jobs.priority
             limit 1
