@@ -485,7 +485,7 @@ class Runner:
             yield self._new_sweeper(pool, heartbeat)
         if self.settings.recycles:
             monitor = RecycleMonitor(
-                self.settings, ended=lambda: pool.completed + pool.failed, on_limit_reached=self.stop
+                self.settings, ended=lambda: pool.settler.completed + pool.settler.failed, on_limit_reached=self.stop
             )
             if self.settings.max_jobs is not None:
                 self.events.on(JobsSettled, lambda event: monitor.wake())
@@ -529,10 +529,10 @@ class Runner:
             },
             # A long single run needs heartbeats too, or a sweep recovers its jobs; most end before the first.
             first_after=settings.effective_heartbeat_interval if once else timedelta(0),
-            needs_ping=pool.needs_ping if settings.listen else lambda: False,
+            needs_ping=pool.notifications.needs_ping if settings.listen else lambda: False,
             on_ping_sent=pool.expect_ping,
-            on_cancel_request=pool.on_cancel_request,
-            on_claim_rules=pool.on_claim_rules,
+            on_cancel_request=pool.claimer.on_cancel_request,
+            on_claim_rules=pool.claimer.on_claim_rules,
             on_written=pool.renew_lease,
             on_breaking_migration=self._on_breaking_migration,
         )
@@ -617,14 +617,15 @@ class Runner:
             service.join_until(lambda: time_left(SERVICES_EXIT_DELAY))
         if self._heartbeat is not None:
             # Unrecorded outcomes and unknown claims leave jobs locked: keep the heartbeat row, for a sweep to find.
-            is_graceful = not pool.unsettled and not pool.has_unknown_claim
+            is_graceful = not pool.settler.unsettled and not pool.claimer.may_have_unknown_locks
             self._heartbeat.end(is_graceful=is_graceful, time_left=lambda: time_left(HEARTBEAT_EXIT_DELAY))
         self._close()
         self.events.emit(RunnerStopped(reason=end.reason))
         return self._result(end)
 
     def _result(self, end: _End) -> RunResult:
-        completed, failed = (0, 0) if self._pool is None else (self._pool.completed, self._pool.failed)
+        settler = None if self._pool is None else self._pool.settler
+        completed, failed = (0, 0) if settler is None else (settler.completed, settler.failed)
         exit_code = end.exit_code or int(self.settings.strict and failed > 0)
         return RunResult(completed=completed, failed=failed, reason=end.reason, exit_code=exit_code, signal=end.signal)
 

@@ -82,7 +82,8 @@ class WorkerPool:
         self._interceptors = interceptors
         self._tasks: dict[str, Task] = {}
         self._names: tuple[str, ...] = ()
-        self._keeps: Mapping[str, Keep] = {}
+        self.keeps: Mapping[str, Keep] = {}
+        """What history keeps of each task's jobs; empty: nothing."""
         self._forced = threading.Event()
         self._forced_at = float("inf")
         self._asked_at = float("inf")
@@ -95,7 +96,7 @@ class WorkerPool:
             database=database,
             ledger=self.ledger,
             events=events,
-            keeps=lambda: self._keeps,
+            keeps=lambda: self.keeps,
             on_queues_freed=self.request_claim,
             on_settled=lambda: self.claimer.on_settled(),
         )
@@ -121,13 +122,13 @@ class WorkerPool:
             for number in range(1, settings.concurrency + 1)
         ]
         self._slots = [thread.slot for thread in self.threads]
-        self._notifications = NotificationHealth(
+        self.notifications = NotificationHealth(
             worker_id=self.id,
             events=events,
             on_jobs=lambda count: self.claimer.on_jobs(count),
             on_migration=on_migration,
-            on_cancel_request=self.on_cancel_request,
-            on_claim_rules=self.on_claim_rules,
+            on_cancel_request=lambda: self.claimer.on_cancel_request(),
+            on_claim_rules=lambda: self.claimer.on_claim_rules(),
         )
         self.claimer = Claimer(
             worker_id=self.id,
@@ -139,48 +140,23 @@ class WorkerPool:
             ledger=self.ledger,
             lease=self._lease,
             pauses=self._pauses,
-            is_listening=lambda: self._notifications.is_listening,
+            is_listening=lambda: self.notifications.is_listening,
             settler=self.settler,
             slots=self._slots,
             events=events,
             on_cancel_requests=lambda requests: self._cancellations.take(requests, self._slots),
-            notifications=self._notifications if settings.listen and listen_database is None else None,
+            notifications=self.notifications if settings.listen and listen_database is None else None,
             on_drained=(lambda: on_ended("no job is left to run")) if once else None,
             on_rejected=on_rejected if once else None,
         )
         self._listener = (
-            ListenThread(listen_database, self._notifications)
+            ListenThread(listen_database, self.notifications)
             if settings.listen and listen_database is not None
             else None
         )
         for service in (self.settler, self.timeouts, self.claimer, self._listener):
             if service is not None:
                 service.on_crash = on_crash
-
-    @property
-    def completed(self) -> int:
-        """How many jobs have been completed and settled."""
-        return self.settler.completed
-
-    @property
-    def failed(self) -> int:
-        """How many attempts have failed and been settled."""
-        return self.settler.failed
-
-    @property
-    def keeps(self) -> Mapping[str, Keep]:
-        """What history keeps of each task's jobs; empty: nothing."""
-        return self._keeps
-
-    @property
-    def unsettled(self) -> int:
-        """How many outcomes are not written; their jobs are still locked."""
-        return self.settler.unsettled
-
-    @property
-    def has_unknown_claim(self) -> bool:
-        """Whether a claim whose answer is missing may have locked jobs."""
-        return self.claimer.may_have_unknown_locks
 
     @property
     def vitals(self) -> PoolHealth:
@@ -192,7 +168,7 @@ class WorkerPool:
             threads=self._settings.concurrency,
             running=running,
             prefetched=max(0, len(self.ledger) - self.settler.reported - running),
-            unsettled=self.unsettled,
+            unsettled=self.settler.unsettled,
             since_poll=None if polled_at is None else timedelta(seconds=time.monotonic() - polled_at),
         )
 
@@ -205,7 +181,7 @@ class WorkerPool:
         for identifier in self._tasks.keys() - tasks.keys():
             del self._tasks[identifier]
         self._names = registry.identifiers
-        self._keeps = keeps_of({task.identifier: task.history for task in registry}, self._settings.history)
+        self.keeps = keeps_of({task.identifier: task.history for task in registry}, self._settings.history)
 
     def use_registry(self, registry: TaskRegistry) -> None:
         """Run the tasks of this registry from the next job on, and claim jobs of those that are new."""
@@ -233,13 +209,9 @@ class WorkerPool:
         """Claim jobs now."""
         self.claimer.request_claim()
 
-    def needs_ping(self) -> bool:
-        """Return whether the next heartbeat should send a ping, because nothing else was received lately."""
-        return self._notifications.needs_ping()
-
     def expect_ping(self, sent_at: float) -> None:
         """Record that this pool's listener should receive a ping that was sent no earlier than this."""
-        self._notifications.expect_ping(sent_at)
+        self.notifications.expect_ping(sent_at)
         # The listening thread may rest for longer than the ping timeout.
         (self._listener or self.claimer).wake()
 
@@ -256,14 +228,6 @@ class WorkerPool:
         self._lease.until = steady_time() + (overdue - since).total_seconds()
         if was_over:
             self.claimer.request_claim()
-
-    def on_cancel_request(self) -> None:
-        """Read soon which jobs are to be cancelled; from any thread."""
-        self.claimer.on_cancel_request()
-
-    def on_claim_rules(self) -> None:
-        """Read soon what is paused; from any thread."""
-        self.claimer.on_claim_rules()
 
     def force(self) -> None:
         """End the grace period now."""
@@ -305,7 +269,11 @@ class WorkerPool:
 
             PROCESSES.end_idle()
         self._events.emit(
-            PoolStopped(worker_id=self.id, unsettled=self.unsettled, has_unknown_claim=self.has_unknown_claim)
+            PoolStopped(
+                worker_id=self.id,
+                unsettled=self.settler.unsettled,
+                has_unknown_claim=self.claimer.may_have_unknown_locks,
+            )
         )
 
     # -- inside ----------------------------------------------------------------------------------------------------

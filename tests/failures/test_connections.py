@@ -218,9 +218,9 @@ def test_a_pool_that_receives_a_ping_of_another_needs_none_of_its_own(site: Queu
         running.recorded.wait_for(PoolListening)
         pool = running.pool
         assert pool is not None
-        wait_until(pool.needs_ping)
+        wait_until(pool.notifications.needs_ping)
         with site.running({"work": RunRecord()}, heartbeat_interval=timedelta(hours=1)):
-            wait_until(lambda: not pool.needs_ping())
+            wait_until(lambda: not pool.notifications.needs_ping())
 
 
 # -- servers that take no writes --------------------------------------------------------------------------------------
