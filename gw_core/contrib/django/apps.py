@@ -24,7 +24,7 @@ class GraphileWorkerConfig(AppConfig):
         if not has_tasks():
             checks.register(check_tasks_are_installed)
             return
-        from gw_core.contrib.django.schema_checks import check_schemas
+        from gw_core.contrib.django.checks import check_schemas
 
         checks.register(check_schemas, checks.Tags.database)
 

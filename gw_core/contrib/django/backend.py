@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
+from django.apps import apps
+from django.core import checks
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from gw_core import Client, Job, JobKeyMode, JobSpec, load_plugin
-from gw_core.contrib.django.checks import check_backend
 from gw_core.contrib.django.compat import (
     BaseTaskBackend,
     InvalidTask,
     Task,
     TaskResult,
     TaskResultStatus,
+    normalize_json,
     task_enqueued,
 )
 from gw_core.contrib.django.connection import conninfo_of
@@ -27,6 +30,8 @@ from gw_core.contrib.django.options import Options
 from gw_core.contrib.django.results import path_of, read_result
 from gw_core.contrib.django.task import DEFAULT_LANE, GraphileWorkerTask, identifier_of, record, recorded
 from gw_core.errors import InvalidInputError, InvalidJobError
+
+APP: Final = "gw_core.contrib.django"
 
 
 class GraphileWorkerBackend(BaseTaskBackend):
@@ -73,12 +78,23 @@ class GraphileWorkerBackend(BaseTaskBackend):
         self.validate_task(task)
         if task.module_path.startswith("__main__."):
             raise InvalidTask(f"{task.module_path} cannot be imported by a worker; define the task in a module.")
-        result = new_result(task, self.alias, args, kwargs)
-        payload = {"args": result.args, "kwargs": result.kwargs}
+        payload = normalize_json({"args": list(args), "kwargs": dict(kwargs)})
         job = self._client.add(self._spec(task).with_payload(payload), conn=connections[self.settings.database])
         if not isinstance(job, Job):
             raise InvalidTask(f"A plugin skipped a job of {task.module_path}.")
-        complete_with(result, job)
+        result = TaskResult(
+            task=task,
+            id=str(job.id),
+            status=TaskResultStatus.READY,
+            enqueued_at=job.created_at,
+            started_at=None,
+            finished_at=None,
+            last_attempted_at=None,
+            backend=self.alias,
+            errors=[],
+            worker_ids=[],
+            **payload,
+        )
         task_enqueued.send(type(self), task_result=result)
         return result
 
@@ -111,9 +127,27 @@ class GraphileWorkerBackend(BaseTaskBackend):
         """Return the task identifier of the task's jobs."""
         return identifier_of(task.module_path, task.queue_name if self.queues else DEFAULT_LANE)
 
-    def check(self, **kwargs: Any) -> Iterable[Any]:
+    def check(self, **kwargs: Any) -> Iterator[Any]:
         """Yield what is wrong with the settings."""
-        return check_backend(self)
+        if not apps.is_installed(APP):
+            yield self.problem("E001", f"{APP} is not in INSTALLED_APPS", f"add {APP!r}, which has the migration")
+        try:
+            alias = self.settings.database
+        except ImproperlyConfigured as error:
+            yield self.problem("E003", f"OPTIONS are invalid: {error}")
+            return
+        if alias not in connections:
+            yield self.problem("E002", f"the database {alias!r} is not in DATABASES")
+        elif connections[alias].vendor != "postgresql":
+            yield self.problem("E002", f"the database {alias!r} is not PostgreSQL, but {connections[alias].vendor}")
+        if not self.queues:
+            text = "QUEUES is empty, so that tasks of any queue name share one lane"
+            yield self.problem("W001", text, "list the names in QUEUES")
+
+    def problem(self, number: str, text: str, hint: str | None = None) -> Any:
+        """Return what a system check found: an error, or a warning if its number begins with W."""
+        kind = checks.Warning if number.startswith("W") else checks.Error
+        return kind(f"TASKS[{self.alias!r}]: {text}.", hint=hint, id=f"graphile_worker.{number}")
 
     def _spec(self, task: Any) -> JobSpec:
         """Return the job of a task without its arguments; raises `InvalidTask`."""
@@ -131,30 +165,6 @@ class GraphileWorkerBackend(BaseTaskBackend):
             )
         except (InvalidJobError, InvalidInputError) as error:
             raise InvalidTask(str(error)) from error
-
-
-def new_result(task: Any, alias: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Return the result of a task that has no job yet; raises `TypeError` for arguments that JSON cannot hold."""
-    return TaskResult(
-        task=task,
-        id="",
-        status=TaskResultStatus.READY,
-        enqueued_at=None,
-        started_at=None,
-        finished_at=None,
-        last_attempted_at=None,
-        args=list(args),
-        kwargs=dict(kwargs),
-        backend=alias,
-        errors=[],
-        worker_ids=[],
-    )
-
-
-def complete_with(result: Any, job: Job) -> None:
-    """Set what is known of a result once it has a job; results are frozen, as Django makes them."""
-    object.__setattr__(result, "id", str(job.id))
-    object.__setattr__(result, "enqueued_at", job.created_at)
 
 
 def _aware(time: datetime | None) -> datetime | None:

@@ -1,41 +1,40 @@
-"""System checks of a backend's settings."""
+"""System checks of the schema, for `check --database` and `migrate`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from django.apps import apps
-from django.core import checks
-from django.core.exceptions import ImproperlyConfigured
-from django.db import connections
-
-APP = "gw_core.contrib.django"
+from gw_core.contrib.django.connection import open_client
+from gw_core.contrib.django.discovery import graphile_backends
+from gw_core.errors import GraphileWorkerError, SchemaTooNewError
 
 
-def check_backend(backend: Any) -> Iterator[Any]:
-    """Yield what is wrong with the settings of one backend."""
-    if not apps.is_installed(APP):
-        yield problem("E001", backend, f"{APP} is not in INSTALLED_APPS", f"add {APP!r}, which has the migration")
+def check_schemas(databases: Sequence[str] | None = None, **kwargs: Any) -> list[Any]:
+    """Return what is wrong with the schemas in these databases."""
+    chosen = [each for each in graphile_backends() if each.settings.database in (databases or ())]
+    return [found for backend in chosen for found in _check_schema(backend)]
+
+
+def _check_schema(backend: Any) -> Iterator[Any]:
+    options = backend.settings
     try:
-        alias = backend.settings.database
-    except ImproperlyConfigured as error:
-        yield problem("E003", backend, f"OPTIONS are invalid: {error}")
+        with open_client(options.database, options.schema) as client:
+            plan = client.migration_plan()
+    except GraphileWorkerError as error:
+        yield backend.problem(_number_of(error), f"the schema cannot be checked: {error}")
         return
-    if alias not in connections:
-        yield problem("E002", backend, f"the database {alias!r} is not in DATABASES")
-    elif connections[alias].vendor != "postgresql":
-        yield problem("E002", backend, f"the database {alias!r} is not PostgreSQL, but {connections[alias].vendor}")
-    if not backend.queues:
-        text = "QUEUES is empty, so that tasks of any queue name share one lane"
-        yield checks.Warning(about(backend, text), hint="list the names in QUEUES", id="graphile_worker.W001")
+    state = plan.state
+    if unusable := state.migration_problem():
+        yield backend.problem(_number_of(unusable), str(unusable))
+    elif state.revision is None:
+        # A warning, because an error would keep `migrate` from installing it.
+        text = f"the schema {options.schema!r} does not exist in the database {options.database!r}"
+        yield backend.problem("W011", text, "run: manage.py migrate graphile_worker")
+    elif plan.steps:
+        text = f"the schema {options.schema!r} is older than this version of gw"
+        yield backend.problem("W010", text, "run: manage.py gw migrate")
 
 
-def problem(number: str, backend: Any, text: str, hint: str | None = None) -> Any:
-    """Return an error about a backend."""
-    return checks.Error(about(backend, text), hint=hint, id=f"graphile_worker.{number}")
-
-
-def about(backend: Any, text: str) -> str:
-    """Return the text with the name of the backend."""
-    return f"TASKS[{backend.alias!r}]: {text}."
+def _number_of(error: GraphileWorkerError) -> str:
+    return "E011" if isinstance(error, SchemaTooNewError) else "E010"
