@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, get_type_hints
 
@@ -225,12 +225,8 @@ class JobLog(_EventLog):
 
     def _pool_interrupting(self, event: e.PoolInterrupting) -> None:
         for job in event.jobs:
-            self._core.warning(
-                "Returning job %s (%s) to the queue: it did not finish in time",
-                job.id,
-                job.task_identifier,
-                extra=job_fields(job, event.worker_id),
-            )
+            message = "Returning job %s (%s) to the queue: it did not finish in time"
+            _log_job(self._core.warning, message, job, event.worker_id)
 
     def _pool_stopped(self, event: e.PoolStopped) -> None:
         if event.unsettled:
@@ -313,23 +309,11 @@ class JobLog(_EventLog):
     # -- job -------------------------------------------------------------------------------------------------------
 
     def _job_cancelling(self, event: e.JobCancelling) -> None:
-        self._core.info(
-            "Cancelling job %s (%s): %s",
-            event.job.id,
-            event.job.task_identifier,
-            event.message,
-            extra=job_fields(event.job, event.worker_id),
-        )
+        _log_job(self._core.info, "Cancelling job %s (%s): %s", event.job, event.worker_id, event.message)
 
     def _result_rejected(self, event: e.JobResultRejected) -> None:
-        self._worker.error(
-            "The database rejected the outcome of job %s (%s); the job stays locked, and the worker retries: %s",
-            event.job.id,
-            event.job.task_identifier,
-            event.error,
-            exc_info=event.error,
-            extra=job_fields(event.job, event.worker_id),
-        )
+        message = "The database rejected the outcome of job %s (%s); the job stays locked, and the worker retries: %s"
+        _log_job(self._worker.error, message, event.job, event.worker_id, event.error, error=event.error)
 
     def _jobs_settled(self, event: e.JobsSettled) -> None:
         worker_id = event.worker_id
@@ -342,40 +326,18 @@ class JobLog(_EventLog):
             elif type(outcome) is Returned and outcome.started:
                 self._job_returned(outcome, worker_id)
         for outcome in event.lost:
-            self._worker.warning(
-                "Lost job %s (%s): it lost its lock while running; the result was discarded",
-                outcome.job.id,
-                outcome.job.task_identifier,
-                extra=job_fields(outcome.job, worker_id),
-            )
+            message = "Lost job %s (%s): it lost its lock while running; the result was discarded"
+            _log_job(self._worker.warning, message, outcome.job, worker_id)
 
     def _job_failed(self, outcome: Failed, worker_id: str) -> None:
         job = outcome.job
         end = "; no attempts left" if job.is_last_attempt else "; it failed permanently" if outcome.permanent else ""
-        milliseconds = _milliseconds(outcome.seconds)
-        self._worker.error(
-            _FAILED,
-            job.id,
-            job.task_identifier,
-            milliseconds,
-            job.attempts,
-            job.max_attempts,
-            outcome.message,
-            end,
-            exc_info=outcome.error,
-            extra={**job_fields(job, worker_id), "duration_ms": milliseconds},
-        )
+        values = (job.attempts, job.max_attempts, outcome.message, end)
+        _log_run(self._worker.error, _FAILED, outcome, worker_id, *values, error=outcome.error)
 
     def _job_returned(self, outcome: Returned, worker_id: str) -> None:
-        job, milliseconds = outcome.job, _milliseconds(outcome.seconds)
-        self._worker.info(
-            "Returned task %s (%s, %.2fms) to the queue: %s",
-            job.id,
-            job.task_identifier,
-            milliseconds,
-            outcome.reason,
-            extra={**job_fields(job, worker_id), "duration_ms": milliseconds},
-        )
+        message = "Returned task %s (%s, %.2fms) to the queue: %s"
+        _log_run(self._worker.info, message, outcome, worker_id, outcome.reason)
 
     # -- cron ------------------------------------------------------------------------------------------------------
 
@@ -479,6 +441,33 @@ def _log_signal(logger: logging.Logger, event: e.SignalReceived) -> None:
         logger.info("Received %s; stopping immediately", event.signal)
     else:
         logger.info("Received %s; stopping when running jobs finish; repeat it to stop immediately", event.signal)
+
+
+def _log_job(
+    log: Callable[..., None],
+    message: str,
+    job: Job,
+    worker_id: str,
+    *values: object,
+    error: BaseException | None = None,
+    **fields: object,
+) -> None:
+    """Log a message about a job, whose first values are its id and its task."""
+    extra = {**job_fields(job, worker_id), **fields}
+    log(message, job.id, job.task_identifier, *values, exc_info=error, extra=extra)
+
+
+def _log_run(
+    log: Callable[..., None],
+    message: str,
+    outcome: Failed | Returned,
+    worker_id: str,
+    *values: object,
+    error: BaseException | None = None,
+) -> None:
+    """Log a message about a run, whose third value is its duration."""
+    duration = _milliseconds(outcome.seconds)
+    _log_job(log, message, outcome.job, worker_id, duration, *values, error=error, duration_ms=duration)
 
 
 def _completed(outcome: Completed) -> tuple[str, tuple[object, ...]]:
