@@ -30,12 +30,7 @@ if TYPE_CHECKING:
     )
     from gw_core.domain.job_status import PlannedAttempt as PlannedAttempt, Reason as Reason, ReasonCode as ReasonCode
     from gw_core.domain.job_version import JobVersion as JobVersion
-    from gw_core.domain.lock_waits import (
-        AdvisoryLock as AdvisoryLock,
-        BackendSession as BackendSession,
-        LockWait as LockWait,
-        LockWaits as LockWaits,
-    )
+    from gw_core.domain.lock_waits import *
     from gw_core.domain.pause import (
         Pause as Pause,
         PauseKind as PauseKind,
@@ -61,16 +56,7 @@ if TYPE_CHECKING:
         RunStatistics as RunStatistics,
         StatisticsStatus as StatisticsStatus,
     )
-    from gw_core.domain.snapshot import (
-        LockedQueue as LockedQueue,
-        PrioritySummary as PrioritySummary,
-        QueueSnapshot as QueueSnapshot,
-        SchemaInfo as SchemaInfo,
-        ServerInfo as ServerInfo,
-        TableCounters as TableCounters,
-        Throughput as Throughput,
-        ThroughputMeter as ThroughputMeter,
-    )
+    from gw_core.domain.snapshot import *
     from gw_core.domain.task_limit import TaskLimit as TaskLimit
     from gw_core.domain.text import UNSAFE_NAME as UNSAFE_NAME, UNSAFE_TEXT as UNSAFE_TEXT
     from gw_core.log import (

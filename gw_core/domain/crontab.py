@@ -124,7 +124,7 @@ def read_crontab(
 def _duplicate(item: CronItem, line: str, number: int, first: int) -> CrontabLineError:
     return CrontabLineError(
         number,
-        _first_column(line),
+        len(line) - len(line.lstrip(_SPACE)) + 1,
         line,
         f"the identifier {shown(item.identifier)} is already used in line {first}",
         "an identifier of its own for each item, given with ?id=",
@@ -153,10 +153,6 @@ def _read_line(
         CrontabLineError(number, each.offset + 1, line, each.message, each.expected)
         for each in sorted(reader.errors, key=lambda each: each.offset)
     ]
-
-
-def _first_column(line: str) -> int:
-    return len(line) - len(line.lstrip(_SPACE)) + 1
 
 
 class _LineReader:

@@ -12,7 +12,7 @@ from gw_core.domain.cron_item import KnownCronItem
 from gw_core.domain.query_results import Count, Quality
 from gw_core.domain.recovery import WorkerInfo
 
-USUAL_WINDOW: Final = timedelta(seconds=3)
+_USUAL_WINDOW: Final = timedelta(seconds=3)
 """Busy sessions of PostgreSQL report statistics once a second, so a shorter window would flicker."""
 
 
@@ -176,7 +176,7 @@ class Throughput:
 class ThroughputMeter:
     """Turns the counters of snapshots into rates. Counters that were reset start a new window and cause no spike."""
 
-    def __init__(self, window: timedelta = USUAL_WINDOW) -> None:
+    def __init__(self, window: timedelta = _USUAL_WINDOW) -> None:
         self._window = window
         self._seen: deque[tuple[QueueSnapshot, TableCounters]] = deque()
 
