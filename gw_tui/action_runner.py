@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 MAX_UNDO: Final = 20
 """So many removals can be taken back, the last one first."""
 
-OnDone = Callable[[Result], None]
-
 
 class ActionRunner(Console):
     """A console that runs one batch at a time; the action thread runs the actions."""
@@ -31,7 +30,7 @@ class ActionRunner(Console):
     def __init__(self, source: DataSource, options: Options, clock: Callable[[], float]) -> None:
         super().__init__(source, options, clock)
         self._under_way: ActionBatch | None = None
-        self._when_done: OnDone | None = None
+        self._done: asyncio.Future[Result | None] | None = None
         self._progress: ProgressDialog | None = None
         self._removed: deque[tuple[Job, ...]] = deque(maxlen=MAX_UNDO)
 
@@ -40,17 +39,20 @@ class ActionRunner(Console):
         """True while something is under way."""
         return self._under_way is not None
 
-    def begin(self, action: Action, on_done: OnDone | None = None) -> None:
-        """Run an action in parts; `on_done` gets the result when it has finished, on whichever screen that is."""
+    def begin(self, action: Action) -> asyncio.Future[Result | None]:
+        """Run an action in parts, and return its result to come: None when it fails, or when another one is running."""
+        done: asyncio.Future[Result | None] = asyncio.get_running_loop().create_future()
         if self._under_way is not None:
             self.notify("Another action is running", severity="warning")
-            return
+            done.set_result(None)
+            return done
         batch = split(action)
-        self._under_way, self._when_done = batch, on_done
+        self._under_way, self._done = batch, done
         if len(batch.parts) > 1:
             self._progress = ProgressDialog(batch, self.stop_batch)
             self.push_screen(self._progress)
         self._go_on(batch)
+        return done
 
     def stop_batch(self) -> None:
         """Let the part under way be the last."""
@@ -72,10 +74,7 @@ class ActionRunner(Console):
         if not self._removed:
             self.notify("Nothing to restore")
             return
-        self.begin(Restore(jobs=self._removed[-1]), self._undone)
-
-    def _undone(self, _: Result) -> None:
-        self._removed.pop()
+        self.begin(Restore(jobs=self._removed[-1]))
 
     def _go_on(self, batch: ActionBatch) -> None:
         if (action := batch.next_action) is not None:
@@ -84,14 +83,14 @@ class ActionRunner(Console):
             self._over(batch)
 
     def _over(self, batch: ActionBatch) -> None:
-        on_done, self._when_done, self._under_way = self._when_done, None, None
+        done, self._done, self._under_way = self._done, None, None
         if self._progress is not None:
             self._progress.dismiss()
             self._progress = None
         if not batch.action.reads_only or batch.failure:
             self._report(batch)
-        if on_done is not None and not batch.failure:
-            on_done(batch.result)
+        if done is not None and not done.done():  # the screen that waited for it may be gone
+            done.set_result(None if batch.failure else batch.result)
 
     def _report(self, batch: ActionBatch) -> None:
         self._keep(batch)
@@ -101,9 +100,11 @@ class ActionRunner(Console):
             self.push_screen(ResultDialog(batch))
 
     def _keep(self, batch: ActionBatch) -> None:
-        """Note a batch in the journal, and what was removed for `undo`."""
+        """Note a batch in the journal, and for `undo` what was removed or restored."""
         if batch.can_be_undone:
             self._removed.append(tuple(batch.result.removed))
+        elif isinstance(batch.action, Restore) and not batch.failure:
+            self._removed.pop()
         words = sanitize.line(batch.failure) if batch.failure else batch.headline
         self.note(EntryKind.ACTION, words, is_bad=bool(batch.failure))
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+from textual import work
+
 from gw_core import JobState, Selection
 from gw_core.operations import CheckStatus, CleanupTarget
 from gw_tui.action_runner import ActionRunner
-from gw_tui.actions.actions import MAX_CLEANED, Cleanup, CleanupSelected, Result, RunDoctor, Sweep
+from gw_tui.actions.actions import MAX_CLEANED, Cleanup, CleanupSelected, RunDoctor, Sweep
 from gw_tui.dialogs.choose import Choice, Choose
 from gw_tui.dialogs.confirm import confirmed
 from gw_tui.dialogs.narrow import NarrowDialog
@@ -40,61 +43,42 @@ SWEEP: Final = (Choice("sweep", "sweep", "recover the jobs of all stale workers"
 class Maintenance(ActionRunner):
     """A console that previews, asks and runs."""
 
-    def action_sweep_now(self) -> None:
+    @work(exit_on_error=False)
+    async def action_sweep_now(self) -> None:
         """Preview a sweep, then ask whether to run it."""
-        self.begin(Sweep(dry_run=True), self._previewed)
-
-    def _previewed(self, result: Result) -> None:
-        report = result.sweep
-        if report is None:
+        result = await self.begin(Sweep(dry_run=True))
+        if result is None or (report := result.sweep) is None:
             return
         if not report.workers and not report.jobs and not report.queues:
             self.notify("Nothing to sweep: no stale workers")
-            return
-        self.run_worker(self._ask_to_sweep(report), exit_on_error=False)
-
-    async def _ask_to_sweep(self, report: SweepReport) -> None:
-        if await confirmed(self, Sweep(), "Sweep?", _preview(report), ok="Sweep"):
+        elif await confirmed(self, Sweep(), "Sweep?", _preview(report), ok="Sweep"):
             self.begin(Sweep())
 
-    def clean_up(self, target: CleanupTarget | None = None) -> None:
+    @work(exit_on_error=False)
+    async def clean_up(self, target: CleanupTarget | None = None) -> None:
         """Count what a cleanup would delete, then ask whether to delete it; without a target, ask for it first."""
         if target is None:
-            self.run_worker(self._choose(), exit_on_error=False)
-            return
-        if target is CleanupTarget.FAILED_JOBS:
-            self.run_worker(self._narrow(), exit_on_error=False)
-            return
-        self._count(target)
+            if (chosen := await self.push_screen_wait(Choose("Clean up …", CHOICES))) is None:
+                return
+            target = CleanupTarget(chosen)
+        cleanup = await self._narrowed() if target is CleanupTarget.FAILED_JOBS else Cleanup(target=target)
+        if cleanup is not None and (result := await self.begin(replace(cleanup, dry_run=True))) is not None:
+            await self._ask_to_clean(cleanup, result.count)
 
-    async def _narrow(self) -> None:
+    async def _narrowed(self) -> Cleanup | CleanupSelected | None:
         """Ask which failed jobs to delete; all of them are deleted without reading them."""
         selection = await self.push_screen_wait(NarrowDialog())
         if selection is None:
-            return
+            return None
         if selection == ALL_FAILED:
-            self._count(CleanupTarget.FAILED_JOBS)
-            return
+            return Cleanup(target=CleanupTarget.FAILED_JOBS)
         # The count and the deletion mean the same jobs.
-        fixed = selection.at(self.now)
-        count = CleanupSelected(selection=fixed, dry_run=True)
-        self.begin(count, lambda found: self._counted(CleanupSelected(selection=fixed), found.count))
+        return CleanupSelected(selection=selection.at(self.now))
 
-    def _count(self, target: CleanupTarget) -> None:
-        count = Cleanup(target=target, dry_run=True)
-        self.begin(count, lambda found: self._counted(Cleanup(target=target), found.count))
-
-    async def _choose(self) -> None:
-        if (chosen := await self.push_screen_wait(Choose("Clean up …", CHOICES))) is not None:
-            self.clean_up(CleanupTarget(chosen))
-
-    def _counted(self, cleanup: Cleanup | CleanupSelected, count: int | None) -> None:
+    async def _ask_to_clean(self, cleanup: Cleanup | CleanupSelected, count: int | None) -> None:
         if count == 0:
             self.notify(f"Nothing to clean up: no {cleanup.thing}s")
             return
-        self.run_worker(self._ask_to_clean(cleanup, count), exit_on_error=False)
-
-    async def _ask_to_clean(self, cleanup: Cleanup | CleanupSelected, count: int | None) -> None:
         many = "Too many to count quickly." if count is None else f"{formatting.counted(count, cleanup.thing)}."
         words = f"{many}\n{_consequences(cleanup)}"
         # Deleted jobs cannot be restored, so a key pressed too often must not delete them.
@@ -103,11 +87,11 @@ class Maintenance(ActionRunner):
         if await confirmed(self, cleanup, f"Clean up {cleanup.thing}s?", words, ok="Delete", to_type=to_type):
             self.begin(cleanup)
 
-    def action_run_doctor(self) -> None:
+    @work(exit_on_error=False)
+    async def action_run_doctor(self) -> None:
         """Run the doctor's checks and show the findings."""
-        self.begin(RunDoctor(), self._checked)
-
-    def _checked(self, result: Result) -> None:
+        if (result := await self.begin(RunDoctor())) is None:
+            return
         found = [each.status for each in result.findings]
         errors = formatting.counted(found.count(CheckStatus.ERROR), "error")
         self.notify(f"Doctor: {errors}, {formatting.counted(found.count(CheckStatus.WARNING), 'warning')}")

@@ -146,7 +146,8 @@ class CronScreen(AddJobMixin, ListScreen[Crontabs, Recurring]):
         action = Forget(identifier=row.identifier)
         words = f"{_FORGOTTEN[row.course]}\nThis cannot be undone. Its jobs stay."
         if await confirmed(self.console, action, f"Forget {row.identifier}?", words, ok="Forget"):
-            self.console.begin(action, lambda _: self.ask())
+            await self.console.begin(action)
+            self.ask()
 
     def available_actions(self) -> Sequence[tuple[Choice, Action]]:
         row = self.selected

@@ -178,7 +178,7 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample, ErrorGroup]):
             return
         job = group.jobs[0].job
         self._probe = Probe(job_id=job.id, updated_at=job.updated_at_epoch, rest=len(group.jobs) - 1)
-        self.console.begin(Retry(jobs=[JobVersion.from_job(job)]), self.done_with)
+        self.console.begin(Retry(jobs=[JobVersion.from_job(job)]))
         self.ask()
         self.draw()
 

@@ -71,13 +71,13 @@ class JobActionsMixin(ConsoleScreen):
             words = f"{named(jobs)}\n{_they(jobs, 'run')} as soon as a worker is free. Failed jobs get new attempts."
             if not await confirmed(self.console, action, "Retry now?", words, ok="Retry", destroys=False):
                 return
-        self._begin(action)
+        await self._run(action)
 
     @work
     async def action_reschedule(self) -> None:
         jobs = self._free(self.targets(), "rescheduled")
         if jobs and (change := await self.app.push_screen_wait(RescheduleDialog(jobs))) is not None:
-            self._begin(replace(change, jobs=_versions(jobs)))
+            await self._run(replace(change, jobs=_versions(jobs)))
 
     @work
     async def action_fail(self) -> None:
@@ -95,7 +95,7 @@ class JobActionsMixin(ConsoleScreen):
             action=lambda reason: Fail(jobs=_versions(jobs), reason=reason or None),
         )
         if (reason := await self.app.push_screen_wait(question)) is not None:
-            self._begin(Fail(jobs=_versions(jobs), reason=None if to_type else reason or None))
+            await self._run(Fail(jobs=_versions(jobs), reason=None if to_type else reason or None))
 
     @work
     async def action_complete(self) -> None:
@@ -108,7 +108,7 @@ class JobActionsMixin(ConsoleScreen):
             f"U restores {_them(jobs)} while this console runs."
         )
         if await confirmed(self.console, action, "Complete?", words, ok="Complete", to_type=_to_type(jobs)):
-            self._begin(action)
+            await self._run(action)
 
     @work
     async def action_cancel(self) -> None:
@@ -122,27 +122,23 @@ class JobActionsMixin(ConsoleScreen):
         effects = "\n".join(cancel_effects(jobs, workers))
         words = f"{named(jobs)}\n{effects}\nJobs that stop fail and are not retried; one that ends first completes."
         if await confirmed(self.console, action, "Cancel?", words, ok="Cancel job", to_type=_to_type(jobs)):
-            self._begin(action)
+            await self._run(action)
 
     @work
     async def action_remove_by_key(self) -> None:
         offered = next((each.job.key for each in self.targets() if each.job.key is not None), "")
-        if (key := await self.app.push_screen_wait(KeyDialog(offered))) is not None:
-            self.console.begin(FindByKey(key=key), lambda result: self._found_by_key(key, result.found))
-
-    def _found_by_key(self, key: str, found: FoundJob | None) -> None:
-        if found is None:
+        if (key := await self.app.push_screen_wait(KeyDialog(offered))) is None:
+            return
+        if (result := await self.console.begin(FindByKey(key=key))) is None:
+            return
+        if (found := result.found) is None:
             self.notify(f"No job has the key {sanitize.line(key, 60)!r}.", severity="warning")
-        else:
-            self._ask_to_remove_by_key(key, found)
-
-    @work
-    async def _ask_to_remove_by_key(self, key: str, found: FoundJob) -> None:
+            return
         runs = found.state is JobState.RUNNING
         words = KEY_IS_TAKEN.format(sanitize.line(found.job.locked_by, 60)) if runs else KEY_IS_REMOVED
         action = RemoveByKey(key=key, job=JobVersion.from_job(found.job))
         if await confirmed(self.console, action, f"Remove by key {key}?", f"{named((found,))}\n{words}", ok="Remove"):
-            self._begin(action)
+            await self._run(action)
 
     def available_actions(self) -> Sequence[tuple[Choice, Action]]:
         return tuple(_offered(self.targets()))
@@ -160,8 +156,9 @@ class JobActionsMixin(ConsoleScreen):
             self.notify(f"{formatting.counted(running, 'running job')} skipped", severity="warning")
         return free
 
-    def _begin(self, action: Action) -> None:
-        self.console.begin(action, self.done_with)
+    async def _run(self, action: Action) -> None:
+        if (result := await self.console.begin(action)) is not None:
+            self.done_with(result)
 
 
 def _versions(jobs: Sequence[FoundJob]) -> list[JobVersion]:

@@ -35,12 +35,13 @@ class PauseMixin(ConsoleScreen):
                 action=lambda reason: actions.Pause(target=target, reason=reason or None),
             )
             if (reason := await self.app.push_screen_wait(question)) is not None:
-                self._begin(actions.Pause(target=target, reason=reason or None))
+                await self._run(actions.Pause(target=target, reason=reason or None))
             return
         resume = actions.Resume(target=target)
         words = sanitize.line(f"It is {pause.description}.", 200)
         if await confirmed(self.console, resume, f"Resume {name}?", words, ok="Resume", destroys=False):
-            self._begin(resume)
+            await self._run(resume)
 
-    def _begin(self, action: actions.Action) -> None:
-        self.console.begin(action, lambda _: self.ask())
+    async def _run(self, action: actions.Action) -> None:
+        await self.console.begin(action)
+        self.ask()
