@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from bench.server_time import ServerTiming, processor_time
-from gw_core import JobState, Selection
+from gw_core import Client, JobState, Selection
 from gw_core.operations import (
     Finding,
     JobPage,
@@ -23,8 +24,10 @@ from gw_core.operations import (
     QueueReport,
     QueueSnapshot,
     QueueStatistics,
+    described,
 )
-from gw_tui.data.source import PAGE, ClientSource, ConnectionOptions
+from gw_tui.data.source import PAGE, ClientSource
+from gw_tui.rules.options import QueueInfo
 from gw_tui.rules.recurring import Crontabs
 
 HOT: Final = "tick"
@@ -46,8 +49,8 @@ class InstrumentedSource(ClientSource):
     What is asked at each tick is the lane `HOT`; what is asked every few seconds has a lane of its own.
     """
 
-    def __init__(self, place: ConnectionOptions) -> None:
-        super().__init__(place)
+    def __init__(self, conninfo: str) -> None:
+        super().__init__(partial(Client, conninfo), QueueInfo(where=described(conninfo), schema="graphile_worker"))
         self.screen = ""
         self._tick: Tick | None = None
         self._packed: list[bytes] = []

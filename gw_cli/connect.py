@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gw_cli.settings import Configuration, table
 from gw_cli.settings.used_connections import remember_use
@@ -17,8 +17,8 @@ PASSWORD_SECONDS: Final = 30.0
 """How long the command for a password may take."""
 
 
-def open_client(configuration: Configuration) -> Client:
-    """Return a client for the configured database; use it as a context manager."""
+def open_client(configuration: Configuration, **options: Any) -> Client:
+    """Return a client for the configured database, with more options of it; use it as a context manager."""
     from gw_core import Client  # late: it imports the database driver
 
     remember_use(configuration)
@@ -26,9 +26,9 @@ def open_client(configuration: Configuration) -> Client:
         configuration[table.CONNECTION],
         schema=configuration[table.SCHEMA],
         prepared_statements=configuration[table.PREPARED_STATEMENTS],
-        max_pool_size=1,
         pg_bin=configuration[table.PG_BIN],
         password=password_source(configuration),
+        **{"max_pool_size": 1, **options},
     )
 
 

@@ -24,7 +24,6 @@ from bench.measure import Bench
 from bench.server import ask
 from bench.server_time import percentile, with_timing
 from gw_tui.app import ConsoleApp
-from gw_tui.data.source import ConnectionOptions
 from gw_tui.rules.options import Options
 
 TICK: Final = "tick p95 ms in the server"
@@ -209,7 +208,7 @@ def _curve(seen: _Seen) -> dict[str, str]:
 
 async def _watch(url: str, seconds: float, load: Load) -> _Seen:
     seen = _Seen()
-    source = InstrumentedSource(ConnectionOptions(conninfo=with_timing(url), schema="graphile_worker"))
+    source = InstrumentedSource(with_timing(url))
     app = ConsoleApp(source, Options(period=load.period))
     done, began = int(ask(url, DONE)), time.monotonic()
     async with app.run_test(size=(120, 34)) as pilot:

@@ -13,6 +13,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from statistics import median
 from typing import Any, Final
 
@@ -20,10 +21,12 @@ from textual import events
 from textual.keys import _character_to_key
 from textual.message_pump import MessagePump
 
+from gw_core import Client
+from gw_core.operations import described
 from gw_tui.app import ConsoleApp
-from gw_tui.data.source import ClientSource, ConnectionOptions
+from gw_tui.data.source import ClientSource
 from gw_tui.rules.connection_state import ConnectionPhase
-from gw_tui.rules.options import Options
+from gw_tui.rules.options import Options, QueueInfo
 
 SIZE: Final = (160, 45)
 PERIOD: Final = 0.5
@@ -61,7 +64,8 @@ def main(url: str, seconds: float, *, profiles: bool) -> None:
 
 
 async def _use(url: str, seconds: float, *, profiles: bool) -> tuple[list[float], list[str]]:
-    app = ConsoleApp(ClientSource(ConnectionOptions(conninfo=url, schema="graphile_worker")), Options(period=PERIOD))
+    source = ClientSource(partial(Client, url), QueueInfo(where=described(url), schema="graphile_worker"))
+    app = ConsoleApp(source, Options(period=PERIOD))
     async with app.run_test(size=SIZE) as pilot:
         end = time.monotonic() + TO_BEGIN
         while app.snapshot is None and time.monotonic() < end:

@@ -18,12 +18,12 @@ from gw_cli import output, project, stderr
 from gw_cli.arguments import one_of
 from gw_cli.command import command
 from gw_cli.commands.workers import recovery_settings
-from gw_cli.connect import password_source
+from gw_cli.connect import open_client
 from gw_cli.exit_codes import ExitCode
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration, table
 from gw_cli.settings.resolve import is_database_named
-from gw_cli.settings.used_connections import remember_use, state_folder
+from gw_cli.settings.used_connections import state_folder
 from gw_cli.settings.views import SCREENS
 from gw_cli.sharding import run_on, shards_of
 from gw_core.errors import InvalidInputError
@@ -306,22 +306,17 @@ def _recording(source: DataSource, path: Path) -> DataSource:
 
 
 def _source(configuration: Configuration) -> DataSource:
-    from gw_core.operations import find_conninfo
-    from gw_tui.data.source import ClientSource, ConnectionOptions
+    from gw_core.operations import described, find_conninfo
+    from gw_tui.data.source import ClientSource
+    from gw_tui.rules.options import QueueInfo
 
-    remember_use(configuration)
-    return ClientSource(
-        ConnectionOptions(
-            conninfo=find_conninfo(configuration[table.CONNECTION]),
-            schema=configuration[table.SCHEMA],
-            prepared_statements=configuration[table.PREPARED_STATEMENTS],
-            pg_bin=configuration[table.PG_BIN],
-            password=password_source(configuration),
-            read_only=configuration[table.TUI_READ_ONLY],
-            crontab=_crontab(configuration),
-            recovery=recovery_settings(configuration),
-        )
+    info = QueueInfo(
+        where=described(find_conninfo(configuration[table.CONNECTION])),
+        schema=configuration[table.SCHEMA],
+        is_read_only=configuration[table.TUI_READ_ONLY],
+        recovery=recovery_settings(configuration),
     )
+    return ClientSource(partial(open_client, configuration), info, _crontab(configuration))
 
 
 def _crontab(configuration: Configuration) -> Callable[[], Sequence[CronItem]] | None:

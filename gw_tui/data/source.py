@@ -8,14 +8,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from gw_core import Client, CronItem, RecoverySettings, Selection, SessionLimits, __version__
+from gw_core import Client, CronItem, Selection, SessionLimits, __version__
 from gw_core.errors import (
     AuthenticationError,
     DatabaseUnavailableError,
@@ -33,7 +31,7 @@ from gw_core.errors import (
     StatementTimeoutError,
     TransientDatabaseError,
 )
-from gw_core.operations import NameKind, Quality, described
+from gw_core.operations import NameKind, Quality
 from gw_tui.actions.actions import Action, Result
 from gw_tui.data.playback import Playback
 from gw_tui.rules.connection_state import FailureKind
@@ -233,27 +231,18 @@ def known_runs(source: DataSource, back: timedelta, step: timedelta, task: str |
 # -- a real queue ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionOptions:
-    """Which queue to open, and how."""
-
-    conninfo: str
-    schema: str
-    prepared_statements: bool = True
-    pg_bin: Path | None = None
-    password: Callable[[], str] | None = None
-    read_only: bool = False
-    crontab: Callable[[], Sequence[CronItem]] | None = None
-    recovery: RecoverySettings = field(default_factory=RecoverySettings)
-
-
 class ClientSource(DataSource):
     """A queue in a database: three connections at most, one reads, one runs actions and one listens."""
 
-    def __init__(self, place: ConnectionOptions) -> None:
-        self._place = place
-        where = described(place.conninfo)
-        self.info = QueueInfo(where=where, schema=place.schema, is_read_only=place.read_only, recovery=place.recovery)
+    def __init__(
+        self,
+        connect: Callable[..., Client],
+        info: QueueInfo,
+        crontab: Callable[[], Sequence[CronItem]] | None = None,
+    ) -> None:
+        self._connect = connect  # takes the options of a client that differ between the two
+        self.info = info
+        self._crontab = crontab
         self.read_client = self._client(READ_LIMITS)
         self._lock = threading.Lock()  # guards _acting: it is opened for the first action
         self._acting: Client | None = None
@@ -262,17 +251,7 @@ class ClientSource(DataSource):
         self._count_limits: dict[tuple[str, bool], int] = {}
 
     def _client(self, limits: SessionLimits) -> Client:
-        place = self._place
-        return Client(
-            place.conninfo,
-            schema=place.schema,
-            prepared_statements=place.prepared_statements,
-            max_pool_size=1,
-            pg_bin=place.pg_bin,
-            password=place.password,
-            application_name=f"gw-tui/{__version__} {_who()}",
-            limits=limits,
-        )
+        return self._connect(max_pool_size=1, application_name=f"gw-tui/{__version__} {_who()}", limits=limits)
 
     def answer(self, key: str, query: Callable[[ClientSource], T]) -> T:
         return query(self)
@@ -280,20 +259,20 @@ class ClientSource(DataSource):
     def read_snapshot(self) -> QueueSnapshot:
         """Return a snapshot with the locks counted last."""
         try:
-            return self.read_client.queries.snapshot(recovery=self._place.recovery, with_locks=False)
+            return self.read_client.queries.snapshot(recovery=self.info.recovery, with_locks=False)
         except SchemaMissingError as error:
             raise self._with_schemas(error) from error
 
     def _with_schemas(self, error: SchemaMissingError) -> SchemaMissingError:
         """Return the error with the names of the schemas that have a queue."""
         schemas = self.read_client.names(NameKind.SCHEMAS)
-        if not schemas or self._place.schema in schemas:
+        if not schemas or self.info.schema in schemas:
             return error
         named = ", ".join(schemas[:MAX_SCHEMAS]) + ", …" * (len(schemas) > MAX_SCHEMAS)
         return SchemaMissingError(f"{error}; --schema opens another: {named}")
 
     def count_locks(self) -> timedelta | None:
-        return self.read_client.queries.count_locks(self._place.recovery)
+        return self.read_client.queries.count_locks(self.info.recovery)
 
     def read_runs(self, back: timedelta, step: timedelta, task: str | None) -> RunHistory:
         """Return what ended in each step; workers record it once a minute, so the last answer serves for a while."""
@@ -321,7 +300,7 @@ class ClientSource(DataSource):
 
     def read_crontabs(self) -> Crontabs:
         """Return the recurring tasks; the file is read again, so that changes show."""
-        read = self._place.crontab
+        read = self._crontab
         return Crontabs(known=self.read_client.cron_items(), items=None if read is None else read())
 
     def read_findings(self) -> Sequence[Finding]:
@@ -332,7 +311,7 @@ class ClientSource(DataSource):
         return self._findings[1]
 
     def run(self, action: Action) -> Result:
-        result = action.run(self._for_actions(), self._place.recovery)
+        result = action.run(self._for_actions(), self.info.recovery)
         if result.findings:
             self._findings = time.monotonic(), result.findings
         return result
@@ -354,7 +333,7 @@ class ClientSource(DataSource):
     def _for_actions(self) -> Client:
         with self._lock:
             if self._acting is None:
-                self._acting = self._client(replace(ACTION_LIMITS, read_only=self._place.read_only))
+                self._acting = self._client(replace(ACTION_LIMITS, read_only=self.info.is_read_only))
             return self._acting
 
 

@@ -8,16 +8,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
 
+from gw_core import Client
 from gw_core.errors import StatementTimeoutError
 from gw_core.operations import Finding, LockWaits, QueueReport, QueueSnapshot, QueueStatistics, RunHistory
 from gw_tui.actions.actions import Action, Result
-from gw_tui.data.source import READ_LIMITS, ClientSource, ConnectionOptions, JobSubscription
+from gw_tui.data.source import READ_LIMITS, ClientSource, JobSubscription
 from gw_tui.rules.options import QueueInfo
 from support import console_queue
 from support.console_queue import CRONTAB, LOCK_WAITS, TABLE_BYTES, ConsoleQueue, QueueClock, as_seen, findings
@@ -65,12 +67,9 @@ class QueueSource(ClientSource):
         self._is_held = self._is_cancelled = False
         self._changed = threading.Condition()  # guards the three flags above
         opened.append(self)
-        super().__init__(
-            ConnectionOptions(
-                conninfo=self.queue.url, schema=self.queue.schema, read_only=read_only, crontab=lambda: CRONTAB
-            )
-        )
-        self.info = QueueInfo(where="app@demo/shop", schema=self.queue.schema, is_read_only=read_only)
+        schema = self.queue.schema
+        info = QueueInfo(where="app@demo/shop", schema=schema, is_read_only=read_only)
+        super().__init__(partial(Client, self.queue.url, schema=schema), info, lambda: CRONTAB)
         self.read_client = self.queue.reader
 
     # -- for tests

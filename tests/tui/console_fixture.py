@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,10 +13,12 @@ from support.console_source import QueueSource
 from textual._compositor import Compositor
 from textual.pilot import Pilot
 
+from gw_core import Client
+from gw_core.operations import described
 from gw_core.selection import parse
 from gw_tui.app import ConsoleApp
-from gw_tui.data.source import ClientSource, ConnectionOptions, DataSource
-from gw_tui.rules.options import Options
+from gw_tui.data.source import ClientSource, DataSource
+from gw_tui.rules.options import Options, QueueInfo
 
 DEADLINE = 90.0
 POLL = 0.02
@@ -158,9 +161,12 @@ def search_of(screen: Any) -> Any:
     return screen.search
 
 
-def queue_source(url: str, **more: Any) -> ClientSource:
+def queue_source(
+    url: str, *, schema: str = "graphile_worker", crontab: Callable[[], Any] | None = None, **more: Any
+) -> ClientSource:
     """Return the source that reads the queue of a database."""
-    return ClientSource(ConnectionOptions(**{"conninfo": url, "schema": "graphile_worker", **more}))
+    info = QueueInfo(where=described(url), schema=schema, **more)
+    return ClientSource(partial(Client, url, schema=schema), info, crontab)
 
 
 def console_on(source: DataSource, **options: Any) -> ConsoleApp:

@@ -103,7 +103,7 @@ def test_the_connection_that_reads_can_write_nothing(queue: Queue) -> None:
 
 
 def test_read_only_can_write_nothing_at_all(queue: Queue) -> None:
-    source = queue_source(queue.url, read_only=True)
+    source = queue_source(queue.url, is_read_only=True)
     with pytest.raises(ReadOnlyError):
         source.run(actions.Add(spec=JobSpec(task="mail")))
     assert source.info.is_read_only
