@@ -81,6 +81,12 @@ def test_waiting_changes_are_offered_when_there_are_any() -> None:
     assert BY_ID["show_changes"].possible(CommandContext(has_changes=True)) is True
 
 
+@pytest.mark.parametrize("name", ["export", "write", "screenshot", "suspend"])
+def test_a_browser_can_neither_write_files_nor_reach_the_shell(name: str) -> None:
+    assert BY_ID[name].possible(CommandContext(has_row=True)) is True
+    assert BY_ID[name].possible(CommandContext(has_row=True, is_served=True)) is False
+
+
 # -- keys of one's own -------------------------------------------------------------------------------------------------
 
 

@@ -16,8 +16,6 @@ from test_command_line import entered
 from tmux import Pane
 
 from gw_core import Client, JobSpec
-from gw_tui.rules.command_line import Destination, completions, parse_line
-from gw_tui.rules.options import Options
 
 SEVERAL = {"context": "eu", "contexts": ("eu", "us")}
 
@@ -122,17 +120,23 @@ def test_a_key_leaves_for_another_database_with_the_screen_and_the_theme() -> No
         await console.press("down", "enter")
         await console.until(lambda: console.app.return_value is not None)
         found = console.app.return_value
-        assert isinstance(found, Options)
+        assert found is not None
         assert (found.context, found.screen, found.theme) == ("us", "tasks", "gw-light")
         assert found.typed == ("jobs state:ready",)
 
     run(scenario, screen="jobs", **SEVERAL)
 
 
-def test_a_browser_stays_with_its_database() -> None:
+def test_names_are_completed_and_checked_and_a_browser_stays_with_its_database() -> None:
     async def scenario(console: Console) -> None:
-        await entered(console)
-        await console.type("context us")
+        entry = await entered(console)
+        await console.type("context mars")
+        await console.press("enter")
+        await console.shows("unknown database 'mars'; databases are eu, us")
+        entry.value = ""
+        await console.type("context u")
+        await console.press("tab")
+        assert entry.value == "context us"
         await console.press("enter")
         await console.notified("gw tui --serve --context NAME")
         assert console.app.return_value is None
@@ -146,20 +150,6 @@ def test_a_single_database_has_nothing_to_choose() -> None:
         await console.notified("a single database")
 
     run(scenario)
-
-
-def test_names_are_completed_and_checked() -> None:
-    options = Options(contexts=("eu", "us"))
-    assert parse_line("context us", options) == Destination(context="us")
-    assert completions("context u", options) == ["context us"]
-    with pytest.raises(ValueError, match="unknown database 'mars'; databases are eu, us"):
-        parse_line("context mars", options)
-
-
-def test_a_production_database_is_treated_as_production() -> None:
-    assert Options(context="prod-eu").is_production
-    assert Options(environment="production", context="eu").is_production
-    assert not Options(environment="staging", context="eu").is_production
 
 
 def test_once_prints_every_database_with_its_name(folder: Path, program: CliProgram) -> None:

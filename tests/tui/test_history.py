@@ -6,7 +6,7 @@ import json
 
 from support.console_queue import START
 
-from gw_tui.rules.history import LENGTH, TIME_RANGES, Series
+from gw_tui.rules.history import LENGTH, TIME_RANGES, Series, seconds_between
 from gw_tui.rules.journal import EntryKind, Journal
 
 SECOND, TEN, MINUTE, _ = TIME_RANGES
@@ -60,3 +60,13 @@ def test_an_entry_is_one_line_of_json_that_harms_no_terminal() -> None:
         "words": "odd \x1b]52;c;x\x07 \u202e\nline",
         "is_bad": True,
     }
+
+
+def test_seldom_answers_leave_no_gaps_in_a_rate() -> None:
+    series = Series()
+    for before, now in ((None, 100.0), (100.0, 110.2), (110.2, 120.1)):
+        for second in seconds_between(before, now):
+            series.add(second, 7.0)
+
+    assert list(series.values(SECOND, 120.1))[-21:] == [7.0] * 21
+    assert seconds_between(100.0, 400.0) == (400.0,)

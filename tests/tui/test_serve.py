@@ -18,7 +18,6 @@ import pytest
 
 from gw_core.errors import InvalidInputError
 from gw_tui import serve
-from gw_tui.rules.commands import BY_ID, CommandContext
 
 aiohttp = pytest.importorskip("aiohttp")
 pytest.importorskip("textual_serve")
@@ -133,12 +132,6 @@ def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(serve, "find_spec", lambda name: None)
     with pytest.raises(InvalidInputError, match=r"pip install 'graphile-worker\[serve\]'"):
         serve.serve(["true"], 0, announce=print)
-
-
-@pytest.mark.parametrize("name", ["export", "write", "screenshot", "suspend"])
-def test_a_browser_can_neither_write_files_nor_reach_the_shell(name: str) -> None:
-    assert BY_ID[name].possible(CommandContext(has_row=True)) is True
-    assert BY_ID[name].possible(CommandContext(has_row=True, is_served=True)) is False
 
 
 @pytest.mark.once

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from console_fixture import Console, run
 from textual import events
 from textual.app import App, ComposeResult
 
-from gw_tui.rules.history import TIME_RANGES, Series, seconds_between
 from gw_tui.screens.overview import next_due
-from gw_tui.text import formatting
 from gw_tui.widgets.bars import Bars
 from gw_tui.widgets.themes import FALLBACK
-from gw_tui.widgets.tiles import Tile
 
 
 def test_one_message_is_shown_and_covers_no_row() -> None:
@@ -37,7 +35,7 @@ class Chart(App[None]):
         return dict(FALLBACK)
 
     def compose(self) -> ComposeResult:
-        yield Bars("done", formatting.rate)
+        yield Bars("done", str)
 
 
 def lines_of(values: list[float | None], *, height: int, step: int = 1) -> list[str]:
@@ -63,16 +61,6 @@ def test_a_low_chart_has_no_line_for_times() -> None:
     assert lines_of([0.0] * 40, height=3)[-1] == "_" * 40
 
 
-def test_seldom_answers_leave_no_gaps_in_a_rate() -> None:
-    series = Series()
-    for before, now in ((None, 100.0), (100.0, 110.2), (110.2, 120.1)):
-        for second in seconds_between(before, now):
-            series.add(second, 7.0)
-
-    assert list(series.values(TIME_RANGES[0], 120.1))[-21:] == [7.0] * 21
-    assert seconds_between(100.0, 400.0) == (400.0,)
-
-
 def test_the_status_line_says_that_the_console_is_unfocused() -> None:
     async def scenario(console: Console) -> None:
         console.app.post_message(events.AppBlur())
@@ -92,15 +80,22 @@ def test_without_blur_the_pace_stays() -> None:
     run(scenario, size=(120, 34), pause_unfocused=False)
 
 
-@pytest.mark.parametrize(("environment", "is_red"), [("prod-eu", True), ("staging", False)])
-def test_the_badge_of_production_is_red(environment: str, is_red: bool) -> None:
+@pytest.mark.parametrize(
+    ("options", "badge", "is_red"),
+    [
+        pytest.param({"context": "prod-eu"}, "PROD-EU", True, id="a database"),
+        pytest.param({"environment": "production", "context": "eu"}, "PRODUCTION", True, id="an environment"),
+        pytest.param({"environment": "staging", "context": "eu"}, "STAGING", False, id="not production"),
+    ],
+)
+def test_the_badge_of_production_is_red(options: dict[str, Any], badge: str, is_red: bool) -> None:
     async def scenario(console: Console) -> None:
-        await console.shows(environment.upper())
-        styles = [str(part.style) for strip in console.strips for part in strip if environment.upper() in part.text]
+        await console.shows(badge)
+        styles = [str(part.style) for strip in console.strips for part in strip if badge in part.text]
         error = console.app.get_css_variables()["error"].lower()
         assert any(error in style.lower() for style in styles) is is_red
 
-    run(scenario, size=(120, 34), environment=environment)
+    run(scenario, size=(120, 34), **options)
 
 
 def test_a_job_that_is_due_this_second_is_due_now() -> None:
@@ -115,7 +110,7 @@ def test_a_job_that_is_due_this_second_is_due_now() -> None:
 
 def test_a_click_on_a_tile_lists_its_jobs_and_one_on_the_filter_edits_it() -> None:
     async def scenario(console: Console) -> None:
-        await console.until(lambda: console.app.screen.query(Tile))
+        await console.until(lambda: console.app.screen.query("Tile"))
         await console.pilot.click("#failed")
         screen = await console.reach("jobs")
         await console.shows("state:failed")

@@ -16,8 +16,6 @@ from pathlib import Path
 import pytest
 from terminal import Terminal, console
 
-from gw_tui.rules.commands import SCREEN_BY_ID
-
 HERE = Path(__file__).parent
 ON, OFF, CURSOR = "\x1b[?1049h", b"\x1b[?1049l", b"\x1b[?25h"
 READY = "REPLAY"
@@ -26,7 +24,9 @@ WIDE = (160, 45)
 WITH_A_PANE = ("jobs", "errors", "history")
 """The lists that show a pane at this size."""
 MAX_ANSWER = 0.05
-PLACES = [*(f"--screen={screen}" for screen in SCREEN_BY_ID), "--open=job/99007"]
+MANUAL = HERE.parents[1] / "docs" / "guide" / "console.md"
+SCREENS = re.findall(r"^\| `\d` \| (\w+) \|", MANUAL.read_text("utf-8"), re.MULTILINE)
+PLACES = [*(f"--screen={screen.lower()}" for screen in SCREENS), "--open=job/99007"]
 
 Start = Callable[..., Terminal]
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 from console_fixture import Console, run, search_of
+from support.cli_program import CliProgram
 from test_command_line import entered
 
-from gw_core.errors import InvalidSettingError
-from gw_tui.main import check
-from gw_tui.rules.command_line import completions, parse_line, parse_link
-from gw_tui.rules.options import Options
 from gw_tui.rules.table_choice import SavedView, TableChoice, TableSort
 
 TRIED = SavedView(
@@ -21,7 +19,11 @@ TRIED = SavedView(
 )
 BUSY = SavedView(screen="tasks", choice=TableChoice(sort=TableSort("ready", is_descending=True)))
 VIEWS = {"often tried": TRIED, "busy": BUSY}
-OPTIONS = Options(views=VIEWS)
+
+
+@pytest.fixture
+def program(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> CliProgram:
+    return CliProgram(capsys, monkeypatch)
 
 
 async def shows_tried(console: Console) -> None:
@@ -38,6 +40,10 @@ async def shows_tried(console: Console) -> None:
 def test_a_line_opens_a_view_and_its_name_is_completed(tmp_path: Path) -> None:
     async def scenario(console: Console) -> None:
         entry = await entered(console)
+        await console.type("view moon")
+        await console.press("enter")
+        await console.shows("unknown view 'moon'; views are often tried, busy")
+        entry.value = ""
         await console.type("view of")
         await console.press("tab")
         assert entry.value == "view often tried"
@@ -71,17 +77,27 @@ def test_without_views_the_key_says_where_they_are_written() -> None:
     run(scenario, screen="overview")
 
 
-def test_an_unknown_view_leads_nowhere() -> None:
-    with pytest.raises(ValueError, match="unknown view 'moon'; views are often tried, busy"):
-        parse_line("view moon", OPTIONS)
-    with pytest.raises(ValueError, match=r"gw\.toml has none"):
-        parse_link("view/moon")
-    assert parse_link("view/busy", OPTIONS).view == BUSY
-    assert completions("view b", OPTIONS) == ["view busy"]
+def test_a_link_to_a_view_that_is_not_there_is_rejected(program: CliProgram) -> None:
+    ended = program("tui", "--demo", "--once", "--open", "view/moon")
+
+    assert ended.code == 2
+    assert "unknown view 'moon'; gw.toml has none" in ended.err
 
 
-def test_a_column_that_a_screen_lacks_is_rejected_at_the_start() -> None:
-    wrong = SavedView(screen="tasks", choice=TableChoice(sort=TableSort("moon")))
-    with pytest.raises(InvalidSettingError, match="view 'wrong': unknown column 'moon'; columns are task, ready"):
-        check(Options(views={"wrong": wrong}))
-    check(Options(views=VIEWS))
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        pytest.param("moon", "view 'busy': unknown column 'moon'; columns are task, ready", id="a screen lacks it"),
+        pytest.param("ready", "port", id="a column of the screen"),
+    ],
+)
+def test_a_column_that_a_screen_lacks_is_rejected_at_the_start(
+    program: CliProgram, tmp_path: Path, column: str, words: str
+) -> None:
+    file = tmp_path / "gw.toml"
+    file.write_text(f'[[tui.views]]\nname = "busy"\nscreen = "tasks"\nsort = "{column} desc"\n')
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ended = program("tui", "--config", file, "--demo", "--serve", "--port", taken.getsockname()[1])
+
+    assert ended.code == 2
+    assert words in ended.err

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from support.console_source import QueueSource
 
-from gw_core import RecoverySettings
+from gw_core import JobState, RecoverySettings
 from gw_core.operations import WorkerInfo
-from gw_tui.rules.worker_health import WorkerHealth, health, staleness
+from gw_tui.rules.worker_health import WorkerHealth, cancel_effects, health, staleness
 
 RECOVERY = RecoverySettings(sweep_threshold=timedelta(minutes=5), orphans_after=timedelta(hours=4))
 
@@ -48,3 +49,17 @@ def test_the_warning_threshold_is_a_share_of_what_counts_as_dead() -> None:
     assert staleness(a_worker(None, lock=7200), RECOVERY) == 0.5
     assert staleness(a_worker(9000), RECOVERY) == 1
     assert staleness(a_worker(0), RecoverySettings(sweep_threshold=timedelta())) == 0
+
+
+def test_the_question_before_a_cancellation_says_what_each_worker_will_do() -> None:
+    source = QueueSource()
+    running = [each for each in source.queue.states() if each.state is JobState.RUNNING]
+    one, other, third = sorted({str(each.job.locked_by) for each in running})[:3]
+    workers = {
+        one: WorkerInfo(id=one, heartbeat_age=timedelta(seconds=4)),
+        other: WorkerInfo(id=other, heartbeat_age=timedelta(minutes=20), is_stale=True),
+    }
+    lines = dict(line.split(": ", 1) for line in cancel_effects(running, workers))
+    assert "to stop; last heartbeat 4.0s ago" in lines[one]
+    assert "gone for 20m00s, nothing stops" in lines[other]
+    assert "sends no heartbeats" in lines[third]
