@@ -84,7 +84,7 @@ def _command(name: str, command: Any) -> Iterator[str]:
     yield f"## {name}\n"
     yield f"    {' '.join([name, *map(_argument, arguments), '[OPTIONS]'])}\n"
     yield "\n\n".join(map(_sentences, command.help.strip().split("\n\n"))) + "\n"
-    rows = [(f"`{each.metavar}`", each.help) for each in arguments] + [(_flags(each), each.help) for each in own]
+    rows = [(f"`{each.metavar}`", each.help) for each in arguments] + [(_flags(each), _help(each)) for each in own]
     if rows:
         yield from _table(("Option", "Meaning"), rows)
     yield "\n```sh"
@@ -108,6 +108,11 @@ def _flags(option: Any) -> str:
     return ", ".join(
         f"`{flag}{value if flag.startswith('--') else ''}`" for flag in (*option.opts, *option.secondary_opts)
     )
+
+
+def _help(option: Any) -> str:
+    has_default = isinstance(option.default, str) and option.default
+    return f"{option.help} [default: {option.default}]" if has_default else str(option.help)
 
 
 def _default(setting: Setting[Any]) -> str:

@@ -39,9 +39,7 @@ PROGRESS_SECONDS: Final = 2.0
 Selected = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[SELECTION]...",
-        help="Job ids, or conditions such as state:failed attempts:>3 -queue:slow.",
-        show_default=False,
+        metavar="[SELECTION]...", help="Job ids, or conditions such as state:failed attempts:>3 -queue:slow."
     ),
 ]
 

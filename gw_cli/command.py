@@ -22,9 +22,7 @@ _NEGATED: Final = re.compile(r"-[a-z_]{2,}[.:]")
 HELP_OPTIONS: Final = {"help_option_names": ["-h", "--help"]}
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON with stable keys", rich_help_panel="Output")]
-Table = Annotated[
-    bool, typer.Option("--table", help="Print a table, also into a pipe", rich_help_panel="Output", show_default=False)
-]
+Table = Annotated[bool, typer.Option("--table", help="Print a table, also into a pipe", rich_help_panel="Output")]
 Tsv = Annotated[
     bool,
     typer.Option("--tsv", help="Print tab-separated lines, also on a terminal", rich_help_panel="Output"),
@@ -210,14 +208,10 @@ After = Annotated[
 
 def row_limit(most: int = MAX_ROWS) -> Any:
     """Return the option of the number of rows."""
-    words = f"Maximum number of rows, up to {most} [default: {DEFAULT_LIMIT}]"
-    return typer.Option("--limit", "-n", metavar="N", help=words, show_default=False)
+    return typer.Option("--limit", "-n", metavar="N", help=f"Maximum number of rows, up to {most}")
 
 
-def search_timeout(default: str) -> Any:
-    """Return the option of a time limit with its default."""
-    words = f"Time limit of the search [default: {default}]"
-    return typer.Option("--timeout", metavar="DURATION", help=words, show_default=False)
+Timeout = Annotated[str, typer.Option("--timeout", metavar="DURATION", help="Time limit of the search")]
 
 
 Limit = Annotated[str, row_limit()]

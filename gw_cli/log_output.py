@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import repeat
-from types import TracebackType
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from gw_cli.log_stream import LogStream
@@ -301,18 +301,11 @@ def _error_text(error: BaseException) -> str:
 
 def frames_of(error: BaseException) -> list[str]:
     """Return where an error was raised, innermost first, without the frames of gw's own packages."""
-    remote = getattr(error, "places", None)
-    if isinstance(remote, tuple):
-        # Raised in the process of an isolated task, which sent its frames along.
-        places = [_place(file, line, name) for file, line, name, module in remote if not _is_ours(module)]
-        return places[: -MAX_FRAMES - 1 : -1]
-    places = []
-    frame: TracebackType | None = error.__traceback__
-    while frame is not None:
-        code = frame.tb_frame.f_code
-        if not _is_ours(frame.tb_frame.f_globals.get("__name__", "")):
-            places.append(_place(code.co_filename, frame.tb_lineno, code.co_name))
-        frame = frame.tb_next
+    frames = getattr(error, "places", None)  # of one from the process of an isolated task, which sent its frames along
+    if not isinstance(frames, tuple):
+        walked = ((frame.f_code, line, frame.f_globals) for frame, line in walk_tb(error.__traceback__))
+        frames = ((code.co_filename, line, code.co_name, names.get("__name__", "")) for code, line, names in walked)
+    places = [_place(file, line, name) for file, line, name, module in frames if not _is_ours(module)]
     return places[: -MAX_FRAMES - 1 : -1]
 
 

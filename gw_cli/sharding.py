@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from gw_cli import output, stderr
@@ -39,12 +39,7 @@ def for_each_shard(*without: str) -> Callable[[Function], Function]:
             if not shards:
                 return function(configuration, **values)
             _reject(without, values)
-            codes = []
-            with output.of_shards() as printed:
-                for name, each in shards.items():
-                    printed.begin(name)
-                    codes.append(run_on(name, functools.partial(function, each, **values)))
-            return max(codes)
+            return run_on_each({name: functools.partial(function, each, **values) for name, each in shards.items()})
 
         return call
 
@@ -57,7 +52,17 @@ def _reject(options: Collection[str], values: dict[str, Any]) -> None:
             raise InvalidInputError(f"--{name} needs a single database; name one with --connection instead of shards")
 
 
-def run_on(name: str, command: Callable[[], Any]) -> int:
+def run_on_each(commands: Mapping[str, Callable[[], Any]]) -> int:
+    """Run a command on each of several databases, label what it prints, and return the worst exit code."""
+    codes = []
+    with output.of_shards() as printed:
+        for name, command in commands.items():
+            printed.begin(name)
+            codes.append(_run_on(name, command))
+    return max(codes)
+
+
+def _run_on(name: str, command: Callable[[], Any]) -> int:
     """Run a command on one of several databases; its errors are reported with the name."""
     try:
         return command() or ExitCode.OK

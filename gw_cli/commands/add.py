@@ -58,18 +58,14 @@ def add(
         list[str] | None, typer.Option("--flag", metavar="FLAG", help="Flag of the job (repeatable)")
     ] = None,
     from_file: Annotated[
-        str | None,
-        typer.Option("--from", metavar="FILE", help="File of jobs, JSON lines or CSV; - reads stdin"),
+        str | None, typer.Option("--from", metavar="FILE", help="File of jobs, JSON lines or CSV; - reads stdin")
     ] = None,
     file_format: Annotated[
         str | None,
         typer.Option("--format", metavar="FORMAT", help="Format of the file: jsonl or csv [default: by its name]"),
     ] = None,
     on_error: Annotated[
-        str,
-        typer.Option(
-            "--on-error", metavar="ACTION", help="On an invalid line: stop or skip [default: stop]", show_default=False
-        ),
+        str, typer.Option("--on-error", metavar="ACTION", help="On an invalid line: stop or skip")
     ] = "stop",
     strict: Annotated[bool, typer.Option("--strict", help="Reject a task identifier that was never used")] = False,
     as_json: Json = False,

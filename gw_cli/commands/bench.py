@@ -37,14 +37,7 @@ TASK: Final = "nothing"
 def bench(
     configuration: Configuration,
     count: Annotated[
-        str,
-        typer.Option(
-            "--count",
-            "-n",
-            metavar="N",
-            help=f"Number of jobs, {MIN_COUNT} to {MAX_COUNT} [default: 20000]",
-            show_default=False,
-        ),
+        str, typer.Option("--count", "-n", metavar="N", help=f"Number of jobs, {MIN_COUNT} to {MAX_COUNT}")
     ] = "20000",
     as_json: Json = False,
 ) -> int:

@@ -45,13 +45,7 @@ def cancel(
     ] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Retry them later, as after any failure")] = False,
     wait: Annotated[
-        str,
-        typer.Option(
-            "--timeout",
-            metavar="DURATION",
-            help="How long to wait for the jobs to stop [default: 10s]",
-            show_default=False,
-        ),
+        str, typer.Option("--timeout", metavar="DURATION", help="How long to wait for the jobs to stop")
     ] = "10s",
     as_json: Json = False,
 ) -> int:

@@ -131,7 +131,7 @@ def next_runs(
     layout: Printed,
     file: File = None,
     number: Annotated[
-        str, typer.Option("--number", "-n", metavar="N", help=f"Number of runs, up to {MAX_RUNS}", show_default=True)
+        str, typer.Option("--number", "-n", metavar="N", help=f"Number of runs, up to {MAX_RUNS}")
     ] = "10",
     after: Annotated[
         str, typer.Option("--after", metavar="TIME", help="Runs after this time: 2026-01-31T08:00:00Z or +5m")

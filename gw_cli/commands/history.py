@@ -9,7 +9,7 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import duration, positive_number
-from gw_cli.command import DEFAULT_LIMIT, MAX_ROWS, After, Limit, Printed, command, search_timeout
+from gw_cli.command import DEFAULT_LIMIT, MAX_ROWS, After, Limit, Printed, Timeout, command
 from gw_cli.connect import open_client
 from gw_cli.output import Column, JsonText, Shape
 from gw_cli.settings import Configuration
@@ -55,14 +55,12 @@ def history(
     selection: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[SELECTION]...",
-            help="Job ids, or conditions such as task:mail state:failed finished_at:-1h..now",
-            show_default=False,
+            metavar="[SELECTION]...", help="Job ids, or conditions such as task:mail state:failed finished_at:-1h..now"
         ),
     ] = None,
     after: After = None,
     limit: Limit = DEFAULT_LIMIT,
-    timeout_text: Annotated[str, search_timeout(TIMEOUT)] = TIMEOUT,
+    timeout_text: Timeout = TIMEOUT,
     result: Annotated[bool, typer.Option("--result", help="Show results too")] = False,
     payload: Annotated[bool, typer.Option("--payload", help="Show payloads too, where they are kept")] = False,
     count: Annotated[bool, typer.Option("--count", help="Count by state instead of listing")] = False,

@@ -42,7 +42,7 @@ LIMITS: Final = Shape(
 @command("limit")
 def limit(
     configuration: Configuration,
-    task: Annotated[str, typer.Argument(metavar="TASK", help="Task identifier", show_default=False)],
+    task: Annotated[str, typer.Argument(metavar="TASK", help="Task identifier")],
     running: Annotated[
         str | None, typer.Option("--running", metavar="N", help="At most N jobs at a time, across all workers")
     ] = None,

@@ -9,7 +9,7 @@ import typer
 from gw_cli import output, stderr
 from gw_cli.arguments import duration, positive_number
 from gw_cli.bulk_command import AllSelected
-from gw_cli.command import DEFAULT_LIMIT, MAX_ROWS, After, Json, Limit, Printed, command, search_timeout
+from gw_cli.command import DEFAULT_LIMIT, MAX_ROWS, After, Json, Limit, Printed, Timeout, command
 from gw_cli.connect import open_client
 from gw_cli.output import Shape
 from gw_cli.records import JOBS, PAYLOAD, counted
@@ -30,7 +30,7 @@ def list_jobs(
     wanted: AllSelected,
     after: After = None,
     limit: Limit = DEFAULT_LIMIT,
-    timeout_text: Annotated[str, search_timeout(TIMEOUT)] = TIMEOUT,
+    timeout_text: Timeout = TIMEOUT,
     payload: Annotated[bool, typer.Option("--payload", help="Show payloads too")] = False,
 ) -> None:
     """List jobs.

@@ -28,7 +28,7 @@ COLUMNS: Final = (Column("target", "TARGET", shrinks=True), Column("result", "RE
 
 Targets = Annotated[
     list[str],
-    typer.Argument(metavar="KIND:NAME...", help="task:NAME, queue:NAME, flag:NAME or all", show_default=False),
+    typer.Argument(metavar="KIND:NAME...", help="task:NAME, queue:NAME, flag:NAME or all"),
 ]
 
 PAUSES: Final = Shape(
@@ -47,8 +47,7 @@ def pause(
     configuration: Configuration,
     targets: Targets,
     until: Annotated[
-        str | None,
-        typer.Option("--until", metavar="TIME", help="When it ends: 14:00 (local time), +90m or ISO 8601"),
+        str | None, typer.Option("--until", metavar="TIME", help="When it ends: 14:00 (local time), +90m or ISO 8601")
     ] = None,
     reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Reason; shown with the pause")] = None,
     as_json: Json = False,

@@ -21,8 +21,7 @@ def record_others(
     configuration: Configuration,
     layout: Printed,
     period: Annotated[
-        str | None,
-        typer.Argument(metavar="[PERIOD]", help="How long to keep them, such as 7d, or off", show_default=False),
+        str | None, typer.Argument(metavar="[PERIOD]", help="How long to keep them, such as 7d, or off")
     ] = None,
 ) -> None:
     """Record jobs that other programs end.

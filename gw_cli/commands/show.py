@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -46,7 +46,7 @@ FIRST_ATTEMPTS: Final = 5
 @command("show")
 def show(
     configuration: Configuration,
-    job_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="Job id", show_default=False)] = None,
+    job_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="Job id")] = None,
     key: Annotated[
         str | None, typer.Option("--job-key", "--key", "-k", metavar="KEY", help="Job with this key")
     ] = None,
@@ -118,8 +118,13 @@ def _write_ended(attempts: tuple[EndedAttempt, ...], *, with_payload: bool, as_j
         for number, line in enumerate(history.attempt_lines(attempts)):
             output.line(f"{'' if number else 'ended':<14}{visible(line)}")
         return
-    rows = [{"name": name, "value": last[name]} for name in (*history.KEYS, "result", "payload")]
-    rows += [{"name": "ended", "value": line} for line in history.attempt_lines(attempts)]
+    fields = [(name, last[name]) for name in (*history.KEYS, "result", "payload")]
+    _write_lines((*fields, *(("ended", line) for line in history.attempt_lines(attempts))))
+
+
+def _write_lines(fields: Iterable[tuple[str, object]]) -> None:
+    """Write names and values for a pipe."""
+    rows = [{"name": name, "value": value} for name, value in fields]
     output.records(rows, keys=("name", "value"), columns=(), as_json=False)
 
 
@@ -144,9 +149,7 @@ def _write(report: JobReport, groups: Sequence[WaitingGroup], *, as_json: bool) 
         for name, value in (*_lines(report, record), *_group_lines(groups)):
             output.line(f"{name:<14}{value}".rstrip())
     else:
-        fields = (*_fields(report, record), *(("group", each.sentence) for each in groups))
-        rows = [{"name": name, "value": value} for name, value in fields]
-        output.records(rows, keys=("name", "value"), columns=(), as_json=False)
+        _write_lines((*_fields(report, record), *(("group", each.sentence) for each in groups)))
 
 
 def _fields(report: JobReport, record: dict[str, object]) -> Iterator[tuple[str, object]]:

@@ -54,12 +54,7 @@ def stats(
     exact: Annotated[bool, typer.Option("--exact", help="Count exactly, even if it reads a large table")] = False,
     tasks: Annotated[bool, typer.Option("--tasks", help="Count each task too")] = False,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until interrupted")] = False,
-    interval: Annotated[
-        str,
-        typer.Option(
-            "--interval", metavar="DURATION", help="Refresh interval of --watch [default: 2s]", show_default=False
-        ),
-    ] = "2s",
+    interval: Annotated[str, typer.Option("--interval", metavar="DURATION", help="Refresh interval of --watch")] = "2s",
     as_json: Json = False,
 ) -> None:
     """Count the jobs by state.

@@ -25,7 +25,7 @@ from gw_cli.settings import Configuration, table
 from gw_cli.settings.resolve import is_database_named
 from gw_cli.settings.used_connections import state_folder
 from gw_cli.settings.views import SCREENS
-from gw_cli.sharding import run_on, shards_of
+from gw_cli.sharding import run_on_each, shards_of
 from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -40,15 +40,7 @@ PLAIN_TERMINALS: Final = ("", "dumb", "unknown")
 @command("tui")
 def tui(
     configuration: Configuration,
-    screen: Annotated[
-        str | None,
-        typer.Option(
-            "--screen",
-            metavar="FIRST",
-            help=", ".join(SCREENS),
-            show_default=False,
-        ),
-    ] = None,
+    screen: Annotated[str | None, typer.Option("--screen", metavar="FIRST", help=", ".join(SCREENS))] = None,
     filter_: Annotated[
         str | None,
         typer.Option("--filter", metavar="TEXT", help="First selection of jobs, such as 'state:failed task:mail'"),
@@ -57,9 +49,7 @@ def tui(
         str | None,
         typer.Option("--open", metavar="LINK", help="First place: job/4901, jobs/state:failed, queue/mail, view/NAME"),
     ] = None,
-    context: Annotated[
-        str | None, typer.Option("--context", metavar="NAME", help="First database of several", show_default=False)
-    ] = None,
+    context: Annotated[str | None, typer.Option("--context", metavar="NAME", help="First database of several")] = None,
     once: Annotated[bool, typer.Option("--once", help="Print the first screen and exit")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --once: print JSON with stable keys")] = False,
     demo: Annotated[bool, typer.Option("--demo", help="Play the recording of a demo queue; needs no database")] = False,
@@ -71,8 +61,7 @@ def tui(
         str | None, typer.Option("--replay", metavar="FILE", help="Replay a recording; needs no database")
     ] = None,
     serve: Annotated[
-        bool,
-        typer.Option("--serve", help="Show a read-only console in a local browser; needs the extra serve"),
+        bool, typer.Option("--serve", help="Show a read-only console in a local browser; needs the extra serve")
     ] = False,
 ) -> int:
     """Monitor and manage the queue in the terminal.
@@ -136,13 +125,12 @@ def _explain(words: str) -> None:
 def print_all(sources: Mapping[str, Callable[[], DataSource]], *, as_json: bool) -> int:
     """Print the overview of each database; one that cannot be reached does not stop the others."""
     if len(sources) == 1:
-        return print_overview(*(opened() for opened in sources.values()), as_json=as_json)
-    codes = []
-    with output.of_shards() as printed:
-        for name, opened in sources.items():
-            printed.begin(name)
-            codes.append(run_on(name, lambda opened=opened: print_overview(opened(), as_json=as_json)))  # type: ignore[misc]
-    return max(codes)
+        return _print_opened(*sources.values(), as_json=as_json)
+    return run_on_each({name: partial(_print_opened, opened, as_json=as_json) for name, opened in sources.items()})
+
+
+def _print_opened(opened: Callable[[], DataSource], *, as_json: bool) -> int:
+    return print_overview(opened(), as_json=as_json)
 
 
 def print_overview(source: DataSource, *, as_json: bool) -> int:

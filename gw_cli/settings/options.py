@@ -15,7 +15,7 @@ from gw_cli.settings.table import SETTINGS, Setting
 
 Config = Annotated[
     str | None,
-    typer.Option("--config", "-C", metavar="FILE", help="Configuration file", show_default=False),
+    typer.Option("--config", "-C", metavar="FILE", help="Configuration file"),
 ]
 
 
@@ -85,7 +85,6 @@ def _option(setting: Setting[Any]) -> Any:
         *_spellings(setting),
         help=setting.help_with_default,
         metavar=setting.kind.metavar or None,
-        show_default=False,
         rich_help_panel=setting.section,
     )
     if setting.kind.is_switch:
