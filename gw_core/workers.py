@@ -21,9 +21,10 @@ class Workers(WorkerActions, frozen=True):
     def list(self, recovery: RecoverySettings | None = None) -> Sequence[WorkerInfo]:
         """Return every worker known by its heartbeat or by its locks; `recovery` decides which are stale."""
         settings = recovery or RecoverySettings()
+        timeout = self.connections.database.limits.cap_statement_timeout(QUERY_TIMEOUT)
         with self.connections.connection() as connection:
             store = WorkerStore(connection, self.schema)
-            with store.bounded(self.connections.database.limits.cap_statement_timeout(QUERY_TIMEOUT)):
+            with store.transaction(statement_timeout=timeout):
                 around = store.sweep_preconditions()
                 found = store.list_workers(
                     has_heartbeats=around.has_heartbeats,

@@ -49,7 +49,6 @@ class SchemaInfo:
     has_heartbeats: bool
     has_locked_index: bool
     has_failed_index: bool
-    has_queue_index: bool
     has_renewed_locks: bool = False
 
 

@@ -76,7 +76,7 @@ class Sweep:
 
     def _dead(self, with_orphans: bool, since_server_start: bool) -> list[WorkerInfo]:
         def read(store: WorkerStore) -> list[WorkerInfo]:
-            with store.sweeping():
+            with store.transaction():
                 return self._read_workers(store, with_orphans, since_server_start)
 
         return with_workers(self._connections, read)
@@ -100,7 +100,7 @@ class Sweep:
 
     def _ask_hooks(self, dead: list[WorkerInfo]) -> dict[int, Decision]:
         def read(store: WorkerStore) -> list[Job]:
-            with store.sweeping():
+            with store.transaction():
                 return store.list_jobs_to_recover(self._allowances(dead))
 
         jobs = with_workers(self._connections, read)
@@ -119,7 +119,7 @@ class Sweep:
     ) -> SweepReport:
         with self._connections.connection() as connection:
             store = WorkerStore(connection, self._connections.database.schema)
-            with store.sweeping():
+            with store.transaction():
                 if not store.try_sweep_lock():
                     return SweepReport(was_busy=True)
                 store.lock_jobs_table()  # before the heartbeats are read, see there

@@ -28,7 +28,7 @@ from gw_core.postgres.database import Connection, allows_transactions, in_one_tr
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.history import history_status
 from gw_core.postgres.limits import limit_of
-from gw_core.postgres.lock_waits import find_lock_waits
+from gw_core.postgres.lock_waits import find_lock_waits, oldest_transaction
 from gw_core.postgres.pauses import pause_of
 from gw_core.postgres.row_mapping import rows
 from gw_core.postgres.schema_state import GROUPS_STEP, HISTORY_STEP, TABLES_STEP, SchemaState, SchemaStatus, check
@@ -217,9 +217,7 @@ class Doctor(QueueOperations, frozen=True):
         return replace(facts, tables=tables)
 
     def _transactions(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
-        found = self._ask(connection, "doctor_transactions")
-        oldest = (found[0][0], timedelta(seconds=found[0][1])) if found else None
-        return replace(facts, oldest_transaction=oldest)
+        return replace(facts, oldest_transaction=oldest_transaction(connection, self.schema))
 
     def _sequences(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         found = self._ask(connection, "doctor_sequences")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
+from operator import itemgetter
 from typing import Any, Final
 
 from gw_core.domain.lock_waits import AdvisoryLock, BackendSession, LockWait, LockWaits
@@ -19,9 +21,7 @@ SWEEP: Final = "sweep"
 def find_lock_waits(connection: Connection, schema: str) -> LockWaits:
     """Return the current lock waits; bounded, and without reading a table of the queue."""
 
-    def ask(name: str, **values: Any) -> list[Any]:
-        return connection.execute(query(name, schema), {**values, "most": MOST + 1}, prepare=False).fetchall()
-
+    ask = partial(_ask, connection, schema, MOST + 1)
     blocked = [_blockage(row) for row in ask("doctor_blocked")]
     waiting = {each.session.pid for each in blocked}
     causes = {pid for each in blocked for pid in each.blocked_by} - waiting
@@ -38,6 +38,20 @@ def find_lock_waits(connection: Connection, schema: str) -> LockWaits:
         prepared_transactions=tuple(prepared[:MOST]),
         is_all=all(len(found) <= MOST for found in (blocked, sessions, advisory, prepared)),
     )
+
+
+def oldest_transaction(connection: Connection, schema: str) -> tuple[str, timedelta] | None:
+    """Return the oldest transaction that keeps vacuum from removing dead rows: what it is, and its age."""
+    ask = partial(_ask, connection, schema, 1)
+    found = [(f"prepared transaction {name}", timedelta(seconds=seconds)) for name, seconds in ask("doctor_prepared")]
+    for each in (_session(row) for row in ask("doctor_sessions", pids=[])):
+        what = f"process {each.pid} of {each.user or '?'} ({each.state or '?'})"
+        found.append((what, each.transaction_age or timedelta()))
+    return max(found, key=itemgetter(1), default=None)
+
+
+def _ask(connection: Connection, schema: str, most: int, name: str, **values: Any) -> list[Any]:
+    return connection.execute(query(name, schema), {**values, "most": most}, prepare=False).fetchall()
 
 
 def _blockage(row: Sequence[Any]) -> LockWait:

@@ -232,7 +232,6 @@ def _installed(schema: str, place: tuple[Any, ...], revision: Rows | None) -> Sc
         has_heartbeats="_private_gw_workers" in objects,
         has_locked_index="jobs_gw_locked_index" in objects,
         has_failed_index="jobs_gw_failed_index" in objects,
-        has_queue_index="jobs_gw_queue_heads_index" in objects,
         has_renewed_locks="_private_gw_renewed_locks" in objects,
     )
 

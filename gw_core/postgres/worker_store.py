@@ -43,7 +43,7 @@ DeadWorkers = Mapping[str, timedelta]
 """Ids of workers that are presumed dead, each with its timeout."""
 
 
-class HeartbeatResult(msgspec.Struct, frozen=True, kw_only=True):
+class HeartbeatResult(msgspec.Struct, frozen=True):
     """What a heartbeat returned."""
 
     inactive_for: timedelta | None
@@ -52,13 +52,13 @@ class HeartbeatResult(msgspec.Struct, frozen=True, kw_only=True):
     """Whether graphile_worker_rs keeps its workers in this schema as well."""
     has_cancel_requests: bool = False
     """Whether cancel requests wait for this worker."""
-    has_new_claim_rules: bool = False
-    """Whether the claim rules have another revision than the worker has confirmed."""
     breaking_revision: int | None = None
     """The newest breaking revision of the schema that this version does not know; None when there is none."""
+    has_new_claim_rules: bool = False
+    """Whether the claim rules have another revision than the worker has confirmed."""
 
 
-class SweepPreconditions(msgspec.Struct, frozen=True, kw_only=True):
+class SweepPreconditions(msgspec.Struct, frozen=True):
     """What a sweep needs to know besides the workers."""
 
     has_heartbeats: bool
@@ -77,23 +77,12 @@ class WorkerStore(Store):
     """The workers in the database, over one connection."""
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Make the block all or nothing."""
+    def transaction(self, *, statement_timeout: timedelta | None = None) -> Iterator[None]:
+        """Make the block all or nothing, and let no statement of it take longer than this, or else wait for a lock."""
+        name = "lock_timeout" if statement_timeout is None else "statement_timeout"
+        limit = milliseconds(statement_timeout or LOCK_TIMEOUT)
         with translated(self.schema), self.connection.transaction():
-            yield
-
-    @contextmanager
-    def bounded(self, timeout: timedelta) -> Iterator[None]:
-        """Let no statement of the block take longer than this; without our indexes a large table is read whole."""
-        with self.transaction():
-            self.connection.execute("select set_config('statement_timeout', %s, true)", (milliseconds(timeout),))
-            yield
-
-    @contextmanager
-    def sweeping(self) -> Iterator[None]:
-        """Make the block all or nothing, and let no statement of it wait long for a lock."""
-        with self.transaction():
-            self.connection.execute("select set_config('lock_timeout', %s, true)", (milliseconds(LOCK_TIMEOUT),))
+            self.connection.execute("select set_config(%s, %s, true)", (name, limit))
             yield
 
     # -- heartbeats ------------------------------------------------------------------------------------------------
@@ -111,7 +100,7 @@ class WorkerStore(Store):
     ) -> HeartbeatResult:
         """Write a pool's heartbeat, also in graphile_worker_rs's table if it exists; with `ping` ping all listeners."""
         about = msgspec.json.encode(metadata).decode()
-        inactive_seconds, has_rust_workers, has_cancel_requests, _, breaking_revision, has_new_claim_rules = self._rows(
+        inactive_seconds, has_rust_workers, *news, _ = self._rows(
             "heartbeat",
             worker_id=worker_id,
             alive_seconds=alive_for.total_seconds(),
@@ -126,13 +115,7 @@ class WorkerStore(Store):
         if has_rust_workers:
             self._rows("rust_heartbeat", worker_id=worker_id, metadata=about)
         inactive_for = None if inactive_seconds is None else timedelta(seconds=inactive_seconds)
-        return HeartbeatResult(
-            inactive_for=inactive_for,
-            has_rust_workers=has_rust_workers,
-            has_cancel_requests=has_cancel_requests,
-            has_new_claim_rules=has_new_claim_rules,
-            breaking_revision=breaking_revision,
-        )
+        return HeartbeatResult(inactive_for, has_rust_workers, *news)
 
     def delete_heartbeat(self, worker_id: str, *, has_rust_workers: bool) -> None:
         """Delete the heartbeat of a worker that shut down gracefully."""
@@ -150,9 +133,7 @@ class WorkerStore(Store):
     def sweep_preconditions(self) -> SweepPreconditions:
         """Return what a sweep needs to know of the server and the schema."""
         has_heartbeats, has_rust_workers, seconds = self._rows("sweep_preconditions", schema=self.schema)[0]
-        return SweepPreconditions(
-            has_heartbeats=has_heartbeats, has_rust_workers=has_rust_workers, server_up_for=timedelta(seconds=seconds)
-        )
+        return SweepPreconditions(has_heartbeats, has_rust_workers, timedelta(seconds=seconds))
 
     def list_heartbeats(self, *, has_rust_workers: bool) -> list[WorkerInfo]:
         """Return the workers that send heartbeats, in order of their start, once for each table they are in."""

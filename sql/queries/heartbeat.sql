@@ -31,8 +31,8 @@ beat as (
 select case when is_new then null else (select inactive_seconds from former) end,
        to_regprocedure(pg_catalog.format('%%I.worker_heartbeat(text, json)', %(schema)s::text)) is not null,
        exists (select from :GRAPHILE_WORKER_SCHEMA._private_gw_cancellations where pool = %(worker_id)s),
-       case when %(ping)s::boolean then pg_notify('gw:echo', '')::text end,
        (select max(id) from :GRAPHILE_WORKER_SCHEMA.migrations where breaking and id > %(revision)s),
        coalesce((select rules.revision from :GRAPHILE_WORKER_SCHEMA._private_gw_claim_rules as rules), 0)
-         <> coalesce(beat.claim_rules_revision, 0)
+         <> coalesce(beat.claim_rules_revision, 0),
+       case when %(ping)s::boolean then pg_notify('gw:echo', '')::text end
   from beat
