@@ -98,9 +98,9 @@ class InstrumentedSource(ClientSource):
         with self._noted(HOT):
             return super().job(job_id, with_payload=with_payload)
 
-    def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
+    def queues(self, *, after: str = "", limit: int = PAGE, only_locked: bool = False) -> Sequence[QueueReport]:
         with self._noted("queues"):
-            return super().queues(after=after, limit=limit, only_held=only_held)
+            return super().queues(after=after, limit=limit, only_locked=only_locked)
 
     def statistics(self) -> QueueStatistics:
         with self._noted("sample"):

@@ -51,7 +51,7 @@ def counted(number: int, what: str = "job") -> str:
 
 def count_text(count: Count) -> str:
     """Return a count for people: `1,234` is exact, `~1,234` an estimate, `~1,234?` a rough one, `1,000+` at least."""
-    before, after = {"exact": ("", ""), "at least": ("", "+"), "estimate": ("~", ""), "rough": ("~", "?")}[
+    before, after = {"exact": ("", ""), "at_least": ("", "+"), "estimate": ("~", ""), "rough": ("~", "?")}[
         count.quality.value
     ]
     return f"{before}{count.value:,}{after}"

@@ -24,7 +24,7 @@ NUMBER: Final = "--process-number"
 UNANNOUNCED: Final = "--unannounced"
 TIMES: Final = "--with-log-times"
 
-HOPELESS: Final = (
+FATAL_CODES: Final = (
     ExitCode.USAGE,
     ExitCode.DENIED,
     ExitCode.SCHEMA,
@@ -55,8 +55,8 @@ def supervise(configuration: Configuration, *, once: bool, shards: Sequence[str]
         grace_period=configuration[table.GRACE_PERIOD],
         once=once,
         independent=bool(shards),
-        hopeless=HOPELESS,
-        passing=(ExitCode.UNAVAILABLE,),
+        fatal_codes=FATAL_CODES,
+        transient_codes=(ExitCode.UNAVAILABLE,),
         pass_on=lambda channel, lines: output.pass_on(lines) if channel == "stdout" else stream.pass_on(lines),
     )
     for first, name in enumerate(shards, start=1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
@@ -17,17 +18,16 @@ from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
 
 # The rest is imported where it is used: a command that only reads a job does not wait for the migration code.
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from gw_core.domain.cron_item import KnownCronItem
     from gw_core.domain.job_version import JobVersion
-    from gw_core.domain.query_results import QueueReport, QueueStatistics, TaskReport
+    from gw_core.domain.query_results import Count, QueueReport, QueueStatistics, TaskReport
     from gw_core.domain.recovery import RecoverySettings
+    from gw_core.domain.run_statistics import RunHistory, RunStatistics
     from gw_core.domain.snapshot import QueueSnapshot
     from gw_core.execution.context import JobContext
     from gw_core.postgres.add_calls import RemovedJob
     from gw_core.postgres.bulk_actions import Jobs, SkippedJob
-    from gw_core.postgres.cleanup import Cleaner
+    from gw_core.postgres.cleanup import Cleanup
     from gw_core.postgres.connections import AnyPool
     from gw_core.postgres.doctor import Doctor
     from gw_core.postgres.enqueue import Enqueuer
@@ -104,27 +104,61 @@ class Client:
         return ShardedClient({name: cls(each, **options) for name, each in connections.items()}, by=by)
 
     @cached_property
-    def queries(self) -> JobQueries:
-        """Queries the queue: one job, pages of jobs, statistics, queues and tasks, each bounded and read-only."""
+    def _queries(self) -> JobQueries:
         from gw_core.postgres.job_queries import JobQueries
 
         return JobQueries(self._connections, self.schema)
 
-    def snapshot(self, recovery: RecoverySettings | None = None) -> QueueSnapshot:
-        """Return the state of the whole queue in one round trip, at a cost that does not grow with the queue."""
-        return self.queries.snapshot(recovery)
+    def snapshot(self, recovery: RecoverySettings | None = None, *, with_locks: bool = True) -> QueueSnapshot:
+        """Return the state of the whole queue in one round trip, at a cost that does not grow with the queue.
+
+        `recovery` defines which workers are dead. A caller that refreshes often sets `with_locks` to False, and counts
+        locks with `count_locks`. A part that fails is named in the answer. What makes every query fail is raised: no
+        connection, no schema, no privilege to read the tables.
+        """
+        return self._queries.snapshot(recovery, with_locks=with_locks)
+
+    def count_locks(self, recovery: RecoverySettings | None = None) -> timedelta | None:
+        """Count again what workers have locked, for the next snapshots; they report an error if it failed.
+
+        Returns how long the server worked at it; None if that is unknown. Before the first snapshot it does nothing,
+        because that snapshot counts locks.
+        """
+        return self._queries.count_locks(recovery)
 
     def statistics(self, *, exact: bool = False) -> QueueStatistics:
         """Return how many jobs are in each state, in total and by task; `exact` counts instead of estimating."""
-        return self.queries.statistics(exact=exact)
+        return self._queries.statistics(exact=exact)
 
-    def queues(self, *, after: str = "", limit: int = 50, only_held: bool = False) -> list[QueueReport]:
-        """Return named queues by name, those after `after`, or only those of them that are locked."""
-        return self.queries.queues(after=after, limit=limit, only_held=only_held)
+    def queues(
+        self, *, after: str = "", limit: int = 50, only_locked: bool = False, most: int | None = None
+    ) -> list[QueueReport]:
+        """Return named queues by name, those after `after`, or only those of them that are locked.
+
+        The jobs of each are counted up to `most`, by default a thousand.
+        """
+        return self._queries.queues(after=after, limit=limit, only_locked=only_locked, most=most)
+
+    def count_queue(self, name: str) -> tuple[Count, Count]:
+        """Count all jobs that wait in a named queue, and those of them that are due. For a long queue it takes long."""
+        return self._queries.count_queue(name)
 
     def tasks(self, *, exact: bool = False) -> list[TaskReport]:
         """Return every task in the database, by name, with its jobs and the live workers that have it."""
-        return self.queries.tasks(exact=exact)
+        return self._queries.tasks(exact=exact)
+
+    def run_history(
+        self, back: timedelta = timedelta(hours=1), *, step: timedelta = timedelta(minutes=1), task: str | None = None
+    ) -> RunHistory:
+        """Return what ended in each step of the last time, as gw's workers recorded it; of one task, or of all.
+
+        A step is a number of minutes. Jobs that workers in other languages ran are not recorded.
+        """
+        return self._queries.run_history(back, step=step, task=task)
+
+    def runs_by_task(self, back: timedelta = timedelta(hours=1)) -> Mapping[str, RunStatistics]:
+        """Return what ended lately of each task, as gw's workers recorded it."""
+        return self._queries.runs_by_task(back)
 
     @cached_property
     def jobs(self) -> Jobs:
@@ -179,11 +213,11 @@ class Client:
         return Pauses(self._connections, self.schema)
 
     @cached_property
-    def cleaner(self) -> Cleaner:
+    def cleanup(self) -> Cleanup:
         """Deletes permanently failed jobs, unused task identifiers and unused queues."""
-        from gw_core.postgres.cleanup import Cleaner
+        from gw_core.postgres.cleanup import Cleanup
 
-        return Cleaner(self._connections, self.schema)
+        return Cleanup(self._connections, self.schema)
 
     @cached_property
     def doctor(self) -> Doctor:
@@ -221,7 +255,7 @@ class Client:
         self._connections.close()
         self._database.close()
 
-    def cancel(self) -> bool:
+    def cancel_statements(self) -> bool:
         """Cancel the statements under way in other threads, which then raise `StatementTimeoutError`; True: any was.
 
         So a program that exits does not wait for a result that it no longer needs. Safe from any thread.

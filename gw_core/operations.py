@@ -77,12 +77,11 @@ if TYPE_CHECKING:
         WorkerActions as WorkerActions,
         WorkerLocks as WorkerLocks,
     )
-    from gw_core.postgres.cleanup import Cleaner as Cleaner, CleanupTarget as CleanupTarget
+    from gw_core.postgres.cleanup import Cleanup as Cleanup, CleanupTarget as CleanupTarget
     from gw_core.postgres.command_preview import CommandPreview as CommandPreview, CommandText as CommandText
     from gw_core.postgres.database import Database as Database, described as described, find_conninfo as find_conninfo
     from gw_core.postgres.doctor import Doctor as Doctor
     from gw_core.postgres.history import History as History
-    from gw_core.postgres.job_queries import JobQueries as JobQueries
     from gw_core.postgres.limits import Limits as Limits
     from gw_core.postgres.listener import JobListener as JobListener
     from gw_core.postgres.migrations import (

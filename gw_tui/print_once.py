@@ -32,7 +32,7 @@ def read_once(source: DataSource) -> OverviewData:
     snapshot, statistics = source.snapshot(), source.statistics()
     sample = QueueSample(
         statistics=statistics,
-        held=source.queues(only_held=True) if any(worker.is_stale for worker in snapshot.workers) else (),
+        held=source.queues(only_locked=True) if any(worker.is_stale for worker in snapshot.workers) else (),
         crontabs=source.crontabs(),
         findings=source.findings(),
     )
@@ -69,8 +69,8 @@ def record_of(data: OverviewData) -> dict[str, object]:
             for worker in snapshot.workers
         ],
         "locked_queues": [
-            {"queue": queue.name, "locked_by": queue.held_by, "locked_at": queue.held_at}
-            for queue in snapshot.held_queues
+            {"queue": queue.name, "locked_by": queue.locked_by, "locked_at": queue.locked_at}
+            for queue in snapshot.locked_queues
         ],
         "alerts": [
             {

@@ -231,10 +231,10 @@ def _snapshots(url: str, count: int) -> dict[str, float]:
         for _ in range(count):
             if time.monotonic() >= again:
                 again = time.monotonic() + LOCKS_INTERVAL.total_seconds()
-                client.queries.count_locks()
+                client.count_locks()
                 locks.append(sum(times.take().values()))
             began = time.perf_counter()
-            snapshot = client.queries.snapshot(with_locks=False)
+            snapshot = client.snapshot(with_locks=False)
             walls.append(1000 * (time.perf_counter() - began))
             durations.append(sum(times.take().values()))
             if snapshot.errors:

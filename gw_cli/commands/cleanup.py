@@ -16,7 +16,7 @@ from gw_cli.settings import Configuration
 from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from gw_core.operations import Cleaner
+    from gw_core.operations import Cleanup
 
 HISTORY: Final = "expired-history"
 WHAT: Final = ("failed-jobs", "unused-tasks", "unused-queues", HISTORY)
@@ -51,12 +51,12 @@ def cleanup(
     kept = {*(keep or ()), *(project.registry(configuration).identifiers if "unused-tasks" in chosen else ())}
     with open_to_change(configuration) as client:
         if "failed-jobs" in chosen and not (dry_run or yes):
-            _ask(client.cleaner)
+            _ask(client.cleanup)
         queue = [each for each in chosen if each != HISTORY]
         if dry_run:
-            rows = _counts(client.cleaner, queue, sorted(kept))
+            rows = _counts(client.cleanup, queue, sorted(kept))
         else:
-            rows = [_clear(client.cleaner, each, sorted(kept)) for each in queue]
+            rows = [_clear(client.cleanup, each, sorted(kept)) for each in queue]
         if HISTORY in chosen:
             history = client.history
             count = history.status().expired_partitions if dry_run else len(history.expire())
@@ -73,10 +73,10 @@ def _chosen(what: Sequence[str]) -> list[str]:
     return [each for each in WHAT if each in named]
 
 
-def _ask(cleaner: Cleaner) -> None:
+def _ask(cleanup: Cleanup) -> None:
     from gw_core.operations import CleanupTarget
 
-    count = cleaner.count(CleanupTarget.FAILED_JOBS)
+    count = cleanup.count(CleanupTarget.FAILED_JOBS)
     if count:
         bulk_command.confirm(
             f"Delete {counted(count)} that failed permanently?",
@@ -84,24 +84,24 @@ def _ask(cleaner: Cleaner) -> None:
         )
 
 
-def _counts(cleaner: Cleaner, chosen: Sequence[str], keep: Sequence[str]) -> list[dict[str, object]]:
+def _counts(cleanup: Cleanup, chosen: Sequence[str], keep: Sequence[str]) -> list[dict[str, object]]:
     """Count what a run would delete, each kind after those before it are gone."""
     from gw_core.operations import CleanupTarget
 
     kinds = [CleanupTarget(each) for each in chosen]
     return [
-        {"target": each.value, "count": cleaner.count(each, keep, after=kinds[:place]), "dry_run": True}
+        {"target": each.value, "count": cleanup.count(each, keep, after=kinds[:place]), "dry_run": True}
         for place, each in enumerate(kinds)
     ]
 
 
-def _clear(cleaner: Cleaner, what: str, keep: Sequence[str]) -> dict[str, object]:
+def _clear(cleanup: Cleanup, what: str, keep: Sequence[str]) -> dict[str, object]:
     from gw_core.operations import CleanupTarget
 
     count = 0
     with bulk_command.interruptions() as interrupted:
         try:
-            for deleted in cleaner.clear(CleanupTarget(what), keep):
+            for deleted in cleanup.delete(CleanupTarget(what), keep):
                 count += deleted
                 if interrupted():
                     raise KeyboardInterrupt

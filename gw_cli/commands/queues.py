@@ -19,15 +19,15 @@ MOST: Final = 1_000
 QUEUES: Final = Shape(
     (
         Column("queue", "QUEUE", "name", shrinks=True),
-        Column("locked_by", "LOCKED BY", "held_by", shrinks=True, rank=8),
-        Column("locked_at", "SINCE", "held_at", rank=5),
+        Column("locked_by", "LOCKED BY", "locked_by", shrinks=True, rank=8),
+        Column("locked_at", "SINCE", "locked_at", rank=5),
         Column("waiting", find="waiting.value"),
         Column("waiting_quality", find="waiting.quality.value"),
         Column("due", find="due.value"),
         Column("due_quality", find="due.quality.value"),
-        Column("next_job_id", "NEXT", "head_id", right=True, rank=4),
-        Column("next_job_task", "TASK", "head_task", shrinks=True, rank=3),
-        Column("next_job_run_at", "RUN AT", "head_run_at", rank=2),
+        Column("next_job_id", "NEXT", "next_job_id", right=True, rank=4),
+        Column("next_job_task", "TASK", "next_job_task", shrinks=True, rank=3),
+        Column("next_job_run_at", "RUN AT", "next_job_run_at", rank=2),
         Column("paused", "PAUSED", "pause.description", shrinks=True, rank=7),
         Column("waiting_shown", "WAITING", lambda queue: count_text(queue.waiting), right=True, shown=True),
         Column("due_shown", "DUE", lambda queue: count_text(queue.due), right=True, rank=6, shown=True),
@@ -51,7 +51,7 @@ def queues(
     """
     most = positive_number("--limit", limit, MOST)
     with open_client(configuration) as client:
-        known = client.queues(after=after, limit=most + 1, only_held=locked)
+        known = client.queues(after=after, limit=most + 1, only_locked=locked)
     found = known[:most]
     layout.show(found, QUEUES)
     if not found:

@@ -64,7 +64,7 @@ def show(
     if (number is None) == (key is None):
         raise InvalidInputError("name one job: give its ID, or its key with --job-key")
     with open_client(configuration) as client:
-        report = client.queries.job(number, job_key=key, with_payload=payload)
+        report = client.jobs.show(number, job_key=key, with_payload=payload)
         ended = () if number is None else _ended(client, number)
         groups = _groups(client, key=key) if report is None else _groups(client, job_id=report.job.id)
     if report is None and ended:

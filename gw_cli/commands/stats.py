@@ -87,10 +87,10 @@ def record_of(found: QueueStatistics, *, with_tasks: bool) -> dict[str, object]:
         "at": found.at,
         "total": count_record(found.total),
         "states": _states(found.states),
-        "oldest_due_at": found.first_due_at,
+        "oldest_due_at": found.oldest_due_at,
         "next_due_at": found.next_due_at,
         "queues": found.queues,
-        "locked_queues": found.held_queues,
+        "locked_queues": found.locked_queues,
         "table_bytes": found.table_bytes,
         "pauses": [pause.PAUSES.record(each) for each in found.pauses],
     }
@@ -122,11 +122,11 @@ def _row(task: str | None, state: Any, count: Any) -> dict[str, object]:
 
 
 def _sentences(found: QueueStatistics) -> list[str]:
-    first, upcoming = (output.cell(each) or "none" for each in (found.first_due_at, found.next_due_at))
+    first, upcoming = (output.cell(each) or "none" for each in (found.oldest_due_at, found.next_due_at))
     return [
         "",
         f"Due for longest: {first}   next to be due: {upcoming}",
-        f"Queues: {found.queues:,}, locked: {found.held_queues:,}   table with indexes: {_size(found.table_bytes)}",
+        f"Queues: {found.queues:,}, locked: {found.locked_queues:,}   table with indexes: {_size(found.table_bytes)}",
         *(visible(f"Paused: {each.target}, {each.description}") for each in found.pauses),
     ]
 

@@ -37,7 +37,7 @@ def _show(report: SweepReport, *, as_json: bool) -> None:
     if as_json:
         record = {
             "dry_run": report.dry_run,
-            "already_running": report.was_busy,
+            "already_running": report.already_running,
             "jobs": report.jobs,
             "queues": report.queues,
             "skipped": report.skipped,
@@ -50,7 +50,7 @@ def _show(report: SweepReport, *, as_json: bool) -> None:
 
 
 def _sentence(report: SweepReport) -> str:
-    if report.was_busy:
+    if report.already_running:
         return "Another sweep is running; nothing was done."
     if not report.workers:
         return "No worker counts as dead."

@@ -36,7 +36,7 @@ class Quality(StrEnum):
     """How good a number is."""
 
     EXACT = "exact"
-    AT_LEAST = "at least"
+    AT_LEAST = "at_least"
     """Counting stopped at a bound."""
     ESTIMATE = "estimate"
     """Projected from a sample of the table."""
@@ -173,10 +173,10 @@ class QueueStatistics:
     at: datetime
     total: Count
     states: Counts
-    first_due_at: datetime | None
+    oldest_due_at: datetime | None
     next_due_at: datetime | None
     queues: int
-    held_queues: int
+    locked_queues: int
     table_bytes: int
     tasks: Mapping[str, Counts] = field(default_factory=dict)
     activity: Mapping[str, TaskActivity] = field(default_factory=dict)
@@ -194,13 +194,13 @@ class QueueReport:
     """A named queue: who holds it and since when, how many jobs wait, how many of them are due, and which is next."""
 
     name: str
-    held_by: str | None
-    held_at: datetime | None
+    locked_by: str | None
+    locked_at: datetime | None
     waiting: Count
     due: Count
-    head_id: int | None
-    head_task: str | None
-    head_run_at: datetime | None
+    next_job_id: int | None
+    next_job_task: str | None
+    next_job_run_at: datetime | None
     pause: Pause | None = None
 
 

@@ -194,7 +194,7 @@ class SweepReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a sweep did, or with `dry_run` what it would do."""
 
     dry_run: bool = False
-    was_busy: bool = False
+    already_running: bool = False
     """True when another session was sweeping: nothing was done, nor had to be."""
     workers: tuple[WorkerInfo, ...] = ()
     """The workers that counted as dead."""

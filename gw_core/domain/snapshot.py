@@ -87,8 +87,8 @@ class LockedQueue:
     """A named queue that a worker holds."""
 
     name: str
-    held_by: str | None
-    held_at: datetime
+    locked_by: str | None
+    locked_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +122,8 @@ class QueueSnapshot:
     """Whether no further priority has waiting jobs."""
     workers: Sequence[WorkerInfo] = ()
     """Latest heartbeat first, then holders of locks without a heartbeat."""
-    held_queues: Sequence[LockedQueue] = ()
-    held_queues_are_all: bool = True
+    locked_queues: Sequence[LockedQueue] = ()
+    locked_queues_are_all: bool = True
     crontabs: Sequence[KnownCronItem] = ()
     errors: Sequence[tuple[str, str]] = field(default=())
 

@@ -31,30 +31,30 @@ class StopAll:
     exit_code: int
 
 
-def what_next(
+def decide(
     code: int,
     *,
     was_ready: bool,
     quick_ends: int,
     once: bool,
-    hopeless: Collection[int],
-    passing: Collection[int],
+    fatal_codes: Collection[int],
+    transient_codes: Collection[int],
     is_proven: bool,
     failed_starts: int,
     others_work: bool,
 ) -> timedelta | StopAll | None:
     """Return the pause before a process that was not asked to stop is restarted; None: go on without it.
 
-    `code` is negative for a signal. `quick_ends` is how often it ended soon after its start before. After a `hopeless`
-    exit code a restart is no use: wrong settings, tasks that do not load. A `passing` one is a temporary failure: the
+    `code` is negative for a signal. `quick_ends` is how often it ended soon after its start before. A restart does not
+    help after `fatal_codes`: wrong settings, tasks that do not load. `transient_codes` are temporary failures: the
     database is unavailable. `is_proven` means that any process was ever ready, so that they can run here.
     `failed_starts` counts processes that ended in a row before they were ready, with this one.
     """
-    if code in hopeless:
+    if code in fatal_codes:
         return StopAll(f"it {exit_description(code)}, and would exit the same way again", exit_code_of(code))
     if once:
         return None
-    if code in passing and is_proven:
+    if code in transient_codes and is_proven:
         return min(MAX_TRANSIENT_PAUSE, pause_after(quick_ends))
     if not was_ready and not others_work and failed_starts >= MAX_FAILED_STARTS:
         reason = f"{failed_starts} starts in a row failed; the last one {exit_description(code)}"

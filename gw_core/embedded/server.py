@@ -78,7 +78,7 @@ class EmbeddedServer:
             return
         os.close(user)
         with suppress(OSError, EmbeddedError):
-            _see_it_out(self._home)
+            _wait_for_exit(self._home)
 
     def __enter__(self) -> Self:
         return self
@@ -108,7 +108,7 @@ def start_or_attach(connection: str, *, pg_bin: Path | None = None) -> EmbeddedS
         ) from error
 
 
-def _see_it_out(home: DataFolder) -> None:
+def _wait_for_exit(home: DataFolder) -> None:
     with home.alone():
         if home.has_users():
             _ensure_watchdog(home)

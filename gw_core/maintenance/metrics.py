@@ -271,10 +271,10 @@ class Metrics:
         for state, count in found.states.items():
             jobs.add_metric([str(state)], count.value)
         yield jobs
-        waits = timedelta() if found.first_due_at is None else max(timedelta(), found.at - found.first_due_at)
+        waits = timedelta() if found.oldest_due_at is None else max(timedelta(), found.at - found.oldest_due_at)
         yield self._value("gw_queue_longest_wait_seconds", waits.total_seconds())
         yield self._value("gw_queue_named_queues", found.queues)
-        yield self._value("gw_queue_named_queues_locked", found.held_queues)
+        yield self._value("gw_queue_named_queues_locked", found.locked_queues)
         paused = self._family("gw_queue_paused")
         for pause in found.pauses:
             paused.add_metric([str(pause.target)], 1.0)

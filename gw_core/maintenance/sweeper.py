@@ -121,7 +121,7 @@ class Sweep:
             store = WorkerStore(connection, self._connections.database.schema)
             with store.transaction():
                 if not store.try_sweep_lock():
-                    return SweepReport(was_busy=True)
+                    return SweepReport(already_running=True)
                 store.lock_jobs_table()  # before the heartbeats are read, see there
                 still = [
                     worker

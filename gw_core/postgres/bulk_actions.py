@@ -32,7 +32,7 @@ from gw_core.selection.selection import Fragment, Selection
 
 if TYPE_CHECKING:
     from gw_core.domain.cancellation import CancelledJob
-    from gw_core.domain.query_results import JobPage, PageCursor
+    from gw_core.domain.query_results import JobPage, JobReport, PageCursor
     from gw_core.postgres.job_queries import JobQueries
 
 T = TypeVar("T")
@@ -427,6 +427,15 @@ class Jobs(_JobActions[ActionResult], frozen=True):
             return self._queries.get(job_id, job_key=job_key)
         rows = callers_connection(conn, self.schema).fetch(get_call(job_id, job_key))
         return Job(*rows[0][:-1]) if rows else None
+
+    def show(
+        self, job_id: int | None = None, *, job_key: str | None = None, with_payload: bool = True
+    ) -> JobReport | None:
+        """Return everything about one job, by its id or its key, with the reasons for its state; None: no such job.
+
+        Without `with_payload` the payload is not even read, and is an empty text in the answer.
+        """
+        return self._queries.job(job_id, job_key=job_key, with_payload=with_payload)
 
     def cancel(
         self,

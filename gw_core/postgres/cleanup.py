@@ -47,15 +47,15 @@ BY_ID: Final = {"PLACE": "jobs.id", "AFTER": "%(after)s::bigint"}
 """The variables of cleanup_failed_jobs.sql for a schema without gw's index of failed jobs."""
 
 
-class Cleaner(QueueOperations, frozen=True):
-    """Deletes in batches, each a transaction; `client.cleaner` is one. Safe from any thread."""
+class Cleanup(QueueOperations, frozen=True):
+    """Deletes in batches, each a transaction; `client.cleanup` is one. Safe from any thread."""
 
     batch: int = BATCH
 
     def count(self, target: CleanupTarget, keep: Collection[str] = (), *, after: Collection[CleanupTarget] = ()) -> int:
-        """Return how many rows `clear` would delete now, and change nothing; task identifiers in `keep` do not count.
+        """Return how many rows `delete` would delete now, and change nothing; task identifiers in `keep` do not count.
 
-        `after` names what would be cleared first: a failed job may be the last one of its task or queue.
+        `after` names what would be deleted first: a failed job may be the last one of its task or queue.
         """
         if target is CleanupTarget.FAILED_JOBS:
             return Jobs(self.connections, self.schema).count("state:failed").jobs
@@ -66,7 +66,7 @@ class Cleaner(QueueOperations, frozen=True):
             values = {"keep": sorted(self._kept(connection, keep)), **without}
             return len(rows(connection, query("cleanup_find", self.schema), values))
 
-    def clear(self, target: CleanupTarget, keep: Collection[str] = ()) -> Iterator[int]:
+    def delete(self, target: CleanupTarget, keep: Collection[str] = ()) -> Iterator[int]:
         """Delete it, and yield after each batch how much that was.
 
         A task identifier stays when it is in `keep`, or when a live worker reports it: workers cache the

@@ -400,12 +400,12 @@ class JobQueries:
         objects = self._objects
         can_count = job.queue_id is not None and QUEUE_INDEX in objects and state is JobState.READY
         values = {"id": job.id, "queue_id": job.queue_id, "most": MAX_WAITING if can_count else 0}
-        ((now, holder, held_at, ahead, is_bound),) = self._rows("queue_of_job", values)
+        ((now, holder, locked_at, ahead, is_bound),) = self._rows("queue_of_job", values)
         limits = [each for each in self._limits(objects) if each.task == job.task_identifier]
         return JobFacts(
             now=timestamp(now),
             queue_held_by=holder,
-            queue_held_at=None if held_at is None else timestamp(held_at),
+            queue_held_at=None if locked_at is None else timestamp(locked_at),
             ahead=ahead if can_count else None,
             ahead_is_bound=is_bound and can_count,
             workers=self._workers(objects),
@@ -443,10 +443,10 @@ class JobQueries:
             at=timestamp(now),
             total=projected(sum(hits.values()), share),
             states=_counted(_over_all(hits), share),
-            first_due_at=None if first is None else timestamp(first),
+            oldest_due_at=None if first is None else timestamp(first),
             next_due_at=None if upcoming is None else timestamp(upcoming),
             queues=queues,
-            held_queues=held,
+            locked_queues=held,
             table_bytes=size,
             tasks=dict(sorted(by_task.items())),
             activity={
@@ -459,13 +459,13 @@ class JobQueries:
         )
 
     def queues(
-        self, *, after: str = "", limit: int = 50, only_held: bool = False, most: int | None = None
+        self, *, after: str = "", limit: int = 50, only_locked: bool = False, most: int | None = None
     ) -> list[QueueReport]:
         """Return named queues in order of their names, those after `after`, or only those of them that are held.
 
         The jobs of each are counted up to `most`, by default a thousand.
         """
-        values, objects = {"after": after, "limit": limit, "only_held": only_held}, self._objects
+        values, objects = {"after": after, "limit": limit, "only_locked": only_locked}, self._objects
         if QUEUE_INDEX in objects:
             limits = {"most": MAX_WAITING if most is None else most, "levels": MAX_QUEUE_PRIORITIES}
             rows = self._rows("queue_list", {**values, **limits})
@@ -676,18 +676,18 @@ def _counted(hits: Mapping[str, int], share: float) -> Counts:
 
 
 def _queue_report(row: Sequence[Any], starts: Mapping[str, float], paused: Mapping[str, Pause]) -> QueueReport:
-    name, held_by, held_at, waiting, is_bound, due, is_due_bound, head_id, head_task, head_run_at = row
+    name, locked_by, locked_at, waiting, is_bound, due, is_due_bound, next_job_id, next_job_task, next_job_run_at = row
     started = starts.get(name)
     is_unknown = is_due_bound and not due
     return QueueReport(
         name=name,
-        held_by=held_by,
-        held_at=None if held_at is None else timestamp(held_at if started is None else min(held_at, started)),
+        locked_by=locked_by,
+        locked_at=None if locked_at is None else timestamp(locked_at if started is None else min(locked_at, started)),
         waiting=Count(waiting, _quality(is_bound)),
         due=Count(due, _quality(is_due_bound)),
-        head_id=None if is_unknown else head_id,
-        head_task=None if is_unknown else head_task,
-        head_run_at=None if is_unknown or head_run_at is None else timestamp(head_run_at),
+        next_job_id=None if is_unknown else next_job_id,
+        next_job_task=None if is_unknown else next_job_task,
+        next_job_run_at=None if is_unknown or next_job_run_at is None else timestamp(next_job_run_at),
         pause=paused.get(name),
     )
 

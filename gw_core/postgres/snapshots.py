@@ -102,8 +102,8 @@ class Snapshots:
             priorities=priorities[:MAX_PRIORITIES],
             has_all_priorities=len(priorities) <= MAX_PRIORITIES,
             workers=_workers(answers, self._locks_age, held, recovery),
-            held_queues=held[:MAX_QUEUES],
-            held_queues_are_all=len(held) <= MAX_QUEUES,
+            locked_queues=held[:MAX_QUEUES],
+            locked_queues_are_all=len(held) <= MAX_QUEUES,
             crontabs=[KnownCronItem(*row) for row in answers.get("crontabs", ())],
             errors=errors,
         )
@@ -270,9 +270,9 @@ def _locked_queues(rows: Rows | tuple[()], starts: Rows | tuple[()]) -> list[Loc
     """Return the locked queues, the oldest first; a lock that was renewed is as old as the attempt that holds it."""
     began: dict[str, float] = dict(starts)
     queues = [
-        LockedQueue(name=name, held_by=by, held_at=timestamp(min(at, began.get(name, at)))) for name, by, at in rows
+        LockedQueue(name=name, locked_by=by, locked_at=timestamp(min(at, began.get(name, at)))) for name, by, at in rows
     ]
-    return sorted(queues, key=attrgetter("held_at"))
+    return sorted(queues, key=attrgetter("locked_at"))
 
 
 def _running(rows: Rows | None) -> Count | None:
@@ -307,11 +307,11 @@ def with_queues(holders: Sequence[WorkerInfo], held: Sequence[LockedQueue], now:
     """Add to each holder of jobs the queues it holds, and the holders of queues alone."""
     known = {each.id: each for each in holders}
     for queue in held:
-        if queue.held_by is not None:
-            holder = known.get(queue.held_by, WorkerInfo(id=queue.held_by))
-            age = now - queue.held_at
+        if queue.locked_by is not None:
+            holder = known.get(queue.locked_by, WorkerInfo(id=queue.locked_by))
+            age = now - queue.locked_at
             latest = age if holder.lock_age is None else min(age, holder.lock_age)
-            known[queue.held_by] = replace(holder, queues=holder.queues + 1, lock_age=latest)
+            known[queue.locked_by] = replace(holder, queues=holder.queues + 1, lock_age=latest)
     return list(known.values())
 
 

@@ -28,9 +28,9 @@ from gw_core.domain.supervision import (
     SETTLED_AFTER,
     SIGNALLED,
     StopAll,
+    decide,
     exit_code_of,
     exit_description,
-    what_next,
 )
 from gw_core.log import SupervisorLog
 from gw_core.processes.process import PassOn, WorkerProcess
@@ -91,7 +91,7 @@ class Supervisor:
 
     The first process is started alone: when it cannot run, none can, and its error is logged once. The others follow
     when it is ready. One that dies is restarted, immediately after a graceful exit, else with a growing delay. An exit
-    code among `hopeless`, or too many failed starts, end all; those `passing` do not once any process was ready.
+    code among `fatal_codes`, or too many failed starts, end all. `transient_codes` do not, once any process was ready.
     `independent` processes work for different databases: all start together, and one that was ready is always
     restarted.
     `pass_on` gets whole lines of what processes write; it is called from several threads.
@@ -107,8 +107,8 @@ class Supervisor:
         grace_period: timedelta,
         once: bool = False,
         independent: bool = False,
-        hopeless: Collection[int] = (),
-        passing: Collection[int] = (),
+        fatal_codes: Collection[int] = (),
+        transient_codes: Collection[int] = (),
         pass_on: PassOn,
         events: Events | None = None,
         logger: logging.Logger | None = None,
@@ -119,8 +119,8 @@ class Supervisor:
         self._command = command
         self._grace = grace_period.total_seconds()
         self._once = once
-        self._hopeless = hopeless
-        self._passing = passing
+        self._fatal_codes = fatal_codes
+        self._transient_codes = transient_codes
         self._handle_signals = handle_signals
         self._places = [_Place(number) for number in range(1, processes + 1)]
         self.actions: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -246,7 +246,7 @@ class Supervisor:
         place.process = None
         if self._stop is not None:
             # One that was starting may notice that the database is unavailable before it receives the request.
-            graceful = code in GRACEFUL_EXITS or (code in self._passing and not process.is_ready)
+            graceful = code in GRACEFUL_EXITS or (code in self._transient_codes and not process.is_ready)
             if not graceful:
                 self._codes.append(code)
             self._report_end(process, graceful=graceful, restart_in=None)
@@ -265,20 +265,20 @@ class Supervisor:
         self._report_end(process, graceful=code == 0, restart_in=None, stops_all=isinstance(next_step, StopAll))
         if isinstance(next_step, StopAll):
             # The first process has already logged what keeps it from running.
-            if self._is_proven or code not in self._hopeless:
+            if self._is_proven or code not in self._fatal_codes:
                 self.events.emit(
                     SupervisorGaveUp(number=place.number, reason=next_step.reason, exit_code=next_step.exit_code)
                 )
             self._stop_all(f"process {place.number} cannot run", next_step.exit_code)
 
     def _what_next(self, place: _Place, process: WorkerProcess) -> timedelta | StopAll | None:
-        return what_next(
+        return decide(
             process.code or 0,
             was_ready=process.is_ready,
             quick_ends=place.quick_ends,
             once=self._once,
-            hopeless=() if self._is_independent and place.was_ready else self._hopeless,
-            passing=self._passing,
+            fatal_codes=() if self._is_independent and place.was_ready else self._fatal_codes,
+            transient_codes=self._transient_codes,
             is_proven=self._is_proven,
             failed_starts=self._failed_starts,
             others_work=any(place.process is not None and place.process.is_ready for place in self._places),

@@ -360,7 +360,7 @@ class Sweep(PreviewedAction, frozen=True, kw_only=True):
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
         report = client.workers.sweep(recovery, dry_run=self.dry_run)
-        message = "another sweep is running; nothing was changed" if report.was_busy else ""
+        message = "another sweep is running; nothing was changed" if report.already_running else ""
         return Result(done=tuple(worker.id for worker in report.workers), sweep=report, message=message)
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
@@ -385,8 +385,8 @@ class Cleanup(PreviewedAction, frozen=True, kw_only=True):
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
         if self.dry_run:
-            return self.counted(lambda: client.cleaner.count(self.target))
-        return Result(count=sum(client.cleaner.clear(self.target)))
+            return self.counted(lambda: client.cleanup.count(self.target))
+        return Result(count=sum(client.cleanup.delete(self.target)))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
         return None if self.dry_run else write.clean(self.target.value, has_heartbeats=info.has_heartbeats)
@@ -464,8 +464,8 @@ class CountExactly(Action, frozen=True, kw_only=True):
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
         if self.queue is not None:
-            return Result(queue=client.queries.count_queue(self.queue))
-        return Result(statistics=client.queries.statistics(exact=True))
+            return Result(queue=client.count_queue(self.queue))
+        return Result(statistics=client.statistics(exact=True))
 
 
 def preview(action: Action, info: QueueInfo, snapshot: QueueSnapshot | None = None) -> CommandText | None:

@@ -119,7 +119,7 @@ class ActionLog:
             record["message"] = result.message
         if isinstance(action, Complete | CleanupSelected | RemoveByKey):
             # A job that lacks its payload must not be added again by accident, so it has another name.
-            record["removed"] = [{"id": job.id, self._name_of(job): self._whole(job)} for job in result.removed]
+            record["deleted"] = [{"id": job.id, self._name_of(job): self._whole(job)} for job in result.removed]
         return record
 
     def _name_of(self, job: Job) -> str:

@@ -149,13 +149,11 @@ class DataSource:
 
     def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
         """Return everything about one job, its payload only when wanted; None when it is gone."""
-        return self.answer(
-            f"job {job_id}", lambda live: live.read_client.queries.job(job_id, with_payload=with_payload)
-        )
+        return self.answer(f"job {job_id}", lambda live: live.read_client.jobs.show(job_id, with_payload=with_payload))
 
     def statistics(self) -> QueueStatistics:
         """Return how many jobs are in each state, from a sample when there are many."""
-        return self.answer("statistics", lambda live: live.read_client.queries.statistics())
+        return self.answer("statistics", lambda live: live.read_client.statistics())
 
     def history(self, which: str = "", *, after: str | None = None) -> HistoryPage:
         """Return a page of ended attempts, the latest first."""
@@ -167,10 +165,10 @@ class DataSource:
         key = f"runs {step.total_seconds():g} {task or ''}"
         return self.answer(key, lambda live: live.read_runs(back, step, task))
 
-    def queues(self, *, after: str = "", limit: int = PAGE, only_held: bool = False) -> Sequence[QueueReport]:
+    def queues(self, *, after: str = "", limit: int = PAGE, only_locked: bool = False) -> Sequence[QueueReport]:
         """Return named queues in order of their names."""
-        key = f"queues {'held' if only_held else 'all'} {after}"
-        return self.answer(key, lambda live: live.read_queues(after, limit, only_held=only_held))
+        key = f"queues {'locked' if only_locked else 'all'} {after}"
+        return self.answer(key, lambda live: live.read_queues(after, limit, only_locked=only_locked))
 
     def crontabs(self) -> Crontabs:
         """Return the recurring tasks."""
@@ -259,7 +257,7 @@ class ClientSource(DataSource):
     def read_snapshot(self) -> QueueSnapshot:
         """Return a snapshot with the locks counted last."""
         try:
-            return self.read_client.queries.snapshot(recovery=self.info.recovery, with_locks=False)
+            return self.read_client.snapshot(recovery=self.info.recovery, with_locks=False)
         except SchemaMissingError as error:
             raise self._with_schemas(error) from error
 
@@ -272,7 +270,7 @@ class ClientSource(DataSource):
         return SchemaMissingError(f"{error}; --schema opens another: {named}")
 
     def count_locks(self) -> timedelta | None:
-        return self.read_client.queries.count_locks(self.info.recovery)
+        return self.read_client.count_locks(self.info.recovery)
 
     def read_runs(self, back: timedelta, step: timedelta, task: str | None) -> RunHistory:
         """Return what ended in each step; workers record it once a minute, so the last answer serves for a while."""
@@ -280,15 +278,15 @@ class ClientSource(DataSource):
         key = (back, step, task)
         known = self._runs
         if known is None or known[0] != key or now - known[1] > RUNS_INTERVAL:
-            known = self._runs = key, now, self.read_client.queries.run_history(back, step=step, task=task)
+            known = self._runs = key, now, self.read_client.run_history(back, step=step, task=task)
         return known[2]
 
-    def read_queues(self, after: str, limit: int, *, only_held: bool) -> Sequence[QueueReport]:
+    def read_queues(self, after: str, limit: int, *, only_locked: bool) -> Sequence[QueueReport]:
         """Return named queues in order of their names; the more of them are long, the less far each is counted."""
-        page = (after, only_held)
+        page = (after, only_locked)
         depth = self._count_limits.pop(page, COUNT_LIMITS[-1])
         while True:
-            found = self.read_client.queries.queues(after=after, limit=limit, only_held=only_held, most=depth)
+            found = self.read_client.queues(after=after, limit=limit, only_locked=only_locked, most=depth)
             counts = [each.waiting for each in found]
             before, depth = depth, next_limit(counts, depth)
             # A page that was not counted as far as it can be is read again: its numbers do not change at a refresh.
@@ -321,7 +319,7 @@ class ClientSource(DataSource):
 
     def cancel(self) -> None:
         with suppress(GraphileWorkerError):
-            self.read_client.cancel()
+            self.read_client.cancel_statements()
 
     def close(self) -> None:
         with self._lock:

@@ -148,7 +148,7 @@ def _workers(known: AlertInput) -> Iterator[Alert]:
 
 def _behind(known: AlertInput, worker: WorkerInfo) -> str:
     """Return what a dead worker holds up: its queues with their due jobs, or else its own jobs."""
-    names = {each.name for each in known.snapshot.held_queues if each.held_by == worker.id}
+    names = {each.name for each in known.snapshot.locked_queues if each.locked_by == worker.id}
     if not names:
         return f"{formatting.counted(worker.jobs, 'job')} locked"
     queues = formatting.counted(len(names), "queue")
@@ -156,18 +156,18 @@ def _behind(known: AlertInput, worker: WorkerInfo) -> str:
     if len(reports) < len(names):  # not counted, or not all of them
         return f"{queues} locked"
     due = sum(each.due.value for each in reports)
-    bound = "+" if any(each.due.quality.value == "at least" for each in reports) else ""
+    bound = "+" if any(each.due.quality.value == "at_least" for each in reports) else ""
     waits = "waits" if due == 1 and not bound else "wait"
     return f"{due:,}{bound} due {'job' if due == 1 else 'jobs'} in {queues} {waits}"
 
 
 def _queues(known: AlertInput) -> Iterator[Alert]:
     dead = {worker.id for worker in known.snapshot.workers if worker.is_stale}
-    alive = [queue for queue in known.snapshot.held_queues if queue.held_by not in dead]
-    held = [(known.snapshot.at - queue.held_at, queue) for queue in alive]
+    alive = [queue for queue in known.snapshot.locked_queues if queue.locked_by not in dead]
+    held = [(known.snapshot.at - queue.locked_at, queue) for queue in alive]
     long = sorted((each for each in held if each[0] > LONG_HOLD), key=lambda each: each[0], reverse=True)
     for age, queue in long[:MAX_OF_A_KIND]:
-        what = f"queue {queue.name} locked by {queue.held_by}"
+        what = f"queue {queue.name} locked by {queue.locked_by}"
         yield _warning(what=what, age=age, place="queues", filter=queue.name)
 
 
@@ -214,7 +214,7 @@ def _diverges(ages: Sequence[float | None]) -> bool:
 
 def drain_time(ready: Count, done: float | None) -> timedelta | None:
     """Return how long the ready jobs will take at the current rate, by Little's law; None if that is unknown."""
-    return None if not done or ready.quality.value == "at least" else timedelta(seconds=ready.value / done)
+    return None if not done or ready.quality.value == "at_least" else timedelta(seconds=ready.value / done)
 
 
 def _tasks(known: AlertInput) -> Iterator[Alert]:

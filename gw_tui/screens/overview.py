@@ -65,7 +65,7 @@ class OverviewQuery(Query):
 
     def ask(self, source: DataSource) -> QueueSample:
         return QueueSample(
-            held=source.queues(only_held=True) if self.with_held else (),
+            held=source.queues(only_locked=True) if self.with_held else (),
             runs=known_runs(source, self.step * LENGTH, self.step),
             statistics=source.statistics(),
             crontabs=source.crontabs(),

@@ -35,8 +35,8 @@ FRESH: Final = timedelta(seconds=10)
 _COLUMNS: Final = (
     TableColumn("queue", "queue", least=14, rank=9),
     TableColumn("state", "state", 9, rank=8),
-    TableColumn("held_for", "for", 7, right=True, rank=6),
-    TableColumn("held_by", "locked by", least=12, rank=5),
+    TableColumn("locked_for", "for", 7, right=True, rank=6),
+    TableColumn("locked_by", "locked by", least=12, rank=5),
     TableColumn("waiting", "waiting", 8, right=True, rank=7),
     TableColumn("due", "due", 7, right=True, rank=4),
     TableColumn("head", "next", 10, right=True, rank=3),
@@ -80,7 +80,7 @@ class QueuesQuery(Query):
 
     after: str = ""
     text: str = ""
-    only_held: bool = False
+    only_locked: bool = False
     holders: frozenset[str] | None = None
     """Only queues that one of these workers locked."""
 
@@ -89,7 +89,7 @@ class QueuesQuery(Query):
         until, after, scanned = monotonic() + TIMEOUT, self.after, 0
         found: list[QueueReport] = []
         while True:
-            page = source.queues(after=after, limit=PAGE, only_held=self.only_held)
+            page = source.queues(after=after, limit=PAGE, only_locked=self.only_locked)
             scanned += len(page)
             found += [each for each in page if self._matches(each)]
             if len(page) < PAGE:
@@ -99,7 +99,7 @@ class QueuesQuery(Query):
                 return QueuePage(tuple(found), after, scanned)
 
     def _matches(self, queue: QueueReport) -> bool:
-        return self.text.lower() in queue.name.lower() and (self.holders is None or queue.held_by in self.holders)
+        return self.text.lower() in queue.name.lower() and (self.holders is None or queue.locked_by in self.holders)
 
 
 class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage, QueueReport]):
@@ -125,7 +125,7 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage, QueueRep
 
     def current_query(self) -> QueuesQuery:
         holders = self._dead() if self._only == STUCK else None
-        return QueuesQuery(after=self.begins[-1], text=self._text, only_held=bool(self._only), holders=holders)
+        return QueuesQuery(after=self.begins[-1], text=self._text, only_locked=bool(self._only), holders=holders)
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
@@ -152,10 +152,10 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage, QueueRep
         yield f"page {len(self.begins)}"
         yield formatting.counted(len(known.queues), "queue")
         if snapshot is not None:
-            more = "" if snapshot.held_queues_are_all else "+"
-            yield f"{len(snapshot.held_queues)}{more} locked in all"
+            more = "" if snapshot.locked_queues_are_all else "+"
+            yield f"{len(snapshot.locked_queues)}{more} locked in all"
             dead = self._dead()
-            if stuck := sum(queue.held_by in dead for queue in snapshot.held_queues):
+            if stuck := sum(queue.locked_by in dead for queue in snapshot.locked_queues):
                 yield f"{stuck}{more} stuck"
         yield "by name"
         if (queue := self.selected) is not None and queue.pause is not None:
@@ -187,7 +187,7 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage, QueueRep
 
     def holder(self) -> str | None:
         queue = self.selected
-        return None if queue is None or queue.pause is not None else queue.held_by
+        return None if queue is None or queue.pause is not None else queue.locked_by
 
     def pause_target(self) -> tuple[str, Pause | None] | None:
         return None if (queue := self.selected) is None else (f"queue:{queue.name}", queue.pause)
@@ -212,26 +212,26 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage, QueueRep
 
 
 def _row(queue: QueueReport, now: datetime, dead: frozenset[str]) -> TableRow:
-    is_stuck = queue.held_by in dead
+    is_stuck = queue.locked_by in dead
     return TableRow(
         queue.name,
         {
-            "queue": Cell(queue.name, "strong" if queue.held_at is not None else ""),
+            "queue": Cell(queue.name, "strong" if queue.locked_at is not None else ""),
             "state": _state(queue, is_stuck=is_stuck),
-            "held_for": "" if queue.held_at is None else duration_cell(now - queue.held_at),
-            "held_by": Cell(_holder(queue), "error" if is_stuck else ""),
+            "locked_for": "" if queue.locked_at is None else duration_cell(now - queue.locked_at),
+            "locked_by": Cell(_holder(queue), "error" if is_stuck else ""),
             "waiting": _counted(queue.waiting),
             "due": _counted(queue.due),
-            "head": "" if queue.head_id is None else str(queue.head_id),
-            "task": queue.head_task or "",
-            "run_at": "" if queue.head_run_at is None else when_cell(queue.head_run_at, now),
+            "head": "" if queue.next_job_id is None else str(queue.next_job_id),
+            "task": queue.next_job_task or "",
+            "run_at": "" if queue.next_job_run_at is None else when_cell(queue.next_job_run_at, now),
         },
         queue,
     )
 
 
 def _holder(queue: QueueReport) -> str:
-    return queue.held_by or "" if queue.pause is None else queue.pause.by
+    return queue.locked_by or "" if queue.pause is None else queue.pause.by
 
 
 def _state(queue: QueueReport, *, is_stuck: bool) -> Cell:
@@ -240,7 +240,7 @@ def _state(queue: QueueReport, *, is_stuck: bool) -> Cell:
         return sign_cell(symbols.WARNING, "paused")
     if is_stuck:
         return sign_cell(symbols.ALARM, "stuck")
-    if queue.held_at is not None:
+    if queue.locked_at is not None:
         return sign_cell(symbols.STATES["running"], "locked")
     if queue.due.value:
         return sign_cell(symbols.STATES["ready"], "ready")

@@ -15,7 +15,7 @@ NOTHING: Final = "\N{EN DASH}"
 PLAIN_BELOW: Final = 10_000
 _SIZES: Final = ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k"))
 _UNPADDED: Final = re.compile(r"\b(\d+[dhm])(\d[hms])\b")
-_MARKS: Final = {"exact": ("", ""), "at least": ("", "+"), "estimate": ("~", ""), "rough": ("~", "?")}
+_MARKS: Final = {"exact": ("", ""), "at_least": ("", "+"), "estimate": ("~", ""), "rough": ("~", "?")}
 
 
 def number(value: float) -> str:

@@ -45,7 +45,7 @@ def columns_for(width: int) -> tuple[TableColumn, ...]:
 class RowContext:
     """What stands around jobs: the queues that are held, and the workers that count as dead."""
 
-    held_queues: frozenset[str] = field(default=frozenset())
+    locked_queues: frozenset[str] = field(default=frozenset())
     dead_workers: frozenset[str] = field(default=frozenset())
 
     @classmethod
@@ -54,7 +54,7 @@ class RowContext:
         if snapshot is None:
             return cls()
         return cls(
-            frozenset(queue.name for queue in snapshot.held_queues),
+            frozenset(queue.name for queue in snapshot.locked_queues),
             frozenset(worker.id for worker in snapshot.workers if worker.is_stale),
         )
 
@@ -122,7 +122,7 @@ def state_cell(found: FoundJob, now: datetime, around: RowContext) -> Cell:
     text = symbols.state(found.state)
     if found.state is JobState.RUNNING and is_stuck(found.job, now, around):
         return Cell(f"{text} {symbols.ALARM.sign}", symbols.ALARM.role)
-    if found.state is JobState.READY and found.job.queue_name in around.held_queues:
+    if found.state is JobState.READY and found.job.queue_name in around.locked_queues:
         return Cell(f"{text} q", found.state.value)
     return Cell(text, found.state.value)
 

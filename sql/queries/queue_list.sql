@@ -17,7 +17,7 @@ from (
   select named.id, named.queue_name, named.locked_by, named.locked_at
     from :GRAPHILE_WORKER_SCHEMA._private_job_queues as named
    where named.queue_name > %(after)s::text
-     and (named.locked_at is not null or not %(only_held)s::boolean)
+     and (named.locked_at is not null or not %(only_locked)s::boolean)
    order by named.queue_name
    limit %(limit)s
 ) as queues

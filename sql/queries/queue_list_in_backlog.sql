@@ -16,7 +16,7 @@ waiting as materialized (
       (array_agg(backlog.id order by backlog.priority, backlog.run_at, backlog.id)
          filter (where backlog.run_at <= now()))[1],
       (array_agg(backlog.id order by backlog.priority, backlog.run_at, backlog.id))[1]
-    ) as head_id
+    ) as next_job_id
   from backlog
   where backlog.job_queue_id is not null
   group by backlog.job_queue_id
@@ -29,17 +29,17 @@ select
   (select count(*) from backlog) = %(chunk_size)s,
   coalesce(waiting.due, 0),
   (select count(*) from backlog) = %(chunk_size)s,
-  heads.id,
-  (select tasks.identifier from :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks where tasks.id = heads.task_id),
-  date_part('epoch', heads.run_at)
+  next_jobs.id,
+  (select tasks.identifier from :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks where tasks.id = next_jobs.task_id),
+  date_part('epoch', next_jobs.run_at)
 from (
   select named.id, named.queue_name, named.locked_by, named.locked_at
     from :GRAPHILE_WORKER_SCHEMA._private_job_queues as named
    where named.queue_name > %(after)s::text
-     and (named.locked_at is not null or not %(only_held)s::boolean)
+     and (named.locked_at is not null or not %(only_locked)s::boolean)
    order by named.queue_name
    limit %(limit)s
 ) as queues
 left join waiting on waiting.job_queue_id = queues.id
-left join :GRAPHILE_WORKER_SCHEMA._private_jobs as heads on heads.id = waiting.head_id
+left join :GRAPHILE_WORKER_SCHEMA._private_jobs as next_jobs on next_jobs.id = waiting.next_job_id
 order by queues.queue_name

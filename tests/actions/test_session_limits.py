@@ -109,11 +109,11 @@ def test_a_client_gives_up_connecting_when_it_may(queue: Queue) -> None:
 def test_a_statement_under_way_is_cancelled_from_another_thread(queue: Queue, connections: int) -> None:
     slow(queue)
     with Client(queue.url, max_pool_size=connections) as client, ThreadPoolExecutor(1) as thread:
-        waiting = thread.submit(client.queries.tasks)
+        waiting = thread.submit(client.tasks)
         asleep = "select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'"
         wait_until(lambda: queue.value(asleep), what="the look to be under way", deadline_seconds=60)
 
-        assert client.cancel()
+        assert client.cancel_statements()
         with pytest.raises(StatementTimeoutError):
             waiting.result(timeout=60)
 
@@ -122,7 +122,7 @@ def test_there_is_nothing_to_cancel_while_nothing_runs(queue: Queue) -> None:
     with Client(queue.url, max_pool_size=1) as client:
         client.jobs.list()
 
-        assert not client.cancel()
+        assert not client.cancel_statements()
 
 
 # -- listening --------------------------------------------------------------------------------------------------------

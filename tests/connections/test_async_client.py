@@ -95,9 +95,9 @@ def test_tasks_are_paused_and_limited(database_url: str, source: Source) -> None
                 ("queue:slow", "ada", "down"),
             }
             with Client(database_url) as outside:
-                assert [each.held_by for each in outside.queues()] == ["gw-pause:slow"]
+                assert [each.locked_by for each in outside.queues()] == ["gw-pause:slow"]
                 assert (await client.pauses.resume("task:mail", "queue:slow")).changed == 2
-                assert [each.held_by for each in outside.queues()] == [None]
+                assert [each.locked_by for each in outside.queues()] == [None]
             assert list(await client.pauses.list()) == []
 
             await client.limits.set("mail", running=2, per_period=10, period=timedelta(seconds=1))

@@ -289,7 +289,7 @@ def test_doctor_reports_groups_that_a_failed_member_holds(site: QueueFixture) ->
 def test_statistics_count_the_groups_that_wait(site: QueueFixture) -> None:
     site.client.group(members(2), then=LAST)
 
-    assert site.client.queries.statistics().waiting_groups == 1
+    assert site.client.statistics().waiting_groups == 1
 
 
 # -- cancelling

@@ -176,7 +176,7 @@ def test_reports_say_that_a_limit_is_full(site: QueueFixture) -> None:
     )
     waiting = site.run("select max(id) as id from _private_jobs")[0]["id"]
 
-    report = site.client.queries.job(waiting)
+    report = site.client.jobs.show(waiting)
     [finding] = [each for each in site.client.doctor.findings() if each.check == "limits"]
 
     assert report is not None

@@ -283,7 +283,7 @@ def test_a_job_says_how_full_the_limit_of_its_value_is(site: QueueFixture) -> No
 
 
 def limits_of(site: QueueFixture, job_id: int) -> list[tuple[str, bool]]:
-    report = site.client.queries.job(job_id)
+    report = site.client.jobs.show(job_id)
     assert report is not None
     return [(each.message, each.inferred) for each in report.reasons if str(each.code) == "limited"]
 

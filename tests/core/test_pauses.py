@@ -239,7 +239,7 @@ def test_reports_say_what_is_paused_by_whom_and_why(site: QueueFixture) -> None:
     job = site.add("mail", queue_name="slow", flags=["big"])
     site.add("work", queue_name="fast")
 
-    report = site.client.queries.job(job)
+    report = site.client.jobs.show(job)
     queues = {each.name: each.pause for each in site.client.queues()}
     findings = [each for each in site.client.doctor.findings() if each.check == "pauses"]
 

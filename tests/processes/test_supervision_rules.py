@@ -13,10 +13,10 @@ from gw_core.domain.supervision import (
     MAX_PAUSE,
     MAX_TRANSIENT_PAUSE,
     StopAll,
+    decide,
     exit_code_of,
     exit_description,
     pause_after,
-    what_next,
 )
 
 IMMEDIATELY = timedelta(0)
@@ -30,7 +30,7 @@ def an_end(code: int = 1, **options: Any) -> Options:
 
 
 def a_fleet(**options: Any) -> Options:
-    known = {"once": False, "hopeless": (2, 8), "passing": (3,), "is_proven": True, "failed_starts": 0}
+    known = {"once": False, "fatal_codes": (2, 8), "transient_codes": (3,), "is_proven": True, "failed_starts": 0}
     return {**known, "others_work": True, **options}
 
 
@@ -60,7 +60,7 @@ ALONE = {"others_work": False}
     ],
 )
 def test_what_ended_is_started_again_or_left_out(end: Options, fleet: Options, expected: object) -> None:
-    assert what_next(**end, **fleet) == expected
+    assert decide(**end, **fleet) == expected
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_what_ended_is_started_again_or_left_out(end: Options, fleet: Options, e
     ],
 )
 def test_a_failure_that_a_restart_cannot_fix_ends_all(end: Options, fleet: Options, code: int) -> None:
-    decision = what_next(**end, **fleet)
+    decision = decide(**end, **fleet)
 
     assert isinstance(decision, StopAll)
     assert decision.exit_code == code

@@ -39,7 +39,7 @@ def test_the_first_process_announces_and_the_others_follow_when_it_is_ready() ->
 
 
 def test_when_the_first_cannot_run_no_other_is_tried() -> None:
-    with Supervised({"ready": False, "code": 8}, processes=3, hopeless=(8,)) as running:
+    with Supervised({"ready": False, "code": 8}, processes=3, fatal_codes=(8,)) as running:
         assert running.end() == 8
 
     assert running.commands == [(1, True)]
@@ -79,7 +79,7 @@ def test_a_process_that_ends_gracefully_is_replaced_immediately() -> None:
 
 
 def test_an_end_that_cannot_be_fixed_ends_the_others_too() -> None:
-    with Supervised({}, {"code": 57}, processes=2, hopeless=(57,)) as running:
+    with Supervised({}, {"code": 57}, processes=2, fatal_codes=(57,)) as running:
         assert running.end() == 57
 
     assert [event.number for event in running.recorded.of(SupervisorGaveUp)] == [2]
@@ -111,7 +111,7 @@ def test_all_are_asked_to_stop_with_a_reason() -> None:
 def test_one_that_starts_without_a_database_while_all_are_asked_to_stop_spoils_no_graceful_end(tmp_path: Path) -> None:
     go = tmp_path / "go"
     starting = {"ready": False, "waits_for": str(go), "stubborn": True, "code": 3}
-    with Supervised(starting, passing=(3,)) as running:
+    with Supervised(starting, transient_codes=(3,)) as running:
         wait_until(running.pids)
         running.supervisor.stop("the test asked")
         go.touch()
@@ -123,7 +123,7 @@ def test_one_that_starts_without_a_database_while_all_are_asked_to_stop_spoils_n
 
 def test_one_that_worked_and_lost_its_database_at_the_end_is_reported(tmp_path: Path) -> None:
     go = tmp_path / "go"
-    with Supervised({"waits_for": str(go), "stubborn": True, "code": 3}, passing=(3,)) as running:
+    with Supervised({"waits_for": str(go), "stubborn": True, "code": 3}, transient_codes=(3,)) as running:
         running.recorded.wait_for(ProcessReady)
         running.supervisor.stop("the test asked")
         go.touch()

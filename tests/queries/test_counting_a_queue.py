@@ -36,11 +36,11 @@ def test_a_queue_is_counted_beyond_the_bound_of_the_list(either: Queue, monkeypa
     either.failed(queue_name="letters")
     either.ready(queue_name="others")
 
-    assert either.queries.count_queue("letters") == (Count(4), Count(3))
+    assert either.client.count_queue("letters") == (Count(4), Count(3))
 
 
 def test_a_queue_that_is_unknown_has_no_locks(queue: Queue) -> None:
-    assert queue.queries.count_queue("letters") == (Count(0), Count(0))
+    assert queue.client.count_queue("letters") == (Count(0), Count(0))
 
 
 def test_counting_reads_nothing_but_the_queue(queue: Queue) -> None:
@@ -58,10 +58,13 @@ def test_counting_reads_nothing_but_the_queue(queue: Queue) -> None:
 def test_a_job_can_be_read_without_its_payload(queue: Queue) -> None:
     job = queue.ready(payload={"secret": "s3cr3t"}, job_key="k")
 
-    for report in (queue.queries.job(job, with_payload=False), queue.queries.job(job_key="k", with_payload=False)):
+    for report in (
+        queue.client.jobs.show(job, with_payload=False),
+        queue.client.jobs.show(job_key="k", with_payload=False),
+    ):
         assert report is not None
         assert (report.job.id, report.job.payload) == (job, "")
-    shown = queue.queries.job(job)
+    shown = queue.client.jobs.show(job)
     assert shown is not None
     assert shown.job.payload == '{"secret":"s3cr3t"}'
 

@@ -13,7 +13,7 @@ import pytest
 from support.databases import Databases
 from support.jobs_in_states import Queue
 
-from gw_core import JobState, Selection
+from gw_core import Client, JobState, Selection
 from gw_core.errors import (
     DatabaseError,
     InvalidInputError,
@@ -21,7 +21,7 @@ from gw_core.errors import (
     SchemaMissingError,
     TransientDatabaseError,
 )
-from gw_core.operations import JobQueries, Quality, ReasonCode
+from gw_core.operations import Quality, ReasonCode
 from gw_core.postgres import job_queries as bounds, read_only
 from gw_core.postgres.statements import query
 
@@ -30,15 +30,15 @@ QUERIES = Path(__file__).parents[2] / "sql" / "queries"
 
 
 def ids_of(holder: Queue, /, *, limit: int = 50, **conditions: Any) -> list[int]:
-    return [each.job.id for each in holder.queries.list_jobs(Selection.of(**conditions), limit=limit).jobs]
+    return [each.job.id for each in holder.client.jobs.list(Selection.of(**conditions), limit=limit).jobs]
 
 
-def all_pages(queries: JobQueries, wanted: Selection, *, limit: int, **options: Any) -> list[int]:
+def all_pages(client: Client, wanted: Selection, *, limit: int, **options: Any) -> list[int]:
     """The ids of every page, one after the other."""
     found: list[int] = []
     after = None
     while True:
-        page = queries.list_jobs(wanted, after=after, limit=limit, **options)
+        page = client.jobs.list(wanted, after=after, limit=limit, **options)
         found += [each.job.id for each in page.jobs]
         if page.after is None:
             return found
@@ -60,7 +60,7 @@ def either(request: pytest.FixtureRequest, queue: Queue) -> Queue:
 def test_jobs_are_found_by_their_state(either: Queue, state: JobState) -> None:
     made = either.one_of_each()
 
-    page = either.queries.list_jobs(Selection.of(state=state))
+    page = either.client.jobs.list(Selection.of(state=state))
 
     assert [(each.job.id, each.state) for each in page.jobs] == [(made[state], state)]
     assert page.after is None
@@ -93,7 +93,7 @@ def test_jobs_are_found_by_every_condition(either: Queue) -> None:
 def test_what_cannot_match_is_answered_without_a_search(queue: Queue, conditions: dict[str, Any]) -> None:
     queue.ready()
 
-    page = queue.queries.list_jobs(Selection.of(**conditions))
+    page = queue.client.jobs.list(Selection.of(**conditions))
 
     assert (page.jobs, page.scanned, page.after) == ((), 0, None)
 
@@ -101,8 +101,8 @@ def test_what_cannot_match_is_answered_without_a_search(queue: Queue, conditions
 def test_payloads_are_loaded_only_when_asked_for(queue: Queue) -> None:
     queue.ready(payload={"secret": 1})
 
-    (without,) = queue.queries.list_jobs(Selection()).jobs
-    (with_payload,) = queue.queries.list_jobs(Selection(), with_payload=True).jobs
+    (without,) = queue.client.jobs.list(Selection()).jobs
+    (with_payload,) = queue.client.jobs.list(Selection(), with_payload=True).jobs
 
     assert (without.job.payload, with_payload.job.payload) == ("", '{"secret":1}')
 
@@ -116,9 +116,9 @@ def test_pages_hold_every_match_once(either: Queue, conditions: dict[str, Any]) 
     # Three priorities, few times: most jobs are equal to others in all that an index orders by.
     either.many(150, columns, "i % 3, now() + (i % 5 - 2) * interval '1 hour', case when i % 2 = 0 then 1 end")
     wanted = Selection.of(**conditions)
-    expected = [each.job.id for each in either.queries.list_jobs(wanted, limit=1000).jobs]
+    expected = [each.job.id for each in either.client.jobs.list(wanted, limit=1000).jobs]
 
-    assert all_pages(either.queries, wanted, limit=7) == expected
+    assert all_pages(either.client, wanted, limit=7) == expected
     assert len(set(expected)) == len(expected) > 20
 
 
@@ -130,7 +130,7 @@ def test_pages_of_very_many_equal_jobs_hold_every_match_once(
     timestamps = f"(array['-infinity', now() - {a_day}, now() + {a_day}, 'infinity'::timestamptz])[1 + i % 4]"
     either.many(400, "priority, run_at, payload", f"i % 2, {timestamps}, json_build_object('long', repeat('x', 700))")
     wanted = Selection.of(state=JobState(state), task="mail")
-    expected = [each.job.id for each in either.queries.list_jobs(wanted, limit=1000).jobs]
+    expected = [each.job.id for each in either.client.jobs.list(wanted, limit=1000).jobs]
     monkeypatch.setattr(bounds, "FIRST_CHUNK", 9)
     monkeypatch.setattr(bounds, "MAX_TIES", 5)
     monkeypatch.setattr(bounds, "MIN_TABLE_PAGES", 2)
@@ -139,7 +139,7 @@ def test_pages_of_very_many_equal_jobs_hold_every_match_once(
         read_only, "query", lambda name, schema, **names: statements.append(name) or query(name, schema, **names)
     )
 
-    assert all_pages(either.queries, wanted, limit=7, timeout=NO_TIME) == expected
+    assert all_pages(either.client, wanted, limit=7, timeout=NO_TIME) == expected
     assert len(expected) == 200
     assert "job_page_of_equals" in statements
 
@@ -156,7 +156,7 @@ def test_waiting_jobs_come_in_the_order_in_which_they_will_run(either: Queue) ->
 def test_a_number_of_an_id_asks_for_the_order_of_ids(queue: Queue) -> None:
     jobs = [queue.ready(priority=-i) for i in range(3)]
 
-    page = queue.queries.list_jobs(Selection.of(state=JobState.READY), after=jobs[0])
+    page = queue.client.jobs.list(Selection.of(state=JobState.READY), after=jobs[0])
 
     assert [each.job.id for each in page.jobs] == jobs[1:]
 
@@ -164,11 +164,11 @@ def test_a_number_of_an_id_asks_for_the_order_of_ids(queue: Queue) -> None:
 def test_a_job_gone_between_two_pages_loses_no_other(queue: Queue) -> None:
     queue.many(30)
     wanted = Selection.of(state=JobState.READY)
-    first = queue.queries.list_jobs(wanted, limit=10)
+    first = queue.client.jobs.list(wanted, limit=10)
     shown = [each.job.id for each in first.jobs]
     queue.rows("delete from _private_jobs where id = any(%s)", shown)
 
-    second = queue.queries.list_jobs(wanted, after=first.after, limit=100)
+    second = queue.client.jobs.list(wanted, after=first.after, limit=100)
 
     assert len(second.jobs) == 20
 
@@ -181,7 +181,7 @@ def test_a_job_updated_in_place_at_the_end_of_a_page_hides_no_other(queue: Queue
     wanted = Selection.of(state=JobState.READY, **conditions)
     expected = [row["id"] for row in queue.run("select id from _private_jobs order by id")]
 
-    assert all_pages(queue.queries, wanted, limit=10) == expected
+    assert all_pages(queue.client, wanted, limit=10) == expected
 
 
 def test_a_search_without_an_index_ends_in_time_and_says_how_far_it_came(queue: Queue) -> None:
@@ -189,11 +189,11 @@ def test_a_search_without_an_index_ends_in_time_and_says_how_far_it_came(queue: 
     queue.many(bounds.FIRST_CHUNK + 500)
     queue.failed()
 
-    page = queue.queries.list_jobs(Selection.of(state=JobState.FAILED), timeout=NO_TIME)
+    page = queue.client.jobs.list(Selection.of(state=JobState.FAILED), timeout=NO_TIME)
 
     assert (page.jobs, page.scanned, page.is_full) == ((), bounds.FIRST_CHUNK, False)
     assert page.after is not None
-    assert len(all_pages(queue.queries, Selection.of(state=JobState.FAILED), limit=5, timeout=NO_TIME)) == 1
+    assert len(all_pages(queue.client, Selection.of(state=JobState.FAILED), limit=5, timeout=NO_TIME)) == 1
 
 
 def test_failed_jobs_come_with_the_latest_failure_first(queue: Queue) -> None:
@@ -202,7 +202,7 @@ def test_failed_jobs_come_with_the_latest_failure_first(queue: Queue) -> None:
     endless = queue.make(change="attempts = 25, run_at = 'infinity'")
     late = queue.make(change="attempts = 25, run_at = now() + interval '2 hours'")
 
-    assert all_pages(queue.queries, Selection.of(state=JobState.FAILED), limit=1) == [endless, latest, late, early]
+    assert all_pages(queue.client, Selection.of(state=JobState.FAILED), limit=1) == [endless, latest, late, early]
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_failed_jobs_come_with_the_latest_failure_first(queue: Queue) -> None:
 def test_a_page_says_in_which_order_it_is(queue: Queue, conditions: dict[str, Any], order: str) -> None:
     queue.ready(queue_name="letters")
 
-    assert queue.queries.list_jobs(Selection.of(**conditions)).order == order
+    assert queue.client.jobs.list(Selection.of(**conditions)).order == order
 
 
 @pytest.mark.parametrize("conditions", [{"state": "failed"}, {"state": "running"}, {"worker": "pool-1"}], ids=str)
@@ -227,7 +227,7 @@ def test_what_an_index_leads_to_is_found_without_reading_other_jobs(queue: Queue
     queue.many(3 * bounds.FIRST_CHUNK)
     one = queue.failed() if "failed" in conditions.values() else queue.running()
 
-    page = queue.queries.list_jobs(Selection.of(**conditions), timeout=NO_TIME)
+    page = queue.client.jobs.list(Selection.of(**conditions), timeout=NO_TIME)
 
     assert ([each.job.id for each in page.jobs], page.scanned, page.after) == ([one], 1, None)
 
@@ -239,7 +239,7 @@ def test_pages_of_failed_and_running_jobs_hold_every_match_once(either: Queue, s
     columns = "attempts, run_at, locked_at, flags"
     either.many(50, columns, f"{attempts}, now() + i % 4 * interval '1 hour', {locked}, {flags}")
 
-    found = all_pages(either.queries, Selection.of(state=JobState(state), flag="slow"), limit=7)
+    found = all_pages(either.client, Selection.of(state=JobState(state), flag="slow"), limit=7)
 
     assert sorted(found) == list(range(2, 51, 2))
 
@@ -248,7 +248,7 @@ def test_where_too_many_jobs_are_held_they_are_searched_for(queue: Queue, monkey
     queue.many(30, "locked_at, locked_by", "now(), 'pool-' || i % 2")
     monkeypatch.setattr(bounds, "MAX_LOCKED", 10)
 
-    assert all_pages(queue.queries, Selection.of(worker="pool-1"), limit=4) == list(range(1, 31, 2))
+    assert all_pages(queue.client, Selection.of(worker="pool-1"), limit=4) == list(range(1, 31, 2))
 
 
 def test_a_search_among_waiting_jobs_ends_in_time_as_well(either: Queue) -> None:
@@ -256,14 +256,14 @@ def test_a_search_among_waiting_jobs_ends_in_time_as_well(either: Queue) -> None
     rare = either.ready("rare")
     wanted = Selection.of(state=JobState.READY, task="rare")
 
-    assert bounds.FIRST_CHUNK <= either.queries.list_jobs(wanted, timeout=NO_TIME).scanned < bounds.FIRST_CHUNK + 500
-    assert all_pages(either.queries, wanted, limit=5, timeout=NO_TIME) == [rare]
+    assert bounds.FIRST_CHUNK <= either.client.jobs.list(wanted, timeout=NO_TIME).scanned < bounds.FIRST_CHUNK + 500
+    assert all_pages(either.client, wanted, limit=5, timeout=NO_TIME) == [rare]
 
 
 def test_a_client_that_gets_many_jobs_is_not_cut_short(queue: Queue) -> None:
     queue.many(3 * bounds.FIRST_CHUNK, "attempts", "case when i % 5 = 0 then 25 else 0 end")
 
-    page = queue.queries.list_jobs(Selection.of(state=JobState.FAILED), limit=1000, timeout=NO_TIME)
+    page = queue.client.jobs.list(Selection.of(state=JobState.FAILED), limit=1000, timeout=NO_TIME)
 
     assert (len(page.jobs), page.after) == (600, None)
 
@@ -278,7 +278,7 @@ def test_a_client_that_gets_many_jobs_is_not_cut_short(queue: Queue) -> None:
 )
 def test_a_mark_of_another_list_is_rejected(queue: Queue, conditions: dict[str, Any], after: str) -> None:
     with pytest.raises(InvalidInputError, match="belongs to another list"):
-        queue.queries.list_jobs(Selection.of(**conditions), after=after)
+        queue.client.jobs.list(Selection.of(**conditions), after=after)
 
 
 # -- one job ----------------------------------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ def test_a_mark_of_another_list_is_rejected(queue: Queue, conditions: dict[str, 
 def test_a_job_is_shown_with_everything(either: Queue) -> None:
     job_id = either.backoff(payload={"n": 1}, job_key="k", queue_name="letters")
 
-    for report in (either.queries.job(job_id), either.queries.job(job_key="k")):
+    for report in (either.client.jobs.show(job_id), either.client.jobs.show(job_key="k")):
         assert report is not None
         assert (report.job.id, report.job.payload, report.state) == (job_id, '{"n":1}', JobState.BACKOFF)
         assert (report.attempts[0].number, report.attempts[0].at) == (4, report.job.run_at)
@@ -295,14 +295,14 @@ def test_a_job_is_shown_with_everything(either: Queue) -> None:
 
 
 def test_a_job_that_is_not_there_is_no_report(queue: Queue) -> None:
-    assert queue.queries.job(7) is None
-    assert queue.queries.job(job_key="none") is None
+    assert queue.client.jobs.show(7) is None
+    assert queue.client.jobs.show(job_key="none") is None
 
 
 def test_a_job_must_be_named_in_one_way(queue: Queue) -> None:
     for names in ({}, {"job_id": 1, "job_key": "k"}):
         with pytest.raises(InvalidInputError, match="name one job"):
-            queue.queries.job(**names)  # type: ignore[arg-type]
+            queue.client.jobs.show(**names)  # type: ignore[arg-type]
 
 
 def test_a_job_waits_for_those_before_it_in_its_queue(queue: Queue) -> None:
@@ -313,7 +313,7 @@ def test_a_job_waits_for_those_before_it_in_its_queue(queue: Queue) -> None:
     last = queue.make(queue_name="letters")
     queue.hold("letters", by="pool-9")
 
-    report = queue.queries.job(last)
+    report = queue.client.jobs.show(last)
 
     assert report is not None
     assert [each.code for each in report.reasons] == [ReasonCode.QUEUE_LOCKED, ReasonCode.BEHIND_IN_QUEUE]
@@ -325,7 +325,7 @@ def test_a_task_no_live_worker_knows_is_reported(queue: Queue) -> None:
     queue.heartbeat("pool-9", tasks=["pay"])
     queue.heartbeat("gone", tasks=["mail"], ago="1 hour")
 
-    report = queue.queries.job(queue.ready())
+    report = queue.client.jobs.show(queue.ready())
 
     assert report is not None
     assert [each.code for each in report.reasons] == [ReasonCode.NO_WORKER_FOR_TASK]
@@ -340,9 +340,9 @@ def test_workers_of_the_rust_port_keep_what_they_know_to_themselves(queue: Queue
     queue.heartbeat("pool-9", tasks=["pay"])
     job_id = queue.ready()
 
-    ours_alone = queue.queries.job(job_id)
+    ours_alone = queue.client.jobs.show(job_id)
     queue.rows("insert into _private_workers values ('rusty', now(), now())")
-    with_theirs = queue.queries.job(job_id)
+    with_theirs = queue.client.jobs.show(job_id)
 
     assert ours_alone is not None
     assert with_theirs is not None
@@ -358,29 +358,29 @@ def test_a_small_table_is_counted_exactly(either: Queue) -> None:
     either.ready("ready", queue_name="letters")
     either.hold("letters")
 
-    found = either.queries.statistics()
+    found = either.client.statistics()
 
     assert {state: count.value for state, count in found.states.items()} == {**dict.fromkeys(JobState, 1), "ready": 2}
     assert (found.total.value, found.total.quality) == (6, Quality.EXACT)
     assert {name: counts[JobState.READY].value for name, counts in found.tasks.items()}["ready"] == 2
-    assert (found.queues, found.held_queues) == (1, 1)
-    assert found.first_due_at is not None
-    assert found.first_due_at < found.at
+    assert (found.queues, found.locked_queues) == (1, 1)
+    assert found.oldest_due_at is not None
+    assert found.oldest_due_at < found.at
     assert found.next_due_at is not None
     assert found.next_due_at > found.at
 
 
 def test_an_empty_queue_has_statistics(queue: Queue) -> None:
-    found = queue.queries.statistics()
+    found = queue.client.statistics()
 
-    assert (found.total.value, found.first_due_at, found.next_due_at, found.tasks) == (0, None, None, {})
+    assert (found.total.value, found.oldest_due_at, found.next_due_at, found.tasks) == (0, None, None, {})
 
 
 def test_a_large_table_is_estimated_unless_counting_is_asked_for(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     queue.many(20_000)
     monkeypatch.setattr(bounds, "SAMPLED_PAGES", 150)
 
-    estimated, exact = queue.queries.statistics(), queue.queries.statistics(exact=True)
+    estimated, exact = queue.client.statistics(), queue.client.statistics(exact=True)
 
     assert estimated.total.quality is Quality.ESTIMATE
     assert 10_000 < estimated.total.value < 30_000
@@ -396,15 +396,20 @@ def test_a_queue_shows_its_waiting_jobs_its_owner_and_its_next_job(either: Queue
     either.hold("held", by="pool-3")
     either.rows("insert into _private_job_queues (queue_name) values ('unused')")
 
-    held, letters, unused = either.queries.queues()
+    held, letters, unused = either.client.queues()
 
-    assert (held.name, held.held_by, held.waiting.value) == ("held", "pool-3", 1)
-    assert held.held_at is not None
-    assert (letters.name, letters.held_by, letters.head_id, letters.head_task) == ("letters", None, head, "next")
+    assert (held.name, held.locked_by, held.waiting.value) == ("held", "pool-3", 1)
+    assert held.locked_at is not None
+    assert (letters.name, letters.locked_by, letters.next_job_id, letters.next_job_task) == (
+        "letters",
+        None,
+        head,
+        "next",
+    )
     assert (letters.waiting.value, letters.due.value, letters.due.quality) == (3, 2, Quality.EXACT)
-    assert (unused.name, unused.waiting.value, unused.head_id, unused.head_run_at) == ("unused", 0, None, None)
-    assert [each.name for each in either.queries.queues(only_held=True)] == ["held"]
-    assert [each.name for each in either.queries.queues(after="held", limit=1)] == ["letters"]
+    assert (unused.name, unused.waiting.value, unused.next_job_id, unused.next_job_run_at) == ("unused", 0, None, None)
+    assert [each.name for each in either.client.queues(only_locked=True)] == ["held"]
+    assert [each.name for each in either.client.queues(after="held", limit=1)] == ["letters"]
 
 
 def test_counting_a_queue_stops_at_a_bound_and_says_so(either: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -413,7 +418,7 @@ def test_counting_a_queue_stops_at_a_bound_and_says_so(either: Queue, monkeypatc
     either.ready(queue_name="letters")
     either.many(20, "job_queue_id", "1")
 
-    (letters,) = either.queries.queues()
+    (letters,) = either.client.queues()
 
     assert (letters.waiting.value, letters.waiting.quality) == (10, Quality.AT_LEAST)
 
@@ -423,7 +428,7 @@ def test_tasks_show_their_jobs_and_the_workers_that_know_them(queue: Queue) -> N
     queue.heartbeat("pool-1", tasks=["ready", "running"])
     queue.heartbeat("old", tasks=["failed"], ago="1 hour")
 
-    found = {each.name: each for each in queue.queries.tasks()}
+    found = {each.name: each for each in queue.client.tasks()}
 
     assert found["running"].jobs[JobState.RUNNING].value == 1
     assert found["running"].known_by == ("pool-1",)
@@ -433,7 +438,7 @@ def test_tasks_show_their_jobs_and_the_workers_that_know_them(queue: Queue) -> N
 def test_without_heartbeats_the_workers_of_a_task_are_unknown(either: Queue) -> None:
     either.ready()
 
-    (mail,) = either.queries.tasks()
+    (mail,) = either.client.tasks()
 
     assert mail.known_by is None
 
@@ -443,15 +448,15 @@ def test_without_heartbeats_the_workers_of_a_task_are_unknown(either: Queue) -> 
 
 def all_queries(queue: Queue) -> Iterator[Any]:
     for state in (None, *JobState):
-        yield queue.queries.list_jobs(Selection.of(state=state))
-        yield queue.queries.list_jobs(Selection.of(state=state, queue="letters", task="mail"))
-    first = queue.queries.list_jobs(Selection.of(state=JobState.READY), limit=2)
+        yield queue.client.jobs.list(Selection.of(state=state))
+        yield queue.client.jobs.list(Selection.of(state=state, queue="letters", task="mail"))
+    first = queue.client.jobs.list(Selection.of(state=JobState.READY), limit=2)
     if first.after is not None:
-        yield queue.queries.list_jobs(Selection.of(state=JobState.READY), after=first.after)
-    yield queue.queries.job(1)
-    yield queue.queries.statistics()
-    yield queue.queries.queues()
-    yield queue.queries.tasks()
+        yield queue.client.jobs.list(Selection.of(state=JobState.READY), after=first.after)
+    yield queue.client.jobs.show(1)
+    yield queue.client.statistics()
+    yield queue.client.queues()
+    yield queue.client.tasks()
 
 
 def test_reading_leaves_nothing_open_and_no_setting_behind(queue: Queue) -> None:
@@ -530,9 +535,9 @@ def test_a_table_locked_by_another_session_is_not_waited_for_long(
     with psycopg.connect(queue.url) as other:
         other.execute("lock table graphile_worker._private_jobs in access exclusive mode")
         with pytest.raises(TransientDatabaseError, match="lock timeout"):
-            queue.queries.list_jobs(Selection())
+            queue.client.jobs.list(Selection())
 
-    assert len(queue.queries.list_jobs(Selection()).jobs) == 1
+    assert len(queue.client.jobs.list(Selection()).jobs) == 1
 
 
 def test_a_role_that_may_not_see_the_rows_gets_a_message(queue: Queue, databases: Databases) -> None:
@@ -546,7 +551,7 @@ def test_a_role_that_may_not_see_the_rows_gets_a_message(queue: Queue, databases
         assert connection is not None
         connection.execute(f"set role {role}".encode())
         with pytest.raises(PermissionDeniedError, match="row security hides the jobs"):
-            queue.queries.list_jobs(Selection())
+            queue.client.jobs.list(Selection())
         connection.execute("reset role")
     finally:
         queue.rows(f"drop owned by {role}")
@@ -556,7 +561,7 @@ def test_a_role_that_may_not_see_the_rows_gets_a_message(queue: Queue, databases
 def test_a_schema_that_is_missing_is_named(empty_database_url: str) -> None:
     queue = Queue(empty_database_url)
     try:
-        for read in (queue.queries.queues, queue.queries.statistics, lambda: queue.queries.list_jobs(Selection())):
+        for read in (queue.client.queues, queue.client.statistics, lambda: queue.client.jobs.list(Selection())):
             with pytest.raises(SchemaMissingError, match="gw migrate"):
                 read()
     finally:
@@ -577,11 +582,11 @@ def test_a_schema_of_any_name_is_read(empty_database_url: str) -> None:
 
 def test_a_page_without_jobs_cannot_be_asked_for(queue: Queue) -> None:
     with pytest.raises(InvalidInputError, match="at least 1"):
-        queue.queries.list_jobs(Selection(), limit=0)
+        queue.client.jobs.list(Selection(), limit=0)
 
 
 def test_the_driver_s_errors_become_ours(queue: Queue) -> None:
     queue.rows("drop table _private_job_queues cascade")
 
     with pytest.raises(DatabaseError):
-        queue.queries.statistics()
+        queue.client.statistics()

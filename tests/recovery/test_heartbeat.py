@@ -130,7 +130,7 @@ def test_without_its_table_a_worker_works_on_and_says_so_once(own_ward: Recovery
 
 
 def test_heartbeats_and_sweeps_need_no_session_of_their_own(ward: RecoveryFixture) -> None:
-    ward.held_by(ward.dead_worker(), task="work", payload={"n": 1})
+    ward.locked_by(ward.dead_worker(), task="work", payload={"n": 1})
     done = RunRecord()
     settings = {**QUICK, "sweep_threshold": ms(6_000), "sweep_interval": ms(50), "recovery_delay": ms(0)}
     with ward.running({"work": done}, prepared_statements=False, recover=True, **settings) as running:

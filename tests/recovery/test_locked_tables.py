@@ -59,7 +59,7 @@ def test_no_job_starts_twice_when_the_jobs_table_is_locked_for_longer_than_the_t
 
 
 def test_a_sweep_does_not_wait_long_for_a_locked_table(ward: RecoveryFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    ward.held_by(ward.dead_worker())
+    ward.locked_by(ward.dead_worker())
 
     with monkeypatch.context() as patch:
         patch.setattr(worker_store, "LOCK_TIMEOUT", ms(50))
@@ -72,7 +72,7 @@ def test_a_sweep_does_not_wait_long_for_a_locked_table(ward: RecoveryFixture, mo
 def test_a_sweep_reads_heartbeats_after_it_may_change_jobs(
     ward: RecoveryFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job_id = ward.held_by(ward.dead_worker())
+    job_id = ward.locked_by(ward.dead_worker())
     lock_jobs_table = worker_store.WorkerStore.lock_jobs_table
 
     def lock_late(store: worker_store.WorkerStore) -> None:

@@ -44,7 +44,7 @@ def test_a_client_on_an_event_loop_keeps_the_heartbeat_too(own_ward: RecoveryFix
 
 
 def test_a_sweep_leaves_a_paused_queue_locked(ward: RecoveryFixture) -> None:
-    ward.held_by("dead", queue_name="slow")
+    ward.locked_by("dead", queue_name="slow")
     ward.dead_worker()
     ward.client.pauses.pause("queue:slow")
 

@@ -28,7 +28,7 @@ def report_of(ended: CliResult) -> Any:
 
 def test_sweep_gives_back_and_says_what(shell: Shell, ward: RecoveryFixture) -> None:
     ward.dead_worker()
-    job_id = ward.held_by("dead", queue_name="q")
+    job_id = ward.locked_by("dead", queue_name="q")
 
     with MeasuredBlock(ward.now) as block:
         ended = shell.gw("sweep", "--recovery-delay", "90s")
@@ -41,7 +41,7 @@ def test_sweep_gives_back_and_says_what(shell: Shell, ward: RecoveryFixture) -> 
 
 def test_sweep_prints_a_dry_run_as_json_and_changes_nothing(shell: Shell, ward: RecoveryFixture) -> None:
     ward.dead_worker()
-    ward.held_by("dead")
+    ward.locked_by("dead")
 
     report = report_of(shell.gw("sweep", "--dry-run", "--json"))
 
@@ -51,7 +51,7 @@ def test_sweep_prints_a_dry_run_as_json_and_changes_nothing(shell: Shell, ward: 
 
 
 def test_sweep_takes_a_node_workers_locks_only_when_asked_to(shell: Shell, ward: RecoveryFixture) -> None:
-    ward.held_by("pool-node", locked_for=minutes(20))
+    ward.locked_by("pool-node", locked_for=minutes(20))
 
     assert report_of(shell.gw("sweep", "--json"))["jobs"] == 0
     assert report_of(shell.gw("sweep", "--json", "--sweep-threshold", "0s"))["jobs"] == 0
@@ -61,7 +61,7 @@ def test_sweep_takes_a_node_workers_locks_only_when_asked_to(shell: Shell, ward:
 def test_sweep_takes_its_options_from_the_file_and_the_environment(shell: Shell, ward: RecoveryFixture) -> None:
     for name in ("first", "second"):
         ward.a_worker(name, inactive_for=minutes(2))
-        ward.held_by(name, locked_for=minutes(30), flags=["mine"] if name == "second" else [])
+        ward.locked_by(name, locked_for=minutes(30), flags=["mine"] if name == "second" else [])
     shell.write("gw.toml", 'sweep-threshold = "1m"\nresilient-flag = ["mine"]\nresilient-multiplier = 2.5\n')
 
     assert [each["id"] for each in report_of(shell.gw("sweep", "--json"))["workers"]] == ["first"]
@@ -71,7 +71,7 @@ def test_sweep_takes_its_options_from_the_file_and_the_environment(shell: Shell,
 def test_workers_are_listed(shell: Shell, ward: RecoveryFixture) -> None:
     ward.dead_worker()
     ward.a_worker("alive")
-    ward.held_by("pool-node", locked_for=minutes(20))
+    ward.locked_by("pool-node", locked_for=minutes(20))
 
     found = report_of(shell.gw("workers", "--json"))
 

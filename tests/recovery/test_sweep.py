@@ -28,7 +28,7 @@ from gw_core.events import JobRecovered, RecoveryHookFailed, WorkersRecovered
 
 def test_a_dead_workers_jobs_go_back_without_counting_their_attempt_after_a_delay(ward: RecoveryFixture) -> None:
     ward.dead_worker()
-    job_id = ward.held_by("dead")
+    job_id = ward.locked_by("dead")
 
     with MeasuredBlock(ward.now) as block:
         report = ward.sweep()
@@ -43,8 +43,8 @@ def test_a_dead_workers_jobs_go_back_without_counting_their_attempt_after_a_dela
 
 def test_the_delay_keeps_its_milliseconds_and_never_makes_a_job_run_earlier(ward: RecoveryFixture) -> None:
     ward.dead_worker()
-    soon = ward.held_by("dead")
-    later = ward.held_by("dead", run_at=timedelta(hours=1))
+    soon = ward.locked_by("dead")
+    later = ward.locked_by("dead", run_at=timedelta(hours=1))
     before = ward.job(later)["run_at"]
 
     with MeasuredBlock(ward.now) as block:
@@ -56,7 +56,7 @@ def test_the_delay_keeps_its_milliseconds_and_never_makes_a_job_run_earlier(ward
 
 def test_a_living_workers_jobs_are_left_alone(ward: RecoveryFixture) -> None:
     ward.a_worker("alive", inactive_for=minutes(4))
-    ward.held_by("alive", queue_name="q", locked_for=minutes(300))
+    ward.locked_by("alive", queue_name="q", locked_for=minutes(300))
 
     assert ward.sweep().workers == ()
     assert ward.held() == ["alive", "alive"]
@@ -65,16 +65,16 @@ def test_a_living_workers_jobs_are_left_alone(ward: RecoveryFixture) -> None:
 
 def test_a_worker_that_claimed_just_now_lives_whatever_its_heartbeat_says(ward: RecoveryFixture) -> None:
     ward.dead_worker()
-    ward.held_by("dead", locked_for=minutes(60))
-    ward.held_by("dead", locked_for=seconds(1))
+    ward.locked_by("dead", locked_for=minutes(60))
+    ward.locked_by("dead", locked_for=seconds(1))
 
     assert ward.sweep().jobs == 0
 
 
 def test_queues_of_a_dead_worker_are_freed_also_one_whose_job_is_gone(ward: RecoveryFixture) -> None:
     ward.dead_worker()
-    ward.held_by("dead", queue_name="kept")
-    gone = ward.held_by("dead", queue_name="gone")
+    ward.locked_by("dead", queue_name="kept")
+    gone = ward.locked_by("dead", queue_name="gone")
     ward.run("delete from _private_jobs where id = %s", gone)
 
     report = ward.sweep()
@@ -95,8 +95,8 @@ def test_a_worker_with_a_resilient_job_may_stay_without_heartbeats_for_three_tim
     flags = {"flags": ["infrastructure_resilient"]}
     for worker, inactivity in (("patient", minutes(14)), ("gone", minutes(16))):
         ward.a_worker(worker, inactive_for=inactivity)
-        ward.held_by(worker, locked_for=minutes(30), **flags)
-        ward.held_by(worker, locked_for=minutes(30))
+        ward.locked_by(worker, locked_for=minutes(30), **flags)
+        ward.locked_by(worker, locked_for=minutes(30))
 
     report = ward.sweep()
 
@@ -119,7 +119,7 @@ def test_a_worker_with_a_resilient_job_may_stay_without_heartbeats_for_three_tim
 )
 def test_a_resilient_flag_must_be_set_to_something(ward: RecoveryFixture, flags: str, dead: bool) -> None:
     ward.dead_worker()
-    job_id = ward.held_by("dead")
+    job_id = ward.locked_by("dead")
     ward.run("update _private_jobs set flags = %s where id = %s", flags, job_id)
 
     assert ward.sweep(resilient_flags=["mine"]).jobs == int(dead)
@@ -129,8 +129,8 @@ def test_a_resilient_flag_must_be_set_to_something(ward: RecoveryFixture, flags:
 
 
 def test_a_worker_without_a_heartbeat_is_left_alone_for_four_hours(ward: RecoveryFixture) -> None:
-    ward.held_by("pool-node", locked_for=minutes(239), queue_name="q")
-    ward.held_by("pool-gone", locked_for=minutes(241))
+    ward.locked_by("pool-node", locked_for=minutes(239), queue_name="q")
+    ward.locked_by("pool-gone", locked_for=minutes(241))
 
     report = ward.sweep()
 
@@ -139,15 +139,15 @@ def test_a_worker_without_a_heartbeat_is_left_alone_for_four_hours(ward: Recover
 
 
 def test_one_recent_lock_shows_that_a_worker_without_a_heartbeat_lives(ward: RecoveryFixture) -> None:
-    ward.held_by("pool-node", locked_for=minutes(60))
-    ward.held_by("pool-node", locked_for=minutes(1))
+    ward.locked_by("pool-node", locked_for=minutes(60))
+    ward.locked_by("pool-node", locked_for=minutes(1))
 
     assert ward.sweep(orphans_after=minutes(10)).jobs == 0
     assert ward.sweep(orphans_after=seconds(30)).jobs == 2
 
 
 def test_a_queue_locked_by_an_unknown_worker_is_released(ward: RecoveryFixture) -> None:
-    job_id = ward.held_by("pool-gone", queue_name="q", locked_for=minutes(300))
+    job_id = ward.locked_by("pool-gone", queue_name="q", locked_for=minutes(300))
     ward.run("update _private_jobs set locked_by = null, locked_at = null where id = %s", job_id)
 
     assert (ward.sweep().queues, ward.held()) == (1, [])
@@ -158,7 +158,7 @@ def test_a_queue_locked_by_an_unknown_worker_is_released(ward: RecoveryFixture) 
 
 def test_a_job_removed_while_it_ran_is_unlocked_and_stays_retired(ward: RecoveryFixture) -> None:
     ward.dead_worker()
-    job_id = ward.held_by("dead", job_key="k")
+    job_id = ward.locked_by("dead", job_key="k")
     ward.client.remove("k")
 
     ward.sweep()
@@ -169,7 +169,7 @@ def test_a_job_removed_while_it_ran_is_unlocked_and_stays_retired(ward: Recovery
 
 def test_a_job_superseded_while_it_ran_stays_retired_also_after_its_lock_was_renewed(ward: RecoveryFixture) -> None:
     ward.dead_worker()
-    old = ward.held_by("dead", job_key="k", locked_for=minutes(20))
+    old = ward.locked_by("dead", job_key="k", locked_for=minutes(20))
     new = ward.add(job_key="k")
     ward.run("update _private_jobs set locked_at = now() - interval '6 minutes' where id = %s", old)
     ward.run("update _private_jobs set updated_at = now() - interval '10 minutes' where id = %s", old)
@@ -199,7 +199,7 @@ def test_a_job_removed_by_a_transaction_older_than_its_claim_stays_retired(ward:
 
 def test_the_last_attempt_of_a_job_without_a_key_is_not_counted_either(ward: RecoveryFixture) -> None:
     ward.dead_worker()
-    job_id = ward.held_by("dead", max_attempts=1)
+    job_id = ward.locked_by("dead", max_attempts=1)
 
     ward.sweep()
 
@@ -212,7 +212,7 @@ def test_the_last_attempt_of_a_job_without_a_key_is_not_counted_either(ward: Rec
 def test_two_concurrent_sweeps_recover_each_job_once(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     for _ in range(50):
-        ward.held_by("dead")
+        ward.locked_by("dead")
     start = threading.Barrier(2)
     reports: list[Any] = []
 
@@ -232,17 +232,17 @@ def test_two_concurrent_sweeps_recover_each_job_once(ward: RecoveryFixture) -> N
 
 def test_a_sweep_beside_one_of_the_rust_port_says_so_and_does_nothing(ward: RecoveryFixture) -> None:
     ward.dead_worker()
-    ward.held_by("dead")
+    ward.locked_by("dead")
 
     with ward.locking("select pg_advisory_xact_lock(1196905043, 1398228304)"):
         report = ward.sweep()
 
-    assert (report.was_busy, report.jobs, ward.held()) == (True, 0, ["dead"])
+    assert (report.already_running, report.jobs, ward.held()) == (True, 0, ["dead"])
 
 
 def test_a_job_its_worker_settles_after_all_is_left_to_the_next_sweep(ward: RecoveryFixture) -> None:
     ward.dead_worker()
-    settled, other = ward.held_by("dead"), ward.held_by("dead")
+    settled, other = ward.locked_by("dead"), ward.locked_by("dead")
 
     with ward.locking("select from _private_jobs where id = %s for update", settled):
         report = ward.sweep()
@@ -258,8 +258,8 @@ def test_a_worker_the_rust_port_knows_is_judged_by_its_heartbeat_there(own_ward:
     own_ward.run(RUST_WORKERS)
     own_ward.a_worker("rust-dead", inactive_for=minutes(6), table="_private_workers")
     own_ward.a_worker("rust-alive", inactive_for=minutes(4), table="_private_workers")
-    own_ward.held_by("rust-dead")
-    own_ward.held_by("rust-alive", locked_for=minutes(300))
+    own_ward.locked_by("rust-dead")
+    own_ward.locked_by("rust-alive", locked_for=minutes(300))
 
     report = own_ward.sweep()
 
@@ -274,8 +274,8 @@ def test_a_worker_the_rust_port_knows_is_judged_by_its_heartbeat_there(own_ward:
 def test_a_dry_run_says_what_a_sweep_then_does_and_changes_nothing(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     for number in range(3):
-        ward.held_by("dead", queue_name=f"q{number % 2}")
-    ward.held_by("pool-node")
+        ward.locked_by("dead", queue_name=f"q{number % 2}")
+    ward.locked_by("pool-node")
     ward.a_worker("alive")
     before = ward.jobs()
 
@@ -292,7 +292,7 @@ def test_a_dry_run_says_what_a_sweep_then_does_and_changes_nothing(ward: Recover
 
 def test_a_hook_receives_the_job_the_dead_worker_and_the_reason(ward: RecoveryFixture) -> None:
     ward.dead_worker()
-    job_id = ward.held_by("dead")
+    job_id = ward.locked_by("dead")
     hook = Deciding(DefaultRecovery())
 
     ward.sweep(hook)
@@ -303,7 +303,7 @@ def test_a_hook_receives_the_job_the_dead_worker_and_the_reason(ward: RecoveryFi
 
 def test_a_hook_may_reschedule_a_job(ward: RecoveryFixture) -> None:
     ward.dead_worker()
-    job_id = ward.held_by("dead")
+    job_id = ward.locked_by("dead")
     timestamp = datetime(2031, 2, 3, 4, 5, 6, tzinfo=UTC)
 
     ward.sweep(Deciding(Reschedule(timestamp, attempts=3)))
@@ -314,7 +314,7 @@ def test_a_hook_may_reschedule_a_job(ward: RecoveryFixture) -> None:
 
 def test_a_hook_cannot_bring_a_removed_job_back(ward: RecoveryFixture) -> None:
     ward.dead_worker()
-    job_id = ward.held_by("dead", job_key="k")
+    job_id = ward.locked_by("dead", job_key="k")
     ward.client.remove("k")
 
     ward.sweep(Deciding(Reschedule(datetime(2031, 1, 1, tzinfo=UTC), attempts=0)))
@@ -324,7 +324,7 @@ def test_a_hook_cannot_bring_a_removed_job_back(ward: RecoveryFixture) -> None:
 
 def test_a_hook_may_fail_the_attempt(ward: RecoveryFixture) -> None:
     ward.dead_worker()
-    job_id = ward.held_by("dead")
+    job_id = ward.locked_by("dead")
 
     with MeasuredBlock(ward.now) as block:
         ward.sweep(Deciding(FailWithBackoff()))
@@ -336,7 +336,7 @@ def test_a_hook_may_fail_the_attempt(ward: RecoveryFixture) -> None:
 
 def test_a_hook_may_leave_a_job_and_its_queue_locked_and_is_asked_again(ward: RecoveryFixture) -> None:
     ward.dead_worker()
-    ward.held_by("dead", queue_name="q")
+    ward.locked_by("dead", queue_name="q")
 
     report = ward.sweep(Deciding(SkipRecovery()))
 
@@ -348,7 +348,7 @@ def test_a_hook_may_leave_a_job_and_its_queue_locked_and_is_asked_again(ward: Re
 
 def test_a_hook_that_raises_is_reported_and_its_job_goes_the_usual_way(ward: RecoveryFixture) -> None:
     ward.dead_worker()
-    job_id = ward.held_by("dead")
+    job_id = ward.locked_by("dead")
     reported: list[RecoveryHookFailed] = []
     events = Events()
     events.on(RecoveryHookFailed, reported.append)
@@ -362,7 +362,7 @@ def test_a_hook_that_raises_is_reported_and_its_job_goes_the_usual_way(ward: Rec
 
 def test_hooks_hold_no_locks_while_they_think(ward: RecoveryFixture) -> None:
     ward.dead_worker()
-    job_id = ward.held_by("dead", queue_name="q")
+    job_id = ward.locked_by("dead", queue_name="q")
 
     class Observer(Plugin):
         def on_recovery(self, job: Any, dead_worker: str, reason: str, recovered_by: str | None) -> None:
@@ -376,7 +376,7 @@ def test_hooks_hold_no_locks_while_they_think(ward: RecoveryFixture) -> None:
 
 def test_a_worker_that_speaks_while_hooks_think_keeps_its_jobs(ward: RecoveryFixture) -> None:
     ward.dead_worker()
-    ward.held_by("dead")
+    ward.locked_by("dead")
 
     class Waking(Plugin):
         def on_recovery(self, job: Any, dead_worker: str, reason: str, recovered_by: str | None) -> None:
@@ -389,7 +389,7 @@ def test_a_worker_that_speaks_while_hooks_think_keeps_its_jobs(ward: RecoveryFix
 
 def test_a_sweep_reports_every_job_and_the_total(ward: RecoveryFixture) -> None:
     ward.dead_worker()
-    job_id = ward.held_by("dead", queue_name="q")
+    job_id = ward.locked_by("dead", queue_name="q")
     reported: list[Event] = []
     events = Events()
     events.on("*", reported.append)
@@ -410,8 +410,8 @@ def test_workers_are_listed_with_what_they_hold_and_whether_they_count_as_dead(w
     ward.a_worker("alive")
     began = ward.now()
     ward.dead_worker()
-    ward.held_by("dead", queue_name="q")
-    ward.held_by("pool-node", locked_for=minutes(1))
+    ward.locked_by("dead", queue_name="q")
+    ward.locked_by("pool-node", locked_for=minutes(1))
 
     found = {worker.id: worker for worker in ward.client.workers.list()}
     passed = ward.now() - began

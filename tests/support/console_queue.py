@@ -333,7 +333,7 @@ class ConsoleQueue(Rows):
 
     def state(self, job: Job) -> JobState:
         """Return a job's state now."""
-        report = self.client.queries.job(job.id)
+        report = self.client.jobs.show(job.id)
         assert report is not None
         return report.state
 

@@ -118,7 +118,7 @@ class QueueSource(ClientSource):
 
     def read_snapshot(self) -> QueueSnapshot:
         self.snapshots += 1
-        return as_seen(self.read_client.queries.snapshot(), self.queue)
+        return as_seen(self.read_client.snapshot(), self.queue)
 
     def count_locks(self) -> timedelta | None:
         """Do nothing: each snapshot counts them."""
@@ -126,11 +126,11 @@ class QueueSource(ClientSource):
 
     def read_runs(self, back: timedelta, step: timedelta, task: str | None) -> RunHistory:
         """Ask each time: the console's own answer serves for ten seconds of real time."""
-        return self.read_client.queries.run_history(back, step=step, task=task)
+        return self.read_client.run_history(back, step=step, task=task)
 
-    def read_queues(self, after: str, limit: int, *, only_held: bool) -> Sequence[QueueReport]:
+    def read_queues(self, after: str, limit: int, *, only_locked: bool) -> Sequence[QueueReport]:
         """Count each queue whole: how far the console counts depends on what it asked before."""
-        return self.read_client.queries.queues(after=after, limit=limit, only_held=only_held)
+        return self.read_client.queues(after=after, limit=limit, only_locked=only_locked)
 
     def read_findings(self) -> Sequence[Finding]:
         return findings(self.read_client.workers.list())

@@ -6,19 +6,14 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from gw_core.operations import JobQueries
 from support.rows import SCHEMA, Rows
 
 
 class Queue(Rows):
-    """A queue that the test fills behind the program's back; `queries` reads it."""
+    """A queue that the test fills behind the program's back; `client` reads it."""
 
     def __init__(self, url: str, *, schema: str = SCHEMA) -> None:
         super().__init__(url, schema=schema, max_pool_size=1)
-
-    @property
-    def queries(self) -> JobQueries:
-        return self.client.queries
 
     def make(self, task: str = "mail", change: str = "", **options: Any) -> int:
         """Add a job with the options of `Client.add`, then set columns of its row."""

@@ -66,7 +66,7 @@ class RecoveryFixture(QueueFixture):
         )
         return worker_id
 
-    def held_by(self, worker_id: str, *, locked_for: timedelta = LONG, **options: Any) -> int:
+    def locked_by(self, worker_id: str, *, locked_for: timedelta = LONG, **options: Any) -> int:
         """Add a job that this worker claimed that long ago, with its queue if it has one."""
         job_id = self.add(**options)
         self.lock(job_id, worker_id, locked_for=locked_for)

@@ -76,7 +76,7 @@ def test_what_was_removed_is_there_whole_and_can_be_added_by_the_command(log: Ac
 
     ActionThread(source, lambda _: None, log).turn(actions.Complete(jobs=[job]))
 
-    (removed,) = lines(log)[0]["removed"]
+    (removed,) = lines(log)[0]["deleted"]
     assert removed["id"] == job.id
     assert removed["job"]["payload"] == json.loads(payload)
     text = io.BytesIO(json.dumps(removed["job"]).encode())
@@ -152,7 +152,7 @@ def test_a_failed_job_is_not_run_again_by_the_documented_command(log: ActionLog)
 
     ActionThread(source, lambda _: None, log).turn(actions.Complete(jobs=[JobVersion.from_job(found.job)]))
 
-    (removed,) = lines(log)[0]["removed"]
+    (removed,) = lines(log)[0]["deleted"]
     assert "job" not in removed
     assert removed["failed_job"]["attempts"] == found.job.attempts
     assert removed["failed_job"]["max_attempts"] == found.job.max_attempts
@@ -204,7 +204,7 @@ def test_what_was_removed_is_not_kept_for_ever(log: ActionLog, monkeypatch: pyte
 
 def test_a_console_that_starts_deletes_what_is_too_old(tmp_path: Path) -> None:
     path = tmp_path / "actions.jsonl"
-    path.write_text('{"at":"2020-01-01T00:00:00Z","removed":"hunter2"}\n')
+    path.write_text('{"at":"2020-01-01T00:00:00Z","deleted":"hunter2"}\n')
     os.utime(path, (0, 0))
 
     async def scenario(console: Console) -> None:
@@ -263,8 +263,8 @@ def test_payloads_are_written_down_as_was_chosen(tmp_path: Path, payloads: Paylo
     log.note(source.info, actions.Add(spec=JobSpec(task="mail"), payload=SECRET), actions.Result())
 
     removed, added = lines(log)
-    assert list(removed["removed"][0]) == ["id", name]
-    assert removed["removed"][0][name].get("payload") == payload
+    assert list(removed["deleted"][0]) == ["id", name]
+    assert removed["deleted"][0][name].get("payload") == payload
     assert added["job"].get("payload") == payload
     assert ("hunter2" in log.path.read_text("utf-8")) is (payloads is Payloads.WHOLE)
 

@@ -318,7 +318,7 @@ def test_the_log_of_a_real_removal_can_be_added_again(url: str, source: Any, tmp
     before = table(url)
     log.note(source.info, action, source.run(action))
 
-    jobs = [each["job"] for each in json.loads(log.path.read_text("utf-8"))["removed"]]
+    jobs = [each["job"] for each in json.loads(log.path.read_text("utf-8"))["deleted"]]
     (tmp_path / "jobs.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in jobs))
     gw(url, f"gw add --from {shlex.quote(str(tmp_path / 'jobs.jsonl'))}")
 

@@ -31,7 +31,7 @@ def quiet_snapshot() -> QueueSnapshot:
     workers = [worker for worker in snapshot.workers if worker.has_heartbeat and not worker.is_stale]
     priorities = [replace(head, oldest_due_at=None, ready=Count(0)) for head in snapshot.priorities]
     counters = replace(snapshot.counters, dead_rows=0)
-    return replace(snapshot, workers=workers, priorities=priorities, held_queues=(), counters=counters)
+    return replace(snapshot, workers=workers, priorities=priorities, locked_queues=(), counters=counters)
 
 
 def with_backlog(snapshot: QueueSnapshot, age: timedelta) -> QueueSnapshot:
@@ -60,10 +60,10 @@ def test_stale_workers_come_first_with_the_jobs_they_hold() -> None:
 
 
 def test_a_queue_held_for_long_is_named() -> None:
-    held = LockedQueue(name="imports", held_by="w1", held_at=START - timedelta(minutes=16))
-    fresh = LockedQueue(name="mail", held_by="w1", held_at=START - timedelta(minutes=14))
+    held = LockedQueue(name="imports", locked_by="w1", locked_at=START - timedelta(minutes=16))
+    fresh = LockedQueue(name="mail", locked_by="w1", locked_at=START - timedelta(minutes=14))
 
-    (alert,) = found(replace(quiet_snapshot(), held_queues=(fresh, held)))
+    (alert,) = found(replace(quiet_snapshot(), locked_queues=(fresh, held)))
 
     assert (alert.what, alert.place, alert.filter) == ("queue imports locked by w1", "queues", "imports")
 
@@ -177,11 +177,11 @@ def test_what_waits_behind_a_dead_worker_is_counted() -> None:
     snapshot = source.snapshot()
     dead = next(worker for worker in snapshot.workers if worker.is_stale)
     names = [f"q{number}" for number in range(8)]
-    queues = [LockedQueue(name=name, held_by=dead.id, held_at=START - timedelta(hours=1)) for name in names]
+    queues = [LockedQueue(name=name, locked_by=dead.id, locked_at=START - timedelta(hours=1)) for name in names]
     report = source.queues()[0]
-    held = [replace(report, name=name, held_by=dead.id, due=Count(90)) for name in names]
+    held = [replace(report, name=name, locked_by=dead.id, due=Count(90)) for name in names]
 
-    first = found(replace(snapshot, held_queues=queues), held=held)[0]
+    first = found(replace(snapshot, locked_queues=queues), held=held)[0]
 
     assert first.what == f"720 due jobs in 8 queues wait: worker {dead.id} is gone"
     assert (first.place, first.filter) == ("workers", dead.id)

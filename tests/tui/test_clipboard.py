@@ -25,8 +25,8 @@ HERE = QueueInfo(where="x", schema="graphile_worker")
 class MoreHostile(HostileSource):
     """Has names that would be keys, were they pasted as they are."""
 
-    def queues(self, *, after: str = "", limit: int = 100, only_held: bool = False) -> Sequence[QueueReport]:
-        found = super().queues(after=after, limit=limit, only_held=only_held)
+    def queues(self, *, after: str = "", limit: int = 100, only_locked: bool = False) -> Sequence[QueueReport]:
+        found = super().queues(after=after, limit=limit, only_locked=only_locked)
         return [replace(each, name=EVIL) for each in found[:1]] if not after else []
 
     def crontabs(self) -> Any:

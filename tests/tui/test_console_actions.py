@@ -570,7 +570,7 @@ def test_a_cleanup_is_narrowed_by_task_and_age_and_records_what_it_deletes(tmp_p
         assert {each.id for each in failed} - left == {old.id}
         (line,) = (tmp_path / "actions.jsonl").read_text().splitlines()
         record = json.loads(line)
-        assert [each["id"] for each in record["removed"]] == [old.id]
+        assert [each["id"] for each in record["deleted"]] == [old.id]
         assert record["selection"].startswith("state:failed task:")
 
     run(scenario, source=source, screen="locks", action_log=tmp_path / "actions.jsonl")

@@ -33,7 +33,7 @@ def test_no_number_is_wide(value: int) -> None:
         pytest.param(Quality.EXACT, "40", id="exact"),
         pytest.param(Quality.ESTIMATE, "~40", id="estimate"),
         pytest.param(Quality.ROUGH, "~40?", id="rough"),
-        pytest.param(Quality.AT_LEAST, "40+", id="at least"),
+        pytest.param(Quality.AT_LEAST, "40+", id="at_least"),
     ],
 )
 def test_a_count_says_how_good_it_is(quality: Quality, shown: str) -> None:

@@ -46,7 +46,7 @@ QUERIES: dict[str, Callable[[Any], object]] = {
     "no job": lambda source: source.job(1),
     "statistics": lambda source: source.statistics(),
     "queues": lambda source: source.queues(),
-    "held queues": lambda source: source.queues(only_held=True),
+    "held queues": lambda source: source.queues(only_locked=True),
     "crontabs": lambda source: source.crontabs(),
     "findings": lambda source: source.findings(),
     "blockages": lambda source: source.blockages(),

@@ -228,7 +228,7 @@ def test_a_job_has_run_for_as_long_as_it_really_has(url: str) -> None:
     ((job_id,),) = ask(url, "select id from _private_jobs where locked_at is not null")
 
     async def scenario(console: Console) -> None:
-        await console.until(lambda: "2h1" in shown_rows(console, "#queues").get("q003", {}).get("held_for", ""))
+        await console.until(lambda: "2h1" in shown_rows(console, "#queues").get("q003", {}).get("locked_for", ""))
         console.app.visit("workers")
         await console.shows(BUSY)
         await console.press("down")
