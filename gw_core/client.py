@@ -19,7 +19,6 @@ from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
 # The rest is imported where it is used: a command that only reads a job does not wait for the migration code.
 if TYPE_CHECKING:
     from gw_core.domain.cron_item import KnownCronItem
-    from gw_core.domain.job_version import JobVersion
     from gw_core.domain.query_results import Count, QueueReport, QueueStatistics, TaskReport
     from gw_core.domain.recovery import RecoverySettings
     from gw_core.domain.run_statistics import RunHistory, RunStatistics
@@ -359,10 +358,10 @@ class Client:
     def remove(self, job_key: str, *, conn: object | None = None) -> RemovedJob | None: ...
 
     @overload
-    def remove(self, job_key: str, *, expected: JobVersion) -> RemovedJob | SkippedJob: ...
+    def remove(self, job_key: str, *, expected: Job) -> RemovedJob | SkippedJob: ...
 
     def remove(
-        self, job_key: str, *, expected: JobVersion | None = None, conn: object | None = None
+        self, job_key: str, *, expected: Job | None = None, conn: object | None = None
     ) -> RemovedJob | SkippedJob | None:
         """Remove the job with this key; one that is running ends, but is not retried. None: there is no such job.
 

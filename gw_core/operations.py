@@ -29,7 +29,6 @@ if TYPE_CHECKING:
         HistoryStatus as HistoryStatus,
     )
     from gw_core.domain.job_status import PlannedAttempt as PlannedAttempt, Reason as Reason, ReasonCode as ReasonCode
-    from gw_core.domain.job_version import JobVersion as JobVersion
     from gw_core.domain.lock_waits import *
     from gw_core.domain.pause import (
         Pause as Pause,

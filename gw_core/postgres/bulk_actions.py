@@ -14,7 +14,7 @@ import msgspec
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.group import is_member
 from gw_core.domain.job import Job, JobSpec, check_count
-from gw_core.domain.job_version import JobVersion
+from gw_core.domain.job_changes import changes_of
 from gw_core.domain.pause import PAUSE_LOCK
 from gw_core.domain.session_limits import milliseconds
 from gw_core.postgres.add_calls import Call, RemovedJob, get_call, run_at_or_delay
@@ -195,7 +195,7 @@ def _retry(held: Sequence[_LockedJob]) -> Steps[tuple[set[int], dict[int, SkipRe
 
 
 def change_by_id(
-    ids: Sequence[int], act: Act, *, with_payload: bool, expected: Mapping[int, JobVersion] | None = None
+    ids: Sequence[int], act: Act, *, with_payload: bool, expected: Mapping[int, Job] | None = None
 ) -> Steps[ActionResult]:
     """Lock jobs, without waiting for other sessions, and act on those that are as `expected`."""
     held = _held((yield Call("lock_expected_jobs", {"ids": list(ids), "with_payload": with_payload})))
@@ -271,12 +271,12 @@ class _JobActions(_Actions, Generic[Result], frozen=True):
     def _deliver(self, batches: Iterator[ActionResult]) -> Result:
         raise NotImplementedError
 
-    def complete(self, which: Which | None = None, *, expected: Sequence[JobVersion] | None = None) -> Result:
+    def complete(self, which: Which | None = None, *, expected: Sequence[Job] | None = None) -> Result:
         """Delete jobs as if they had been completed; those that were seen come back in the result with everything."""
         return self._deliver(self._walk(which, expected, on_idle("action_complete"), deletes=True))
 
     def fail(
-        self, which: Which | None = None, reason: str | None = None, *, expected: Sequence[JobVersion] | None = None
+        self, which: Which | None = None, reason: str | None = None, *, expected: Sequence[Job] | None = None
     ) -> Result:
         """Fail jobs permanently; `reason` becomes their last error."""
         return self._deliver(self._walk(which, expected, on_idle("action_fail", reason=reason)))
@@ -285,7 +285,7 @@ class _JobActions(_Actions, Generic[Result], frozen=True):
         self,
         which: Which | None = None,
         *,
-        expected: Sequence[JobVersion] | None = None,
+        expected: Sequence[Job] | None = None,
         run_at: datetime | timedelta | None = None,
         priority: int | None = None,
         attempts: int | None = None,
@@ -298,7 +298,7 @@ class _JobActions(_Actions, Generic[Result], frozen=True):
         values = reschedule_values(run_at=run_at, priority=priority, attempts=attempts, max_attempts=max_attempts)
         return self._deliver(self._walk(which, expected, on_idle("action_reschedule", announces=True, **values)))
 
-    def retry(self, which: Which | None = None, *, expected: Sequence[JobVersion] | None = None) -> Result:
+    def retry(self, which: Which | None = None, *, expected: Sequence[Job] | None = None) -> Result:
         """Run failed jobs again now: those that wait for their next attempt, and those that failed permanently.
 
         The latter get all their attempts again. Idle workers are woken.
@@ -308,7 +308,7 @@ class _JobActions(_Actions, Generic[Result], frozen=True):
     # -- inside -----------------------------------------------------------------------------------------------------
 
     def _walk(
-        self, which: Which | None, expected: Sequence[JobVersion] | None, act: Act, *, deletes: bool = False
+        self, which: Which | None, expected: Sequence[Job] | None, act: Act, *, deletes: bool = False
     ) -> Iterator[ActionResult]:
         if (which is None) == (expected is None):
             raise InvalidInputError("select jobs by a selection, by ids or by expected versions, not by a combination")
@@ -316,7 +316,7 @@ class _JobActions(_Actions, Generic[Result], frozen=True):
             return self._walk_expected(expected or (), act, deletes=deletes)
         return self._walk_selected(selection_to_change(which), act)
 
-    def _walk_expected(self, expected: Sequence[JobVersion], act: Act, *, deletes: bool) -> Iterator[ActionResult]:
+    def _walk_expected(self, expected: Sequence[Job], act: Act, *, deletes: bool) -> Iterator[ActionResult]:
         by_id = {each.id: each for each in expected}
         ids = sorted(by_id)
         for start in range(0, len(ids), self.size):
@@ -479,7 +479,7 @@ class Jobs(_JobActions[ActionResult], frozen=True):
         }
         return self._in_transaction(_restore(values))
 
-    def remove_expected(self, key: str, expected: JobVersion) -> RemovedJob | SkippedJob:
+    def remove_expected(self, key: str, expected: Job) -> RemovedJob | SkippedJob:
         """As `Client.remove` with a version."""
         return self._in_transaction(_remove_expected(key, expected))
 
@@ -549,12 +549,12 @@ def _restore(values: Mapping[str, Any]) -> Steps[int | None]:
     return restored[0][0] if restored else None
 
 
-def _remove_expected(key: str, expected: JobVersion) -> Steps[RemovedJob | SkippedJob]:
+def _remove_expected(key: str, expected: Job) -> Steps[RemovedJob | SkippedJob]:
     held = _held((yield Call("lock_expected_jobs", {"ids": [expected.id], "with_payload": False})))
     if not held:
         return (yield from _passed([expected.id]))[0]
     job = held[0].job
-    if changes := expected.changes(job) or ("has another key" if job.key != key else None):
+    if changes := changes_of(expected, job) or ("has another key" if job.key != key else None):
         return held[0].skipped(SkipReason.CHANGED, changes)
     removed = yield from removing(key)
     assert removed is not None  # noqa: S101 - its row is locked
@@ -565,9 +565,9 @@ def _held(found: Rows) -> list[_LockedJob]:
     return [_LockedJob(Job(*row[:-1]), is_running=bool(row[-1])) for row in found]
 
 
-def _gone(seen: JobVersion, held: _LockedJob) -> SkippedJob | None:
+def _gone(seen: Job, held: _LockedJob) -> SkippedJob | None:
     """Return why a job must not be changed: a worker runs it, or it changed after it was read."""
-    changes = seen.changes(held.job)
+    changes = changes_of(seen, held.job)
     if held.is_running:
         return held.skipped(SkipReason.LOCKED, changes)
     return held.skipped(SkipReason.CHANGED, changes) if changes else None

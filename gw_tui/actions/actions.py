@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from gw_core import Selection, Skip
 from gw_core.errors import StatementTimeoutError
-from gw_core.operations import CommandPreview, JobVersion, SkippedJob
+from gw_core.operations import CommandPreview, SkippedJob
 
 if TYPE_CHECKING:
     from gw_core import ActionResult, Client, Job, JobSpec, RecoverySettings
@@ -121,7 +121,7 @@ class Action(msgspec.Struct, frozen=True):
 class JobAction(Action, frozen=True, kw_only=True):
     """An action on jobs, each only in the version that was displayed."""
 
-    jobs: Sequence[JobVersion]
+    jobs: Sequence[Job]
 
     @property
     def ids(self) -> list[int]:
@@ -225,7 +225,7 @@ class RemoveByKey(Action, frozen=True, kw_only=True):
     done_words: ClassVar[str] = "removed"
 
     key: str
-    job: JobVersion
+    job: Job
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
         return _removed(client.remove(self.key, expected=self.job))
@@ -416,7 +416,7 @@ class CleanupSelected(PreviewedAction, frozen=True, kw_only=True):
         while len(result.done) < MAX_CLEANED:
             page = client.jobs.list(self.selection, after=after, limit=CLEANUP_BATCH_SIZE)
             if page.jobs:
-                expected = [JobVersion.from_job(each.job) for each in page.jobs]
+                expected = [each.job for each in page.jobs]
                 result = result.followed_by(_changed(client.jobs.complete(expected=expected)))
             if (after := page.after) is None:
                 break

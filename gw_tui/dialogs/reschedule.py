@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Label
 
-from gw_core.operations import FoundJob, JobVersion
+from gw_core.operations import FoundJob
 from gw_tui.actions.actions import Reschedule
 from gw_tui.dialogs.base import MAX_NUMBER, Dialog
 from gw_tui.dialogs.confirm import named
@@ -68,4 +68,4 @@ class RescheduleDialog(Dialog[Reschedule]):
         return change
 
     def pending_action(self) -> Reschedule:
-        return replace(self.answer(), jobs=[JobVersion.from_job(each.job) for each in self._jobs])
+        return replace(self.answer(), jobs=[each.job for each in self._jobs])

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from textual.content import Content
 
 from gw_core import JobState, Selection
-from gw_core.operations import FoundJob, JobPage, JobReport, JobVersion
+from gw_core.operations import FoundJob, JobPage, JobReport
 from gw_tui.actions.actions import Retry
 from gw_tui.data.source import DataSource, Query
 from gw_tui.rules.error_groups import ErrorGroup, error_groups
@@ -178,7 +178,7 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample, ErrorGroup]):
             return
         job = group.jobs[0].job
         self._probe = Probe(job_id=job.id, updated_at=job.updated_at_epoch, rest=len(group.jobs) - 1)
-        self.console.begin(Retry(jobs=[JobVersion.from_job(job)]))
+        self.console.begin(Retry(jobs=[job]))
         self.ask()
         self.draw()
 

@@ -8,8 +8,8 @@ from typing import Final
 from msgspec.structs import replace
 from textual import work
 
-from gw_core import JobState
-from gw_core.operations import FoundJob, JobVersion
+from gw_core import Job, JobState
+from gw_core.operations import FoundJob
 from gw_tui.actions.actions import (
     Action,
     Add,
@@ -66,7 +66,7 @@ class JobActionsMixin(ConsoleScreen):
         jobs = self._free(self.targets(), "retried")
         if not jobs:
             return
-        action = Retry(jobs=_versions(jobs))
+        action = Retry(jobs=_seen(jobs))
         if len(jobs) > 1 or self.console.options.is_production:
             words = f"{named(jobs)}\n{_they(jobs, 'run')} as soon as a worker is free. Failed jobs get new attempts."
             if not await confirmed(self.console, action, "Retry now?", words, ok="Retry", destroys=False):
@@ -77,7 +77,7 @@ class JobActionsMixin(ConsoleScreen):
     async def action_reschedule(self) -> None:
         jobs = self._free(self.targets(), "rescheduled")
         if jobs and (change := await self.app.push_screen_wait(RescheduleDialog(jobs))) is not None:
-            await self._run(replace(change, jobs=_versions(jobs)))
+            await self._run(replace(change, jobs=_seen(jobs)))
 
     @work
     async def action_fail(self) -> None:
@@ -92,17 +92,17 @@ class JobActionsMixin(ConsoleScreen):
             ok="Fail",
             to_type=to_type,
             asks_for="Reason (optional)",
-            action=lambda reason: Fail(jobs=_versions(jobs), reason=reason or None),
+            action=lambda reason: Fail(jobs=_seen(jobs), reason=reason or None),
         )
         if (reason := await self.app.push_screen_wait(question)) is not None:
-            await self._run(Fail(jobs=_versions(jobs), reason=None if to_type else reason or None))
+            await self._run(Fail(jobs=_seen(jobs), reason=None if to_type else reason or None))
 
     @work
     async def action_complete(self) -> None:
         jobs = self._free(self.targets(), "completed")
         if not jobs:
             return
-        action = Complete(jobs=_versions(jobs))
+        action = Complete(jobs=_seen(jobs))
         words = (
             f"{named(jobs)}\n{_they(jobs, 'are')} deleted without running; "
             f"U restores {_them(jobs)} while this console runs."
@@ -116,7 +116,7 @@ class JobActionsMixin(ConsoleScreen):
         if not jobs:
             self.notify("No running job is selected; f fails a job that is not running", severity="warning")
             return
-        action = Cancel(jobs=_versions(jobs))
+        action = Cancel(jobs=_seen(jobs))
         snapshot = self.console.snapshot
         workers = {} if snapshot is None else {each.id: each for each in snapshot.workers}
         effects = "\n".join(cancel_effects(jobs, workers))
@@ -136,7 +136,7 @@ class JobActionsMixin(ConsoleScreen):
             return
         runs = found.state is JobState.RUNNING
         words = KEY_IS_TAKEN.format(sanitize.line(found.job.locked_by, 60)) if runs else KEY_IS_REMOVED
-        action = RemoveByKey(key=key, job=JobVersion.from_job(found.job))
+        action = RemoveByKey(key=key, job=found.job)
         if await confirmed(self.console, action, f"Remove by key {key}?", f"{named((found,))}\n{words}", ok="Remove"):
             await self._run(action)
 
@@ -161,14 +161,14 @@ class JobActionsMixin(ConsoleScreen):
             self.done_with(result)
 
 
-def _versions(jobs: Sequence[FoundJob]) -> list[JobVersion]:
-    return [JobVersion.from_job(each.job) for each in jobs]
+def _seen(jobs: Sequence[FoundJob]) -> list[Job]:
+    return [each.job for each in jobs]
 
 
 def _offered(jobs: Sequence[FoundJob]) -> Iterator[tuple[Choice, Action]]:
     if not jobs:
         return
-    seen = _versions(jobs)
+    seen = _seen(jobs)
     yield Choice("retry", "retry", "retry now"), Retry(jobs=seen)
     yield (
         Choice("reschedule", "reschedule", "run in an hour; edit the time"),

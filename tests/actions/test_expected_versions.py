@@ -11,11 +11,11 @@ import psycopg
 import pytest
 from support.jobs_in_states import Queue
 
-from gw_core import ActionResult, Client, Jobs, Selection
+from gw_core import ActionResult, Client, Job, Jobs, Selection
 from gw_core.errors import InvalidInputError
-from gw_core.operations import JobVersion, SkipReason
+from gw_core.operations import SkipReason
 
-Act = Callable[[Jobs, Sequence[JobVersion]], ActionResult]
+Act = Callable[[Jobs, Sequence[Job]], ActionResult]
 
 ACTS: dict[str, Act] = {
     "complete": lambda jobs, seen: jobs.complete(expected=seen),
@@ -32,14 +32,14 @@ def client(queue: Queue) -> Iterator[Client]:
 
 
 @pytest.fixture(params=ACTS.values(), ids=ACTS)
-def act(request: pytest.FixtureRequest, client: Client) -> Callable[[Sequence[JobVersion]], ActionResult]:
+def act(request: pytest.FixtureRequest, client: Client) -> Callable[[Sequence[Job]], ActionResult]:
     """One of the actions."""
     return partial(request.param, client.jobs)
 
 
-def versions_of(client: Client, *ids: int) -> list[JobVersion]:
+def versions_of(client: Client, *ids: int) -> list[Job]:
     """See jobs as a list shows them."""
-    return [JobVersion.from_job(each.job) for each in client.jobs.list(Selection.of(id=ids)).jobs]
+    return [each.job for each in client.jobs.list(Selection.of(id=ids)).jobs]
 
 
 def reasons(batch: ActionResult) -> list[tuple[int, SkipReason, str | None]]:

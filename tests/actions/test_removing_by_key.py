@@ -8,8 +8,8 @@ import psycopg
 import pytest
 from support.jobs_in_states import Queue
 
-from gw_core import Client
-from gw_core.operations import JobVersion, RemovedJob, SkippedJob, SkipReason
+from gw_core import Client, Job
+from gw_core.operations import RemovedJob, SkippedJob, SkipReason
 
 
 @pytest.fixture
@@ -18,10 +18,10 @@ def client(queue: Queue) -> Iterator[Client]:
         yield client
 
 
-def seen(client: Client, key: str) -> JobVersion:
+def seen(client: Client, key: str) -> Job:
     job = client.jobs.get(job_key=key)
     assert job is not None
-    return JobVersion.from_job(job)
+    return job
 
 
 def test_a_job_that_waits_is_removed_and_comes_back_whole(client: Client, queue: Queue) -> None:

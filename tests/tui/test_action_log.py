@@ -19,8 +19,7 @@ from support.cli_program import CliProgram
 from support.console_source import QueueSource
 
 from gw_cli import job_files
-from gw_core import JobSpec, JobState, Selection
-from gw_core.operations import JobVersion
+from gw_core import Job, JobSpec, JobState, Selection
 from gw_tui.actions import actions
 from gw_tui.actions.log import ActionLog, Payloads
 from gw_tui.data.poller import ActionThread
@@ -39,8 +38,8 @@ def lines(log: ActionLog) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.path.read_text("utf-8").splitlines()]
 
 
-def seen(source: Any, state: JobState, count: int = 1) -> list[JobVersion]:
-    return [JobVersion.from_job(each.job) for each in source.page(Selection.of(state=state), limit=count).jobs]
+def seen(source: Any, state: JobState, count: int = 1) -> list[Job]:
+    return [each.job for each in source.page(Selection.of(state=state), limit=count).jobs]
 
 
 def test_a_line_says_who_did_what_to_which_jobs_and_what_became_of_them(log: ActionLog) -> None:
@@ -150,7 +149,7 @@ def test_a_failed_job_is_not_run_again_by_the_documented_command(log: ActionLog)
     source = QueueSource()
     found = next(each for each in source.queue.states() if each.state is JobState.FAILED)
 
-    ActionThread(source, lambda _: None, log).turn(actions.Complete(jobs=[JobVersion.from_job(found.job)]))
+    ActionThread(source, lambda _: None, log).turn(actions.Complete(jobs=[found.job]))
 
     (removed,) = lines(log)[0]["deleted"]
     assert "job" not in removed
@@ -167,7 +166,7 @@ SECRET = '{"user": "me", "token": "hunter2"}'
 def removal(source: Any) -> tuple[actions.Complete, actions.Result]:
     job = next(each for each in source.queue.by_id.values() if each.attempts < each.max_attempts)
     gone = msgspec.structs.replace(job, payload=SECRET)
-    return actions.Complete(jobs=[JobVersion.from_job(gone)]), actions.Result(done=(str(job.id),), removed=(gone,))
+    return actions.Complete(jobs=[gone]), actions.Result(done=(str(job.id),), removed=(gone,))
 
 
 def test_a_file_that_is_large_is_put_aside_in_place_of_the_one_before(

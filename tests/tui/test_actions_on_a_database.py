@@ -19,8 +19,8 @@ import pytest
 from console_fixture import Console, console_on, queue_source
 from psycopg.rows import dict_row
 
-from gw_core import Client, JobSpec, JobState, Selection
-from gw_core.operations import FoundJob, JobVersion
+from gw_core import Client, Job, JobSpec, JobState, Selection
+from gw_core.operations import FoundJob
 from gw_tui.actions import actions
 from gw_tui.actions.log import ActionLog
 
@@ -122,7 +122,7 @@ def unchanged(before: Row, after: Row | None, *but: str) -> None:
 
 
 Check = Callable[[Row, Row | None], None]
-KINDS: Sequence[tuple[Callable[[Sequence[JobVersion]], actions.Action], Check]] = (
+KINDS: Sequence[tuple[Callable[[Sequence[Job]], actions.Action], Check]] = (
     (lambda jobs: actions.Retry(jobs=jobs), retried),
     (lambda jobs: actions.Reschedule(jobs=jobs, run_at=timedelta(hours=2), priority=7), rescheduled),
     (lambda jobs: actions.Fail(jobs=jobs, reason="enough"), failed),
@@ -140,7 +140,7 @@ def test_twenty_random_acts_did_to_every_row_what_they_say_and_nothing_to_any_ot
         make, check = dice.choice(KINDS)
         before = table(url)
 
-        result = source.run(make([JobVersion.from_job(each.job) for each in chosen]))
+        result = source.run(make([each.job for each in chosen]))
 
         after = table(url)
         done, skipped = {int(each) for each in result.done}, {int(each.what) for each in result.skipped}
@@ -166,7 +166,7 @@ def test_removed_jobs_come_back_with_everything_that_mattered(url: str, source: 
     before = table(url)
     page = [each for each in source.page(Selection(), limit=200).jobs if each.job.locked_by is None]
 
-    gone = source.run(actions.Complete(jobs=[JobVersion.from_job(each.job) for each in page]))
+    gone = source.run(actions.Complete(jobs=[each.job for each in page]))
     back = source.run(actions.Restore(jobs=gone.removed))
 
     after = table(url)
@@ -314,7 +314,7 @@ def test_the_log_of_a_real_removal_can_be_added_again(url: str, source: Any, tmp
     # Failed jobs are not restored this way: they would run again.
     ready = Selection.of(state=JobState.READY)
     page = [each for each in source.page(ready, limit=50).jobs if each.job.locked_by is None][:5]
-    action = actions.Complete(jobs=[JobVersion.from_job(each.job) for each in page])
+    action = actions.Complete(jobs=[each.job for each in page])
     before = table(url)
     log.note(source.info, action, source.run(action))
 

@@ -12,8 +12,10 @@ import pytest
 from console_fixture import Console, run
 from hostile_console import HostileSource
 from hypothesis import given, strategies as st
+from support.task_builders import a_job
 
-from gw_core.operations import UNSAFE_TEXT, JobReport, JobVersion, QueueReport
+from gw_core import Job
+from gw_core.operations import UNSAFE_TEXT, JobReport, QueueReport
 from gw_tui import clipboard
 from gw_tui.actions.actions import Complete, Fail, Reschedule, Retry, Unlock, preview
 from gw_tui.rules.options import QueueInfo
@@ -118,11 +120,8 @@ def test_a_payload_too_large_to_copy_is_rejected_before_it_is_laid_out(monkeypat
     run(scenario, source=Large())
 
 
-def seen(count: int) -> list[JobVersion]:
-    return [
-        JobVersion(id=n, revision=0, attempts=1, max_attempts=1, run_at_epoch=0.0, updated_at_epoch=0.0)
-        for n in range(1, count + 1)
-    ]
+def seen(count: int) -> list[Job]:
+    return [a_job(id=n) for n in range(1, count + 1)]
 
 
 @pytest.mark.parametrize("action", [Retry, Fail, Complete, Reschedule], ids=lambda action: action.__name__)

@@ -14,9 +14,10 @@ from typing import Any
 import psycopg
 import pytest
 from console_fixture import queue_source
+from support.task_builders import a_job
 
-from gw_core import JobSpec, RecoverySettings, Selection
-from gw_core.operations import CleanupTarget, JobVersion
+from gw_core import Job, JobSpec, RecoverySettings, Selection
+from gw_core.operations import CleanupTarget
 from gw_tui.actions import actions
 from gw_tui.actions.actions import preview
 
@@ -76,8 +77,8 @@ class Ground:
     def state(self) -> State:
         return [self.hands.execute(query.encode()).fetchall() for query in STATE]
 
-    def seen(self, key: str) -> list[JobVersion]:
-        return [JobVersion.from_job(each.job) for each in self.source.page(Selection.of(key=key)).jobs]
+    def seen(self, key: str) -> list[Job]:
+        return [each.job for each in self.source.page(Selection.of(key=key)).jobs]
 
     def close(self) -> None:
         self.source.close()
@@ -180,10 +181,7 @@ def test_what_only_reads_is_not_offered_to_be_typed(ground: Ground, action: acti
 
 
 def test_what_is_copied_names_every_job_of_the_action(ground: Ground) -> None:
-    versions = [
-        JobVersion(id=job, revision=0, attempts=1, max_attempts=1, run_at_epoch=0.0, updated_at_epoch=0.0)
-        for job in range(1, 701)
-    ]
+    versions = [a_job(id=job) for job in range(1, 701)]
 
     typed = preview(actions.Retry(jobs=versions), ground.source.info)
 

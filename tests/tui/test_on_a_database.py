@@ -15,9 +15,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from support.database_proxy import DatabaseProxy
 from support.waiting import wait_until
 
-from gw_core import Client, JobContext, JobSpec, JobState, Runner, Selection, TaskRegistry
+from gw_core import Client, Job, JobContext, JobSpec, JobState, Runner, Selection, TaskRegistry
 from gw_core.errors import ReadOnlyError
-from gw_core.operations import JobVersion
 from gw_tui.actions import actions
 
 pytestmark = pytest.mark.once
@@ -243,8 +242,8 @@ def source(queue: Queue) -> Iterator[Any]:
     found.close()
 
 
-def some(source: Any, state: JobState, count: int) -> list[JobVersion]:
-    return [JobVersion.from_job(each.job) for each in source.page(Selection.of(state=state), limit=count).jobs]
+def some(source: Any, state: JobState, count: int) -> list[Job]:
+    return [each.job for each in source.page(Selection.of(state=state), limit=count).jobs]
 
 
 def test_acts_do_what_they_say_and_leave_alone_what_has_changed(queue: Queue, source: Any) -> None:
@@ -314,7 +313,7 @@ def test_a_running_job_is_cancelled_on_its_worker(queue: Queue, source: Any) -> 
         assert begun.wait(60)
         (found,) = source.page(Selection.of(id=job.id)).jobs
 
-        result = source.run(actions.Cancel(jobs=[JobVersion.from_job(found.job)]))
+        result = source.run(actions.Cancel(jobs=[found.job]))
     finally:
         runner.stop()
         runner.wait()

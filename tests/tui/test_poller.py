@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 from support.console_source import QueueSource
+from support.task_builders import a_job
 from support.waiting import wait_until
 from textual.message import Message
 
@@ -21,7 +22,7 @@ from gw_core.errors import (
     SchemaMissingError,
     StatementTimeoutError,
 )
-from gw_core.operations import JobVersion, QueueSnapshot
+from gw_core.operations import QueueSnapshot
 from gw_tui.actions.actions import Fail, Retry
 from gw_tui.data.messages import (
     ActionFinished,
@@ -538,11 +539,9 @@ def test_a_listener_that_misses_notifications_listens_again_when_the_database_is
 def test_acts_are_answered_one_after_the_other(source: Any, post: Post) -> None:
     actor = ActionThread(source, post)
     job = next(each for each in source.queue.states() if each.state == "failed").job
-    missing = Fail(
-        jobs=[JobVersion(id=1, revision=0, attempts=0, max_attempts=1, run_at_epoch=0.0, updated_at_epoch=0.0)]
-    )
+    missing = Fail(jobs=[a_job(id=1)])
 
-    actor.turn(Retry(jobs=[JobVersion.from_job(job)]))
+    actor.turn(Retry(jobs=[job]))
     actor.turn(missing)
     source.go_down(GONE)
     actor.turn(missing)
