@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from gw_core.domain.outcome import GiveUp as GiveUp, RetryAfter as RetryAfter, Snooze as Snooze
     from gw_core.domain.plugins import Addition as Addition, Plugin as Plugin, Reject as Reject, Skip as Skip
     from gw_core.domain.recovery import (
-        DefaultRecovery as DefaultRecovery,
         FailWithBackoff as FailWithBackoff,
         RecoverySettings as RecoverySettings,
         Reschedule as Reschedule,

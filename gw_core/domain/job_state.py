@@ -23,10 +23,8 @@ class JobState(StrEnum):
     """It failed permanently: no attempts are left."""
 
     @classmethod
-    def parse(cls, value: JobState | str | None) -> JobState | None:
+    def parse(cls, value: str) -> JobState:
         """Return the state of that name; raises `InvalidInputError` for a name that is none."""
-        if value is None:
-            return None
         try:
             return cls(value)
         except ValueError:

@@ -83,9 +83,9 @@ class Plugin:
 
         `recovered_by` is the id of the worker that sweeps, or None for a sweep by `gw sweep` or a client.
 
-        Return `Reschedule`, `FailWithBackoff` or `SkipRecovery`; `None` and `DefaultRecovery` give the job back with
-        its attempt not counted. The first plugin that decides otherwise wins; what one raises is reported and changes
-        nothing.
+        Return `Reschedule`, `FailWithBackoff` or `SkipRecovery`; `None` returns the job to the queue with its attempt
+        not counted, to run after the recovery delay. The first plugin that decides otherwise wins; what one raises is
+        reported and changes nothing.
         """
         return None
 

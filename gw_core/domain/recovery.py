@@ -131,10 +131,6 @@ def overdue_after(every: timedelta, tolerated: timedelta) -> timedelta:
 # -- what hooks decide ---------------------------------------------------------------------------------------------
 
 
-class DefaultRecovery(msgspec.Struct, frozen=True):
-    """Return the job to the queue with its attempt not counted, to run after the recovery delay."""
-
-
 class Reschedule(msgspec.Struct, frozen=True):
     """Return the job to run at this time, with this many attempts counted (None: do not count this one)."""
 
@@ -155,12 +151,10 @@ class SkipRecovery(msgspec.Struct, frozen=True):
     """Leave the job locked; the next sweep asks again."""
 
 
-Decision = DefaultRecovery | Reschedule | FailWithBackoff | SkipRecovery
+Decision = Reschedule | FailWithBackoff | SkipRecovery
 """What becomes of the job of a dead worker."""
 RecoveryHook = Callable[[Job, str, str, str | None], Decision | None]
 """Called with the job, the id of the dead worker, the reason and the id of the sweeping worker; None is the default."""
-
-DEFAULT_RECOVERY: Final = DefaultRecovery()
 
 
 def decide(
@@ -169,8 +163,8 @@ def decide(
     dead_worker: str,
     recovered_by: str | None,
     on_error: Callable[[Job, Exception], None],
-) -> Decision:
-    """Ask the hooks in order and return the first answer that is not the default.
+) -> Decision | None:
+    """Ask the hooks in order and return the first decision; None is the default.
 
     One that raises, or answers something else, is reported and counts as the default.
     """
@@ -182,9 +176,9 @@ def decide(
         except Exception as error:  # noqa: BLE001 - user code; one bad hook must not keep jobs locked
             on_error(job, error)
             continue
-        if answer is not None and not isinstance(answer, DefaultRecovery):
+        if answer is not None:
             return answer
-    return DEFAULT_RECOVERY
+    return None
 
 
 # -- what a sweep did ----------------------------------------------------------------------------------------------

@@ -14,14 +14,9 @@ ROLE = "postgres"
 PORT = 5432
 
 
-def is_embedded(connection: str) -> bool:
-    """Whether this connection string asks for a PostgreSQL that we run ourselves."""
-    return connection.startswith(SCHEME)
-
-
 def folder_of(connection: str) -> Path:
     """The absolute folder a connection string names; `embedded:` alone means `.gw/postgres` under the current one."""
-    if not is_embedded(connection):
+    if not connection.startswith(SCHEME):
         raise EmbeddedError("not an embedded connection string; write embedded: or embedded:///path")
     text = connection.removeprefix(SCHEME)
     if text.startswith("//"):

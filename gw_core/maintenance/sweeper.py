@@ -104,10 +104,11 @@ class Sweep:
                 return store.list_jobs_to_recover(self._allowances(dead))
 
         jobs = with_workers(self._connections, read)
-        return {
-            job.id: decide(self._hooks, job, job.locked_by or "", self._worker_id, self._report_hook_failure)
+        decisions = (
+            (job.id, decide(self._hooks, job, job.locked_by or "", self._worker_id, self._report_hook_failure))
             for job in jobs
-        }
+        )
+        return {job_id: decision for job_id, decision in decisions if decision is not None}
 
     def _report_hook_failure(self, job: Job, error: Exception) -> None:
         self._events.emit(RecoveryHookFailed(job=job, error=error))

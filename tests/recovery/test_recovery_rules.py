@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.recovery_fixture import Deciding, minutes, seconds
 
-from gw_core import DefaultRecovery, FailWithBackoff, Job, RecoverySettings, Reschedule, SkipRecovery, WorkerSettings
+from gw_core import FailWithBackoff, Job, RecoverySettings, Reschedule, SkipRecovery, WorkerSettings
 from gw_core.domain.recovery import allowed_inactivity, decide, is_dead, merged
 from gw_core.errors import InvalidSettingError
 from gw_core.operations import WorkerInfo
@@ -83,11 +83,11 @@ LATER = Reschedule(datetime(2030, 1, 1, tzinfo=UTC))
 @pytest.mark.parametrize(
     ("answers", "decision"),
     [
-        pytest.param([], DefaultRecovery(), id="nobody asked"),
-        pytest.param([None, DefaultRecovery()], DefaultRecovery(), id="both leave it"),
+        pytest.param([], None, id="nobody asked"),
+        pytest.param([None, None], None, id="both leave it"),
         pytest.param([None, SkipRecovery(), LATER], SkipRecovery(), id="the first that decides"),
         pytest.param([ValueError("broken"), FailWithBackoff()], FailWithBackoff(), id="one that raises does not count"),
-        pytest.param(["skip"], DefaultRecovery(), id="an answer that is none"),
+        pytest.param(["skip"], None, id="an answer that is none"),
     ],
 )
 def test_the_first_hook_that_decides_otherwise_wins(answers: list[Any], decision: Any) -> None:

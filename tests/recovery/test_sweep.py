@@ -14,7 +14,6 @@ from support.time_range import MeasuredBlock
 
 from gw_core import (
     Client,
-    DefaultRecovery,
     Event,
     Events,
     FailWithBackoff,
@@ -293,7 +292,7 @@ def test_a_dry_run_says_what_a_sweep_then_does_and_changes_nothing(ward: Recover
 def test_a_hook_receives_the_job_the_dead_worker_and_the_reason(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     job_id = ward.locked_by("dead")
-    hook = Deciding(DefaultRecovery())
+    hook = Deciding(None)
 
     ward.sweep(hook)
 
