@@ -5,32 +5,31 @@ from __future__ import annotations
 import time
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from bench.server_time import ServerTiming, processor_time
-from gw_core import Client, JobState, Selection
-from gw_core.operations import (
-    Finding,
-    JobPage,
-    JobReport,
-    LockWaits,
-    NameKind,
-    PageCursor,
-    QueueReport,
-    QueueSnapshot,
-    QueueStatistics,
-    described,
-)
-from gw_tui.data.source import PAGE, ClientSource
+from gw_core import Client
+from gw_core.operations import described
+from gw_tui.data.source import ClientSource
 from gw_tui.rules.options import QueueInfo
-from gw_tui.rules.recurring import Crontabs
+
+T = TypeVar("T")
 
 HOT: Final = "tick"
+LANES: Final = {
+    **dict.fromkeys(("snapshot", "page", "job"), HOT),
+    **dict.fromkeys(("findings", "blockages"), "doctor"),
+    "queues": "queues",
+    "statistics": "sample",
+    "crontabs": "crontabs",
+    "names": "names",
+}
+"""Where the cost of each query is noted, by its first word; what has no lane counts in the next one."""
 
 
 @dataclass(slots=True)
@@ -68,59 +67,26 @@ class InstrumentedSource(ClientSource):
         """The CPU milliseconds of the server's process for this session; 0 where the system does not report them."""
         return processor_time(self.pid) or 0.0
 
-    def snapshot(self) -> QueueSnapshot:
+    def answer(self, key: str, query: Callable[[ClientSource], T]) -> T:
+        """Return the answer to a query, and note what it cost."""
+        name = key.partition(" ")[0]
+        if name == "snapshot":
+            self._begin_tick()
+        # One worker's jobs are listed every few seconds; no screen of the tour asks for them at each tick.
+        lane = "held" if key.startswith("page state:running ") else LANES.get(name)
+        with nullcontext() if lane is None else self._noted(lane):
+            return super().answer(key, query)
+
+    def _begin_tick(self) -> None:
         self.pid = self._times.receive(self.read_client)
         self._times.take()
         if self._tick is not None:
             self._packed.append(self._pack(self._tick))
         self._tick = Tick(self.screen)
-        with self._noted(HOT):
-            return super().snapshot()
 
     def count_locks(self) -> timedelta | None:
         with self._noted("locks"):
             return super().count_locks()
-
-    def page(
-        self,
-        wanted: Selection,
-        *,
-        after: PageCursor | None = None,
-        limit: int = PAGE,
-        timeout: timedelta | None = None,
-        with_payload: bool = False,
-    ) -> JobPage:
-        # One worker's jobs are listed every few seconds; no screen of the tour asks for them at each tick.
-        with self._noted(HOT if wanted.states != {JobState.RUNNING} else "held"):
-            return super().page(wanted, after=after, limit=limit, timeout=timeout, with_payload=with_payload)
-
-    def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
-        with self._noted(HOT):
-            return super().job(job_id, with_payload=with_payload)
-
-    def queues(self, *, after: str = "", limit: int = PAGE, only_locked: bool = False) -> Sequence[QueueReport]:
-        with self._noted("queues"):
-            return super().queues(after=after, limit=limit, only_locked=only_locked)
-
-    def statistics(self) -> QueueStatistics:
-        with self._noted("sample"):
-            return super().statistics()
-
-    def crontabs(self) -> Crontabs:
-        with self._noted("crontabs"):
-            return super().crontabs()
-
-    def findings(self) -> Sequence[Finding]:
-        with self._noted("doctor"):
-            return super().findings()
-
-    def blockages(self) -> LockWaits:
-        with self._noted("doctor"):
-            return super().blockages()
-
-    def names(self, kind: NameKind, prefix: str = "") -> Sequence[str]:
-        with self._noted("names"):
-            return super().names(kind, prefix)
 
     @contextmanager
     def _noted(self, lane: str) -> Iterator[None]:
