@@ -6,7 +6,7 @@ import asyncio
 import importlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -49,7 +49,7 @@ from gw_tui.screens.base import ConsoleScreen, bindings_of
 from gw_tui.screens.palette import ConsoleCommands
 from gw_tui.text import formatting, sanitize
 from gw_tui.text.ansi_filters import OnlyAscii, StripControls
-from gw_tui.widgets.connection_line import ConnectionStatus, replay_words
+from gw_tui.widgets.connection_line import SIGNS, Fact, minutes, replay_words
 from gw_tui.widgets.screen_diff import ShownCells
 from gw_tui.widgets.stylesheet import CachedStylesheet
 from gw_tui.widgets.themes import FALLBACK, NAMES, THEMES
@@ -286,28 +286,33 @@ class ConsoleApp(Maintenance):
             self.refresh_bindings()
 
     def draw_frame(self) -> None:
-        screen = self.front
-        if screen is None:
-            return
-        phase = self.phase
-        tables = [table for table in screen.query("KeyedTable") if hasattr(table, "waiting")]
-        target = self.source.info
-        status = ConnectionStatus(
-            phase=phase,
-            target=self._where(target.where),
-            schema=target.schema,
-            mode="READ-ONLY" if self.is_read_only else "READ-WRITE",
-            environment=self.options.badge,
-            period=self._pace,
-            cost=self.cost,
-            clock=formatting.clock(self.now) if self.snapshot is not None else "",
-            paused_for=None if self._paused_at is None else self.clock() - self._paused_at,
-            is_listening=self.is_listening,
-            is_unfocused=self._is_blurred,
-            waiting=sum(table.waiting for table in tables),
-            replay="" if self.source.playback is None else replay_words(self.source.playback),
-        )
-        screen.frame(status, self._banner(phase), dimmed=not phase.is_answered)
+        if (screen := self.front) is not None:
+            phase = self.phase
+            screen.frame(self._facts(screen, phase), self._banner(phase), dimmed=not phase.is_answered)
+
+    def _facts(self, screen: ConsoleScreen, phase: ConnectionPhase) -> Iterator[Fact]:
+        """Yield what the connection line shows."""
+        playback, target = self.source.playback, self.source.info
+        word, role = SIGNS[phase] if playback is None else (replay_words(playback), "warning")
+        yield 0, word, f"bold ${role}"
+        if badge := self.options.badge:
+            # Production stands out.
+            style = "bold $background on $error" if self.options.is_production else "bold reverse"
+            yield 1, f" {sanitize.line(badge, 20).upper()} ", style
+        if self._paused_at is not None:
+            yield 2, f"PAUSED {minutes(self.clock() - self._paused_at)}", "bold $warning"
+        yield 3, sanitize.line(self._where(target.where), 60), "bold"
+        yield 4, *(("READ-ONLY", "bold $warning") if self.is_read_only else ("READ-WRITE", "bold"))
+        if waiting := screen.waiting_changes:
+            yield 5, f"{formatting.counted(waiting, 'change')} (.)", "$warning"
+        yield 8, f"schema {sanitize.line(target.schema, 40)}", "$quiet"
+        cost = "" if self.cost is None else f" · {max(1, round(self.cost * 1_000))} ms"
+        unfocused = "unfocused: every " if self._is_blurred else ""
+        yield 7, f"{unfocused}{self._pace:g}s{cost}", "$quiet"
+        if not self.is_listening:
+            yield 9, "polling only", "$quiet"
+        if self.snapshot is not None:
+            yield 6, formatting.clock(self.now), "$quiet"
 
     def _where(self, described: str) -> str:
         if self.snapshot is None:

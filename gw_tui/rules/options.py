@@ -70,10 +70,5 @@ class Options:
 
     @property
     def is_production(self) -> bool:
-        """True when every action shall be asked about, because of what the environment is called."""
-        return is_production(self.badge)
-
-
-def is_production(environment: str) -> bool:
-    """Return True if the name of an environment or of a database begins with `prod`."""
-    return any(each.startswith("prod") for each in environment.lower().split())
+        """True when every action asks first: the name of the environment or of the database begins with `prod`."""
+        return any(each.startswith("prod") for each in self.badge.lower().split())

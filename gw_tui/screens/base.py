@@ -15,7 +15,7 @@ from textual.widgets import Input, Static
 from gw_tui.dialogs.choose import Choice, Choose
 from gw_tui.rules.commands import BY_ID, SCREEN_BY_ID, CommandContext, ConsoleCommand, known_on
 from gw_tui.rules.connection_state import FailureKind
-from gw_tui.widgets.connection_line import Banner, ConnectionLine, ConnectionStatus, TabBar
+from gw_tui.widgets.connection_line import Banner, ConnectionLine, Fact, TabBar
 from gw_tui.widgets.key_bar import KeyBar
 from gw_tui.widgets.keyed_table import KeyedTable
 from gw_tui.widgets.text_panel import TextPanel
@@ -138,17 +138,21 @@ class ConsoleScreen(Screen[None]):
         """Ask the screen's query now, and from now on; call this when it has changed."""
         self.console.ask(self)
 
-    def frame(self, status: ConnectionStatus, banner: str, *, dimmed: bool) -> None:
+    def frame(self, facts: Iterable[Fact], banner: str, *, dimmed: bool) -> None:
         """Show the state of the connection."""
         if self.stands:
-            self.query_one(ConnectionLine).show(status)
+            self.query_one(ConnectionLine).show(facts)
             self.query_one(Banner).show(banner)
             self.query_one("#body").set_class(dimmed, "-dimmed")
 
+    @property
+    def waiting_changes(self) -> int:
+        """How many changes of its tables wait to be shown."""
+        return sum(table.waiting for table in self.query(KeyedTable)) if self.stands else 0
+
     def command_context(self) -> CommandContext:
         """Return what decides which commands are possible here."""
-        tables = self.query(KeyedTable) if self.stands else ()
-        return self.console.command_context(has_row=self.has_row, has_changes=any(table.waiting for table in tables))
+        return self.console.command_context(has_row=self.has_row, has_changes=bool(self.waiting_changes))
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:

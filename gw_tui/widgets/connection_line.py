@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from textual.content import Content
@@ -13,8 +12,7 @@ from textual.widgets import Static
 from gw_tui.data.playback import Playback
 from gw_tui.rules.commands import SCREENS
 from gw_tui.rules.connection_state import ConnectionPhase
-from gw_tui.rules.options import is_production
-from gw_tui.text import formatting, sanitize, symbols
+from gw_tui.text import symbols
 from gw_tui.widgets.line import Line
 
 NAME: Final = " gw "
@@ -29,25 +27,8 @@ SIGNS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionStatus:
-    """What the connection line shows."""
-
-    phase: ConnectionPhase
-    target: str
-    schema: str
-    mode: str = ""
-    environment: str = ""
-    period: float = 1.0
-    cost: float | None = None
-    clock: str = ""
-    paused_for: float | None = None
-    is_listening: bool = True
-    waiting: int = 0
-    is_unfocused: bool = False
-    """Refreshes are ten times less frequent because the terminal does not have the focus."""
-    replay: str = ""
-    """Where the playback of a recording is; empty for a live queue."""
+Fact = tuple[int, str, str]
+"""A part of the connection line: its rank, its text and its style. The largest rank is left out first."""
 
 
 class TabBar(Line):
@@ -76,60 +57,31 @@ class ConnectionLine(Line):
 
     def __init__(self) -> None:
         super().__init__()
-        self._status: ConnectionStatus | None = None
+        self._facts: Sequence[Fact] = ()
 
-    def show(self, status: ConnectionStatus) -> None:
-        self._status = status
+    def show(self, facts: Iterable[Fact]) -> None:
+        self._facts = tuple(facts)
         self.draw()
 
     def content_for(self, width: int) -> Content:
-        return Content("") if self._status is None else _line(self._status, width)
-
-
-def _line(status: ConnectionStatus, width: int) -> Content:
-    word, role = SIGNS[status.phase]
-    if status.replay:
-        word, role = status.replay, "warning"
-    parts: list[tuple[int, str, str]] = [(0, word, f"bold ${role}")]
-    if status.environment:
-        parts.append((1, f" {sanitize.line(status.environment, 20).upper()} ", _badge(status.environment)))
-    if status.paused_for is not None:
-        parts.append((2, f"PAUSED {_minutes(status.paused_for)}", "bold $warning"))
-    parts.append((3, sanitize.line(status.target, 60), "bold"))
-    if status.mode:
-        parts.append((4, status.mode, "bold" if status.mode == "READ-WRITE" else "bold $warning"))
-    if status.waiting:
-        parts.append((5, f"{formatting.counted(status.waiting, 'change')} (.)", "$warning"))
-    parts.append((8, f"schema {sanitize.line(status.schema, 40)}", "$quiet"))
-    cost = "" if status.cost is None else f" · {max(1, round(status.cost * 1_000))} ms"
-    unfocused = "unfocused: every " if status.is_unfocused else ""
-    parts.append((7, f"{unfocused}{status.period:g}s{cost}", "$quiet"))
-    if not status.is_listening:
-        parts.append((9, "polling only", "$quiet"))
-    if status.clock:
-        parts.append((6, status.clock, "$quiet"))
-    return Content("  ").join(Content.styled(text, style) for _, text, style in _that_fit(parts, width - 2))
-
-
-def _badge(environment: str) -> str:
-    """Return the colours of an environment's badge: production stands out."""
-    return "bold $background on $error" if is_production(environment) else "bold reverse"
+        return Content("  ").join(Content.styled(text, style) for _, text, style in _that_fit(self._facts, width - 2))
 
 
 def replay_words(playback: Playback) -> str:
     """Return where a playback is: `REPLAY 00:34 of 05:12`."""
     state = " ENDED" if playback.is_over else " PAUSED" if playback.is_paused else ""
-    return f"REPLAY{state} {_minutes(playback.position)} of {_minutes(playback.length)}"
+    return f"REPLAY{state} {minutes(playback.position)} of {minutes(playback.length)}"
 
 
-def _that_fit(parts: list[tuple[int, str, str]], width: int) -> Iterable[tuple[int, str, str]]:
-    kept = list(parts)
+def _that_fit(facts: Sequence[Fact], width: int) -> Sequence[Fact]:
+    kept = list(facts)
     while len(kept) > 1 and sum(len(text) + 2 for _, text, _ in kept) - 2 > width:
         kept.remove(max(kept))
     return kept
 
 
-def _minutes(seconds: float) -> str:
+def minutes(seconds: float) -> str:
+    """Return a duration as `05:12`."""
     return f"{int(seconds) // 60:02d}:{int(seconds) % 60:02d}"
 
 
