@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import selectors
 import signal
@@ -18,7 +19,8 @@ from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.outcome import Snooze
 from gw_core.domain.settings import WorkerSettings
 from gw_core.domain.supervision import exit_words
-from gw_core.execution.process_groups import GROUPS, LeaderProcess
+from gw_core.execution.child_process import LeaderProcess, WholeLines
+from gw_core.execution.process_groups import GROUPS
 from gw_core.execution.signature import Invoke
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ DRAIN_TIMEOUT: Final = timedelta(seconds=1)
 """How long output is read after the program ended, when something it started still holds its pipes."""
 
 MAX_LINE_LENGTH: Final = 16_384
-"""Longer lines of output are logged in pieces of this many bytes, so that no output grows our memory."""
+"""Longer lines of output are logged in pieces of at most this many bytes, so that no output grows our memory."""
 
 ALWAYS_HANDED_ON: Final = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
 """The variables a program gets in any case: without them few programs find what they need, and none is a secret."""
@@ -177,7 +179,7 @@ class _ProgramSession:
         self._clock = clock
         self._unsent = memoryview(b'{"payload":' + job.payload.encode("utf-8", "surrogatepass") + b"}")
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
-        self._lines = {"stdout": _Lines(self._log_stdout), "stderr": _Lines(self._log_stderr)}
+        self._lines = {name: WholeLines(name, self._log, limit=MAX_LINE_LENGTH) for name in ("stdout", "stderr")}
         self._stop_sent_at: float | None = None
         self._ended_at: float | None = None
 
@@ -252,7 +254,7 @@ class _ProgramSession:
         self._unsent = self._unsent[written:]
         return len(self._unsent) > 0
 
-    def _read(self, descriptor: int, lines: _Lines) -> bool:
+    def _read(self, descriptor: int, lines: WholeLines) -> bool:
         try:
             chunk = os.read(descriptor, _CHUNK)
         except BlockingIOError:
@@ -271,38 +273,10 @@ class _ProgramSession:
         elif self._clock() - self._stop_sent_at > self._timeout:
             self._program.signal_group(signal.SIGKILL)
 
-    def _log_stdout(self, line: str) -> None:
-        self._context.logger.info("%s", line)
-
-    def _log_stderr(self, line: str) -> None:
-        self._tail.append(line)
-        self._context.logger.error("%s", line)
-
-
-class _Lines:
-    """Cuts a stream of bytes into lines, and lines that are too long into pieces."""
-
-    def __init__(self, emit: Callable[[str], None]) -> None:
-        self._emit = emit
-        self._held = b""
-
-    def feed(self, chunk: bytes) -> None:
-        """Take the next bytes and emit the lines they complete."""
-        *whole, held = (self._held + chunk).split(b"\n")
-        for line in whole:
-            self._emit_in_pieces(line)
-        while len(held) > MAX_LINE_LENGTH:
-            self._emit_in_pieces(held[:MAX_LINE_LENGTH])
-            held = held[MAX_LINE_LENGTH:]
-        self._held = held
-
-    def end(self) -> None:
-        """Emit what came after the last line break."""
-        held, self._held = self._held, b""
-        self._emit_in_pieces(held)
-
-    def _emit_in_pieces(self, line: bytes) -> None:
-        for start in range(0, len(line), MAX_LINE_LENGTH):
-            text = line[start : start + MAX_LINE_LENGTH].decode("utf-8", "replace").rstrip()
-            if text:
-                self._emit(text)
+    def _log(self, channel: str, lines: bytes) -> None:
+        level = logging.INFO if channel == "stdout" else logging.ERROR
+        for line in lines.split(b"\n"):
+            for start in range(0, len(line), MAX_LINE_LENGTH):
+                if text := line[start : start + MAX_LINE_LENGTH].decode("utf-8", "replace").rstrip():
+                    self._tail.extend([text] if channel == "stderr" else [])
+                    self._context.logger.log(level, "%s", text)

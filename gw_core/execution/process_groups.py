@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import atexit
 import os
-import signal
 import subprocess
 import threading
 from contextlib import suppress
 from typing import Final
 
 from gw_core import forks
+from gw_core.execution.child_process import LeaderProcess
 
 _END: Final = 1.0
 """Seconds the guard may take to end when this process does."""
@@ -106,42 +106,6 @@ class ProcessGroups:
             guard.poll()
             return False
         return True
-
-
-class LeaderProcess:
-    """A process that leads a group of its own. `_lock` prevents a signal after the system has released its id."""
-
-    was_killed = False
-    """Whether `kill` was called: the process did not end because of its task."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self.pid = process.pid
-        self._process = process
-        self._lock = threading.Lock()
-
-    def exit_code(self) -> int | None:
-        """Return the exit code, negative for a signal; None while the process runs."""
-        with self._lock:
-            return self._process.poll()
-
-    def signal_group(self, number: signal.Signals) -> None:
-        """Send a signal to the process and all it started, unless the process has ended. Does not block."""
-        with self._lock:
-            if self._process.returncode is None:
-                self._signal(number)
-
-    def kill(self) -> None:
-        """Kill the process and all it started, unless it has ended; safe from any thread. Does not block."""
-        self.was_killed = True
-        self.signal_group(signal.SIGKILL)
-
-    def kill_leftovers(self) -> None:
-        """Kill what the process, which has ended, left in its group; call right after its end was seen."""
-        self._signal(signal.SIGKILL)
-
-    def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, number)
 
 
 def _started() -> subprocess.Popen[bytes]:

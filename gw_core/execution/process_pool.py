@@ -20,9 +20,10 @@ from gw_core.domain.cancellation import StopReason
 from gw_core.domain.errors import GraphileWorkerError, TaskLoadError
 from gw_core.domain.plugins import Skip
 from gw_core.domain.supervision import exit_description
+from gw_core.execution.child_process import LeaderProcess
 from gw_core.execution.daemon_executor import DaemonExecutor
 from gw_core.execution.executor import items_of
-from gw_core.execution.process_groups import GROUPS, LeaderProcess
+from gw_core.execution.process_groups import GROUPS
 from gw_core.execution.process_protocol import (
     FROM_PROCESS,
     Add,
@@ -94,13 +95,11 @@ def run_isolated(home: TaskLocation, job: Job, context: JobContext, *, keeps_res
             if is_fresh or talk.has_begun or context.should_stop.forced:
                 raise IsolatedProcessError(f"the task's process {how}") from None
             continue  # it died while it had nothing to do; the task never began
-        except GarbledMessageError as error:
+        except BaseException as error:
             process.kill()
             process.end()
-            raise IsolatedProcessError(f"the task's process wrote to the worker's own line: {error}") from None
-        except BaseException:
-            process.kill()
-            process.end()
+            if isinstance(error, GarbledMessageError):
+                raise IsolatedProcessError(f"the task's process wrote to the worker's own line: {error}") from None
             raise
         PROCESSES.take_back(process)
         return _result(ended, job)

@@ -6,7 +6,6 @@ import select
 import socket
 import struct
 import threading
-import traceback
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
@@ -19,11 +18,8 @@ from gw_core.domain.cancellation import StopReason
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.history import EncodedResult
 from gw_core.domain.job import Job, JobSpec, encode_payload
-from gw_core.domain.outcome import GiveUp, RetryAfter, Snooze, error_message
+from gw_core.domain.outcome import GiveUp, RetryAfter, Snooze, error_message, storable, traceback_of
 from gw_core.execution.error_details import DETAILS, error_details
-
-MAX_TRACE_LENGTH: Final = 20_000
-"""Characters of a traceback that travel."""
 
 Plain = str | int | float | bool | None
 
@@ -83,8 +79,6 @@ class Failure(msgspec.Struct, frozen=True):
     """What it requests from the worker: "give up", "retry", "snooze" or "exit"."""
     delay: float = 0.0
     exit_code: int | str | None = None
-    places: tuple[tuple[str, int, str, str], ...] = ()
-    """File, line, function and module of each frame, outermost first."""
     trace: str = ""
     details: str = ""
     """What `last_error` contains after the message."""
@@ -95,9 +89,6 @@ class IsolatedTaskError(Exception):
 
     The traceback of the other process is the text of its cause.
     """
-
-    places: tuple[tuple[str, int, str, str], ...] = ()
-    """Where it was raised: file, line, function and module of each frame, outermost first."""
 
 
 class RemoteError(Exception):
@@ -121,21 +112,7 @@ def failure_of(error: BaseException) -> Failure:
             meaning, delay = "snooze", error.delay.total_seconds()
         case SystemExit():
             meaning, code = "exit", error.code if isinstance(error.code, int | str | None) else repr(error.code)
-    frames = traceback.walk_tb(error.__traceback__)
-    places = tuple(
-        (frame.f_code.co_filename, line, frame.f_code.co_name, str(frame.f_globals.get("__name__", "")))
-        for frame, line in frames
-    )
-    return Failure(
-        kind, sayable(message), meaning, delay, code, places, sayable(_trace(error)), sayable(error_details(error))
-    )
-
-
-def _trace(error: BaseException) -> str:
-    try:
-        return "".join(traceback.format_exception(error))[-MAX_TRACE_LENGTH:]
-    except Exception:  # noqa: BLE001 - user code's __str__ or __repr__; the failure itself must travel
-        return ""
+    return Failure(kind, storable(message), meaning, delay, code, traceback_of(error), storable(error_details(error)))
 
 
 def error_of(failure: Failure) -> BaseException:
@@ -151,7 +128,7 @@ def error_of(failure: Failure) -> BaseException:
         case "exit":
             error = SystemExit(failure.exit_code)
         case _:
-            error = type(failure.kind, (IsolatedTaskError,), {"places": failure.places})(failure.message)
+            error = type(failure.kind, (IsolatedTaskError,), {})(failure.message)
     setattr(error, DETAILS, failure.details)
     if failure.trace:
         error.__cause__ = RemoteError(failure.trace)
@@ -164,11 +141,6 @@ def our_error_of(failure: Failure) -> Exception:
     if isinstance(kind, type) and issubclass(kind, GraphileWorkerError):
         return kind(failure.message)
     return GraphileWorkerError(f"{failure.kind}: {failure.message}")
-
-
-def sayable(text: str) -> str:
-    """Return the text without lone surrogates, which cannot travel."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 # -- a job to add ----------------------------------------------------------------------------------------------------
@@ -363,7 +335,7 @@ def _is_readable(end: socket.socket, timeout: float) -> bool:
 def plain_of(values: Mapping[str, object]) -> dict[str, Plain]:
     """Return the values as they can travel."""
     return {
-        sayable(str(key)): value if isinstance(value, int | float | bool | None) else sayable(_text(value))
+        storable(str(key)): value if isinstance(value, int | float | bool | None) else storable(_text(value))
         for key, value in values.items()
     }
 

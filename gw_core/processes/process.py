@@ -13,11 +13,8 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
-from gw_core.execution.process_groups import LeaderProcess
+from gw_core.execution.child_process import LeaderProcess, PassOn, WholeLines
 from gw_core.processes.control_channel import FORCE, READY, STOP
-
-PassOn = Callable[[str, bytes], None]
-"""Takes whole lines of "stdout" or "stderr"."""
 
 MAX_BUFFERED_BYTES: Final = 1 << 20
 """Bytes of an unfinished line that are held back; a longer one is passed on in pieces."""
@@ -110,7 +107,10 @@ class WorkerProcess(LeaderProcess):
         popen = self._process
         assert popen.stdout is not None  # noqa: S101 - both are pipes, see above
         assert popen.stderr is not None  # noqa: S101
-        pipes = {popen.stdout: WholeLines("stdout", self._pass_on), popen.stderr: WholeLines("stderr", self._pass_on)}
+        pipes = {
+            pipe: WholeLines(channel, self._pass_on, limit=MAX_BUFFERED_BYTES)
+            for channel, pipe in (("stdout", popen.stdout), ("stderr", popen.stderr))
+        }
         with selectors.DefaultSelector() as ready, self._line, popen.stdout, popen.stderr:
             ready.register(self._line, selectors.EVENT_READ)
             for pipe, lines in pipes.items():
@@ -151,31 +151,3 @@ class WorkerProcess(LeaderProcess):
         if READY.strip() in said:
             self._on_ready(self)
         return bool(said)
-
-
-class WholeLines:
-    """Passes a stream on in whole lines, so that no other process writes into the middle of one."""
-
-    def __init__(self, channel: str, pass_on: PassOn) -> None:
-        self._channel = channel
-        self._pass_on = pass_on
-        self._held: list[bytes] = []
-        self._held_bytes = 0
-
-    def feed(self, chunk: bytes) -> None:
-        """Take the next bytes; pass on the lines they complete."""
-        end = chunk.rfind(b"\n") + 1
-        if end:
-            self._pass_on(self._channel, b"".join([*self._held, chunk[:end]]))
-            self._held, self._held_bytes = [], 0
-        if rest := chunk[end:]:
-            self._held.append(rest)
-            self._held_bytes += len(rest)
-        if self._held_bytes > MAX_BUFFERED_BYTES:
-            self.end()
-
-    def end(self) -> None:
-        """Pass on what came after the last line break, as a line."""
-        if self._held:
-            self._pass_on(self._channel, b"".join([*self._held, b"\n"]))
-            self._held, self._held_bytes = [], 0

@@ -32,8 +32,9 @@ from gw_core.domain.supervision import (
     exit_code_of,
     exit_description,
 )
+from gw_core.execution.child_process import PassOn
 from gw_core.log import SupervisorLog
-from gw_core.processes.process import PassOn, WorkerProcess
+from gw_core.processes.process import WorkerProcess
 from gw_core.signals import Signals
 
 KILL_DELAY: Final = timedelta(seconds=3)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 from gw_core.domain.errors import GraphileWorkerError, TaskLoadError
 from gw_core.domain.history import EncodedResult, HistoryOptions
 from gw_core.domain.job import Job, JobSpec
-from gw_core.domain.outcome import Completed, Failed, Returned, Snooze
+from gw_core.domain.outcome import Completed, Failed, Returned, Snooze, storable
 from gw_core.domain.plugins import Skip
 from gw_core.execution.context import JobContext
 from gw_core.execution.executor import BatchError, execute
@@ -45,7 +45,6 @@ from gw_core.execution.process_protocol import (
     failure_of,
     our_error_of,
     plain_of,
-    sayable,
     spec_of,
 )
 from gw_core.execution.signature import compose
@@ -249,7 +248,7 @@ class _ToWorker(logging.Handler):
             error = record.exc_info[1] if record.exc_info else None
             failure = None if error is None else failure_of(error)
             fields = plain_of(record_fields(record))
-            message = sayable(record.getMessage())
+            message = storable(record.getMessage())
             self._server.send(LogMessage(record.name, record.levelno, message, fields, failure))
         except Exception:  # noqa: BLE001 - logging must not fail the task
             self.handleError(record)

@@ -101,12 +101,11 @@ def test_a_run_in_a_process_ends_as_one_in_a_thread(function: Callable[..., obje
     assert there_log.messages == here_log.messages
 
 
-def test_an_error_brings_its_places_and_its_traceback_along() -> None:
+def test_an_error_brings_its_traceback_along() -> None:
     outcome, _ = run(isolated(theirs.raises))
 
     assert isinstance(outcome, Failed)
     assert type(outcome.error).__name__ == "CardDeclinedError"
-    assert [place[2] for place in cast(Any, outcome.error).places][-1] == "raises"
     assert "raise CardDeclinedError(" in str(outcome.error.__cause__)
 
 

@@ -263,7 +263,7 @@ def test_a_line_without_end_does_not_grow_our_memory() -> None:
     from gw_core.processes.process import MAX_BUFFERED_BYTES, WholeLines
 
     passed: list[bytes] = []
-    lines = WholeLines("stderr", lambda channel, text: passed.append(text))
+    lines = WholeLines("stderr", lambda channel, text: passed.append(text), limit=MAX_BUFFERED_BYTES)
     for _ in range(3 * MAX_BUFFERED_BYTES // 65_536):
         lines.feed(b"x" * 65_536)
 

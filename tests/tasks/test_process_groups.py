@@ -20,7 +20,8 @@ CHECKOUT = Path(__file__).parents[2]
 
 DIES = """
 import os, signal, subprocess, sys, time
-from gw_core.execution.process_groups import LeaderProcess, ProcessGroups
+from gw_core.execution.child_process import LeaderProcess
+from gw_core.execution.process_groups import ProcessGroups
 
 def ignores_sigterm(pid):
     with open(f"/proc/{pid}/status") as file:
