@@ -11,16 +11,14 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import psycopg
 from support.accounts import account_for, take_over
-
-from gw_core.embedded.account import Account
-from gw_core.embedded.watchdog import end_orphans, processes_of, server_pid
+from support.server_processes import end_orphans, processes_of, server_pid
 
 from .cleanup_guard import Guard
 from .servers import DATABASE, Cluster, Server, ServerFailedError, environment, free_port
@@ -176,7 +174,7 @@ class _Daemon:
         self._guard = guard
         self._process: subprocess.Popen[bytes] | None = None
         home.mkdir(exist_ok=True)
-        self.account: Account = account_for(home / "data")
+        self.account = account_for(home / "data")
         take_over(home, self.account)
 
     @property
@@ -190,7 +188,7 @@ class _Daemon:
     def start(self, program: str, *arguments: str) -> None:
         with (self.home / "daemon.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [*as_account(self.account), str(shutil.which(program)), *arguments],
+                [*as_account(self.account.switch), str(shutil.which(program)), *arguments],
                 cwd=self.home,
                 env={**environment(), "HOME": str(self.home)},
                 stdin=subprocess.DEVNULL,
@@ -231,11 +229,11 @@ class _Node(_Daemon):
     def kill(self) -> None:
         """Let Patroni and its server die as with their machine."""
         self.stop()
-        end_orphans(str(self._server.data))
+        end_orphans(self._server.data)
 
     def end_server(self, how: signal.Signals) -> None:
-        pid = server_pid(str(self._server.data))
-        if pid is not None and processes_of(str(self._server.data)):
+        pid = server_pid(self._server.data)
+        if pid is not None and processes_of(self._server.data):
             with suppress(ProcessLookupError):
                 os.kill(pid, how)
 
@@ -282,15 +280,15 @@ class _Node(_Daemon):
         }
 
 
-def as_account(account: Account) -> list[str]:
+def as_account(switch: Mapping[str, Any]) -> list[str]:
     """Return the command that runs a program as the servers' account.
 
     The account keeps root's right to open any file: a virtual environment and its Python may be readable by root only.
     """
-    if not account.borrowed:
+    if not switch:
         return []
     return [
-        *("setpriv", f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups"),
+        *("setpriv", f"--reuid={switch['user']}", f"--regid={switch['group']}", "--clear-groups"),
         *("--inh-caps=+dac_override", "--ambient-caps=+dac_override"),
     ]
 

@@ -10,17 +10,16 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 import psycopg
 from support.accounts import account_for, take_over
+from support.server_processes import end_orphans, forget_dead_server, is_ready, processes_of, server_pid
 
-from gw_core.embedded.account import Account
-from gw_core.embedded.binaries import Binaries, find_binaries, runnable
-from gw_core.embedded.watchdog import end_orphans, forget_dead_server, is_ready, processes_of, server_pid
+from gw_core.embedded.binaries import find_binaries, runnable
 
 from .cleanup_guard import Guard
 from .stall_detector import wait_for
@@ -62,8 +61,8 @@ class Server:
         self._addresses = addresses
         self._guard = guard
         self.home.mkdir()
-        self._account: Account = account_for(self.data)
-        self._binaries: Binaries = runnable(find_binaries(None, major=None, folder=self.home), self._account)
+        self._account = account_for(self.data)
+        self._binaries = runnable(find_binaries(None, major=None, folder=self.home), self._account)
         self._process: subprocess.Popen[bytes] | None = None
         take_over(self.home, self._account)
 
@@ -103,7 +102,7 @@ class Server:
 
     def rewind_to(self, other: Server) -> None:
         """Throw away what the other server never got, to follow it."""
-        forget_dead_server(str(self.data))
+        forget_dead_server(self.data)
         (self.data / "standby.signal").unlink(missing_ok=True)
         self._run("pg_rewind", "-D", self.data, f"--source-server={other.conninfo()}", "--no-sync")
         self.follow(other)
@@ -111,7 +110,7 @@ class Server:
     def follow(self, other: Server) -> None:
         (self.data / "standby.signal").touch()
         self.write_role(f"primary_conninfo = '{other.conninfo()} application_name={self.name}'\n")
-        take_over_all(self.data, self._account)
+        take_over_all(self.data, self._account.switch)
 
     def write_role(self, text: str) -> None:
         (self.data / "role.conf").write_text(text)
@@ -119,8 +118,8 @@ class Server:
     # -- running ------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        end_orphans(str(self.data))
-        forget_dead_server(str(self.data))
+        end_orphans(self.data)
+        forget_dead_server(self.data)
         with (self.home / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
@@ -142,7 +141,7 @@ class Server:
         process = self._process
         assert process is not None
         deadline = time.monotonic() + TIMEOUT
-        while not (server_pid(str(self.data)) == process.pid and is_ready(str(self.data))):
+        while not (server_pid(self.data) == process.pid and is_ready(self.data)):
             if process.poll() is not None or time.monotonic() > deadline:
                 raise ServerFailedError(f"server {self.name} did not start; {self.last_words()}")
             time.sleep(0.01)
@@ -159,7 +158,7 @@ class Server:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        end_orphans(str(self.data))
+        end_orphans(self.data)
         self._guard.ended(process.pid)
         self._process = None
 
@@ -261,7 +260,7 @@ class Cluster:
     def stall(self, seconds: float) -> None:
         """Freeze the primary with all its processes: nothing is closed, rejected or answered."""
         with self._turn:
-            frozen = processes_of(str(self.primary.data))
+            frozen = processes_of(self.primary.data)
             for pid in frozen:
                 _signal(pid, signal.SIGSTOP)
             try:
@@ -404,12 +403,12 @@ def free_port() -> int:
     raise ServerFailedError("no port is free for a server")
 
 
-def take_over_all(folder: Path, account: Account) -> None:
+def take_over_all(folder: Path, switch: Mapping[str, Any]) -> None:
     """Make the account the owner of files that root wrote into its folder."""
-    if account.borrowed:
+    if switch:
         for name in ("standby.signal", "role.conf"):
             if (folder / name).exists():
-                os.chown(folder / name, account.uid, account.gid)
+                os.chown(folder / name, switch["user"], switch["group"])
 
 
 def environment() -> dict[str, str]:

@@ -20,7 +20,9 @@ def test_the_servers_account_runs_a_program_that_only_root_can_read(tmp_path: Pa
     program.chmod(0o700)
     account = patroni.account_for(tmp_path / "data")
 
-    done = subprocess.run([*patroni.as_account(account), str(program)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [*patroni.as_account(account.switch), str(program)], capture_output=True, text=True, check=True
+    )
 
     assert account.uid != 0
     assert done.stdout == f"{account.uid}\n"

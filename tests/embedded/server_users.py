@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
@@ -11,9 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gw_core.embedded.binaries import Binaries, bundled, search_paths, versions_in
-from gw_core.embedded.data_folder import DataFolder
-from gw_core.embedded.watchdog import processes_of
+from support.accounts import account_for
+from support.server_processes import processes_of
+
+from gw_core.embedded.binaries import Binaries, bundled, runnable, search_paths, versions_in
 
 CHECKOUT = Path(__file__).parents[2]
 SCRIPT = Path("tests", "embedded", "server_user.py")
@@ -86,8 +88,19 @@ def is_gone(folder: Path) -> bool:
     """Whether no process of the server in this folder is left, nor its watchdog."""
     if not (folder / "lock").exists():
         return True
-    home = DataFolder(folder)
-    return not (home.is_held("server.lock") or home.is_held("watchdog.lock") or processes_of(str(home.data)))
+    return not (is_held(folder / "server.lock") or is_held(folder / "watchdog.lock") or processes_of(folder / "data"))
+
+
+def is_held(lock: Path) -> bool:
+    """Whether a process holds the lock."""
+    try:
+        with lock.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    return False
 
 
 def watchdogs_of(folder: Path) -> list[int]:
@@ -115,3 +128,9 @@ def machine_binaries() -> Binaries | None:
 def extra_binaries() -> Binaries:
     """The newest server of the `embedded` extra, which every development environment has."""
     return next(versions_in(bundled()))
+
+
+def programs_for(data: Path, folder: Path | None = None) -> Path:
+    """The programs of the extra, or of a folder, where the account of these data can run them."""
+    found = extra_binaries() if folder is None else Binaries(folder, 0)
+    return runnable(found, account_for(data)).folder

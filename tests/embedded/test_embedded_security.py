@@ -13,13 +13,13 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from server_users import extra_binaries, watchdogs_of
+from server_users import programs_for, watchdogs_of
 from support.accounts import account_for
+from support.server_processes import processes_of, server_pid
 
 from gw_core.embedded import account, start_or_attach
-from gw_core.embedded.binaries import runnable
 from gw_core.embedded.data_folder import DataFolder
-from gw_core.embedded.watchdog import processes_of, server_pid, write_files
+from gw_core.embedded.watchdog import write_files
 from gw_core.errors import EmbeddedError
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can lose what root owns")
@@ -128,9 +128,8 @@ def test_root_uses_no_data_of_a_third_user(theirs: Path, secret: Path) -> None:
 @as_root
 def test_all_that_root_makes_in_somebodys_folder_is_theirs(theirs: Path) -> None:
     place = theirs / "new" / "postgres"
-    binaries = runnable(extra_binaries(), account_for(theirs / "data"))
 
-    with start_or_attach(f"embedded://{place}", pg_bin=binaries.folder):
+    with start_or_attach(f"embedded://{place}", pg_bin=programs_for(theirs / "data")):
         owners = {path: path.lstat().st_uid for path in (place.parent, place, *place.iterdir())}
 
     assert set(owners.values()) == {LOW.pw_uid}
@@ -165,7 +164,7 @@ except psycopg.Error as error:
 
 def connected_as(uid: int, gid: int, folder: Path) -> str:
     """What a process of a user is answered that enters by way of the server's current folder."""
-    way = f"/proc/{server_pid(str(folder / 'data'))}/cwd"
+    way = f"/proc/{server_pid(folder / 'data')}/cwd"
     answer = subprocess.run(
         [sys.executable, "-c", CONNECT, way, str(uid), str(gid)],
         capture_output=True,
@@ -188,9 +187,8 @@ def test_the_account_that_root_lends_the_server_cannot_connect(folder: Path, pg_
 
 @as_root
 def test_the_owner_of_the_folder_can_connect(theirs: Path) -> None:
-    binaries = runnable(extra_binaries(), account_for(theirs / "data"))
 
-    with start_or_attach(f"embedded://{theirs / 'postgres'}", pg_bin=binaries.folder):
+    with start_or_attach(f"embedded://{theirs / 'postgres'}", pg_bin=programs_for(theirs / "data")):
         assert connected_as(LOW.pw_uid, LOW.pw_gid, theirs / "postgres") == "postgres\n"
 
 
@@ -240,7 +238,7 @@ def test_no_process_of_the_server_knows_the_callers_secrets(folder: Path, monkey
 
     environments = []
     with start_or_attach(f"embedded://{folder}"):
-        for pid in (*processes_of(str(folder / "data")), *watchdogs_of(folder)):
+        for pid in (*processes_of(folder / "data"), *watchdogs_of(folder)):
             with suppress(FileNotFoundError, ProcessLookupError):  # some processes of a server end at any time
                 environments.append(Path(f"/proc/{pid}/environ").read_bytes())
 

@@ -14,15 +14,14 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from server_users import Users, extra_binaries, is_gone, watchdogs_of
+from server_users import Users, extra_binaries, is_gone, is_held, programs_for, watchdogs_of
 from support.accounts import account_for
+from support.server_processes import processes_of, server_pid
 from support.waiting import wait_until
 
 from gw_core.embedded import binaries, start_or_attach
-from gw_core.embedded.account import UNPRIVILEGED, Account, can_reach
 from gw_core.embedded.data_folder import DataFolder
 from gw_core.embedded.server import path_for_server
-from gw_core.embedded.watchdog import processes_of, server_pid
 from gw_core.errors import EmbeddedError
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can lend the server another account")
@@ -48,7 +47,7 @@ def answers(conninfo: str) -> bool:
 
 
 def postmaster(folder: Path) -> int:
-    pid = server_pid(str(folder / "data"))
+    pid = server_pid(folder / "data")
     assert pid is not None
     return pid
 
@@ -56,7 +55,7 @@ def postmaster(folder: Path) -> int:
 def users_of(folder: Path) -> set[int]:
     """The users whom the server's processes run as; one that ends while we look does not count."""
     uids = set()
-    for pid in processes_of(str(folder / "data")):
+    for pid in processes_of(folder / "data"):
         with suppress(FileNotFoundError, ProcessLookupError):
             uids.add(os.stat(f"/proc/{pid}").st_uid)
     return uids
@@ -329,7 +328,7 @@ def test_a_killed_server_is_started_again_for_its_users(folder: Path, pg_bin: Pa
         os.kill(killed, signal.SIGKILL)
 
         wait_until(
-            lambda: server_pid(str(folder / "data")) != killed and answers(server.conninfo),
+            lambda: server_pid(folder / "data") != killed and answers(server.conninfo),
             deadline_seconds=60,
             what="a restart",
         )
@@ -349,7 +348,7 @@ def test_a_killed_watchdog_is_replaced_by_who_comes_next(folder: Path) -> None:
     first = start_or_attach(f"embedded://{folder}")
     pid, killed = postmaster(folder), watchdog_of(folder)
     os.kill(killed, signal.SIGKILL)
-    wait_until(lambda: not DataFolder(folder).is_held("watchdog.lock"), what="the watchdog's end")
+    wait_until(lambda: not is_held(folder / "watchdog.lock"), what="the watchdog's end")
 
     second = start_or_attach(f"embedded://{folder}")
 
@@ -365,7 +364,7 @@ def test_a_new_watchdog_restarts_the_server_it_found(folder: Path) -> None:
     with start_or_attach(f"embedded://{folder}") as server:
         pid = postmaster(folder)
         os.kill(watchdog_of(folder), signal.SIGKILL)
-        wait_until(lambda: not DataFolder(folder).is_held("watchdog.lock"), what="the watchdog's end")
+        wait_until(lambda: not is_held(folder / "watchdog.lock"), what="the watchdog's end")
         with start_or_attach(f"embedded://{folder}"):
             os.kill(pid, signal.SIGKILL)
             wait_until(lambda: answers(server.conninfo), deadline_seconds=60, what="a restart")
@@ -405,7 +404,7 @@ def test_a_backend_that_computes_on_after_its_server_was_killed_is_ended(folder:
 
     with start_or_attach(f"embedded://{folder}") as server:
         assert answers(server.conninfo)
-        assert backend not in processes_of(str(folder / "data"))
+        assert backend not in processes_of(folder / "data")
 
 
 @pytest.mark.usefixtures("data")
@@ -420,12 +419,11 @@ def test_a_pid_file_that_by_now_names_another_process_does_not_matter(folder: Pa
 
 @pytest.mark.usefixtures("data")
 def test_a_server_that_was_started_manually_is_not_disturbed(folder: Path) -> None:
-    programs = extra_binaries()
     account = account_for(folder / "data")
     opened = os.open(folder / "data", os.O_RDONLY)
     data = path_for_server(opened, folder / "data", account)
     started = subprocess.Popen(
-        [binaries.runnable(programs, account).postgres, "-D", data, "-k", ".", "-c", "listen_addresses="],
+        [programs_for(folder / "data") / "postgres", "-D", data, "-k", ".", "-c", "listen_addresses="],
         **account.switch,
         cwd="/",
         stderr=subprocess.DEVNULL,
@@ -433,7 +431,7 @@ def test_a_server_that_was_started_manually_is_not_disturbed(folder: Path) -> No
     )
     os.close(opened)
     try:
-        wait_until(lambda: server_pid(str(folder / "data")) == started.pid, what="the server that gw did not start")
+        wait_until(lambda: server_pid(folder / "data") == started.pid, what="the server that gw did not start")
         with pytest.raises(EmbeddedError, match="that gw did not start"):
             start_or_attach(f"embedded://{folder}")
         assert started.poll() is None
@@ -454,16 +452,20 @@ def ordinary() -> pwd.struct_passwd:
 @pytest.fixture
 def python_for_all() -> str:
     """An interpreter that every user may run."""
-    anybody = Account(uid=pwd.getpwnam("nobody").pw_uid, gid=pwd.getpwnam("nobody").pw_gid, borrowed=True)
     for path in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
-        if os.path.exists(path) and can_reach(Path(path), anybody) and _is_new_enough(path):
+        if os.path.exists(path) and _runs_for_nobody(path):
             return path
     pytest.skip("no Python here can be run by every user")
 
 
-def _is_new_enough(python: str) -> bool:
+def _runs_for_nobody(python: str) -> bool:
+    """Whether the user nobody can run it, and it is new enough."""
     question = "import sys; sys.exit(sys.version_info < (3, 11))"
-    return subprocess.run([python, "-c", question], check=False).returncode == 0
+    anybody = {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []}
+    with suppress(PermissionError):
+        done = subprocess.run([python, "-c", question], check=False, cwd="/", stderr=subprocess.DEVNULL, **anybody)
+        return done.returncode == 0
+    return False
 
 
 @as_root
@@ -472,7 +474,7 @@ def test_root_lends_the_server_another_account(folder: Path, pg_bin: Path) -> No
         assert answers(server.conninfo)
         account = account_for(folder / "missing" / "data")
 
-        assert account.name in UNPRIVILEGED
+        assert account.name in ("postgres", "nobody")
         assert users_of(folder) == {account.uid}
         assert f"Uid:\t{account.uid}\t" in Path(f"/proc/{watchdog_of(folder)}/status").read_text()
 
@@ -537,7 +539,7 @@ def test_an_ordinary_user_runs_the_server_as_himself(
 
     user = use(
         place / "postgres",
-        binaries.runnable(binaries.Binaries(pg_bin, 0), account_for(place)).folder,
+        programs_for(place, pg_bin),
         python=python_for_all,
         root=code_for_all,
         user=ordinary.pw_uid,
@@ -563,7 +565,7 @@ def test_root_starts_the_server_of_an_ordinary_users_folder_as_that_user(
     place.mkdir()
     os.chown(place, ordinary.pw_uid, ordinary.pw_gid)
     theirs = {"user": ordinary.pw_uid, "group": ordinary.pw_gid, "extra_groups": [], "cwd": "/"}
-    programs = binaries.runnable(extra_binaries(), account_for(place)).folder
+    programs = programs_for(place)
     first = use(place / "postgres", programs, python=python_for_all, root=code_for_all, **theirs)
     assert answers(first.conninfo)
     first.leave()
@@ -584,7 +586,7 @@ def test_a_user_without_a_name_learns_what_initdb_needs(
     place = reachable / "home"
     place.mkdir()
     os.chown(place, 54321, 54321)
-    programs = binaries.runnable(extra_binaries(), account_for(place)).folder
+    programs = programs_for(place)
 
     user = use(
         place / "postgres",

@@ -9,15 +9,15 @@ import signal
 import socket
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import psycopg
 import pytest
 
-from gw_core.embedded.account import Account
 from gw_core.embedded.binaries import find_binaries
 from gw_core.errors import EmbeddedError
 from support.accounts import account_for
@@ -59,7 +59,7 @@ class Server:
         self._programs = server_programs()
         self.folder = new_folder()
         self._data = data or self.folder / "data"
-        self.account: Account = account_for(self.folder)
+        self.account = account_for(self.folder)
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         if self.account.borrowed:
@@ -135,7 +135,7 @@ class Server:
         else:
             # With -R it begins as a standby of the server it is copied from.
             command = ["pg_basebackup", "-D", self._data, "-d", copy_of.url, "-c", "fast", "-X", "stream", "-R"]
-            _ended_well(self._programs, command, self.account)
+            _ended_well(self._programs, command, self.account.switch)
 
 
 def _children_of(pid: int) -> list[int]:
@@ -163,12 +163,12 @@ def _empty_data(programs: Path) -> Path:
         os.chown(folder, account.uid, account.gid)
     data = folder / "data"
     command = ["initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"]
-    _ended_well(programs, command, account)
+    _ended_well(programs, command, account.switch)
     return data
 
 
-def _ended_well(programs: Path, command: list[str | Path], account: Account) -> None:
+def _ended_well(programs: Path, command: list[str | Path], switch: Mapping[str, Any]) -> None:
     done = subprocess.run(
-        [programs / command[0], *command[1:]], capture_output=True, text=True, timeout=120, cwd="/", **account.switch
+        [programs / command[0], *command[1:]], capture_output=True, text=True, timeout=120, cwd="/", **switch
     )
     assert done.returncode == 0, done.stderr
