@@ -16,7 +16,7 @@ POOLER_PATHS ?= tests/core
 # Where it is set, each of the hundreds of processes of a run compiles what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: release-check dependency-check server-matrix pooler-test help demo test nightly check format venv lock docs bench chaos chaos-ha model-test
+.PHONY: release-check dependency-check python-matrix server-matrix pooler-test help demo test nightly check format venv lock docs bench chaos chaos-ha model-test
 
 help:
 	@echo 'make demo     see it work: an embedded PostgreSQL, a few jobs, gw run --once'
@@ -30,6 +30,7 @@ help:
 	@echo 'make chaos-ha  the same on a Patroni cluster, in two to four minutes'
 	@echo 'make model-test   search for a sequence that breaks a guarantee; SECONDS=600 is ten minutes'
 	@echo 'make server-matrix   run the schema and core tests on PostgreSQL 12 to 18, from npm'
+	@echo 'make python-matrix   run the tests on every other Python of this machine'
 	@echo 'make pooler-test     run the core tests through PgBouncer in transaction mode'
 	@echo 'make release-check   build the packages, check them, and stop before the upload'
 	@echo 'make dependency-check   run tests with the oldest allowed dependencies; RESOLUTION=highest for the newest'
@@ -58,13 +59,14 @@ docs: venv
 	$(PYTHON_IN_VENV) -m sphinx -W --keep-going -q -j auto -b html -d build/doctrees docs build/docs
 
 # Slow tests, 20 times the examples, every size of the console, ten minutes each of the model and of chaos, every
-# PostgreSQL, PgBouncer, and the oldest and newest dependencies.
+# PostgreSQL and Python, PgBouncer, and the oldest and newest dependencies.
 nightly: venv
 	GW_TEST_PROFILE=nightly $(PYTHON_IN_VENV) -m pytest $(PYTEST_ARGS) --timeout 3600
 	$(MAKE) model-test SECONDS=600
 	$(MAKE) chaos CHAOS_ARGS='--seconds 600'
 	$(MAKE) chaos-ha
 	$(MAKE) server-matrix
+	$(MAKE) python-matrix
 	$(MAKE) pooler-test
 	$(MAKE) dependency-check
 	$(MAKE) dependency-check RESOLUTION=highest
@@ -104,6 +106,19 @@ server-matrix: venv
 	@for version in $(VERSIONS); do \
 		echo "-- PostgreSQL $$version"; \
 		GW_TEST_POSTGRES=$$version $(PYTHON_IN_VENV) -m pytest $(PYTEST_ARGS) -m "not interop" $(PATHS) || exit 1; \
+	done
+
+# Left out is what is the same on every Python: statements and schemas, files and documents, the Node worker's side,
+# pictures of the console, benchmarks; and what starts the program and servers again and again, which costs most of the
+# time. PYTHON=python3.12 make test leaves nothing out.
+SAME_ON_EVERY_PYTHON = $(addprefix --ignore tests/,actions bench chaos docs embedded interop model packaging queries \
+	recovery schema statements tui/test_snapshots.py) --ignore-glob 'tests/tui/*_on_a_database.py'
+
+python-matrix: venv
+	@for version in $$(.ci/pythons); do \
+		echo "-- Python $$version"; \
+		build/python-$$version/bin/python -m pytest $(PYTEST_ARGS) \
+			-m "not interop and not once and not acceptance" $(SAME_ON_EVERY_PYTHON) || exit 1; \
 	done
 
 # Tests marked `direct` are skipped, with their reason; all are where PgBouncer is missing, with its package.
