@@ -82,12 +82,25 @@ def payload_text(payload: str | None, payload_file: str | None) -> str:
     if payload is not None and payload_file is not None:
         raise InvalidInputError("--payload and --payload-file were both given; give one of them")
     if payload == STDIN or payload_file == STDIN:
-        content = b"" if sys.stdin is None else sys.stdin.buffer.read()
-        return checked_json(_decoded(content, "the payload from stdin"), "the payload from stdin")
+        return checked_json(read_text(STDIN, "the payload from stdin"), "the payload from stdin")
     if payload_file is not None:
-        where = f"the payload in {quoted(payload_file)}"
-        return checked_json(_decoded(_content(payload_file), where), where)
+        what = f"the payload in '{visible(payload_file)}'"
+        return checked_json(read_text(payload_file, what), what)
     return "{}" if payload is None else checked_json(payload, "the payload")
+
+
+def read_text(file: str, what: str) -> str:
+    """Return the text of a file; `-` is stdin. Messages name it as `what`."""
+    try:
+        if file == STDIN:
+            content = b"" if sys.stdin is None else sys.stdin.buffer.read()
+        else:
+            content = Path(file).expanduser().read_bytes()
+        return content.decode("utf-8-sig")
+    except OSError as error:
+        raise InvalidInputError(f"{what} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"{what} is not UTF-8: byte {error.start + 1} does not fit") from None
 
 
 def checked_json(text: str, what: str) -> str:
@@ -110,17 +123,3 @@ def checked_json(text: str, what: str) -> str:
 
 def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not valid JSON")
-
-
-def _content(path: str) -> bytes:
-    try:
-        return Path(path).expanduser().read_bytes()
-    except OSError as error:
-        raise InvalidInputError(f"the payload file '{visible(path)}' cannot be read: {error.strerror}") from error
-
-
-def _decoded(content: bytes, what: str) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidInputError(f"{what} is not UTF-8: byte {error.start + 1} does not fit") from None

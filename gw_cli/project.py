@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gw_cli import stderr
-from gw_cli.arguments import STDIN
+from gw_cli.arguments import STDIN, read_text
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration, table
 from gw_core.errors import InvalidInputError
@@ -82,16 +81,7 @@ def items_of_file(file: str) -> Sequence[CronItem]:
 
 def crontab_text(file: str) -> str:
     """Return the text of a crontab; `-` is stdin."""
-    try:
-        content = sys.stdin.buffer.read() if file == STDIN else Path(file).expanduser().read_bytes()
-    except OSError as error:
-        raise InvalidInputError(f"the crontab {quoted(file)} cannot be read: {error.strerror}") from error
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidInputError(
-            f"the crontab {quoted(file)} is not UTF-8: byte {error.start + 1} does not fit"
-        ) from None
+    return read_text(file, f"the crontab {quoted(file)}")
 
 
 def shown_name(file: str) -> str:

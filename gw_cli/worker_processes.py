@@ -36,19 +36,11 @@ FATAL_CODES: Final = (
 
 def supervise(configuration: Configuration, *, once: bool, shards: Sequence[str] = ()) -> int:
     """Run the worker processes asked for, as many for each of the shards, and return the exit code."""
-    from gw_core.operations import Supervisor, get_logger
+    from gw_core.operations import Supervisor
 
     processes = (configuration[table.PROCESSES] or 1) * max(1, len(shards))
     stream = log_output.log_stream()
-    log_output.configure_logging(
-        level=configuration[table.LOG_LEVEL],
-        log_format=configuration[table.LOG_FORMAT],
-        log_time=configuration[table.LOG_TIME],
-        stream=stream,
-    )
-    logger = get_logger("supervisor")
-    if configuration[table.LOG_FORMAT] == "json":
-        stderr.log_errors(logger)
+    logger = start_log(configuration, "supervisor", stream=stream)
     supervisor = Supervisor(
         partial(worker_command, times=log_output.adds_times(configuration[table.LOG_TIME])),
         processes=processes,
@@ -71,6 +63,22 @@ def supervise(configuration: Configuration, *, once: bool, shards: Sequence[str]
             # Held open: otherwise the first process to end could stop the server that the others use.
             return supervisor.run()
     return supervisor.run()
+
+
+def start_log(configuration: Configuration, name: str, **options: Any) -> logging.Logger:
+    """Send the log to stderr as the settings say, and return the logger of a part of gw."""
+    from gw_core.operations import get_logger
+
+    log_output.configure_logging(
+        level=configuration[table.LOG_LEVEL],
+        log_format=configuration[table.LOG_FORMAT],
+        log_time=configuration[table.LOG_TIME],
+        **options,
+    )
+    logger = get_logger(name)
+    if configuration[table.LOG_FORMAT] == "json":
+        stderr.log_errors(logger)
+    return logger
 
 
 def _migrate(client: Client, logger: logging.Logger, *, waits: bool) -> None:

@@ -8,16 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
-from gw_cli import garbage_collection, log_output, output, project, stderr
+from gw_cli import garbage_collection, output, project, stderr
 from gw_cli.command import command
 from gw_cli.connect import open_client, password_source
 from gw_cli.exit_codes import ExitCode
 from gw_cli.settings import Configuration, table
 from gw_cli.settings.used_connections import remember_use
 from gw_cli.sharding import shards_of
-from gw_cli.worker_processes import NUMBER, TIMES, UNANNOUNCED, as_worker, bind, supervise
+from gw_cli.worker_processes import NUMBER, TIMES, UNANNOUNCED, as_worker, bind, start_log, supervise
 from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -54,9 +55,9 @@ def run(
     if process_number is not None:
         return _run_process(
             configuration.derive(table.LOG_TIME, "always" if with_times else "never"),
+            int(process_number),
             once=once,
             cron=cron,
-            process=int(process_number),
             log_startup=not unannounced,
         )
     if shards or configuration[table.PROCESSES] is not None:
@@ -64,34 +65,28 @@ def run(
     return run_worker(configuration, once=once, cron=cron)
 
 
-def _run_process(configuration: Configuration, *, once: bool, cron: bool, process: int, log_startup: bool) -> int:
+class Part(msgspec.Struct, frozen=True):
+    """What a process does for all of its supervisor's: one logs the start of a worker, one of each shard's crontab."""
+
+    number: int | None = None
+    log_startup: bool = True
+    schedule_cron: bool = True
+
+
+def _run_process(configuration: Configuration, number: int, *, once: bool, cron: bool, log_startup: bool) -> int:
     """Run jobs as one of the supervisor's processes; with shards, they take the shards in turn."""
-    shards = list(shards_of(configuration).values())
-    number = (process - 1) % len(shards) if shards else 0
-    return run_worker(
-        shards[number] if shards else configuration,
-        once=once,
-        cron=cron,
-        process=process,
-        log_startup=log_startup,
-        schedule_cron=number == 0,
-    )
+    shards = list(shards_of(configuration).values()) or [configuration]
+    index = (number - 1) % len(shards)
+    part = Part(number, log_startup=log_startup, schedule_cron=index == 0)
+    return run_worker(shards[index], once=once, cron=cron, part=part)
 
 
-def run_worker(
-    configuration: Configuration,
-    *,
-    once: bool = False,
-    cron: bool = False,
-    process: int | None = None,
-    log_startup: bool = True,
-    schedule_cron: bool = True,
-) -> int:
-    """Run jobs in this process and return the exit code; `process` is its number under a supervisor."""
+def run_worker(configuration: Configuration, *, once: bool = False, cron: bool = False, part: Part = Part()) -> int:  # noqa: B008 - frozen
+    """Run jobs in this process and return the exit code."""
     from gw_core.events import PoolStarted
 
-    channel = None if process is None else as_worker()
-    runner = _runner(configuration, once=once, process=process, log_startup=log_startup, schedule_cron=schedule_cron)
+    channel = None if part.number is None else as_worker()
+    runner = _runner(configuration, part, once=once)
     runner.events.on(PoolStarted, lambda event: garbage_collection.resume())
     if channel is not None:
         bind(runner, channel)
@@ -125,26 +120,11 @@ def _only_the_schema(configuration: Configuration) -> int:
     return ExitCode.OK
 
 
-def _runner(
-    configuration: Configuration,
-    *,
-    once: bool,
-    process: int | None = None,
-    log_startup: bool = True,
-    schedule_cron: bool = True,
-) -> Runner:
+def _runner(configuration: Configuration, part: Part, *, once: bool) -> Runner:
     from gw_core import Runner
-    from gw_core.operations import get_logger
 
     remember_use(configuration)
-    log_output.configure_logging(
-        level=configuration[table.LOG_LEVEL],
-        log_format=configuration[table.LOG_FORMAT],
-        log_time=configuration[table.LOG_TIME],
-        process=process,
-    )
-    if configuration[table.LOG_FORMAT] == "json":
-        stderr.log_errors(get_logger("core"))
+    start_log(configuration, "core", process=part.number)
     return Runner(
         configuration[table.CONNECTION],
         schema=configuration[table.SCHEMA],
@@ -153,15 +133,15 @@ def _runner(
         forbidden_flags=configuration[table.FORBIDDEN_FLAG] or None,
         plugins=_plugins(configuration),
         crontab=_crontab(configuration),
-        schedule_cron=schedule_cron,
+        schedule_cron=part.schedule_cron,
         prepared_statements=configuration[table.PREPARED_STATEMENTS],
         listen_conninfo=configuration[table.LISTEN_CONNECTION],
         watch=configuration[table.WATCH],
         max_pool_size=configuration[table.MAX_POOL_SIZE],
         pg_bin=configuration[table.PG_BIN],
         password=password_source(configuration),
-        probe=_probe(configuration, process),
-        log_startup=log_startup,
+        probe=_probe(configuration, part.number),
+        log_startup=part.log_startup,
     )
 
 
