@@ -39,7 +39,7 @@ class ServerInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaInfo:
-    """What is installed in the schema; where an index of ours is missing, some numbers are as well."""
+    """What is installed in the schema."""
 
     name: str
     revision: int | None
@@ -47,9 +47,6 @@ class SchemaInfo:
     rows_hidden: bool
     """Row level security hides the tables' rows from this role."""
     has_heartbeats: bool
-    has_locked_index: bool
-    has_failed_index: bool
-    has_renewed_locks: bool = False
 
 
 # -- what ------------------------------------------------------------------------------------------------------------

@@ -37,6 +37,9 @@ each may lie on a page of the table of its own."""
 MAX_WORKERS: Final = 500
 MAX_QUEUES: Final = 200
 
+LOCKED_INDEX: Final = "jobs_gw_locked_index"
+HEARTBEATS: Final = "_private_gw_workers"
+
 OBJECTS: Final = 10
 """The column of snapshot_place.sql that names the objects of gw and graphile_worker_rs."""
 
@@ -47,9 +50,8 @@ class Snapshots:
     def __init__(self, connections: ConnectionSource, schema: str) -> None:
         self._connections = connections
         self._schema = schema
-        # The state of the schema at the last check: which statements can be sent along with the one that checks.
-        self._known: SchemaInfo | None = None
-        self._has_rust_workers = False
+        # What the schema had at the last check: which statements can be sent along with the one that checks.
+        self._objects: frozenset[str] | None = None
         self._priority_count = 1
         # The last result of the lock query, its time, and the error if it failed.
         self._locks: Rows = []
@@ -64,20 +66,21 @@ class Snapshots:
         """
         if with_locks:
             self._locks_at = -inf
-        snapshot, known = self._read(recovery)
+        known = self._objects
+        snapshot = self._read(recovery)
         # Only the first look, and the first after the schema was changed, find that they asked for the wrong things.
-        return snapshot if snapshot.schema == known else self._read(recovery)[0]
+        return snapshot if self._objects == known else self._read(recovery)
 
     def count_locks(self, recovery: RecoverySettings) -> timedelta | None:
         """Query again what workers have locked, for the next snapshots, and return the server's execution time."""
-        if self._known is None or not self._known.has_locked_index:
+        if LOCKED_INDEX not in (self._objects or ()):
             return timedelta()
         answers, errors = self._ask({"locks": self._about_locks(recovery), "server_time": Call("snapshot_server_time")})
         self._locks, self._locks_at, self._lock_errors = answers.get("locks", []), monotonic(), errors
         return _server_time(answers)
 
-    def _read(self, recovery: RecoverySettings) -> tuple[QueueSnapshot, SchemaInfo | None]:
-        known, most_ready = self._known, self._most_ready()
+    def _read(self, recovery: RecoverySettings) -> QueueSnapshot:
+        most_ready = self._most_ready()
         began = perf_counter()
         answers, errors = self._ask(self._questions(recovery, most_ready))
         took = timedelta(seconds=perf_counter() - began)
@@ -86,7 +89,11 @@ class Snapshots:
         counters, estimates = _counters(answers.get("counters"))
         held = _locked_queues(answers.get("queues", ()), answers.get("queue starts", ()))
         priorities = [_head(row, most=most_ready) for row in answers.get("priorities", ())]
-        snapshot = QueueSnapshot(
+        objects = frozenset(place[OBJECTS])
+        if self._objects != objects:
+            self._objects, self._locks_at = objects, -inf
+        self._priority_count = max(1, len(priorities))
+        return QueueSnapshot(
             at=timestamp(place[0]),
             took=took,
             server_time=_server_time(answers),
@@ -107,14 +114,6 @@ class Snapshots:
             crontabs=[KnownCronItem(*row) for row in answers.get("crontabs", ())],
             errors=errors,
         )
-        if snapshot.schema != known:
-            self._locks_at = -inf
-        self._known, self._has_rust_workers, self._priority_count = (
-            snapshot.schema,
-            "_private_workers" in place[OBJECTS],
-            max(1, len(priorities)),
-        )
-        return snapshot, known
 
     def _with_locks(self, answers: dict[str, Rows]) -> tuple[tuple[str, str], ...]:
         """Keep what was found of locks, or put in what is known of them; return what else was not to be seen."""
@@ -152,16 +151,16 @@ class Snapshots:
             "queues": Call("snapshot_queues", {"queues": MAX_QUEUES + 1}),
             "crontabs": Call("list_cron_items"),
         }
-        known = self._known
-        if known is not None and known.has_locked_index and self._locks_at == -inf:
+        known = self._objects or ()
+        if LOCKED_INDEX in known and self._locks_at == -inf:
             questions["locks"] = self._about_locks(recovery)
-        if known is not None and known.has_failed_index:
+        if "jobs_gw_failed_index" in known:
             questions["failed"] = Call("snapshot_failed", {"most": MAX_FAILED + 1})
-        if known is not None and known.has_heartbeats:
+        if HEARTBEATS in known:
             questions["workers"] = Call("heartbeat_list", {"limit": MAX_WORKERS})
-        if known is not None and known.has_renewed_locks:
+        if "_private_gw_renewed_locks" in known:
             questions["queue starts"] = Call("queue_starts")
-        if self._has_rust_workers:
+        if "_private_workers" in known:
             questions["rust workers"] = Call("heartbeat_list", {"limit": MAX_WORKERS}, RUST_WORKERS)
         return {**questions, "server_time": Call("snapshot_server_time")}
 
@@ -229,10 +228,7 @@ def _installed(schema: str, place: tuple[Any, ...], revision: Rows | None) -> Sc
         name=schema,
         revision=revision[0][0] if revision else None,
         rows_hidden=hidden,
-        has_heartbeats="_private_gw_workers" in objects,
-        has_locked_index="jobs_gw_locked_index" in objects,
-        has_failed_index="jobs_gw_failed_index" in objects,
-        has_renewed_locks="_private_gw_renewed_locks" in objects,
+        has_heartbeats=HEARTBEATS in objects,
     )
 
 

@@ -9,9 +9,5 @@ alter table :GRAPHILE_WORKER_SCHEMA.tasks rename to _private_tasks;
 alter table :GRAPHILE_WORKER_SCHEMA.known_crontabs rename to _private_known_crontabs;
 
 \ir parts/add_jobs.sql
-\ir parts/add_job.sql
-\ir parts/complete_jobs.sql
-\ir parts/permanently_fail_jobs.sql
-\ir parts/reschedule_jobs.sql
 \ir parts/remove_job.sql
-\ir parts/force_unlock_workers.sql
+\ir parts/operator_functions.sql

@@ -4,5 +4,4 @@ drop trigger if exists _900_after_insert on :GRAPHILE_WORKER_SCHEMA._private_job
 drop function if exists :GRAPHILE_WORKER_SCHEMA.tg_jobs__after_insert();
 
 \ir parts/add_jobs.sql
-\ir parts/add_job.sql
 \ir parts/remove_job.sql

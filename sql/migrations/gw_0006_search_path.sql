@@ -4,7 +4,6 @@
 -- The three functions that also left the choice of operators to that path come first, in their current form.
 
 \ir parts/add_jobs.sql
-\ir parts/add_job.sql
 \ir parts/remove_job.sql
 
 -- Those that Graphile Worker (Node.js) installed keep their bodies. An owner's own search_path stays as it is.

@@ -86,12 +86,8 @@ create type :GRAPHILE_WORKER_SCHEMA.job_spec as (
 
 \ir parts/jobs_view.sql
 \ir parts/add_jobs.sql
-\ir parts/add_job.sql
-\ir parts/complete_jobs.sql
-\ir parts/permanently_fail_jobs.sql
-\ir parts/reschedule_jobs.sql
 \ir parts/remove_job.sql
-\ir parts/force_unlock_workers.sql
+\ir parts/operator_functions.sql
 
 -- Not announced as breaking: the channel reaches the workers of every schema in the database, and this one has none yet.
 select pg_notify('worker:migrate', '{"migrationNumber":20,"breaking":false}');

@@ -29,8 +29,6 @@ def test_a_snapshot_names_its_server(queue: Queue) -> None:
     assert found.server.database == queue.rows("select current_database()")[0][0]
     assert (found.server.in_recovery, found.server.read_only) == (False, False)
     assert (found.schema.revision, found.schema.rows_hidden) == (20, False)
-    assert found.schema.has_locked_index
-    assert found.schema.has_failed_index
     assert abs(found.at - datetime.now(UTC)) < timedelta(minutes=5)
     assert found.errors == ()
 
@@ -171,7 +169,6 @@ def test_npms_schema_shows_what_it_can(queue: Queue) -> None:
 
     assert (found.running, found.failed) == (None, None)
     assert found.ready == Count(1)
-    assert not found.schema.has_locked_index
     assert found.errors == ()
 
 

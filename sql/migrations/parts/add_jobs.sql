@@ -78,3 +78,85 @@ begin
   end loop;
 end;
 $gw$;
+
+-- Add one job; what a trigger, a psql session or any client in any language calls.
+create or replace function :GRAPHILE_WORKER_SCHEMA.add_job(
+  identifier text,
+  payload json default null,
+  queue_name text default null,
+  run_at timestamptz default null,
+  max_attempts integer default null,
+  job_key text default null,
+  priority integer default null,
+  flags text[] default null,
+  job_key_mode text default 'replace'
+) returns :GRAPHILE_WORKER_SCHEMA._private_jobs
+language plpgsql set search_path = pg_catalog, pg_temp as $gw$
+declare
+  v_spec :GRAPHILE_WORKER_SCHEMA.job_spec;
+  v_job :GRAPHILE_WORKER_SCHEMA._private_jobs;
+begin
+  if job_key is not null and job_key_mode not in ('replace', 'preserve_run_at', 'unsafe_dedupe') then
+    raise exception using
+      errcode = 'GWBKM',
+      message = 'Invalid job_key_mode value, expected ''replace'', ''preserve_run_at'' or ''unsafe_dedupe''.';
+  end if;
+
+  if job_key is not null and job_key_mode is distinct from 'unsafe_dedupe' then
+    v_spec := row(
+      identifier, payload, queue_name, run_at, max_attempts::smallint, job_key, priority::smallint, flags
+    );
+    select *
+      into v_job
+      from :GRAPHILE_WORKER_SCHEMA.add_jobs(array[v_spec], job_key_mode = 'preserve_run_at');
+    return v_job;
+  end if;
+
+  -- The caller of a single add waits for it, so from here on statements are few: this takes half the time of `add_jobs`.
+  -- Both inserts run though the name is known: their locks keep others from clearing it away before our job is there.
+  insert into :GRAPHILE_WORKER_SCHEMA._private_tasks (identifier)
+    select add_job.identifier
+     where not exists (
+       select from :GRAPHILE_WORKER_SCHEMA._private_tasks as known where known.identifier = add_job.identifier
+     )
+  on conflict do nothing;
+
+  if queue_name is not null then
+    insert into :GRAPHILE_WORKER_SCHEMA._private_job_queues (queue_name)
+      select add_job.queue_name
+       where not exists (
+         select from :GRAPHILE_WORKER_SCHEMA._private_job_queues as known where known.queue_name = add_job.queue_name
+       )
+    on conflict do nothing;
+  end if;
+
+  -- A task that is deleted in between makes this fail; a join would drop the job silently.
+  -- Under `unsafe_dedupe` an existing job stays as it is, whatever its state; counting its revision up is what makes it
+  -- come back as a row.
+  insert into :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+         (job_queue_id, task_id, payload, run_at, max_attempts, key, priority, flags)
+  values (
+    case when add_job.queue_name is not null then
+      (select queues.id
+         from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
+        where queues.queue_name = add_job.queue_name)
+    end,
+    (select tasks.id from :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks where tasks.identifier = add_job.identifier),
+    coalesce(add_job.payload, '{}'),
+    coalesce(add_job.run_at, now()),
+    coalesce(add_job.max_attempts, 25)::smallint,
+    add_job.job_key,
+    coalesce(add_job.priority, 0)::smallint,
+    case when add_job.flags is not null then (select jsonb_object_agg(flag, true) from unnest(add_job.flags) as flag) end
+  )
+  on conflict (key) do update
+     set revision = jobs.revision + 1,
+         updated_at = now()
+  returning * into v_job;
+
+  if v_job.revision = 0 then
+    perform pg_notify('jobs:insert', '{"r":' || random()::text || ',"count":1}');
+  end if;
+  return v_job;
+end;
+$gw$;
