@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any, ClassVar, Final, TypeVar, overload
 
@@ -56,7 +56,6 @@ class Events:
 
     def __init__(self, on_error: Callable[[Event, Exception], None] | None = None) -> None:
         self._listeners: dict[str, tuple[_AnyListener, ...]] = {}
-        self._listeners_to_all: tuple[_AnyListener, ...] = ()
         self._wanted: set[type[Event]] = set()
         self.wants: Callable[[type[Event]], bool] = self._wanted.__contains__
         """True when a listener exists; a busy path checks before it builds the event. Every job asks three times, so
@@ -90,43 +89,28 @@ class Events:
             return decorate
         name = kind if isinstance(kind, str) else kind.name
         is_known = name in EVENT_TYPES  # imports every event, which "*" means
-        if name == "*":
-            self._listeners_to_all = (*self._listeners_to_all, listener)
-            self._wanted.update(EVENT_TYPES.values())
-            return lambda: self._unsubscribe_from_all(listener)
-        if not is_known:
+        if name != "*" and not is_known:
             raise ValueError(_unknown(name))
-        self._listeners[name] = (*self._listeners.get(name, ()), listener)
-        self._wanted.add(EVENT_TYPES[name])
-        return lambda: self._unsubscribe(name, listener)
+        names = tuple(EVENT_TYPES) if name == "*" else (name,)
+        for each in names:
+            self._listeners[each] = (*self._listeners.get(each, ()), listener)
+            self._wanted.add(EVENT_TYPES[each])
+        return lambda: self._unsubscribe(names, listener)
 
     def emit(self, event: Event) -> None:
         """Call the listeners of an event."""
-        for listener in (*self._listeners.get(event.name, ()), *self._listeners_to_all):
+        for listener in self._listeners.get(event.name, ()):
             try:
                 listener(event)
             except Exception as error:  # noqa: BLE001 - user code: report it and continue
-                self._report(event, error)
+                if self.on_error is not None:
+                    self.on_error(event, error)
 
-    def _report(self, event: Event, error: Exception) -> None:
-        if self.on_error is not None:
-            self.on_error(event, error)
-
-    def _unsubscribe(self, name: str, listener: _AnyListener) -> None:
-        left = tuple(each for each in self._listeners.get(name, ()) if each is not listener)
-        if left:
-            self._listeners[name] = left
-        else:
-            self._listeners.pop(name, None)
-        self._update_wanted()
-
-    def _unsubscribe_from_all(self, listener: _AnyListener) -> None:
-        self._listeners_to_all = tuple(each for each in self._listeners_to_all if each is not listener)
-        self._update_wanted()
-
-    def _update_wanted(self) -> None:
-        if not self._listeners_to_all:
-            self._wanted.intersection_update([EVENT_TYPES[name] for name in self._listeners])
+    def _unsubscribe(self, names: Iterable[str], listener: _AnyListener) -> None:
+        for name in names:
+            self._listeners[name] = tuple(each for each in self._listeners[name] if each is not listener)
+            if not self._listeners[name]:
+                self._wanted.discard(EVENT_TYPES[name])
 
 
 def _unknown(name: str) -> str:
