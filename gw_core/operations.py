@@ -74,7 +74,6 @@ if TYPE_CHECKING:
         SkippedJob as SkippedJob,
         SkipReason as SkipReason,
         WorkerActions as WorkerActions,
-        WorkerLocks as WorkerLocks,
     )
     from gw_core.postgres.cleanup import Cleanup as Cleanup, CleanupTarget as CleanupTarget
     from gw_core.postgres.command_preview import CommandPreview as CommandPreview, CommandText as CommandText

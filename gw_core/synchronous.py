@@ -194,7 +194,7 @@ class ConnectionWorker:
         return self._store.is_anything_runnable(tasks=self._task_ids, now=None if self._now is None else self._now())
 
     def _claim(self, limit: int) -> Sequence[Job]:
-        self._store.claims.restart_scan()
+        self._store.claims.skip_ahead.restart_scan()
         with self._plan.in_use():
             return self._store.claims.claim(
                 worker_id=self._runner.worker_id,

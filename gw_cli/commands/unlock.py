@@ -17,7 +17,7 @@ from gw_cli.settings import Configuration
 from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from gw_core.operations import WorkerLocks
+    from gw_core.operations import WorkerInfo
 
 ALIVE_SECONDS: Final = 300.0
 """A worker whose last heartbeat is more recent than this may still be alive."""
@@ -64,20 +64,18 @@ def unlock(
     return ExitCode.OK if all(each.jobs + each.queues for each in freed) else ExitCode.FAILED
 
 
-def _warn(held: Sequence[WorkerLocks]) -> None:
+def _warn(held: Sequence[WorkerInfo]) -> None:
     for each in held:
-        if each.last_heartbeat is not None and each.last_heartbeat.total_seconds() < ALIVE_SECONDS:
-            age = f"its last heartbeat was {each.last_heartbeat.total_seconds():.0f} s ago"
-            stderr.note(
-                f"warning: {quoted(each.worker_id)} may be alive: {age}; if it is, its current jobs run a second time"
-            )
+        if each.heartbeat_age is not None and each.heartbeat_age.total_seconds() < ALIVE_SECONDS:
+            age = f"its last heartbeat was {each.heartbeat_age.total_seconds():.0f} s ago"
+            stderr.note(f"warning: {quoted(each.id)} may be alive: {age}; if it is, its current jobs run a second time")
 
 
-def _record(each: WorkerLocks, *, dry_run: bool) -> dict[str, object]:
+def _record(each: WorkerInfo, *, dry_run: bool) -> dict[str, object]:
     result = "no_locks" if not each.jobs + each.queues else "would_unlock" if dry_run else "unlocked"
-    age = None if each.last_heartbeat is None else round(each.last_heartbeat.total_seconds(), 1)
+    age = None if each.heartbeat_age is None else round(each.heartbeat_age.total_seconds(), 1)
     return {
-        "worker": each.worker_id,
+        "worker": each.id,
         "result": result,
         "jobs": each.jobs,
         "queues": each.queues,

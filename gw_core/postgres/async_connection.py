@@ -67,7 +67,7 @@ def async_callers_connection(conn: object, schema: str) -> AsyncCallersConnectio
 
     This is the only place that decides what `conn` may be. Raises `InvalidInputError` for anything else.
     """
-    if type(conn) in _asyncpg_types:
+    if is_instance(conn, "asyncpg", "Connection") or is_instance(conn, "asyncpg.pool", "PoolConnectionProxy"):
         return AsyncpgConnection(conn, schema)
     if isinstance(conn, psycopg.AsyncConnection):
         return AsyncPsycopgConnection(conn, schema)
@@ -75,14 +75,7 @@ def async_callers_connection(conn: object, schema: str) -> AsyncCallersConnectio
         return AsyncPsycopgConnection(conn.connection, schema)
     if is_instance(conn, "sqlalchemy.ext.asyncio", "AsyncSession", "async_scoped_session", "AsyncConnection"):
         return AsyncSqlAlchemyConnection(conn, schema)
-    if is_instance(conn, "asyncpg", "Connection") or is_instance(conn, "asyncpg.pool", "PoolConnectionProxy"):
-        _asyncpg_types.add(type(conn))
-        return AsyncpgConnection(conn, schema)
     raise _rejected(conn)
-
-
-_asyncpg_types: Final[set[type]] = set()
-"""The types known to be asyncpg's, whose `add` is short enough to notice how long it takes to recognize one."""
 
 
 def _rejected(conn: object) -> InvalidInputError:

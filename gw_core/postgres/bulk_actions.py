@@ -16,6 +16,7 @@ from gw_core.domain.group import is_member
 from gw_core.domain.job import Job, JobSpec, check_count
 from gw_core.domain.job_changes import changes_of
 from gw_core.domain.pause import PAUSE_LOCK
+from gw_core.domain.recovery import WorkerInfo, merged
 from gw_core.domain.session_limits import milliseconds
 from gw_core.postgres.add_calls import Call, RemovedJob, get_call, run_at_or_delay
 from gw_core.postgres.callers_connection import Rows, callers_connection
@@ -119,15 +120,6 @@ class ActionResult(msgspec.Struct, frozen=True):
             changed += batch.changed
             skipped += batch.skipped
         return cls(tuple(changed), tuple(skipped))
-
-
-class WorkerLocks(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker has locked, and the age of its last heartbeat; None without heartbeats."""
-
-    worker_id: str
-    jobs: int
-    queues: int
-    last_heartbeat: timedelta | None
 
 
 class _LockedJob(msgspec.Struct, frozen=True):
@@ -506,12 +498,12 @@ class Jobs(_JobActions[ActionResult], frozen=True):
 class WorkerActions(_Actions, frozen=True):
     """The locks of workers, and their release."""
 
-    def locks(self, worker_ids: Sequence[str]) -> list[WorkerLocks]:
-        """Return the locks of each of these workers."""
+    def locks(self, worker_ids: Sequence[str]) -> list[WorkerInfo]:
+        """Return how many jobs and queues each of these workers has locked, and the age of its last heartbeat."""
         with self._connection() as connection:
             return self._locks(connection, worker_ids)
 
-    def unlock(self, worker_ids: Sequence[str]) -> list[WorkerLocks]:
+    def unlock(self, worker_ids: Sequence[str]) -> list[WorkerInfo]:
         """Release every lock of these workers, notify the others, and return what was released.
 
         Only for workers that are dead: what a live one still runs may run twice.
@@ -528,18 +520,10 @@ class WorkerActions(_Actions, frozen=True):
             run_steps(_announce(count), fetch_on(connection, self.schema))
         return freed
 
-    def _locks(self, connection: Connection, worker_ids: Sequence[str]) -> list[WorkerLocks]:
-        ages = {each.id: each.heartbeat_age for each in list_heartbeats(connection, self.schema)}
-        locks = {each.id: each for each in list_worker_locks(connection, self.schema)}
-        return [
-            WorkerLocks(
-                worker_id=name,
-                jobs=locks[name].jobs if name in locks else 0,
-                queues=locks[name].queues if name in locks else 0,
-                last_heartbeat=ages.get(name),
-            )
-            for name in worker_ids
-        ]
+    def _locks(self, connection: Connection, worker_ids: Sequence[str]) -> list[WorkerInfo]:
+        workers = merged(list_heartbeats(connection, self.schema), list_worker_locks(connection, self.schema))
+        known = {each.id: each for each in workers}
+        return [known.get(each) or WorkerInfo(id=each) for each in worker_ids]
 
 
 def _restore(values: Mapping[str, Any]) -> Steps[int | None]:

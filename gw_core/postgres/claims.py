@@ -142,14 +142,6 @@ class Claims:
         }
         return _jobs(self._rows(values), tasks)
 
-    def restart_scan(self) -> None:
-        """Let the next claim start from the beginning."""
-        self.skip_ahead.restart_scan()
-
-    def skips_until(self, now: float) -> float | None:
-        """Return until when, by the monotonic clock, claims skip what seems to hold only dead rows."""
-        return self.skip_ahead.skips_until(now)
-
     def _rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """Skip the dead rows where there are very many; start from the beginning otherwise. Return sorted rows."""
         skip, began = self.skip_ahead, time.monotonic()

@@ -238,7 +238,7 @@ class Claimer(Service):
         if self._pauses.due_in(time.monotonic(), is_listening=self._is_listening()) > 0:
             return
         if self._pauses.read(store.connection, store.schema):
-            store.claims.restart_scan()
+            store.claims.skip_ahead.restart_scan()
             self._gates.reset()
             self._claim_requested = True
 
@@ -258,7 +258,7 @@ class Claimer(Service):
         limit = self._demand()
         if limit < 1:
             # Requested before checking again, so that a thread that becomes idle in between is noticed.
-            self._handoff.call_when_low(self._low_mark())
+            self._handoff.call_when_low(self._prefetch_limit() // 2)
             limit = self._demand()
             if limit < 1:
                 self._begin_gap(0)
@@ -279,7 +279,7 @@ class Claimer(Service):
             self._retry_after = QUEUE_RETRY_INTERVAL
         elif not self._may_find and claims.saw_queues:
             self._retry_soon(now)
-        if not self._may_find and (everywhere_at := claims.skips_until(now)) is not None:
+        if not self._may_find and (everywhere_at := claims.skip_ahead.skips_until(now)) is not None:
             self._next_poll = min(self._next_poll, everywhere_at)
         self._next_poll = min(self._next_poll, self._gates.next_at)
         if jobs:
@@ -456,9 +456,6 @@ class Claimer(Service):
     def _in_window(self, mean: float) -> int:
         return jobs_in_window(mean, window=self._prefetch_seconds, claim_limit=self._settings.claim_limit)
 
-    def _low_mark(self) -> int:
-        return self._prefetch_limit() // 2
-
     def _return_overdue(self, now: float) -> None:
         """Return what was prefetched and still waits: another worker may be idle.
 
@@ -573,7 +570,7 @@ class Claimer(Service):
         tasks = self._pauses.rules.allowed(self._tasks)
         if store.is_anything_runnable(tasks=tasks, forbidden_flags=self._flags_now(), now=self._client_time()):
             # Another session locks its row, or it was added after the claim, or the claim skipped it.
-            store.claims.restart_scan()
+            store.claims.skip_ahead.restart_scan()
             self._next_poll = time.monotonic() + 0.01
             return False
         return True
@@ -612,16 +609,9 @@ class Claimer(Service):
         self._resting = False  # before notifications are handled: they wake this thread, which is awake
         for key, _ in ready:
             if key.fileobj is self._wake_out:
-                self._drain_wakeups()
+                self._wake_out.recv(64)
             else:
                 self._receive()
-
-    def _drain_wakeups(self) -> None:
-        try:
-            while len(self._wake_out.recv(64)) == 64:
-                pass
-        except BlockingIOError:
-            pass
 
     def _receive(self) -> None:
         if self._listener is None:
@@ -640,9 +630,6 @@ class Claimer(Service):
         self._receive()
         if self._listener is not None and notifications.is_unresponsive():
             self._disconnect()
-
-    def _rest_after(self, duration: timedelta) -> None:
-        self._stopping.wait(duration.total_seconds())
 
     # -- failures ----------------------------------------------------------------------------------------------------
 
@@ -668,7 +655,7 @@ class Claimer(Service):
         self._cancel_requested = True  # cancel requests may have been missed
         if needs_connection(error):
             self._disconnect()
-        self._rest_after(delay)
+        self._stopping.wait(delay.total_seconds())
         return NO_DELAY
 
     def _report_restored(self) -> None:

@@ -217,17 +217,14 @@ class Settler(Service):
         self._rejected.append(batch)  # always visible in one of the two
         self._unwritten.popleft()
         self._rejections += 1
-        self._delay_rejected()
+        self.retry_rejected_at = time.monotonic() + self._rejected_delay
+        self._rejected_delay = min(MAX_REJECTED_DELAY, self._rejected_delay * 2)
         if not batch.is_reported:
             batch.is_reported = True
             for each in batch.outcomes:
                 self._events.emit(JobResultRejected(worker_id=self._worker_id, job=each.job, error=error))
         # When everything is rejected, single rows are not the cause, so retry slowly.
         return NO_DELAY if self._rejections < MAX_REJECTIONS else reconnect_delay(self._rejections)
-
-    def _delay_rejected(self) -> None:
-        self.retry_rejected_at = time.monotonic() + self._rejected_delay
-        self._rejected_delay = min(MAX_REJECTED_DELAY, self._rejected_delay * 2)
 
     def _retry_rejected(self) -> None:
         """Retry rejected outcomes when they are due."""

@@ -278,7 +278,7 @@ class Unlock(Action, frozen=True, kw_only=True):
     workers: Sequence[str]
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
-        return Result(done=tuple(each.worker_id for each in client.workers.unlock(self.workers)))
+        return Result(done=tuple(each.id for each in client.workers.unlock(self.workers)))
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
         return write.unlock(self.workers)
