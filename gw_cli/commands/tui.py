@@ -22,9 +22,9 @@ from gw_cli.connect import open_client
 from gw_cli.exit_codes import ExitCode
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration, table
+from gw_cli.settings.file_tables import SCREENS
 from gw_cli.settings.resolve import is_database_named
 from gw_cli.settings.used_connections import state_folder
-from gw_cli.settings.views import SCREENS
 from gw_cli.sharding import run_on_each, shards_of
 from gw_core.errors import InvalidInputError
 

@@ -11,7 +11,6 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from gw_cli.cpus import usable_processors
-from gw_cli.sanitize import quoted
 from gw_core.errors import InvalidInputError
 from gw_core.operations import format_duration, parse_duration
 
@@ -280,50 +279,3 @@ KEYS: Final = Kind(
     metavar="COMMAND=KEY",
     schema={"type": "object", "additionalProperties": {"type": "string"}},
 )
-
-
-# -- tables ----------------------------------------------------------------------------------------------------------
-
-_TYPES: Final[Mapping[type, tuple[str, Mapping[str, object]]]] = {
-    str: ("a text", {"type": "string"}),
-    int: ("a number", {"type": "integer"}),
-    dict: ("a table", {"type": "object"}),
-    list: ("a list of texts", {"type": "array", "items": {"type": "string"}}),
-}
-
-
-def read_tables(raw: object, what: str, place: str, read: Callable[[Mapping[str, object]], T]) -> list[T]:
-    """Return what the tables `[[place]]` of a file mean; an error names the table by its number."""
-    if not isinstance(raw, list) or not all(isinstance(each, dict) for each in raw):
-        raise ValueError(f"give each {what} as a table below [[{place}]]")
-    found: list[T] = []
-    for number, each in enumerate(raw, 1):
-        try:
-            found.append(read(each))
-        except ValueError as error:
-            raise ValueError(f"{what} {number}: {error}") from None
-    return found
-
-
-def checked_table(table: Mapping[str, object], keys: Mapping[str, type], *required: str) -> dict[str, Any]:
-    """Return the values of a table; raises `ValueError` for an unknown key, a wrong type or a missing key."""
-    values: dict[str, Any] = {}
-    for key, value in table.items():
-        name = key.replace("_", "-")
-        if name not in keys:
-            raise ValueError(f"the key {quoted(key)} is unknown; valid keys are {', '.join(keys)}")
-        texts = value if isinstance(value, list) else ()
-        if type(value) is not keys[name] or not all(isinstance(each, str) for each in texts):
-            raise ValueError(f"{name} must be {_TYPES[keys[name]][0]}")
-        values[name] = value
-    for key in required:
-        if not values.get(key):
-            raise ValueError(f"the key {key} is missing")
-    return values
-
-
-def tables_schema(keys: Mapping[str, type], *required: str) -> dict[str, Any]:
-    """Return the JSON Schema of a list of such tables."""
-    properties = {key: _TYPES[kind][1] for key, kind in keys.items()}
-    item = {"type": "object", "additionalProperties": False, "required": list(required), "properties": properties}
-    return {"type": "array", "items": item}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 
-from gw_cli.settings.cron_items import CRON_ITEMS
+from gw_cli.settings.file_tables import CRON_ITEMS, VIEWS, View
 from gw_cli.settings.kinds import (
     FACTOR,
     KEYS,
@@ -33,7 +33,6 @@ from gw_cli.settings.kinds import (
     path,
     text,
 )
-from gw_cli.settings.views import VIEWS, View
 from gw_core import WorkerSettings
 
 if TYPE_CHECKING:
