@@ -276,9 +276,7 @@ class Answer:
         if self._as_json:
             output.script(("," if self._began else "[") + output.to_json(values))
         else:
-            if not self._began:
-                output.line("\t".join(KEYS))
-            output.line("\t".join(visible(output.cell(value).replace("\\", "\\\\")) for value in values.values()))
+            output.script("".join(output.tab_separated([values], KEYS, with_header=not self._began)))
         self._began = True
 
     def _close(self) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from gw_cli import output, project, stderr
-from gw_cli.arguments import STDIN, positive_number
+from gw_cli.arguments import positive_number
 from gw_cli.command import Json, Printed, command
 from gw_cli.connect import open_to_change, open_to_read
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
@@ -280,20 +280,9 @@ def _json(payload: object) -> JsonText | None:
 
 def _write_errors(errors: Sequence[tuple[str, CrontabLineError]], *, as_json: bool) -> None:
     if as_json:
-        rows = [_error_record(file, error) for file, error in errors]
+        rows = [{"file": file, **{key: getattr(error, key) for key in ERROR_KEYS[1:]}} for file, error in errors]
         output.records(rows, keys=ERROR_KEYS, columns=(), as_json=True)
         return
     for file, error in errors:
         # The message was escaped where it was built.
         output.line(error.located(project.shown_name(file)))
-
-
-def _error_record(file: str, error: CrontabLineError) -> dict[str, object]:
-    return {
-        "file": "-" if file == STDIN else file,
-        "line": error.line,
-        "column": error.column,
-        "message": error.message,
-        "expected": error.expected,
-        "text": error.text,
-    }
