@@ -264,7 +264,7 @@ class Runner:
         """End the grace period of a stop now; running jobs return to the queue."""
         self._is_forced = True  # set before reading _pool; the start sets _pool before it reads this
         if self._pool is not None:
-            self._pool.force()
+            self._pool.grace_period.force()
 
     def wait(self) -> RunResult:
         """Wait until a stop is requested, stop gracefully and return the result."""
@@ -312,7 +312,7 @@ class Runner:
             scheduler.catch_up()
         pool = self._pool = self._new_pool(registry, once=once)
         if self._is_forced:
-            pool.force()
+            pool.grace_period.force()
         self._services = [*self._services_of_every_run(pool, once=once)]
         heartbeat = self._heartbeat = self._new_heartbeat(pool, registry, once=once)
         if not once:
@@ -609,7 +609,7 @@ class Runner:
         until = time.monotonic() + MAX_EXIT_DELAY.total_seconds()
 
         def time_left(beyond: timedelta) -> timedelta:
-            return min(pool.time_left(beyond), timedelta(seconds=max(0.0, until - time.monotonic())))
+            return min(pool.grace_period.time_left(beyond), timedelta(seconds=max(0.0, until - time.monotonic())))
 
         for service in self._services:
             service.request_stop()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
@@ -27,6 +26,7 @@ from gw_core.postgres.database import Database
 from gw_core.tasks.registry import TaskRegistry
 from gw_core.worker.cancellations import Cancellations
 from gw_core.worker.claimer import Claimer, ForbiddenFlags
+from gw_core.worker.grace_period import GracePeriod
 from gw_core.worker.handoff import Handoff
 from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.ledger import Ledger
@@ -55,7 +55,7 @@ def new_pool_id() -> str:
 class WorkerPool:
     """Runs jobs of the registry's tasks until it is stopped, or with `once` until no job is left that it can run.
 
-    `stop` is called by the thread that owns the pool; `force` may be called from any thread, also a signal's.
+    `stop` is called by the thread that owns the pool.
     """
 
     def __init__(
@@ -84,10 +84,7 @@ class WorkerPool:
         self._names: tuple[str, ...] = ()
         self.keeps: Mapping[str, Keep] = {}
         """What history keeps of each task's jobs; empty: nothing."""
-        self._forced = threading.Event()
-        self._forced_at = float("inf")
-        self._asked_at = float("inf")
-        self._progress = threading.Event()
+        self.grace_period = GracePeriod(settings)
         self._is_stopped = False
         self.use(registry)
         self._handoff = Handoff(on_low=lambda: self.claimer.wake())
@@ -113,7 +110,7 @@ class WorkerPool:
                 report=self.settler.report,
                 resources=resources,
                 events=events,
-                on_end=self._progress.set,
+                on_end=self.grace_period.note_end,
                 timeouts=self.timeouts,
                 cancellations=self._cancellations,
                 lease=self._lease,
@@ -229,40 +226,30 @@ class WorkerPool:
         if was_over:
             self.claimer.request_claim()
 
-    def force(self) -> None:
-        """End the grace period now."""
-        self._forced_at = min(self._forced_at, time.monotonic())
-        self._forced.set()
-        self._progress.set()
-
-    def time_left(self, beyond: timedelta) -> timedelta:
-        """Return how much time is left until the grace period has ended, and `beyond` after it; not less than none."""
-        return max(timedelta(0), timedelta(seconds=self._end_at - time.monotonic()) + beyond)
-
     def stop(self, reason: str) -> None:
         """Stop gracefully: stop claiming, return unstarted jobs, wait for running jobs, then interrupt them.
 
         Results wait for the database as long as the grace period lasts. Returns when all is settled, or soon after the
-        grace period: `time_left` returns what is left of the second after it. May be called twice.
+        grace period: `grace_period` knows what is left of the second after it. May be called twice.
         """
         if self._is_stopped:
             return
         self._is_stopped = True
         self._events.emit(PoolStopping(worker_id=self.id, reason=reason, running=len(self._running())))
-        self._asked_at = time.monotonic()
+        self.grace_period.begin()
         # The threads first, the claimer after: it may be in the middle of a statement that takes its time.
         self.claimer.request_stop()
         if self._listener is not None:
             self._listener.request_stop()
         self._handoff.close()
         self.claimer.return_unstarted("the worker is stopping")
-        ended = self._wait_for_workers()
-        self.claimer.join_until(lambda: self.time_left(timedelta(0)))
+        ended = self.grace_period.wait(self.threads, notify_tasks=self._notify_tasks)
+        self.claimer.join_until(self.grace_period.time_left)
         if not ended:
             self._interrupt()
-        self.settler.final_timeout = max(self.time_left(FINAL_SETTLE_TIMEOUT), MIN_SETTLE_TIMEOUT)
+        self.settler.final_timeout = max(self.grace_period.time_left(FINAL_SETTLE_TIMEOUT), MIN_SETTLE_TIMEOUT)
         self.settler.request_stop()
-        self.settler.join_until(lambda: self.time_left(FINAL_SETTLE_TIMEOUT), at_least=MIN_SETTLE_TIMEOUT)
+        self.settler.join_until(lambda: self.grace_period.time_left(FINAL_SETTLE_TIMEOUT), at_least=MIN_SETTLE_TIMEOUT)
         self.timeouts.request_stop()
         if any(task.isolation for task in self._tasks.values()):
             from gw_core.execution.process_pool import PROCESSES  # loaded with the first of these tasks
@@ -278,31 +265,8 @@ class WorkerPool:
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    @property
-    def _end_at(self) -> float:
-        """When the grace period ends, or ended because of a second signal."""
-        # A second signal before the stop began does not remove the second after it.
-        return min(self._asked_at + self._settings.grace_period.total_seconds(), max(self._forced_at, self._asked_at))
-
     def _running(self) -> list[JobContext]:
         return [context for slot in self._slots if (context := slot.context) is not None]
-
-    def _wait_for_workers(self) -> bool:
-        """Wait for the threads within the grace period; notify their tasks in time. True when all have ended."""
-        notify_at = self._asked_at + self._settings.notify_tasks_after.total_seconds()
-        end_at = self._asked_at + self._settings.grace_period.total_seconds()
-        while True:
-            self._progress.clear()
-            if all(thread.join(0) for thread in self.threads):
-                return True
-            now = time.monotonic()
-            if self._forced.is_set() or now >= end_at:
-                return False
-            if now >= notify_at:
-                self._notify_tasks()
-            # A job that began during the notification is notified a little later.
-            next_check = min(end_at, notify_at if now < notify_at else now + 0.5)
-            self._progress.wait(max(0.0, next_check - now))
 
     def _notify_tasks(self) -> None:
         for context in self._running():
