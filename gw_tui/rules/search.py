@@ -60,11 +60,6 @@ class Search:
     scanned: int = 0
     stage: Stage = Stage.SEARCHING
     go_on: PageCursor | None = None
-    limit: int = PAGE
-    page: int = PAGE
-    """So many jobs fill the page."""
-    most: int = MAX_ROWS
-    """It holds no more than these."""
     coming: Search | None = None
     """The same page, being rebuilt in the background."""
     asks: int = 0
@@ -100,7 +95,7 @@ class Search:
     def ask(self) -> Ask:
         """What to ask for next."""
         if self.is_searching:
-            return Ask(self.wanted, self.begin if self.go_on is None else self.go_on, self.limit)
+            return Ask(self.wanted, self.begin if self.go_on is None else self.go_on, PAGE)
         if self.is_dear:
             return Ask(self.wanted, None, MAX_ROWS, ids=tuple(each.job.id for each in self.jobs))
         return self._restarted.ask
@@ -122,7 +117,7 @@ class Search:
 
     @property
     def _restarted(self) -> Search:
-        return self.coming or Search(wanted=self.wanted, begin=self.begin, limit=self.limit)
+        return self.coming or Search(wanted=self.wanted, begin=self.begin)
 
     def _refreshed(self, page: JobPage) -> tuple[FoundJob, ...]:
         """Return what is left of the finds, in the order in which they were found."""
@@ -131,11 +126,8 @@ class Search:
 
     def _found(self, page: JobPage) -> Search:
         jobs = (*self.jobs, *page.jobs)
-        if len(jobs) > self.most and self.limit > self.page:
-            # Where among them a page could end is not known: the same again, in smaller portions.
-            return replace(self, limit=self.page, asks=self.asks + 1)
         # An answer also fills the page if jobs that changed in the meantime are missing from it.
-        full = page.is_full or len(jobs) >= self.page
+        full = page.is_full or len(jobs) >= PAGE
         return replace(
             self,
             jobs=jobs,

@@ -87,22 +87,18 @@ class NamesQuery(Query):
 
 @dataclass(frozen=True, slots=True)
 class BulkMark:
-    """All jobs that match, being gathered to be marked."""
+    """All jobs that match, being gathered to be marked; `ask` is what to ask for next."""
 
-    search: Search
+    ask: Ask
     most: int
     found: tuple[FoundJob, ...] = ()
     is_over: bool = False
 
-    def answered(self, search: Search) -> BulkMark:
-        """Take over what a step of the search brought."""
-        if search.is_searching:
-            return BulkMark(search, self.most, self.found)
-        found = (*self.found, *search.jobs)
-        if search.follows is None or len(found) >= self.most:
-            return BulkMark(search, self.most, found[: self.most], is_over=True)
-        following = Search(wanted=search.wanted, begin=search.follows, limit=search.limit)
-        return BulkMark(following, self.most, found)
+    def answered(self, page: JobPage) -> BulkMark:
+        """Take over what an answer brought."""
+        found = (*self.found, *page.jobs)[: self.most]
+        is_over = page.after is None or len(found) == self.most
+        return BulkMark(Ask(self.ask.wanted, page.after, MARK_PAGE_SIZE), self.most, found, is_over)
 
 
 # -- the screen ------------------------------------------------------------------------------------------------------
@@ -228,7 +224,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[Se
         if self.stands and self.query_one(FilterBar).is_editing:
             return NamesQuery()
         if self.gathering is not None:
-            return StepQuery(self.gathering.search.ask)
+            return StepQuery(self.gathering.ask)
         return (StepQuery if self.search.is_midway else PageQuery)(self.search.ask)
 
     def show_answer(self, query: Query, answer: object) -> None:
@@ -298,7 +294,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[Se
         """Yield the parts of the status line, the most important first."""
         search, table = known, self.table
         if self.gathering is not None:
-            so_far = len(self.gathering.found) + len(self.gathering.search.jobs)
+            so_far = len(self.gathering.found)
             yield f"marking all matches: {so_far:,} so far · esc stops"
             return
         if search.is_searching:
@@ -488,8 +484,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[Se
         """Mark every job that matches the filter, up to a bound."""
         self._end_following()
         most = self.console.options.max_marked
-        search = Search(wanted=self.search.wanted, limit=MARK_PAGE_SIZE, page=MARK_PAGE_SIZE, most=most)
-        self.gathering = BulkMark(search, most)
+        self.gathering = BulkMark(Ask(self.search.wanted, None, MARK_PAGE_SIZE), most)
         self.refresh_bindings()
         self.ask()
         self.draw()
@@ -499,9 +494,9 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[Se
             self.table.action_move(0)
 
     def _gathered(self, gathering: BulkMark, query: PageQuery, page: JobPage) -> None:
-        if query.what != gathering.search.ask:
+        if query.what != gathering.ask:
             return
-        self.gathering = gathering = gathering.answered(gathering.search.answered(page))
+        self.gathering = gathering = gathering.answered(page)
         if gathering.is_over:
             self.gathering = None
             self._mark_gathered(gathering)

@@ -392,10 +392,30 @@ def test_jobs_are_exported_with_secrets_masked(tmp_path: Path, monkeypatch: pyte
     assert path.stat().st_mode & 0o077 == 0
 
 
+def test_all_matches_are_read_once_each_to_be_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "MARK_PAGE_SIZE", 250)
+    read: list[int] = []
+
+    class Counted(QueueSource):
+        def page(self, wanted: Selection, *, limit: int = 100, **more: Any) -> JobPage:
+            page = super().page(wanted, limit=limit, **more)
+            read.append(len(page.jobs))
+            return page
+
+    async def scenario(console: Console) -> None:
+        await ready(console)
+        read.clear()
+        await console.press("ctrl+a")
+        await console.until(lambda: len(console.table().marks) == 600)
+        assert read[:3] == [250, 250, 100]
+
+    run(scenario, source=Counted(jobs=600))
+
+
 def test_no_action_runs_while_all_matches_are_being_marked() -> None:
     async def scenario(console: Console) -> None:
         screen = await ready(console)
-        screen.gathering = jobs.BulkMark(search_of(screen), 100)
+        screen.gathering = jobs.BulkMark(search_of(screen).ask, 100)
         assert screen.check_action("retry", ()) is None
         await console.press("r")
         assert console.source.actions == []
