@@ -21,6 +21,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -47,15 +48,13 @@ class DataFolder:
         self.data = folder / preparation.DATA
         self.unfinished = folder / preparation.UNFINISHED
         self.log = folder / "server.log"
-        self._opened: int | None = None
 
-    @property
+    @cached_property
     def directory(self) -> int:
         """The open folder, a file descriptor that is closed with this object."""
-        if self._opened is None:
-            self._opened = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            weakref.finalize(self, os.close, self._opened)
-        return self._opened
+        opened = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        weakref.finalize(self, os.close, opened)
+        return opened
 
     @property
     def state(self) -> os.stat_result:
@@ -234,8 +233,9 @@ class DataFolder:
             # In a world-writable folder, a link counts only if we made it.
             if link.is_symlink() and link.lstat().st_uid == os.geteuid() and os.readlink(link) == str(self.data):
                 return link
+        places = " or ".join(map(str, _short_folders()))
         raise EmbeddedError(
-            f"{str(self.folder)!r} is too long for a socket and no short link to it could be made in {_words()};"
+            f"{str(self.folder)!r} is too long for a socket and no short link to it could be made in {places};"
             " name a shorter folder: embedded:///path"
         )
 
@@ -279,7 +279,3 @@ def _user(uid: int) -> str:
 
 def _short_folders() -> Iterator[Path]:
     yield from dict.fromkeys(Path(folder) for folder in (tempfile.gettempdir(), "/tmp", "/var/tmp"))  # noqa: S108 - the link's owner is checked
-
-
-def _words() -> str:
-    return " or ".join(str(folder) for folder in _short_folders())
