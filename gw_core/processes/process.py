@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import selectors
 import socket
 import subprocess
 import threading
@@ -11,7 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import Final
+from functools import partial
+from typing import IO, Final
 
 from gw_core.execution.child_process import LeaderProcess, PassOn, WholeLines
 from gw_core.processes.control_channel import FORCE, READY, STOP
@@ -20,9 +20,6 @@ MAX_BUFFERED_BYTES: Final = 1 << 20
 """Bytes of an unfinished line that are held back; a longer one is passed on in pieces."""
 
 _CHUNK: Final = 1 << 16
-_CHECK_SECONDS: Final = 0.5
-"""Seconds between two checks whether a process has ended."""
-
 _REAP: Final = 0.05
 """Seconds between two attempts to reap a process where the system cannot say that it has ended."""
 
@@ -31,7 +28,7 @@ _DRAIN: Final = 1.0
 
 
 class WorkerProcess(LeaderProcess):
-    """A process, the line to it, and two threads: one passes on what it writes, one waits for its end."""
+    """A process, the line to it, and four threads: three read what it writes and reports, one waits for its end."""
 
     def __init__(
         self,
@@ -61,9 +58,19 @@ class WorkerProcess(LeaderProcess):
                 start_new_session=True,
             )
         super().__init__(process)
-        self._reader = threading.Thread(target=self._read, name=f"gw-lines-{number}", daemon=True)
-        self._reader.start()
-        threading.Thread(target=self._wait, name=f"gw-process-{number}", daemon=True).start()
+        assert process.stdout is not None  # noqa: S101 - both are pipes, see above
+        assert process.stderr is not None  # noqa: S101
+        self._readers = [
+            self._started("gw-line", self._listen),
+            self._started("gw-stdout", partial(self._read, "stdout", process.stdout)),
+            self._started("gw-stderr", partial(self._read, "stderr", process.stderr)),
+        ]
+        self._started("gw-process", self._wait)
+
+    def _started(self, name: str, target: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(target=target, name=f"{name}-{self.number}", daemon=True)
+        thread.start()
+        return thread
 
     @property
     def code(self) -> int | None:
@@ -97,57 +104,24 @@ class WorkerProcess(LeaderProcess):
         while self.exit_code() is None:  # never, except on macOS before Python 3.13, which has no waitid
             time.sleep(_REAP)
         with suppress(OSError):
-            self._line.shutdown(socket.SHUT_RDWR)  # wakes the reader, which reads what is left
-        self._reader.join(_DRAIN)
+            self._line.shutdown(socket.SHUT_RDWR)  # ends the thread that listens
+        drained_at = time.monotonic() + _DRAIN
+        for reader in self._readers:
+            reader.join(max(0.0, drained_at - time.monotonic()))
         self._on_end(self)
 
     # -- what it writes ----------------------------------------------------------------------------------------------
 
-    def _read(self) -> None:
-        popen = self._process
-        assert popen.stdout is not None  # noqa: S101 - both are pipes, see above
-        assert popen.stderr is not None  # noqa: S101
-        pipes = {
-            pipe: WholeLines(channel, self._pass_on, limit=MAX_BUFFERED_BYTES)
-            for channel, pipe in (("stdout", popen.stdout), ("stderr", popen.stderr))
-        }
-        with selectors.DefaultSelector() as ready, self._line, popen.stdout, popen.stderr:
-            ready.register(self._line, selectors.EVENT_READ)
-            for pipe, lines in pipes.items():
-                ready.register(pipe, selectors.EVENT_READ, lines)
-            self._serve(ready)
-        for lines in pipes.values():
-            lines.end()
+    def _read(self, channel: str, pipe: IO[bytes]) -> None:
+        """Pass on what the process writes, until it and all it started have closed the pipe."""
+        lines = WholeLines(channel, self._pass_on, limit=MAX_BUFFERED_BYTES)
+        with pipe:
+            while chunk := os.read(pipe.fileno(), _CHUNK):
+                lines.feed(chunk)
+        lines.end()
 
-    def _serve(self, ready: selectors.BaseSelector) -> None:
-        timeout: float | None = None
-        drained_at: float | None = None
-        while ready.get_map():
-            if drained_at is None and self._process.returncode is not None:
-                drained_at = time.monotonic() + _DRAIN
-            found = ready.select(timeout if drained_at is None else 0)
-            if drained_at is not None and (not found or time.monotonic() > drained_at):
-                return
-            for key, _ in found:
-                if not self._take(key):
-                    ready.unregister(key.fileobj)
-                    # At its end, or because a task closed what it did not open: then nothing wakes us at the end.
-                    timeout = _CHECK_SECONDS if key.fileobj is self._line else timeout
-
-    def _take(self, key: selectors.SelectorKey) -> bool:
-        """Read what is there; False at the end."""
-        if key.fileobj is self._line:
-            return self._receive()
-        chunk = os.read(key.fd, _CHUNK)
-        lines: WholeLines = key.data
-        lines.feed(chunk)
-        return bool(chunk)
-
-    def _receive(self) -> bool:
-        try:
-            said = self._line.recv(64)
-        except OSError:
-            return False
-        if READY.strip() in said:
-            self._on_ready(self)
-        return bool(said)
+    def _listen(self) -> None:
+        with suppress(OSError), self._line:
+            while said := self._line.recv(64):
+                if READY.strip() in said:
+                    self._on_ready(self)
