@@ -16,7 +16,6 @@ from gw_tui.text import sanitize
 
 if TYPE_CHECKING:
     from gw_core import Job
-    from gw_tui.data.messages import ActionFinished
     from gw_tui.data.source import DataSource
     from gw_tui.rules.options import Options
 
@@ -30,8 +29,6 @@ class ActionRunner(Console):
     def __init__(self, source: DataSource, options: Options, clock: Callable[[], float]) -> None:
         super().__init__(source, options, clock)
         self._under_way: ActionBatch | None = None
-        self._done: asyncio.Future[Result | None] | None = None
-        self._progress: ProgressDialog | None = None
         self._removed: deque[tuple[Job, ...]] = deque(maxlen=MAX_UNDO)
 
     @property
@@ -45,29 +42,15 @@ class ActionRunner(Console):
         if self._under_way is not None:
             self.notify("Another action is running", severity="warning")
             done.set_result(None)
-            return done
-        batch = split(action)
-        self._under_way, self._done = batch, done
-        if len(batch.parts) > 1:
-            self._progress = ProgressDialog(batch, self.stop_batch)
-            self.push_screen(self._progress)
-        self._go_on(batch)
+        else:
+            self._under_way = split(action)
+            self.run_worker(self._run(self._under_way, done))
         return done
 
     def stop_batch(self) -> None:
         """Let the part under way be the last."""
         if self._under_way is not None:
             self._under_way = self._under_way.stopped()
-
-    def take_result(self, message: ActionFinished) -> None:
-        """Take what became of the part under way."""
-        batch = self._under_way
-        if batch is None or batch.next_part >= len(batch.parts) or batch.parts[batch.next_part] is not message.action:
-            return
-        self._under_way = batch = batch.absorbed(message.result, message.reason)
-        if self._progress is not None:
-            self._progress.follow(batch)
-        self._go_on(batch)
 
     def undo(self) -> None:
         """Restore the jobs completed last."""
@@ -76,21 +59,27 @@ class ActionRunner(Console):
             return
         self.begin(Restore(jobs=self._removed[-1]))
 
-    def _go_on(self, batch: ActionBatch) -> None:
-        if (action := batch.next_action) is not None:
-            self.submit(action)
-        else:
-            self._over(batch)
-
-    def _over(self, batch: ActionBatch) -> None:
-        done, self._done, self._under_way = self._done, None, None
-        if self._progress is not None:
-            self._progress.dismiss()
-            self._progress = None
+    async def _run(self, batch: ActionBatch, done: asyncio.Future[Result | None]) -> None:
+        batch = await self._run_parts(batch)
+        self._under_way = None
         if not batch.action.reads_only or batch.failure:
             self._report(batch)
-        if done is not None and not done.done():  # the screen that waited for it may be gone
+        if not done.done():  # the screen that waited for it may be gone
             done.set_result(None if batch.failure else batch.result)
+
+    async def _run_parts(self, batch: ActionBatch) -> ActionBatch:
+        """Run the parts one after the other, until one fails or the operator stops the batch."""
+        progress = ProgressDialog(batch, self.stop_batch)
+        if len(batch.parts) > 1:
+            self.push_screen(progress)
+        while (part := batch.next_action) is not None:
+            outcome = await self.submit(part)
+            batch = (self._under_way or batch).absorbed(outcome.result, outcome.reason)
+            self._under_way = batch
+            progress.follow(batch)
+        if len(batch.parts) > 1:
+            progress.dismiss()
+        return batch
 
     def _report(self, batch: ActionBatch) -> None:
         self._keep(batch)

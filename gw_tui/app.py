@@ -211,10 +211,8 @@ class ConsoleApp(Maintenance):
     @on(ActionFinished)
     def _acted(self, message: ActionFinished) -> None:
         self.last_action = message
-        self.take_result(message)
+        self.take_outcome(message)
         self.poller.reader.refresh_now()
-        if self.front is not None:
-            self.front.show_action(message)
 
     @on(ActionLogFailed)
     def _unwritten(self, message: ActionLogFailed) -> None:

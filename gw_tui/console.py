@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from gw_core.operations import QueueSnapshot
     from gw_tui.actions.actions import Action
+    from gw_tui.data.messages import ActionFinished
     from gw_tui.data.source import DataSource
     from gw_tui.rules.table_choice import TableChoice
 
@@ -56,6 +58,7 @@ class Console(App[Options]):
         self._is_blurred = False
         self._measured_at: float | None = None
         self._typed = list(options.typed)
+        self._submitted: dict[int, asyncio.Future[ActionFinished]] = {}
 
     def _action_log(self) -> ActionLog | None:
         path = self.options.action_log
@@ -105,9 +108,17 @@ class Console(App[Options]):
     def refresh_now(self) -> None:
         self.poller.reader.refresh_now()
 
-    def submit(self, action: Action) -> None:
-        """Have something done; the answer comes as `ActionFinished`."""
+    def submit(self, action: Action) -> asyncio.Future[ActionFinished]:
+        """Run an action after those submitted before, and return its outcome to come."""
+        self._submitted[id(action)] = outcome = asyncio.get_running_loop().create_future()
         self.poller.actor.do(action)
+        return outcome
+
+    def take_outcome(self, message: ActionFinished) -> None:
+        """Resolve what `submit` returned for an action."""
+        outcome = self._submitted.pop(id(message.action), None)
+        if outcome is not None and not outcome.done():  # the screen that waited for it may be gone
+            outcome.set_result(message)
 
     def note(self, kind: EntryKind, words: str, *, is_bad: bool = False) -> None:
         """Keep an entry in the journal."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from gw_tui.rules.alerts import Alert, AlertInput, QueueSample, Severity, alerts
 from gw_tui.text import formatting, sanitize, symbols
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from gw_core.operations import Count, QueueSnapshot, QueueStatistics, WorkerInfo
     from gw_tui.data.source import DataSource
     from gw_tui.rules.options import QueueInfo
-
-KEYS: Final = ("at", "target", "schema", "server", "states", "priorities", "workers", "locked_queues", "alerts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

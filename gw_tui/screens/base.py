@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from gw_core.operations import QueueSnapshot
     from gw_tui.actions.actions import Action
-    from gw_tui.data.messages import ActionFinished
     from gw_tui.data.source import Query
     from gw_tui.maintenance import Maintenance
     from gw_tui.rules.table_choice import SavedView
@@ -98,9 +97,6 @@ class ConsoleScreen(Screen[None]):
 
     def show_failure(self, failure: FailureKind, reason: str) -> None:
         """Say that this screen's query could not be answered; the connection lives."""
-
-    def show_action(self, acted: ActionFinished) -> None:
-        """Take note of what became of an action, given on this screen or another."""
 
     def show_time(self) -> None:
         """Let ages go on, twice a second; also while the database is away."""

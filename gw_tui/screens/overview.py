@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from textual import work
 from textual.app import ComposeResult
 from textual.containers import Container, Horizontal
 
@@ -28,7 +29,6 @@ from gw_tui.widgets.tiles import Tile
 
 if TYPE_CHECKING:
     from gw_core.operations import QueueSnapshot, QueueStatistics, RunHistory
-    from gw_tui.data.messages import ActionFinished
 
 PRIORITIES: Final = (
     TableColumn("priority", "prio", 6, right=True),
@@ -133,15 +133,6 @@ class OverviewScreen(ConsoleScreen):
 
     def show_failure(self, failure: FailureKind, reason: str) -> None:
         self.query_one("#alerts").border_subtitle = f"sample: {failure}"
-
-    def show_action(self, acted: ActionFinished) -> None:
-        if acted.result is not None and acted.result.statistics is not None:
-            self._exact = acted.result.statistics
-            self.notify("Count complete")
-        elif acted.action == CountExactly():
-            self.notify(acted.reason, severity="warning")
-        if self.console.snapshot is not None:
-            self.show_snapshot(self.console.snapshot)
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
@@ -264,9 +255,17 @@ class OverviewScreen(ConsoleScreen):
         if text:
             self.console.copy(text)
 
-    def action_count_exactly(self) -> None:
+    @work
+    async def action_count_exactly(self) -> None:
         self.notify("Counting …")
-        self.console.submit(CountExactly())
+        outcome = await self.console.submit(CountExactly())
+        if outcome.result is None or outcome.result.statistics is None:
+            self.notify(outcome.reason, severity="warning")
+            return
+        self._exact = outcome.result.statistics
+        self.notify("Count complete")
+        if self.console.snapshot is not None:
+            self.show_snapshot(self.console.snapshot)
 
     def action_range_shorter(self) -> None:
         self._set_range(self._range - 1)

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
+
+from textual import work
 
 from gw_core.operations import Count, Pause, Quality, QueueReport
 from gw_core.selection import written
@@ -18,9 +20,6 @@ from gw_tui.screens.worker_actions import WorkerActionsMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.widgets.job_rows import RowContext, when_cell
 from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, count_cell, duration_cell, sign_cell
-
-if TYPE_CHECKING:
-    from gw_tui.data.messages import ActionFinished
 
 PAGE: Final = 100
 STUCK: Final = "stuck:"
@@ -192,18 +191,16 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage, QueueRep
     def pause_target(self) -> tuple[str, Pause | None] | None:
         return None if (queue := self.selected) is None else (f"queue:{queue.name}", queue.pause)
 
-    def action_count_exactly(self) -> None:
-        if (name := self.table.highlighted) is not None:
-            self.notify(f"Counting {sanitize.line(name, 60)} …")
-            self.console.submit(CountExactly(queue=name))
-
-    def show_action(self, acted: ActionFinished) -> None:
-        if not (isinstance(acted.action, CountExactly) and acted.action.queue is not None):
+    @work
+    async def action_count_exactly(self) -> None:
+        if (name := self.table.highlighted) is None:
             return
-        if acted.result is None or acted.result.queue is None:
-            self.notify(sanitize.line(acted.reason, 200), severity="warning")
+        self.notify(f"Counting {sanitize.line(name, 60)} …")
+        outcome = await self.console.submit(CountExactly(queue=name))
+        if outcome.result is None or outcome.result.queue is None:
+            self.notify(sanitize.line(outcome.reason, 200), severity="warning")
             return
-        self._counted = ExactCount(acted.action.queue, *acted.result.queue, self.console.now)
+        self._counted = ExactCount(name, *outcome.result.queue, self.console.now)
         self.draw()
 
     def action_open(self) -> None:
