@@ -38,7 +38,7 @@ _fetchers: list[Fetcher] = []
 
 def start_fetcher(arguments: Sequence[str]) -> None:
     """Start the process that these arguments will need: most words but commands and options can be names."""
-    if len(arguments) > 1 and (not arguments[-1].startswith("-") or "=" in arguments[-1]):
+    if len(arguments) > 2 and (not arguments[-1].startswith("-") or "=" in arguments[-1]):
         _fetchers.append(Fetcher())
 
 

@@ -1,4 +1,4 @@
-"""`gw doctor`: diagnose the queue and suggest fixes."""
+"""`gw doctor` and `gw health`: diagnose the queue, and check that it responds."""
 
 from __future__ import annotations
 
@@ -59,3 +59,18 @@ def _show_page(findings: Sequence[Finding]) -> None:
         output.line(f"{MARKS[each.status]} {each.check.ljust(widest)}  {visible(each.message)}")
         if each.fix is not None:
             output.line(f"{' ' * (len(MARKS['ok']) + widest + 3)}→ {visible(each.fix)}")
+
+
+@command("health")
+def health(
+    configuration: Configuration,
+    as_json: Json = False,
+) -> None:
+    """Check that the queue responds, for probes.
+
+    Exits with 0 if it does, otherwise with the reason: 3 unreachable, 4 access denied, 5 no schema.
+    """
+    with open_client(configuration) as client:
+        took = round(client.doctor.health_check().total_seconds() * 1000, 2)
+    record = {"healthy": True, "milliseconds": took}
+    output.answer(f"The queue responded in {took} ms", plain=str(took), record=record, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`gw history`: list jobs that have ended."""
+"""`gw history` and `gw record-others`: list jobs that have ended, and record those that other programs end."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import typer
 from gw_cli import output, stderr
 from gw_cli.arguments import duration, positive_number
 from gw_cli.command import DEFAULT_LIMIT, MAX_ROWS, After, Limit, Printed, Timeout, command
-from gw_cli.connect import open_client
+from gw_cli.connect import open_client, open_to_change
 from gw_cli.output import Column, JsonText, Shape
 from gw_cli.settings import Configuration
 from gw_core.errors import InvalidInputError
-from gw_core.operations import format_duration
+from gw_core.operations import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from gw_core.operations import EndedAttempt, History
@@ -115,3 +115,35 @@ def _note_nothing(history: History) -> None:
         stderr.note('History is empty; set history = "7d" in gw.toml, or declare @task(keep=timedelta(days=7)).')
     else:
         stderr.note("Nothing in history matches.")
+
+
+# -- jobs that other programs end --------------------------------------------------------------------------------------
+
+
+OTHERS_KEYS: Final = ("records_others", "keep_seconds")
+OTHERS_COLUMNS: Final = (Column("records_others_shown", "JOBS ENDED BY OTHERS"),)
+
+
+@command("record-others")
+def record_others(
+    configuration: Configuration,
+    layout: Printed,
+    period: Annotated[
+        str | None, typer.Argument(metavar="[PERIOD]", help="How long to keep them, such as 7d, or off")
+    ] = None,
+) -> None:
+    """Record jobs that other programs end.
+
+    Adds a trigger to the jobs table, which records each job that Node.js or Rust workers complete and each job that is
+    removed; off removes it. Only the owner of the queue may do that. Without PERIOD, shows whether they are recorded.
+    """
+    with open_to_change(configuration) as client:
+        if period is not None:
+            client.history.record_others(None if period == "off" else parse_duration(period))
+        kept = client.history.status().records_others
+    row = {
+        "records_others": kept is not None,
+        "keep_seconds": None if kept is None else kept.total_seconds(),
+        "records_others_shown": "not recorded" if kept is None else f"recorded and kept for {format_duration(kept)}",
+    }
+    layout.print([row], keys=OTHERS_KEYS, columns=OTHERS_COLUMNS)

@@ -1,19 +1,27 @@
-"""`gw workers`: list workers, live and stale."""
+"""`gw workers`, `gw sweep` and `gw unlock`: list workers, and recover what dead ones hold."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
-from gw_cli import stderr
-from gw_cli.command import Printed, command
-from gw_cli.connect import open_to_read
+import typer
+
+from gw_cli import bulk_command, output, stderr
+from gw_cli.command import Json, Printed, command
+from gw_cli.connect import open_to_change, open_to_read
+from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.output import Column, Shape
+from gw_cli.records import counted
+from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration, table
+from gw_core.errors import InvalidInputError
 from gw_core.operations import format_duration
 
 if TYPE_CHECKING:
     from gw_core import RecoverySettings
+    from gw_core.operations import SweepReport, WorkerInfo
 
 WORKERS: Final = Shape(
     (
@@ -78,3 +86,116 @@ def _ago(age: timedelta | None) -> str | None:
         return None
     whole = timedelta(seconds=round(max(0.0, age.total_seconds())))
     return f"{format_duration(whole)} ago"
+
+
+# -- sweep -------------------------------------------------------------------------------------------------------------
+
+
+@command("sweep")
+def sweep(
+    configuration: Configuration,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what would be done")] = False,
+    as_json: Json = False,
+) -> None:
+    """Recover jobs locked by dead workers.
+
+    Their attempts are not counted, their queues are released, and the workers' heartbeats are deleted.
+    A worker without heartbeats, such as a Node.js one, is judged by its latest lock.
+    """
+    with open_to_change(configuration) as client:
+        report = client.workers.sweep(recovery_settings(configuration), dry_run=dry_run)
+    _show_sweep(report, as_json=as_json)
+
+
+def _show_sweep(report: SweepReport, *, as_json: bool) -> None:
+    if as_json:
+        record = {
+            "dry_run": report.dry_run,
+            "already_running": report.already_running,
+            "jobs": report.jobs,
+            "queues": report.queues,
+            "skipped": report.skipped,
+            "workers": [WORKERS.record(each) for each in report.workers],
+        }
+        output.line(output.to_json(record))
+    else:
+        output.Layout().show(report.workers, WORKERS)
+    stderr.note(_sentence(report))
+
+
+def _sentence(report: SweepReport) -> str:
+    if report.already_running:
+        return "Another sweep is running; nothing was done."
+    if not report.workers:
+        return "No worker counts as dead."
+    jobs, queues = counted(report.jobs), counted(report.queues, "queue")
+    if report.dry_run:
+        return f"Would recover {jobs} and release {queues}; nothing was changed."
+    return f"Recovered {jobs} and released {queues}."
+
+
+# -- unlock ------------------------------------------------------------------------------------------------------------
+
+
+ALIVE_SECONDS: Final = 300.0
+"""A worker whose last heartbeat is more recent than this may still be alive."""
+
+LOCK_KEYS: Final = ("worker", "result", "jobs", "queues", "heartbeat_age_seconds")
+LOCK_COLUMNS: Final = (
+    output.Column("worker", "WORKER", shrinks=True),
+    output.Column("result", "RESULT"),
+    output.Column("jobs", "JOBS", right=True),
+    output.Column("queues", "QUEUES", right=True),
+)
+
+
+@command("unlock")
+def unlock(
+    configuration: Configuration,
+    workers: Annotated[list[str], typer.Argument(metavar="WORKER...", help="Workers, as 'gw list' shows them")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what would be unlocked")] = False,
+    yes: bulk_command.Yes = False,
+    as_json: Json = False,
+) -> int:
+    """Release all locks of dead workers.
+
+    If the worker is alive, its jobs run twice. So the command asks for confirmation, and warns if the last heartbeat is
+    recent.
+    """
+    names = sorted(set(workers))
+    if any(not name or "\x00" in name for name in names):
+        raise InvalidInputError("a worker's id is empty or holds a NUL; give it as 'gw list' shows it")
+    with open_to_change(configuration) as client:
+        held = client.workers.locks(names)
+        jobs, queues = sum(each.jobs for each in held), sum(each.queues for each in held)
+        if not jobs + queues:
+            raise NothingMatchedError(
+                f"{', '.join(map(quoted, names))} holds no job and no queue; nothing was unlocked"
+            )
+        _warn(held)
+        what = f"{counted(jobs)} and {counted(queues, 'queue')}"
+        if not (dry_run or yes):
+            bulk_command.confirm(f"Unlock {what}?", f"{what} would be unlocked")
+        freed = held if dry_run else client.workers.unlock(names)
+    rows = [_lock_record(each, dry_run=dry_run) for each in freed]
+    output.records(rows, keys=LOCK_KEYS, columns=LOCK_COLUMNS, as_json=as_json)
+    return ExitCode.OK if all(each.jobs + each.queues for each in freed) else ExitCode.FAILED
+
+
+def _warn(held: Sequence[WorkerInfo]) -> None:
+    for each in held:
+        if each.heartbeat_age is not None and each.heartbeat_age.total_seconds() < ALIVE_SECONDS:
+            age = f"its last heartbeat was {each.heartbeat_age.total_seconds():.0f} s ago"
+            stderr.note(f"warning: {quoted(each.id)} may be alive: {age}; if it is, its current jobs run a second time")
+
+
+def _lock_record(each: WorkerInfo, *, dry_run: bool) -> dict[str, object]:
+    result = "no_locks" if not each.jobs + each.queues else "would_unlock" if dry_run else "unlocked"
+    age = None if each.heartbeat_age is None else round(each.heartbeat_age.total_seconds(), 1)
+    return {
+        "worker": each.id,
+        "result": result,
+        "jobs": each.jobs,
+        "queues": each.queues,
+        "heartbeat_age_seconds": age,
+    }
