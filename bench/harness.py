@@ -58,7 +58,7 @@ class Benchmark:
     """The maximum, for a benchmark whose rounds are long."""
 
     def rounds_of(self, wanted: int) -> int:
-        """Return how many rounds there are when so many are wanted."""
+        """Return how many rounds there are when this many are wanted."""
         return min(wanted, self.rounds or wanted)
 
     def alone(self) -> Benchmark:

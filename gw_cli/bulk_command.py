@@ -32,7 +32,7 @@ KEYS: Final = ("id", "task", "result", "reason", "locked_by")
 """The keys of one answer in JSON, and the columns in a pipe."""
 
 MAX_LINES: Final = 20
-"""A person sees one line for each of so many jobs; after that, only for those that were skipped."""
+"""A person sees one line for each of this many jobs; after that, only for those that were skipped."""
 
 PROGRESS_SECONDS: Final = 2.0
 

@@ -151,7 +151,7 @@ class CommandRegistry(Group):
         if args and args[0] not in names and not args[0].startswith("-"):
             close = get_close_matches(args[0], names, n=1)
             hint = f"did you mean gw {close[0]}?" if close else "see gw --help"
-            raise InvalidInputError(f"there is no command {quoted(args[0])}; {hint}")
+            raise InvalidInputError(f"unknown command {quoted(args[0])}; {hint}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

@@ -118,7 +118,7 @@ def _json_lines(source: BinaryIO) -> Iterator[tuple[int, _Line | str]]:
             line = decode(text)
             yield number, HAS_NUL if NUL in text and _has_nul(line.payload) else line
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            yield number, f"it is no job as JSON: {_gist(error)}"
+            yield number, f"it is not a job as JSON: {_gist(error)}"
 
 
 def _gist(error: Exception) -> str:
@@ -140,7 +140,7 @@ def _csv(source: BinaryIO) -> Iterator[tuple[int, _Line | str]]:
         try:
             row = next(reader, None)
         except csv.Error as error:
-            yield number, f"it is no line of CSV: {error}"
+            yield number, f"it is not a line of CSV: {error}"
             number = reader.line_num + 1
             continue
         if row is None:

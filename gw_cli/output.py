@@ -124,7 +124,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     def _chosen(self, keys: Sequence[str]) -> Sequence[str]:
         unknown = [each for each in self.columns if each not in keys]
         if unknown:
-            raise InvalidInputError(f"--columns: there is no column {quoted(unknown[0])}; there are {', '.join(keys)}")
+            raise InvalidInputError(f"--columns: unknown column {quoted(unknown[0])}; columns are {', '.join(keys)}")
         return self.columns
 
 

@@ -288,7 +288,7 @@ def unstored_job(
 
 
 def items_of_batch(attempt: Attempt) -> list[Any] | None:
-    """Return the items that a batch job has left to do; None for a job that is no batch."""
+    """Return the items that a batch job has left to do; None for a job that is not a batch."""
     if isinstance(attempt.outcome, Failed) and attempt.outcome.payload is not None:
         items: list[Any] = msgspec.json.decode(attempt.outcome.payload)
         return items

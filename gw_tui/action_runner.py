@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gw_tui.rules.options import Options
 
 MAX_UNDO: Final = 20
-"""So many removals can be taken back, the last one first."""
+"""This many removals can be taken back, the last one first."""
 
 
 class ActionRunner(Console):

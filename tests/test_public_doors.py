@@ -14,7 +14,7 @@ PUBLIC = {
     *(f"gw_core.{name}" for name in ("selection", "testing", "types")),
     *CONTRIB,
 }
-# Why so many remain:
+# Why this many remain:
 # - The console and the command line have no public names. Most of these imports lead to pure rules: alerts, filters,
 #   text, masking, settings. A test of the module takes a millisecond; one through a terminal takes a second.
 # - The core has intricate pure rules: claims, backoff, schedules, recovery, supervision, health, migration plans.

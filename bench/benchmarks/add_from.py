@@ -22,7 +22,7 @@ IN_SQL: Final = "gw: one add_jobs() in SQL"
 LIMIT_SECONDS: Final = 600.0
 
 Add = Callable[[str, Path, int], dict[str, float]]
-"""Adds so many jobs to a database, and returns figures."""
+"""Adds this many jobs to a database, and returns figures."""
 
 
 def benchmarks(bench: Bench) -> Sequence[Benchmark]:

@@ -60,7 +60,7 @@ def use(bench: Bench, seconds: float, delay: float) -> Measured:
 
 @contextmanager
 def slowed(url: str, delay: float) -> Iterator[str]:
-    """Yield an address that leads to the same database, whose answers take so many seconds longer."""
+    """Yield an address that leads to the same database, whose answers take this many seconds longer."""
     place = urlsplit(url)
     ready, over = threading.Event(), threading.Event()
     found: list[int] = []

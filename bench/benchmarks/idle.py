@@ -161,7 +161,7 @@ def usage(url: str, workers: Sequence[subprocess.Popen[bytes]]) -> Usage:
 
 
 def wait_until_connected(url: str, many: int) -> None:
-    """Wait until so many workers have opened their connections, but not for ever."""
+    """Wait until this many workers have opened their connections, but not for ever."""
     deadline = time.monotonic() + 60
     while _connected(url) < many and time.monotonic() < deadline:
         time.sleep(0.2)

@@ -77,7 +77,7 @@ class Statements(Protocol):
         """How many statements it has run."""
 
     def add(self, jobs: int) -> None:
-        """Add so many jobs."""
+        """Add this many jobs."""
 
     def run(self) -> None:
         """Claim and complete all of them."""
@@ -138,7 +138,7 @@ class GwStatements:
         self._tasks = self._claiming.register_tasks(["noop"])
 
     def add(self, jobs: int) -> None:
-        """Add so many jobs, spread evenly over the queues."""
+        """Add this many jobs, spread evenly over the queues."""
         names = self._queues
         specs = [JobSpec(task="noop", payload={"n": n}, queue_name=names[n % len(names)]) for n in range(jobs)]
         for call in bulk_calls(specs):
@@ -165,7 +165,7 @@ class PlainStatements:
         self._task = JobStore(connection, database.schema).register_tasks(["noop"])
 
     def add(self, jobs: int) -> None:
-        """Add so many jobs, 5,000 at a time."""
+        """Add this many jobs, 5,000 at a time."""
         for first in range(0, jobs, 5_000):
             self._connection.execute(ADD, (*self._task, first, min(first + 5_000, jobs) - 1))
             self.count += 1

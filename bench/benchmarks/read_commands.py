@@ -35,7 +35,7 @@ A_TASK: Final = f"import time\n\n\ndef run(payload):\n    time.sleep({JOB_SECOND
 BETWEEN_SNAPSHOTS: Final = 0.1
 TO_START_SECONDS: Final = 60.0
 IN_MINIATURE: Final = 5
-"""Only one of so many commands is run where figures mean nothing."""
+"""Only one of this many commands is run where figures mean nothing."""
 OK: Final = 0
 UNHEALTHY: Final = 7
 
@@ -159,7 +159,7 @@ def read_all(bench: Bench, indexes: Sequence[str]) -> Measured:
 
 
 def fill(bench: Bench, url: str, indexes: Sequence[str], count: int | None = None) -> None:
-    """Make a database one with so many jobs, and of our own indexes these; the jobs are made once in a whole run."""
+    """Make a database one with this many jobs, and of our own indexes these; the jobs are made once in a whole run."""
     count = bench.scale.read_jobs if count is None else count
     bench.server.become_copy(url, f"{count} jobs", lambda kept: _make(bench, kept, count))
     for name in set(OUR_INDEXES) - set(indexes):

@@ -74,7 +74,7 @@ def backlog(bench: Bench) -> Measured:
 
 
 def claims(url: str, count: int) -> list[float]:
-    """Return the milliseconds of so many claims, after some to warm up; what was claimed is completed."""
+    """Return the milliseconds of this many claims, after some to warm up; what was claimed is completed."""
     database = Database(url)
     with (
         closing(database.connect("claim", CLAIM_PLAN)) as one,

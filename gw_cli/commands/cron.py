@@ -252,7 +252,7 @@ def _find(items: Sequence[CronItem], identifier: str) -> CronItem:
         if item.identifier == identifier:
             return item
     known = ", ".join(quoted(item.identifier) for item in items) or "none"
-    raise NothingMatchedError(f"there is no cron item {quoted(identifier)}; there are {known}")
+    raise NothingMatchedError(f"unknown cron item {quoted(identifier)}; items are {known}")
 
 
 def _task_names(folder: Path) -> frozenset[str]:

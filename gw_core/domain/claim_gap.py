@@ -58,13 +58,13 @@ class ClaimGap:
         self._share = AnnouncedShare()
 
     def announce(self, count: int) -> bool:
-        """Note that so many jobs were announced; returns whether no other notification waits."""
+        """Note that this many jobs were announced; returns whether no other notification waits."""
         self._announced += count
         is_first, self.is_notified = not self.is_notified, True
         return is_first
 
     def begin(self, now: float, chance: float, *, claimed: int) -> None:
-        """Begin the gap after a claim of so many jobs."""
+        """Begin the gap after a claim of this many jobs."""
         announced, self._announced_before = self._announced - self._announced_before, self._announced
         self._share = self._share.after(announced=announced, claimed=claimed)
         gap = claim_gap(self._share, chance)

@@ -237,7 +237,7 @@ class _LineReader:
         else:
             self._check(word.start(), lambda: JobSpec(task=word[0]), "a shorter name")
             if self._tasks is not None and word[0] not in self._tasks:
-                self._reject(word.start(), f"there is no task {shown(word[0])}", "one of the known tasks")
+                self._reject(word.start(), f"unknown task {shown(word[0])}", "one of the known tasks")
         return word[0]
 
     def _options(self) -> dict[str, Any]:

@@ -24,7 +24,7 @@ MAX_TRANSACTION_AGE: Final = timedelta(minutes=10)
 MAX_BACKLOG: Final = timedelta(minutes=15)
 DEAD_ROWS: Final = 100_000
 LATE_VACUUM: Final = 300_000
-"""Dead rows that autovacuum may wait for; with so many, a claim takes the server three times as long."""
+"""Dead rows that autovacuum may wait for; with this many, a claim takes the server three times as long."""
 MAX_WAITING_ROWS: Final = 10_000
 """Rows of history without a partition; workers move up to 20,000 of a day."""
 MAX_EXPIRED_PARTITIONS: Final = 1

@@ -130,7 +130,7 @@ class JobSpec:
 
     `run_at` is an aware `datetime`, or a `timedelta` counted from the database's clock; `None` means now.
     `payload` is anything JSON can hold (dataclasses, msgspec and pydantic objects included); `None` means `{}`.
-    `limit`, such as `api:4` or `tenant:{tenant_id}:2`, puts the job into one of so many named queues.
+    `limit`, such as `api:4` or `tenant:{tenant_id}:2`, puts the job into one of this many named queues.
     Raises `InvalidJobError` with the field and the limit in its message.
     """
 
@@ -214,7 +214,7 @@ def job_spec(
 ) -> JobSpec:
     """Return the job to add: of an identifier, of a task's function, or a whole spec as it is.
 
-    Raises `InvalidJobError` for a function that is no task, and for options beside a whole spec.
+    Raises `InvalidJobError` for a function that is not a task, and for options beside a whole spec.
     """
     if isinstance(task, JobSpec):
         if payload is not None or options:

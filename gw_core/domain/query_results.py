@@ -52,7 +52,7 @@ class Count(msgspec.Struct, frozen=True):
 
 
 def projected(hits: int, share: float) -> Count:
-    """Return the count that so many hits in this share (0 to 1) of the table stand for."""
+    """Return the count that this many hits in this share (0 to 1) of the table stand for."""
     if share >= 1:
         return Count(hits)
     return Count(round(hits / share), Quality.ESTIMATE if hits >= MIN_HITS else Quality.ROUGH)

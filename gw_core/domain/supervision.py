@@ -63,7 +63,7 @@ def decide(
 
 
 def pause_after(quick_ends: int) -> timedelta:
-    """Return how long to wait before starting again what ended soon after its start so many times before."""
+    """Return how long to wait before starting again what ended soon after its start this many times before."""
     return min(MAX_PAUSE, FIRST_PAUSE * (1 << min(quick_ends, 20)))
 
 

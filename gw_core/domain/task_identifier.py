@@ -22,7 +22,7 @@ def note_identifier(function: Callable[..., object], identifier: str) -> None:
 def identifier_of(function: Callable[..., object]) -> str:
     """Return the identifier of the task that the function is.
 
-    Raises `InvalidJobError` when it is no task, or a task under several identifiers.
+    Raises `InvalidJobError` when it is not a task, or a task under several identifiers.
     """
     known: tuple[str, ...] = getattr(function, _IDENTIFIERS, ())
     if len(known) == 1:

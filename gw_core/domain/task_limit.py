@@ -1,4 +1,4 @@
-"""Limits of tasks across all gw workers: at most so many at a time, and at most so many per period."""
+"""Limits of tasks across all gw workers: at most N at a time, and at most N per period."""
 
 from __future__ import annotations
 

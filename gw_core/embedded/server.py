@@ -176,7 +176,7 @@ def _ensure_watchdog(home: DataFolder) -> None:
     with closing(home.try_lock("watchdog.lock") if pid else None) as watchdog_lock:
         if watchdog_lock is None:
             return
-        # The server runs; a missing watchdog is no reason to reject it.
+        # The server runs; a missing watchdog does not justify rejecting it.
         with closing(home.open("server.lock")) as server_lock, suppress(EmbeddedError):
             account = home.account
             binaries = runnable(find_binaries(None, major=home.major(), folder=home.folder), account)

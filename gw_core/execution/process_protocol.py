@@ -245,7 +245,7 @@ FromProcess = StartedMessage | LogMessage | Add | FinishedMessage
 
 _HEAD: Final = struct.Struct("!4sI")
 _MARK: Final = b"gw\x01\x00"
-"""Begins every message: what a task writes to this descriptor by mistake is no message, and no length."""
+"""Begins every message: what a task writes to this descriptor by mistake is neither a message nor a length."""
 
 MAX_MESSAGE_BYTES: Final = 1 << 30
 """Bytes; a payload, which PostgreSQL holds, is shorter."""

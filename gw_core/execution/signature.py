@@ -37,7 +37,7 @@ def compose(function: Callable[..., object]) -> Invoke:
     """Return the call for a function of `()`, `(payload)` or `(payload, context)`.
 
     A coroutine function is run to its end on the shared event loop. Raises `TaskLoadError` when the signature or the
-    payload's annotation is no task's, and `NameError` when the annotation names what is not defined (yet).
+    payload's annotation cannot be a task's, and `NameError` when the annotation names what is not defined (yet).
     """
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise TaskLoadError("it is a generator function, whose body a call does not run; remove the yield")

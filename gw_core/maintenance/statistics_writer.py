@@ -30,7 +30,7 @@ MAX_UNSENT: Final = 60
 """Minutes that wait while the database is away; older ones are dropped."""
 
 MEASURED_WAITS: Final = 4
-"""So many waits of one batch are measured: a mean needs no more."""
+"""This many waits of one batch are measured: a mean needs no more."""
 
 
 class StatisticsWriter(Service):

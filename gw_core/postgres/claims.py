@@ -41,7 +41,7 @@ CLAIM_PLAN: Final = {
 """Settings of the session that claims."""
 
 POLLS: Final = 10
-"""Of so many polls without a job, one claims; after a job that could not be claimed, so many claim without asking."""
+"""One of this many polls without a job claims. After a job that could not be claimed, this many polls do."""
 
 SCAN_LIMIT: Final = 100
 """How many queued jobs, and then queues, a small claim reads at most before it takes what it found."""
@@ -59,14 +59,14 @@ SLOW_SECONDS_A_JOB: Final = 0.00002
 """A claim that took longer than this, and this for each job it found, may have read much that it could not take."""
 
 SLOW_ONES: Final = 3
-"""So many in a row are no accident: a plan that was made, a machine that was busy."""
+"""This many in a row are not an accident: a plan that was made, a machine that was busy."""
 
 MAX_MARGIN: Final = 5.0
 """Seconds before the first job found last time at which a claim begins: there are the jobs of transactions that took
 their time. Where even that holds very many dead rows, as after a bulk, the margin shrinks until claims are quick."""
 
 SHARE: Final = 20
-"""Claims from the very beginning take at most one part in so many of the time, …"""
+"""Claims from the very beginning take at most one part in this many of the time, …"""
 
 MAX_SKIPPING_SECONDS: Final = 30.0
 """… and are this many seconds apart at most: what lies before the margin waits so long."""

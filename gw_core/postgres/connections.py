@@ -130,7 +130,7 @@ _ABANDONED: Final[list[psycopg_pool.ConnectionPool[Connection]]] = []
 class SharedConnection:
     """One connection that threads take in turns; made when first used, and again after it broke.
 
-    `response_timeout` limits the wait for a statement's response; None is no limit. `settings` are session settings.
+    `response_timeout` limits the wait for a statement's response; None: no limit. `settings` are session settings.
     """
 
     def __init__(

@@ -276,7 +276,7 @@ def _running(rows: Rows | None) -> Count | None:
 
 
 def _failed(rows: Rows | None, estimate: Count | None) -> Count | None:
-    """Return what was counted; beyond the bound the statistics know better, if they know of so many at all."""
+    """Return what was counted; beyond the bound the statistics know better, if they know of this many at all."""
     if not rows:
         return None
     counted = _bounded(rows[0][0], MAX_FAILED)

@@ -109,7 +109,7 @@ class _Reader:
         if term is not None:
             return term
         if name and self._next == ":":
-            raise SelectionError(f"there is no term {shown(name)}; there are {', '.join(self._terms)}", start)
+            raise SelectionError(f"unknown term {shown(name)}; terms are {', '.join(self._terms)}", start)
         what = shown(name) if name else "this"
         raise SelectionError(f"{what} has no term; write task:…, queue:…, id:… or error:…", start)
 

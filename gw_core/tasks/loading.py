@@ -247,7 +247,7 @@ class _Search:
         elif path.is_file():
             self._file(path, above)
         else:
-            self._ignore(path, "it is no regular file")
+            self._ignore(path, "it is not a regular file")
 
     def _file(self, path: Path, above: tuple[str, ...]) -> None:
         name = _FILE_NAME.fullmatch(path.name)

@@ -167,7 +167,7 @@ class Claimer(Service):
         self.wake()
 
     def on_jobs(self, count: int) -> None:
-        """Request a claim after a notification of so many jobs, some milliseconds later if many workers compete."""
+        """Request a claim after a notification of this many jobs, some milliseconds later if many workers compete."""
         if self._gap.announce(count):
             self.wake()
 

@@ -22,13 +22,13 @@ MISSING_INDEX_RETRY: Final = 1.0
 """Seconds until a limit by field is tried again whose index is missing."""
 
 TIME_SHARE: Final = 20
-"""A claim that finds nothing, because it reads past the jobs of other tasks, takes one part in so many of the time."""
+"""Claims that find nothing, because they read past the jobs of other tasks, take one part in this many of the time."""
 
 FORGET_INTERVAL: Final = 60.0
 """Seconds between two deletions of full buckets, of a limit that has one for each value of a field."""
 
 Take = Callable[[Claims, int], Sequence[Job]]
-"""Claims up to so many jobs of one task."""
+"""Claims up to this many jobs of one task."""
 
 OnMissingIndex = Callable[[str, str], None]
 """Reports that the index of a task's field is missing, so that none of its jobs is claimed."""

@@ -311,7 +311,7 @@ class Settler(Service):
         return self._store
 
     def try_later(self, error: GraphileWorkerError) -> timedelta:
-        """Keep the batch and say so once; a deadlock or timeout is no reason to hang up."""
+        """Keep the batch and say so once; after a deadlock or timeout the connection stays."""
         delay = reconnect_delay(self._tries)
         if self._tries == 0:
             operation = "record outcomes"

@@ -42,7 +42,7 @@ class Playback:
             self._running_since = self._clock()
 
     def seek(self, seconds: float) -> None:
-        """Move by so many seconds, at most to either end."""
+        """Move by this many seconds, at most to either end."""
         with self._lock:
             self._base = min(max(0.0, self._position() + seconds), self.length)
             if self._running_since is not None:

@@ -42,7 +42,7 @@ LOCKS: Final = 200
 what the visible screen asks takes a forty-fifth as well: together 5 %."""
 
 LAST: Final = 3
-"""The median of so many snapshots determines the rest between them."""
+"""The median of this many snapshots determines the rest between them."""
 
 BLURRED: Final = 10.0
 """How many times longer to rest while the terminal has no focus."""

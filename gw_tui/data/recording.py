@@ -218,7 +218,7 @@ class NotRecordedError(InvalidInputError):
 class ReplaySource(DataSource):
     """Answers as it was answered then, at the position of `playback`; it takes no actions.
 
-    Raises `InvalidInputError` for a file that is no recording, `OSError` for one that cannot be read.
+    Raises `InvalidInputError` for a file that is not a recording, `OSError` for one that cannot be read.
     """
 
     playback: Playback

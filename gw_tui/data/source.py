@@ -86,13 +86,13 @@ QUEUES_INTERVAL: Final = timedelta(seconds=2)
 """A page of queues is asked for no more often: each of its jobs may lie on a page of the table of its own."""
 
 MAX_PAGES: Final = 50
-"""So many pages of queues keep their own limit of counting."""
+"""This many pages of queues keep their own limit of counting."""
 
 FINDINGS_INTERVAL: Final = 15.0
 """The doctor is asked no more often, in seconds."""
 
 MAX_SCHEMAS: Final = 5
-"""So many schemas with a queue are named where the one asked for has none."""
+"""This many schemas with a queue are named where the one asked for has none."""
 
 RUNS_INTERVAL: Final = 10.0
 """Statistics of minutes are asked for no more often, in seconds."""

@@ -10,7 +10,7 @@ FIRST_WAIT: Final = 0.5
 MAX_WAIT: Final = 30.0
 MIN_WAIT: Final = 0.1
 LATE_AFTER: Final = 3
-"""So many periods without an answer make what is shown stale."""
+"""This many periods without an answer make what is shown stale."""
 LATE_AT_LEAST: Final = 5.0
 """And at least this many seconds, because queries on a busy database may take that long within their timeouts."""
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 COUNT_LIMITS: Final = (1_000, 300, 100, 50, 20, 10)
 IN_ALL: Final = 1_000
-"""So many jobs are counted for a page, over all its queues: each may lie on a page of the table of its own."""
+"""This many jobs are counted for a page, over all its queues: each may lie on a page of the table of its own."""
 
 
 def next_limit(found: Iterable[Count], current: int | None = None) -> int:

@@ -15,7 +15,7 @@ LONGEST_STEP: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """How far a chart looks back: so many seconds a column."""
+    """How far a chart looks back: this many seconds a column."""
 
     name: str
     seconds: int

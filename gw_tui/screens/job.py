@@ -52,7 +52,7 @@ class JobQuery(Query):
 
 
 class JobScreen(JobActionsMixin, WorkerActionsMixin):
-    """One job, pushed over a list; `neighbour` finds the one so many rows further in it."""
+    """One job, pushed over a list; `neighbour` finds the one this many rows further in it."""
 
     SCREEN_ID = JOB
     TAB = "jobs"

@@ -207,7 +207,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[Se
         self.draw()
 
     def neighbour(self, job_id: int, step: int) -> int | None:
-        """Return the id of the job so many rows further in the list, and put the cursor there."""
+        """Return the id of the job this many rows further in the list, and put the cursor there."""
         keys = self.table.keys
         if str(job_id) not in keys:
             return None

@@ -40,7 +40,7 @@ _COLUMNS: Final = (
 SETTLE_SECONDS: Final = 0.2
 """The cursor rests so long on a task before its statistics are read: not for each row that it passes."""
 MINUTES: Final = 10
-"""Failures are counted over so many minutes."""
+"""Failures are counted over this many minutes."""
 
 
 @dataclass(frozen=True)

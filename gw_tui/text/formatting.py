@@ -33,7 +33,7 @@ def count(found: Count) -> str:
 
 
 def rate(per_second: float | None) -> str:
-    """Return so many a second: `45/s`, `0.2/s`, `1.20k/s`."""
+    """Return this many a second: `45/s`, `0.2/s`, `1.20k/s`."""
     if per_second is None:
         return NOTHING
     shown = f"{per_second:.1f}" if 0 < abs(per_second) < PLAIN_BELOW / 1_000 else number(per_second)

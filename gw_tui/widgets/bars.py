@@ -17,7 +17,7 @@ STEPS: Final = len(BLOCKS) - 1
 ZERO: Final = "_"
 GAP: Final = "·"
 LONG_STEP: Final = 60
-"""From so many seconds on, several steps share a column where there is no room for all: they change seldom."""
+"""From this many seconds on, several steps share a column where there is no room for all: they change seldom."""
 TALL: Final = 5
 """From this height on, the times stand below the bars."""
 
@@ -41,7 +41,7 @@ class Bars(Widget):
         self._step = 1
 
     def draw(self, values: Sequence[float | None], reach: str, step: int) -> None:
-        """Show these values; a step is so many seconds."""
+        """Show these values; a step is this many seconds."""
         self._step = step
         if (values, reach) != (self._values, self._range):
             self._values, self._range = values, reach

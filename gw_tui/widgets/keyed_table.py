@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gw_core.operations import Count
 
 SETTLING: Final = 3.0
-"""Rows keep their place for so many seconds after the cursor moved."""
+"""Rows keep their place for this many seconds after the cursor moved."""
 
 GUTTER: Final = 2
 GAP: Final = 1

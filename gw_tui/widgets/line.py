@@ -14,7 +14,7 @@ class Line(Static):
         self._drawn = Content("")
 
     def content_for(self, width: int) -> Content:
-        """Return what to show in so many columns."""
+        """Return what to show in this many columns."""
         raise NotImplementedError
 
     def draw(self) -> None:

@@ -1,7 +1,7 @@
--- Claim jobs for one pool: those without a queue, and the next ones of unlocked queues.
+-- Claim jobs for one worker: those without a queue, and the next ones of unlocked queues.
 --
--- A queue's row is locked before its jobs are taken, so two pools can never both hold it, and `skip locked` makes a claim
--- never wait. The parts that lock repeat their conditions: a row that changed since the snapshot is checked again by
+-- A queue's row is locked before its jobs are taken, so two workers can never both hold it, and `skip locked` makes a
+-- claim never wait. The parts that lock repeat their conditions: a row that changed since the snapshot is checked again by
 -- the conditions of the part that locks it, and by those alone.
 --
 -- What a claim costs must not grow with what it cannot take:
@@ -16,8 +16,8 @@
 --   statistics from a time when no queued job waited, the planner would read one of those whole.
 -- A session that claims does not wait for the disk: a claim lost in a crash is made again. That would run two jobs of one
 -- queue at the same time, so a claim that holds a queue (`locked_queues`) is as durable as any other commit.
--- Both kinds together are cut to the limit: a pool must not take what it has no thread for, nor a less urgent job because
--- it is of the other kind. So the queued ones are first compared with a `peek` at the others (`urgent`), and locked; then
+-- Both kinds together are cut to the limit: a worker must not take what it has no thread for, nor a less urgent job
+-- because it is of the other kind. So the queued ones are first compared with a `peek` at the others (`urgent`), and locked; then
 -- as many of the others are locked as there is room for. Cutting after locking cost half of what was locked.
 --
 -- The last row has no id. It reports the names of the locked queues as JSON: a search for each job took a tenth of the

@@ -1,7 +1,7 @@
 -- The workers that send heartbeats, the latest heartbeat first, up to `limit` (null: all).
 -- `:WORKERS` may be the table of graphile_worker_rs, which has no columns for `:DETAILS`. gw's workers write to that
 -- table too, if it exists, so one worker may be in both. Its rows of paused queues keep the sweep of graphile_worker_rs
--- from releasing them; they are no workers.
+-- from releasing them; they are not workers.
 -- The age is measured here, because the client's clock may be wrong.
 \set WORKERS _private_gw_workers
 \set DETAILS 'workers.host, workers.pid, workers.version'

@@ -1,4 +1,4 @@
--- Whether there is a job this pool could run now. No row is locked, so a job that a claim would step over because its
+-- Whether there is a job this worker could run now. No row is locked, so a job that a claim would step over because its
 -- row is briefly locked is seen: a run that ends when nothing is left asks this before it ends.
 -- Like the claim it steps from priority to priority past scheduled jobs, and reads the first queued jobs that are due
 -- (`near`); only when these do not end does it step from queue to queue (`queues_with_jobs`). Reading every job of held

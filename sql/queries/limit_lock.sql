@@ -1,5 +1,5 @@
 -- Lock the limit of a task until the transaction ends, so that one worker at a time claims its jobs; no row: another
--- session has it, or the task has no limit any more. Returns the field that it counts by, and whether that has an index:
+-- session has it, or the task no longer has a limit. Returns the field that it counts by, and whether that has an index:
 -- without it, each claim would sort the backlog.
 -- A worker that stops within this transaction, for example a frozen one, must not keep all others waiting.
 \set TASK '%(task_id)s::integer'

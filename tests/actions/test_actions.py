@@ -282,7 +282,7 @@ def test_a_dry_run_that_allows_no_match_counts_none(gw: CliProgram, queue: Queue
     [
         pytest.param(("complete",), "select jobs by id", id="no job"),
         pytest.param(("complete", "1", "--all"), "--all means every job", id="two ways"),
-        pytest.param(("complete", "tsak:a"), "there is no term 'tsak'", id="no term"),
+        pytest.param(("complete", "tsak:a"), "unknown term 'tsak'", id="no term"),
         pytest.param(
             ("complete", "task:a state:"), "a value is missing, as in state:failed (at character 14)", id="half a term"
         ),

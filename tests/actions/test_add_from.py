@@ -118,7 +118,7 @@ def test_a_bad_line_stops_and_is_named_and_earlier_batches_stay(gw: CliProgram, 
 
     assert (ended.code, numbers(queue)) == (2, [1, 2])
     assert "Added 2 jobs of the lines up to 2, which stay" in ended.err
-    assert "line 4: it is no job as JSON" in ended.err
+    assert "line 4: it is not a job as JSON" in ended.err
 
 
 @pytest.mark.usefixtures("small_batches")
@@ -127,7 +127,7 @@ def test_bad_lines_are_skipped_when_asked_and_named(gw: CliProgram, queue: Queue
 
     assert (ended.code, ended.json, numbers(queue)) == (1, {"added": 2, "skipped": 2, "last_line": 4}, [1, 3])
     assert "line 2 was skipped" in ended.err
-    assert "line 4 was skipped: it is no job as JSON: object contains unknown field `tsk`" in ended.err
+    assert "line 4 was skipped: it is not a job as JSON: object contains unknown field `tsk`" in ended.err
 
 
 @pytest.mark.parametrize(
@@ -139,10 +139,10 @@ def test_bad_lines_are_skipped_when_asked_and_named(gw: CliProgram, queue: Queue
         pytest.param('{"task": "t", "priority": 40000}', "priority is 40000", id="priority out of range"),
         pytest.param('{"task": "t", "max_attempts": 0}', "max attempts is 0", id="no attempts"),
         pytest.param('{"task": "t", "payload": "\\u0000"}', "contains \\u0000", id="NUL"),
-        pytest.param('{"task": "t", "payload": {"a": }}', "it is no job as JSON", id="payload broken"),
+        pytest.param('{"task": "t", "payload": {"a": }}', "it is not a job as JSON", id="payload broken"),
         pytest.param('{"task": "t", "key_mode": "preserve_run_at"}', "without a job key", id="a mode without a key"),
         pytest.param('["task"]', "expected `object`", id="no object"),
-        pytest.param('{"task": "t", "payload": [1,]}', "it is no job as JSON", id="a comma too many"),
+        pytest.param('{"task": "t", "payload": [1,]}', "it is not a job as JSON", id="a comma too many"),
         pytest.param('{"task": "t", "key": "' + "k" * 513 + '"}', "513 characters", id="key too long"),
     ],
 )

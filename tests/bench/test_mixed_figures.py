@@ -10,7 +10,7 @@ MS = 1_000_000
 
 
 def runs(*durations: tuple[float, float]) -> list[Run]:
-    """Runs of one process from so many milliseconds to so many."""
+    """Runs of one process from this many milliseconds to this many."""
     return [(number, round(began * MS), round(ended * MS)) for number, (began, ended) in enumerate(durations)]
 
 

@@ -16,7 +16,7 @@ RUNNING: Final = "limited"
 """A task of which few jobs run at a time. The number changes during the run."""
 
 RATE: Final = "paced"
-"""A task of which so many jobs start per second."""
+"""A task of which this many jobs start per second."""
 
 FIELD: Final = "tenant"
 """A task of which few jobs run at a time for each tenant; its limit is removed and set again during the run."""

@@ -37,7 +37,7 @@ FIRST, LAST = 0.05, 0.95
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something that happens so many seconds after the beginning; `seed` decides whatever is left open."""
+    """Something that happens this many seconds after the beginning; `seed` decides whatever is left open."""
 
     at: float
     what: str

@@ -53,7 +53,7 @@ class Added:
 
 
 class Producers:
-    """Adds so many jobs over so many seconds, in several threads; what cannot be added in time is added at the end."""
+    """Adds this many jobs over this many seconds, in several threads, and at the end what could not be added in time."""
 
     def __init__(self, conninfo: str, *, seed: int, jobs: int, load: Sequence[float]) -> None:
         self.added: list[Added] = []

@@ -78,7 +78,7 @@ def within_limit(*times: tuple[float, float], task: str = RUNNING, **more: Any) 
 
 
 def paced(*, jobs: int, tokens: float, before: float | None = None, seconds: float | None = None) -> Evidence:
-    """Return the evidence of one claim of so many jobs, and of what it left in the bucket."""
+    """Return the evidence of one claim of this many jobs, and of what it left in the bucket."""
     return evidence(
         *(added(n, task=RATE) for n in range(1, jobs + 1)),
         runs=[ran(n, n, n + 0.5) for n in range(1, jobs + 1)],

@@ -215,7 +215,7 @@ def test_columns_are_chosen_in_every_form(printed: Callable[..., str]) -> None:
 
 
 def test_an_unknown_column_is_rejected_with_those_there_are(printed: Callable[..., str]) -> None:
-    with pytest.raises(InvalidInputError, match="no column 'tusk'; there are id, task, queue, error"):
+    with pytest.raises(InvalidInputError, match="unknown column 'tusk'; columns are id, task, queue, error"):
         printed(columns=("tusk",))
 
 

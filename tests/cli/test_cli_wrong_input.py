@@ -58,8 +58,8 @@ def assert_rejected(ended: CliResult, code: int, *words: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        pytest.param(("lst",), ("there is no command 'lst'", "did you mean gw list?"), id="a command misspelt"),
-        pytest.param(("\x1b[2J",), (r"there is no command '\x1b[2J'",), id="a command that would steer the terminal"),
+        pytest.param(("lst",), ("unknown command 'lst'", "did you mean gw list?"), id="a command misspelt"),
+        pytest.param(("\x1b[2J",), (r"unknown command '\x1b[2J'",), id="a command that would steer the terminal"),
         pytest.param(("add", "hello", "--bogus"), ("no such option: --bogus", "gw add --help"), id="an unknown option"),
         pytest.param(("--bogus",), ("no such option: --bogus", "gw --help"), id="an unknown option of the program"),
         pytest.param(("add",), ("missing argument 'TASK'", "gw add --help"), id="no task"),

@@ -10,7 +10,7 @@ from gw_core.domain.claim_gap import MAX_GAP, AnnouncedShare, claim_gap
 
 
 def share_of(workers: int, jobs: int = 2_000) -> AnnouncedShare:
-    """Return the share of one of several equal workers after so many jobs, each announced alone."""
+    """Return the share of one of several equal workers after this many jobs, each announced alone."""
     share = AnnouncedShare()
     for number in range(jobs):
         share = share.after(announced=1, claimed=int(number % workers == 0))

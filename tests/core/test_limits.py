@@ -1,4 +1,4 @@
-"""Limits of tasks: at most so many at a time and per period, across workers; others pay nothing."""
+"""Limits of tasks: at most this many at a time and per period, across workers; others pay nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gw_core.events import JobCompleted
 
 
 class Running:
-    """A task that counts how many of its jobs run at a time; the first ones wait until so many do."""
+    """A task that counts how many of its jobs run at a time; the first ones wait until this many do."""
 
     def __init__(self, together: int = 1) -> None:
         self._together = together

@@ -25,7 +25,7 @@ INDEXES = "select relname::text from pg_class where relname like 'jobs_gw_field_
 
 
 class Running:
-    """A task that counts how many of its jobs run at a time for each tenant; the first ones wait until so many do."""
+    """A task that counts how many of its jobs run at a time for each tenant; the first ones wait until this many do."""
 
     def __init__(self, together: int = 1) -> None:
         self._together = together

@@ -46,7 +46,7 @@ def record(
     *,
     now: datetime | None = None,
 ) -> None:
-    """Write a row of the minute so many before the current one, or before that of `now`."""
+    """Write a row of the minute this many before the current one, or before that of `now`."""
     site.run(INSERT, now or site.now(), ago, task, worker, completed, failed)
 
 

@@ -23,7 +23,7 @@ def proxy(site: QueueFixture) -> Iterator[DatabaseProxy]:
 
 
 def drain(site: QueueFixture, proxy: DatabaseProxy, count: int, **options: object) -> Statements:
-    """Run so many jobs, and return the statements of the connections that claim and settle."""
+    """Run this many jobs, and return the statements of the connections that claim and settle."""
     tasks = TaskRegistry()
     tasks.task("work", **options)(lambda payload: None)  # type: ignore[arg-type]
     site.fill(count)

@@ -147,7 +147,7 @@ def test_validate_checks_that_the_tasks_exist(gw: Gw, crontab: Path, tmp_path: P
     code, out, _ = gw("cron", "validate", "--tasks", "tasks", str(crontab))
 
     assert code == 7
-    assert out == f"{crontab}:3:12: there is no task 'leap'; expected one of the known tasks\n"
+    assert out == f"{crontab}:3:12: unknown task 'leap'; expected one of the known tasks\n"
 
 
 def test_validate_warns_of_an_item_that_never_runs(gw: Gw, tmp_path: Path) -> None:

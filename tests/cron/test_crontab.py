@@ -184,7 +184,7 @@ def test_a_task_that_does_not_exist_is_an_error_where_the_tasks_are_known() -> N
     items, errors = read_crontab("* * * * * here\n  * * * * * gone ?id=x", tasks={"here", "there"})
 
     assert [item.task for item in items] == ["here"]
-    assert [(error.line, error.column, error.message) for error in errors] == [(2, 13, "there is no task 'gone'")]
+    assert [(error.line, error.column, error.message) for error in errors] == [(2, 13, "unknown task 'gone'")]
 
 
 def test_nothing_from_the_file_can_command_a_terminal() -> None:

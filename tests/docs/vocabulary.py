@@ -70,6 +70,8 @@ PHRASES = {
     "anew": (r"anew|once more", "again"),
     "meanwhile": (r"meanwhile", "in the meantime"),
     "at hand": (r"at hand", "available"),
+    "any more": (r"any more", "no longer"),
+    "for want of": (r"for want of|so many(?! jobs to a claim)", "without, this many"),
     "somebody": (r"(?:some|no|every|any)body|whoever", "the role"),
     "held": (
         r"held (?:queues?|jobs?|rows?|locks?)|(?:queues?|jobs?|rows?) (?:is|are|was|were|that is) held|--held",

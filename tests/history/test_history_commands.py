@@ -92,7 +92,7 @@ def test_conditions_select(filled: QueueFixture, which: Any, expected: list[int]
     ("which", "reason"),
     [
         ("state:running", "'running' is not a state of history; give one of completed, retried, failed, removed"),
-        ("priority:3", "there is no term 'priority'; there are state, id, task,"),
+        ("priority:3", "unknown term 'priority'; terms are state, id, task,"),
         ("task:", "a value is missing, as in task:send_email"),
     ],
 )

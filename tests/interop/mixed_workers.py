@@ -97,7 +97,7 @@ class MixedQueue(QueueFixture):
         return self.run(f"select * from public.ledger where {condition} order by begun, entry", *values)
 
     def wait_for(self, count: int, condition: str = "ended is not null", *values: Any) -> list[Row]:
-        """Wait until so many entries are there."""
+        """Wait until this many entries are there."""
 
         def counted() -> int:
             [row] = self.run(f"select count(*) as found from public.ledger where {condition}", *values)

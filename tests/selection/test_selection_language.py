@@ -237,7 +237,7 @@ def test_a_selection_says_what_it_costs(text: str, cost: Cost) -> None:
         ("-", 1, "this has no term"),
         ("-7", 1, "'7' has no term"),
         ('"x"', 0, "this has no term"),
-        ("tsak:a", 0, "there is no term 'tsak'"),
+        ("tsak:a", 0, "unknown term 'tsak'"),
         ("task", 4, "task needs a colon"),
         ("task.a:b", 4, "task needs a colon"),
         ("task:", 5, "a value is missing, as in task:send*,mail"),

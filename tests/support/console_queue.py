@@ -175,7 +175,7 @@ class ConsoleQueue(Rows):
     # -- how it begins
 
     def begin(self, *, jobs: int = JOBS) -> Self:
-        """Start again, with so many jobs."""
+        """Start again, with this many jobs."""
         if self.jobs_at_first != jobs:
             self._begin(jobs)
         self.jobs_at_first = jobs

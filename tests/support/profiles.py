@@ -24,7 +24,7 @@ def scaled(number: float) -> int:
 
 
 def examples(number: int) -> settings:
-    """Return settings with a quarter of so many examples; in `nightly` with 20 times as many."""
+    """Return settings with a quarter of this many examples; in `nightly` with 20 times as many."""
     return settings(max_examples=scaled(number), deadline=None)
 
 

@@ -44,7 +44,7 @@ class MeasuredBlock:
         self._ended = self._now()
 
     def later(self, seconds: float = 0.0) -> TimeRange:
-        """The times so many seconds after one within the block."""
+        """The times this many seconds after one within the block."""
         assert self._began is not None, "the span has not begun"
         assert self._ended is not None, "the span has not ended"
         return TimeRange(self._began + timedelta(seconds=seconds), self._ended + timedelta(seconds=seconds))

@@ -274,7 +274,7 @@ def test_links_to_files_are_followed_and_links_to_folders_are_not(tasks: Path, t
     assert loaded.registry.identifiers == ("mail",)
     assert [notice.rpartition(": ")[2] for notice in loaded.notices] == [
         "links to folders are not followed",
-        "it is no regular file",
+        "it is not a regular file",
     ]
 
 

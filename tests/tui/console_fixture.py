@@ -129,7 +129,7 @@ class Console:
         return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in self.strips)
 
     async def acted(self, count: int = 1) -> Any:
-        """Wait until so many actions ended, and return all of them."""
+        """Wait until this many actions ended, and return all of them."""
         app, actions = self.app, self.source.actions
         await self.until(lambda: len(actions) >= count and app.last_action and app.last_action.action is actions[-1])
         await self.until(lambda: not app.is_busy)

@@ -98,7 +98,7 @@ def test_a_filter_from_the_command_line_is_in_force_from_the_start() -> None:
 def test_a_filter_from_the_command_line_that_is_wrong_is_said_and_left_aside() -> None:
     async def scenario(console: Console) -> None:
         await ready(console)
-        await console.shows("there is no term 'stat'")
+        await console.shows("unknown term 'stat'")
         assert len(states(console)) > 1
 
     run(scenario, filter="stat:failed")

@@ -111,7 +111,7 @@ class GraphileWorkerBackend(BaseTaskBackend):
         return read_result(self._client, str(result_id), conn, self._task_of, self.alias)
 
     def _task_of(self, identifier: str) -> Any:
-        """Return the task of a job by its identifier; None for a job that is no task's."""
+        """Return the task of a job by its identifier; None for a job of another program."""
         path = path_of(identifier, self.lanes)
         path = self.settings.aliases.get(path, path)
         try:

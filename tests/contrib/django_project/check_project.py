@@ -49,7 +49,7 @@ def test_the_command_runs_any_command_of_gw_on_the_projects_queue() -> None:
 
 
 def test_a_failure_of_the_command_is_a_command_error() -> None:
-    with pytest.raises(CommandError, match="there is no command") as caught:
+    with pytest.raises(CommandError, match="unknown command") as caught:
         call_command("gw", "lits", stderr=io.StringIO())
     assert caught.value.returncode == 2
 
