@@ -24,8 +24,11 @@ Crontab = ItemSource | Path | str | None
 
 def load_tasks(
     tasks: Tasks, settings: WorkerSettings, *, watch: bool, log: logging.Logger | None
-) -> LoadedTasks | TaskRegistry:
-    """Return the tasks to run, with problems in their files logged. Raises `TaskLoadError` if there are none."""
+) -> tuple[TaskRegistry, LoadedTasks | None]:
+    """Return the tasks to run, and what was loaded of a folder, with problems in its files logged.
+
+    Raises `TaskLoadError` if there are no tasks.
+    """
     if isinstance(tasks, TaskRegistry):
         tasks.complete()
         tasks.check_isolated()
@@ -33,7 +36,7 @@ def load_tasks(
             raise InvalidSettingError("watch reloads the files of a task folder; pass the folder as tasks")
         if not tasks.identifiers:
             raise TaskLoadError("the task registry has no tasks; register at least one")
-        return tasks
+        return tasks, None
     loaded = load_folder(Path(tasks), strict=settings.strict, executable_env=settings.executable_env)
     if log is not None:
         for notice in loaded.notices:
@@ -44,7 +47,7 @@ def load_tasks(
             log.error("%s", problem)
     if not loaded.registry.identifiers:
         raise TaskLoadError(f"no tasks in {loaded.root}; add a file such as hello.py with def hello(payload)")
-    return loaded
+    return loaded.registry, loaded
 
 
 def checked_flags(flags: ForbiddenFlags) -> ForbiddenFlags:

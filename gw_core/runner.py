@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 import msgspec
 
-from gw_core.domain.cron_item import CronItem
+from gw_core.domain.cron_item import CronItem, reject_duplicates
 from gw_core.domain.errors import (
     DatabaseUnavailableError,
     GraphileWorkerError,
@@ -209,6 +209,9 @@ class Runner:
         self._migrate = migrate
         self._services: list[Service] = []
         self._marked: tuple[CronItem, ...] = ()
+        """The cron items that tasks declare."""
+        self._items: tuple[CronItem, ...] = ()
+        """All cron items at the start, unless a function returns them."""
         self._heartbeat: Heartbeat | None = None
         self._pool: WorkerPool | None = None
         self._probe = None if probe is None else self._new_probe(probe)
@@ -298,14 +301,13 @@ class Runner:
             self._is_up.set()
 
     def _start_all(self, *, once: bool, catch_up: bool, waits: bool) -> None:
-        loaded = load_tasks(self._tasks, self.settings, watch=self._watch, log=self._task_log)
+        registry, loaded = load_tasks(self._tasks, self.settings, watch=self._watch, log=self._task_log)
         enable_loggers(self.logger)  # a module of the application may have configured logging
-        registry = loaded.registry if isinstance(loaded, LoadedTasks) else loaded
-        crontab = self._crontab_items(loaded)
+        crontab = self._crontab_items(registry)
         if once:
             self._limit_outages()
         self._reach_schema(once=once, waits=waits)
-        load_errors = len(loaded.errors) if isinstance(loaded, LoadedTasks) else 0
+        load_errors = 0 if loaded is None else len(loaded.errors)
         self._report_start(registry, load_errors=load_errors, catch_up=self._schedule_cron and (catch_up or not once))
         scheduler = None if crontab is None else self._new_scheduler(crontab)
         if catch_up and scheduler is not None:
@@ -351,7 +353,7 @@ class Runner:
 
     def _report_start(self, registry: TaskRegistry, *, load_errors: int, catch_up: bool) -> None:
         """Emit what this runner works on; with `catch_up`, it schedules cron items."""
-        items = () if callable(self._crontab) or not catch_up else (*items_of(self._crontab), *self._marked)
+        items = self._items if catch_up else ()
         self.events.emit(
             RunnerStarted(
                 database=described(self._database.conninfo),
@@ -363,11 +365,9 @@ class Runner:
             )
         )
 
-    def _crontab_items(self, loaded: LoadedTasks | TaskRegistry) -> ItemSource | None:
+    def _crontab_items(self, registry: TaskRegistry) -> ItemSource | None:
         """Return the cron items: the crontab's, and those that tasks declare with `@cron`."""
-        from gw_core.domain.cron_item import reject_duplicates
-
-        self._marked = (loaded.registry if isinstance(loaded, LoadedTasks) else loaded).cron_items
+        self._marked = registry.cron_items
         given = self._crontab
         if not self._schedule_cron:
             return None
@@ -375,11 +375,11 @@ class Runner:
             source = given
             return lambda: (*source(), *self._marked)
         written = items_of(given)
-        items = reject_duplicates((*written, *self._marked))
+        self._items = reject_duplicates((*written, *self._marked))
         if self._watch:
             # Called repeatedly, because reloaded files can declare other items.
             return lambda: (*written, *self._marked)
-        return items or None
+        return self._items or None
 
     def _use(self, pool: WorkerPool, registry: TaskRegistry) -> None:
         """Switch to reloaded tasks and the cron items they declare."""
@@ -503,9 +503,9 @@ class Runner:
             held_up_at=heartbeat.held_up_at,
         )
 
-    def _watcher(self, pool: WorkerPool, loaded: LoadedTasks | TaskRegistry) -> Iterator[Service]:
+    def _watcher(self, pool: WorkerPool, loaded: LoadedTasks | None) -> Iterator[Service]:
         """Yield what reloads changed task files, if it is wanted."""
-        if self._watch and isinstance(loaded, LoadedTasks):
+        if self._watch and loaded is not None:
             from gw_core.tasks.reloader import TaskWatcher  # brings a package that is in an extra
 
             yield TaskWatcher(loaded, lambda tasks: self._use(pool, tasks), self.events)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Final
 
 from gw_core.domain.event_bus import Events
 from gw_core.domain.events import (
@@ -59,13 +59,6 @@ GRACEFUL_EXITS: Final = (0, -signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP)
 """How a process that was asked to stop ends; a service manager may have asked it as well."""
 
 
-class Command(Protocol):
-    """Makes the command line of a worker process."""
-
-    def __call__(self, number: int, *, announces: bool) -> Sequence[str]:
-        """Return the command of process `number`; one that announces logs for all what they run."""
-
-
 @dataclass(slots=True, eq=False)
 class _Place:
     """The place of one process, whichever process has it now."""
@@ -90,6 +83,8 @@ class StopRequest:
 class Supervisor:
     """Runs worker processes until a signal, or with `once` until all have finished.
 
+    `command` returns the command line of a process, given its number and `announces`: whether it logs for all.
+
     The first process is started alone: when it cannot run, none can, and its error is logged once. The others follow
     when it is ready. One that dies is restarted, immediately after a graceful exit, else with a growing delay. An exit
     code among `fatal_codes`, or too many failed starts, end all. `transient_codes` do not, once any process was ready.
@@ -102,7 +97,7 @@ class Supervisor:
 
     def __init__(
         self,
-        command: Command,
+        command: Callable[..., Sequence[str]],
         *,
         processes: int,
         grace_period: timedelta,
