@@ -53,7 +53,7 @@ class Added:
 
 
 class Producers:
-    """Adds this many jobs over this many seconds, in several threads, and at the end what could not be added in time."""
+    """Adds this many jobs over this many seconds, in several threads, and what was left over at the end."""
 
     def __init__(self, conninfo: str, *, seed: int, jobs: int, load: Sequence[float]) -> None:
         self.added: list[Added] = []
