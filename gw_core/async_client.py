@@ -225,8 +225,10 @@ class AsyncClient:
         """Carry an operation out on the caller's connection, or each unit on one of the client's."""
 
         async def act(step: Call | Unit | float | Callable[[object | None], Any]) -> Any:
-            if not isinstance(step, Call | Unit):
-                return await (asyncio.to_thread(step, None) if callable(step) else asyncio.sleep(step))
+            if callable(step):
+                return await asyncio.to_thread(step, None)
+            if isinstance(step, float):
+                return await asyncio.sleep(step)
             with translated(self.schema):
                 if conn is not None:
                     return await async_callers_connection(conn, self.schema).run(step)

@@ -94,9 +94,11 @@ def carry_out(operation: Operation[T], connections: ConnectionSource, schema: st
     callers = None if conn is None else callers_connection(conn, schema)
 
     def act(step: Call | Unit | float | Callable[[object | None], Any]) -> Any:
-        if isinstance(step, Call | Unit):
-            return _run_on(callers, step) if callers is not None else _run_on_own(connections, schema, step)
-        return step(conn) if callable(step) else time.sleep(step)
+        if callable(step):
+            return step(conn)
+        if isinstance(step, float):
+            return time.sleep(step)
+        return _run_on(callers, step) if callers is not None else _run_on_own(connections, schema, step)
 
     return run_steps(operation, act)
 
