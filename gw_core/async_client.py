@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from gw_core.async_jobs import AsyncJobs
@@ -27,7 +27,7 @@ from gw_core.postgres.enqueue import AddOperations, cancelling_groups, removing,
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.history import end_values, job_end
 from gw_core.postgres.job_results import ResultListener, pauses, seconds_of, timed_out
-from gw_core.postgres.steps import Operation, Unit, alone, await_steps, fetched
+from gw_core.postgres.steps import Operation, Unit, await_steps, fetched
 
 if TYPE_CHECKING:
     from gw_core.async_rules import AsyncLimits, AsyncPauses
@@ -181,7 +181,7 @@ class AsyncClient:
 
     async def remove(self, job_key: str, *, conn: object | None = None) -> RemovedJob | None:
         """Remove the job with this key; one that runs is only kept from running again. None: no such job."""
-        return await self._carry_out(alone(partial(removing, job_key)), conn)
+        return await self._carry_out(removing(job_key), conn)
 
     # -- results ---------------------------------------------------------------------------------------------------
 

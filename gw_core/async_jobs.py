@@ -10,7 +10,7 @@ from gw_core.domain.job import Job, check_ids
 from gw_core.postgres.add_calls import get_call
 from gw_core.postgres.async_connection import CarryOut
 from gw_core.postgres.bulk_actions import BATCH, Act, ActionResult, change_by_id, on_idle, reschedule_values
-from gw_core.postgres.steps import alone, fetched
+from gw_core.postgres.steps import Operation, Unit, fetched
 
 
 class AsyncJobs:
@@ -59,9 +59,12 @@ class AsyncJobs:
 
     async def _act(self, act: Act, ids: Sequence[int], conn: object | None) -> ActionResult:
         check_ids(ids)
-        ordered = sorted(set(ids))
-        results = []
-        for start in range(0, len(ordered), BATCH):
-            steps = partial(change_by_id, ordered[start : start + BATCH], act, with_payload=True)
-            results.append(await self._carry_out(alone(steps, is_atomic=True), conn))
-        return ActionResult.combine(results)
+        return await self._carry_out(_acting(sorted(set(ids)), act), conn)
+
+
+def _acting(ids: Sequence[int], act: Act) -> Operation[ActionResult]:
+    results: list[ActionResult] = []
+    for start in range(0, len(ids), BATCH):
+        batch = yield Unit(partial(change_by_id, ids[start : start + BATCH], act, with_payload=True), is_atomic=True)
+        results.append(batch)
+    return ActionResult.combine(results)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
@@ -327,7 +327,7 @@ class Client:
         `run` the member counts as ended. With `conn` everything belongs to your transaction, as in `add`. A `run_at` of
         `then` given as a duration counts from the end of the last member.
         """
-        return self._adder.add_group(specs, then=then, on_failure=OnFailure.parse(on_failure), conn=conn)
+        return self._adder.run(self._adder.adds.add_group(specs, then, OnFailure.parse(on_failure)), conn)
 
     def waiting_groups(
         self, job_id: int | None = None, *, job_key: str | None = None, limit: int = 1_000
@@ -371,9 +371,8 @@ class Client:
         if expected is not None:
             return self.jobs.remove_expected(job_key, expected)
         from gw_core.postgres.enqueue import removing
-        from gw_core.postgres.steps import alone
 
-        return self._adder.run(alone(partial(removing, job_key)), conn)
+        return self._adder.run(removing(job_key), conn)
 
     def names(self, kind: NameKind, prefix: str = "", *, limit: int = 200) -> list[str]:
         """Return the first names of a kind that begin with `prefix`, for completion; none if that takes long."""

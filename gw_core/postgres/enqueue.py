@@ -26,7 +26,7 @@ from gw_core.postgres.add_calls import (
     group_call,
     is_one_statement,
 )
-from gw_core.postgres.connections import ConnectionSource
+from gw_core.postgres.connections import QueueOperations
 from gw_core.postgres.steps import BulkSteps, Operation, Steps, Unit, carry_out
 
 T = TypeVar("T")
@@ -160,13 +160,10 @@ def _inserting_group(specs: Sequence[JobSpec], last: JobSpec, on_failure: OnFail
     return JobGroup(row[0], tuple(ids))
 
 
-class Enqueuer:
+class Enqueuer(QueueOperations, frozen=True):
     """Adds and removes jobs for the client, for a task's context and for front ends. Safe from any thread."""
 
-    def __init__(self, connections: ConnectionSource, schema: str, adds: AddOperations) -> None:
-        self._connections = connections
-        self._schema = schema
-        self._adds = adds
+    adds: AddOperations
 
     def add(self, spec: JobSpec, *, payload: str | None = None, conn: object | None = None) -> Job | Skip:
         """Add one job and return it, or why a plugin skipped it.
@@ -174,21 +171,15 @@ class Enqueuer:
         `payload` is JSON text that is stored as it is instead of the spec's own payload. With `conn` the job belongs to
         the caller's transaction.
         """
-        return self.run(self._adds.add(spec, payload), conn)
+        return self.run(self.adds.add(spec, payload), conn)
 
     def add_many(self, specs: Iterable[JobSpec], *, conn: object | None = None) -> list[int]:
         """Add jobs in statements of some thousands, all or none of them, and return their ids in no promised order."""
-        return self.run(self._adds.add_many(specs), conn)
-
-    def add_group(
-        self, specs: Iterable[JobSpec], *, then: JobSpec, on_failure: OnFailure, conn: object | None = None
-    ) -> JobGroup:
-        """Add the members of a group and the job that waits for them, all or none."""
-        return self.run(self._adds.add_group(specs, then, on_failure), conn)
+        return self.run(self.adds.add_many(specs), conn)
 
     def run(self, operation: Operation[T], conn: object | None = None) -> T:
         """Carry an operation out in the caller's transaction, or in our own."""
-        return carry_out(operation, self._connections, self._schema, conn)
+        return carry_out(operation, self.connections, self.schema, conn)
 
 
 def removing(job_key: str) -> Steps[RemovedJob | None]:

@@ -78,12 +78,6 @@ async def await_steps(steps: Generator[Step, Answer, T], act: Callable[[Step], A
         return result
 
 
-def alone(steps: Callable[[], Steps[T]], *, is_atomic: bool = False) -> Operation[T]:
-    """Return the operation of a single unit."""
-    result: T = yield Unit(steps, is_atomic=is_atomic)
-    return result
-
-
 def fetched(call: Call) -> Steps[Rows]:
     """Run one statement, and return its rows."""
     return (yield call)
