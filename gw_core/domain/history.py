@@ -169,7 +169,7 @@ class HistoryStatus(msgspec.Struct, frozen=True):
     """How long jobs ended by others are kept; None: they are not recorded."""
 
 
-class JobEnd(msgspec.Struct, frozen=True, kw_only=True):
+class JobEnd(msgspec.Struct, frozen=True):
     """What the queue and history know of how a job ended."""
 
     is_queued: bool
@@ -178,10 +178,10 @@ class JobEnd(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it is there with no attempt left."""
     attempts: int
     error: str | None
-    last: EndedAttempt | None
-    """The latest attempt in history."""
     is_known: bool | None
     """Whether a job with this id was ever added; None when the role may not ask."""
+    last: EndedAttempt | None
+    """The latest attempt in history."""
 
     def outcome(self, job_id: int) -> Any:
         """Return the result; raises `JobPendingError` while there is none yet, else a `ResultError` with the reason."""

@@ -10,7 +10,7 @@ from operator import add
 from gw_core.domain.counters import BOUNDS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class StatisticsStatus:
     """What the table of statistics holds, and who writes it."""
 
@@ -27,7 +27,7 @@ class StatisticsStatus:
     live_workers: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RunStatistics:
     """The attempts that ended in some time."""
 

@@ -19,7 +19,7 @@ _USUAL_WINDOW: Final = timedelta(seconds=3)
 # -- where -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ServerInfo:
     """Which server answered, and as what; `host` is None for a local socket."""
 
@@ -52,7 +52,7 @@ class SchemaInfo:
 # -- what ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TableCounters:
     """How many rows of jobs were ever inserted, updated and deleted, as the server's statistics know it.
 
@@ -67,7 +67,7 @@ class TableCounters:
     last_vacuum_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PrioritySummary:
     """The jobs of one priority: how many are ready up to a bound, which came due first, and when the next will be."""
 

@@ -120,9 +120,7 @@ class Doctor(QueueOperations, frozen=True):
 
     def _server(self, connection: Connection, state: SchemaState) -> DoctorFacts:
         before = time.time()
-        version, _, clock, pid, role, read_only, autovacuum = rows(connection, query("doctor_server", self.schema), {})[
-            0
-        ]
+        [[version, clock, pid, role, read_only, autovacuum]] = self._ask(connection, "doctor_server")
         after = time.time()
         problem = state.problem()
         # A pooler shows its clients an invented process number, because it serves them from many processes.

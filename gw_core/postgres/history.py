@@ -127,14 +127,8 @@ def job_end(row: Sequence[Any], schema: str) -> JobEnd:
     hidden_from, is_queued, has_failed, attempts, error, is_known, *last = row
     if hidden_from is not None:
         raise rows_hidden(hidden_from, schema)
-    return JobEnd(
-        is_queued=is_queued,
-        has_failed=has_failed,
-        attempts=attempts,
-        error=error,
-        last=None if last[0] is None else _attempt(last),
-        is_known=is_known,
-    )
+    attempt = None if last[0] is None else _attempt(last)
+    return JobEnd(is_queued, has_failed, attempts, error, is_known, attempt)
 
 
 def history_status(row: Sequence[Any]) -> HistoryStatus:

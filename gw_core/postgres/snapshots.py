@@ -208,18 +208,8 @@ def _server_time(answers: Mapping[str, Rows]) -> timedelta | None:
 
 
 def _server(place: tuple[Any, ...]) -> ServerInfo:
-    _, version, database, user, host, port, started, in_recovery, read_only, *_ = place
-    return ServerInfo(
-        version=version,
-        database=database,
-        user=user,
-        host=host,
-        port=port,
-        started_at=timestamp(started),
-        in_recovery=in_recovery,
-        read_only=read_only,
-        may_change_jobs=place[-1],
-    )
+    _, version, database, user, host, port, started, in_recovery, read_only, *_, may_change_jobs = place
+    return ServerInfo(version, database, user, host, port, timestamp(started), in_recovery, read_only, may_change_jobs)
 
 
 def _installed(schema: str, place: tuple[Any, ...], revision: Rows | None) -> SchemaInfo:
@@ -238,28 +228,16 @@ def _counters(rows: Rows | None) -> tuple[TableCounters | None, dict[str, Count]
         return None, {}
     inserted, updated, deleted, live, dead, vacuumed, size, waiting, failed = rows[0]
     estimates = {"total": live, "waiting": waiting, "failed": failed}
-    counters = TableCounters(
-        inserted=inserted,
-        updated=updated,
-        deleted=deleted,
-        live_rows=live,
-        dead_rows=dead,
-        last_vacuum_at=None if vacuumed is None else timestamp(vacuumed),
-    )
+    vacuumed_at = None if vacuumed is None else timestamp(vacuumed)
+    counters = TableCounters(inserted, updated, deleted, live, dead, vacuumed_at)
     known = {name: Count(round(each), Quality.ESTIMATE) for name, each in estimates.items() if each is not None}
     return counters, {**known, "bytes": Count(size)}
 
 
 def _head(row: tuple[Any, ...], *, most: int) -> PrioritySummary:
     priority, ready, oldest_id, task, oldest, upcoming = row
-    return PrioritySummary(
-        priority=priority,
-        ready=_bounded(ready, most),
-        oldest_id=oldest_id,
-        oldest_task=task,
-        oldest_due_at=None if oldest is None else timestamp(oldest),
-        next_due_at=None if upcoming is None else timestamp(upcoming),
-    )
+    oldest_at, upcoming_at = (None if each is None else timestamp(each) for each in (oldest, upcoming))
+    return PrioritySummary(priority, _bounded(ready, most), oldest_id, task, oldest_at, upcoming_at)
 
 
 def _locked_queues(rows: Rows | tuple[()], starts: Rows | tuple[()]) -> list[LockedQueue]:

@@ -75,24 +75,10 @@ def statistics_status(row: tuple[Any, ...]) -> StatisticsStatus:
     """Return the answer of `statistics_status.sql`."""
     rows, size, oldest, latest, now, recording, live = row
     at = datetime.fromtimestamp(now, UTC)
-    return StatisticsStatus(
-        rows=rows,
-        size_bytes=size,
-        oldest_age=None if oldest is None else at - oldest,
-        latest_age=None if latest is None else at - latest,
-        recording_workers=recording,
-        live_workers=live,
-    )
+    oldest_age, latest_age = (None if each is None else at - each for each in (oldest, latest))
+    return StatisticsStatus(rows, size, oldest_age, latest_age, recording, live)
 
 
 def _statistics(row: tuple[Any, ...]) -> RunStatistics:
     _, completed, failed, permanently_failed, run_seconds, durations, waited, wait_seconds = row
-    return RunStatistics(
-        completed=completed,
-        failed=failed,
-        permanently_failed=permanently_failed,
-        run_seconds=run_seconds,
-        durations=tuple(durations),
-        waited=waited,
-        wait_seconds=wait_seconds,
-    )
+    return RunStatistics(completed, failed, permanently_failed, run_seconds, tuple(durations), waited, wait_seconds)

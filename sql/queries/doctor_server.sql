@@ -1,7 +1,6 @@
 -- The server's version, clock, role and settings, and the process that serves this connection.
 -- Read-only mode is read from the session's default, because the client may have set it for this transaction only.
 select current_setting('server_version'),
-       current_setting('server_version_num')::int,
        date_part('epoch', clock_timestamp()),
        pg_backend_pid(),
        current_user::text,

@@ -1,11 +1,9 @@
 -- Jobs by their ids or a key, with the database's clock; the payload only when asked for.
 select
-  jobs.id,
-  tasks.identifier,
-  case when %(with_payload)s then jobs.payload::text else '' end,
   \set JOB jobs
+  \set PAYLOAD 'case when %(with_payload)s then jobs.payload::text else '' end'
   \ir parts/job_columns.sql
-  jobs.locked_by,
+  ,
   \ir parts/state_of_job.sql
 from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
 join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.id = jobs.task_id

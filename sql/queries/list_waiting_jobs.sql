@@ -1,11 +1,8 @@
 -- The waiting jobs as the session's transaction sees them, in the order in which workers take them.
 select
-  jobs.id,
-  tasks.identifier,
-  jobs.payload::text,
   \set JOB jobs
+  \set PAYLOAD 'jobs.payload::text'
   \ir parts/job_columns.sql
-  jobs.locked_by
 from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
 join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.id = jobs.task_id
 left join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = jobs.job_queue_id

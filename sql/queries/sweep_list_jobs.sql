@@ -4,12 +4,9 @@ with locked as materialized (
    \ir parts/from_locked_jobs.sql
 )
 select
-  jobs.id,
-  tasks.identifier,
-  jobs.payload::text,
   \set JOB jobs
+  \set PAYLOAD 'jobs.payload::text'
   \ir parts/job_columns.sql
-  jobs.locked_by
 from unnest(%(workers)s::text[], %(inactive_seconds)s::double precision[]) as stale (id, seconds)
 join :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
   on jobs.locked_by = stale.id

@@ -57,12 +57,9 @@ recovered as (
   returning jobs.id
 )
 select
-  held.id,
-  tasks.identifier,
-  held.payload::text,
   \set JOB held
+  \set PAYLOAD 'held.payload::text'
   \ir parts/job_columns.sql
-  held.locked_by
 from recovered
 join held on held.id = recovered.id
 join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.id = held.task_id

@@ -1,4 +1,7 @@
--- A job's columns, behind its id, task and payload and before who locked it, in the order in which they are read.
+-- The columns of a job, `:JOB`, in the order in which they are read; `:PAYLOAD` is its payload as text.
+:JOB.id,
+tasks.identifier,
+:PAYLOAD,
 :JOB.attempts,
 :JOB.max_attempts,
 :JOB.priority,
@@ -12,3 +15,4 @@ date_part('epoch', :JOB.updated_at),
 queues.queue_name,
 :JOB.last_error,
 date_part('epoch', :JOB.locked_at),
+:JOB.locked_by

@@ -1,11 +1,9 @@
 -- The columns of a job that an action locks, and whether a worker runs it; its payload only if it is asked for.
 select
-  jobs.id,
-  tasks.identifier,
-  case when %(with_payload)s then jobs.payload::text else '' end,
   \set JOB jobs
+  \set PAYLOAD 'case when %(with_payload)s then jobs.payload::text else '' end'
   \ir job_columns.sql
-  jobs.locked_by,
+  ,
   jobs.locked_at >= now() - interval '4 hours'
 from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
 join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.id = jobs.task_id
