@@ -77,7 +77,7 @@ def bulk_calls(specs: Sequence[JobSpec]) -> Iterator[Call]:
             yield from map(add_call, alike)
             continue
         for part in _parts(alike):
-            document = msgspec.json.encode([_element(spec) for spec in part]).decode()
+            document = msgspec.json.encode([job_element(spec) for spec in part]).decode()
             yield Call("add_jobs", {"jobs": document, "preserve_run_at": mode is JobKeyMode.PRESERVE_RUN_AT})
 
 
@@ -88,7 +88,7 @@ def is_one_statement(specs: Sequence[JobSpec]) -> bool:
 
 def group_call(ids: Sequence[int], then: JobSpec, on_failure: OnFailure) -> Call:
     """Return the statement that lets a job wait for others; its row has the id of the group."""
-    document = msgspec.json.encode(_element(then, then.job_key_mode)).decode()
+    document = msgspec.json.encode(job_element(then, then.job_key_mode)).decode()
     return Call("add_group", {"job": document, "on_failure": on_failure.value, "ids": list(ids)})
 
 
@@ -121,7 +121,8 @@ class _Element(msgspec.Struct, omit_defaults=True, gc=False):
     job_key_mode: JobKeyMode | None = None
 
 
-def _element(spec: JobSpec, mode: JobKeyMode | None = None) -> _Element:
+def job_element(spec: JobSpec, mode: JobKeyMode | None = None) -> _Element:
+    """Return a job as an element of the document that statements take."""
     run_at, delay = run_at_or_delay(spec.run_at)
     return _Element(
         spec.task,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
 from gw_core.domain.cron_item import KnownCronItem
-from gw_core.domain.job import JobSpec, encode_payload
+from gw_core.domain.job import JobSpec
+from gw_core.postgres.add_calls import job_element
 from gw_core.postgres.statement_runner import Store
 
 
@@ -26,8 +26,9 @@ class CronStore(Store):
 
         A run of `None` marks the minute as done and adds nothing, here or elsewhere.
         """
-        columns = _columns(list(runs.values()))
-        rows = self._rows("schedule_cron_items", timestamp=timestamp, identifiers=list(runs), **columns)
+        jobs: list[object] = [{} if spec is None else job_element(spec, spec.job_key_mode) for spec in runs.values()]
+        document = msgspec.json.encode(jobs).decode()
+        rows = self._rows("schedule_cron_items", timestamp=timestamp, identifiers=list(runs), jobs=document)
         return {row[0]: row[1] for row in rows}
 
     def known(self) -> list[KnownCronItem]:
@@ -38,17 +39,3 @@ class CronStore(Store):
         """Forget an identifier and return what was remembered, or None when it was unknown."""
         rows = self._rows("delete_cron_item", identifier=identifier)
         return KnownCronItem(*rows[0]) if rows else None
-
-
-def _columns(specs: Sequence[JobSpec | None]) -> dict[str, list[Any]]:
-    return {
-        "tasks": [spec and spec.task for spec in specs],
-        "payloads": [spec and encode_payload(spec.payload) for spec in specs],
-        "queue_names": [spec and spec.queue_name for spec in specs],
-        "max_attempts": [spec and spec.max_attempts for spec in specs],
-        "job_keys": [spec and spec.job_key for spec in specs],
-        "priorities": [spec and spec.priority for spec in specs],
-        "flags": [msgspec.json.encode(spec.flags).decode() if spec and spec.flags else None for spec in specs],
-        "job_key_modes": [spec and spec.job_key_mode.value for spec in specs],
-        "run_ats": [spec and spec.run_at for spec in specs],
-    }

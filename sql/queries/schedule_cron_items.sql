@@ -3,27 +3,27 @@
 -- nothing. Rows are locked in the order of the crontab, as Graphile Worker does: another order could deadlock with it.
 with runs as materialized (
   select run.*
-    from unnest(
-           %(identifiers)s::text[],
-           %(tasks)s::text[],
-           %(payloads)s::text[],
-           %(queue_names)s::text[],
-           %(max_attempts)s::int[],
-           %(job_keys)s::text[],
-           %(priorities)s::int[],
-           %(flags)s::text[],
-           %(job_key_modes)s::text[],
-           %(run_ats)s::timestamptz[]
-         ) with ordinality
-         as run (
-           identifier, task, payload, queue_name, max_attempts, job_key, priority, flags, job_key_mode, run_at, place
-         )
+    from rows from (
+           pg_catalog.unnest(%(identifiers)s::text[]),
+           json_to_recordset(%(jobs)s::text::json) as (
+             task text,
+             payload json,
+             queue_name text,
+             run_at timestamptz,
+             delay double precision,
+             max_attempts int,
+             job_key text,
+             priority int,
+             flags text[],
+             job_key_mode text
+           )
+         ) with ordinality as run (identifier)
 ),
 won as (
   insert into :GRAPHILE_WORKER_SCHEMA._private_known_crontabs as known (identifier, known_since, last_execution)
   select runs.identifier, %(timestamp)s::timestamptz, %(timestamp)s::timestamptz
     from runs
-   order by runs.place
+   order by runs.ordinality
   on conflict (identifier) do update
      set last_execution = excluded.last_execution
    where known.last_execution is null
@@ -35,7 +35,7 @@ ours as materialized (
   select runs.*
     from runs
     join won on won.identifier = runs.identifier
-   order by runs.place
+   order by runs.ordinality
 )
 select
   ours.identifier,
@@ -45,14 +45,13 @@ select
       select job.id
         from :GRAPHILE_WORKER_SCHEMA.add_job(
                identifier => ours.task,
-               payload => ours.payload::json,
+               payload => ours.payload,
                queue_name => ours.queue_name,
-               run_at => ours.run_at,
+               run_at => coalesce(ours.run_at, now() + make_interval(secs => ours.delay)),
                max_attempts => ours.max_attempts,
                job_key => ours.job_key,
                priority => ours.priority,
-               flags =>
-                 case when ours.flags is not null then array(select json_array_elements_text(ours.flags::json)) end,
+               flags => ours.flags,
                job_key_mode => ours.job_key_mode
              ) as job
     )
