@@ -34,20 +34,11 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What to ask the core for: the jobs that match and follow a mark, or of all those only the ones with these ids."""
+    """What to ask the core for: the jobs that match and follow a mark."""
 
     wanted: Selection
     after: PageCursor | None
     limit: int
-    ids: tuple[int, ...] | None = None
-
-    @property
-    def selection(self) -> Selection:
-        """The jobs to ask for; jobs that were found before are only dropped when they change their state."""
-        if self.ids is None:
-            return self.wanted
-        states = self.wanted.states
-        return Selection.of(id=self.ids, state=[each for each in JobState if each in states])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +88,9 @@ class Search:
         if self.is_searching:
             return Ask(self.wanted, self.begin if self.go_on is None else self.go_on, PAGE)
         if self.is_dear:
-            return Ask(self.wanted, None, MAX_ROWS, ids=tuple(each.job.id for each in self.jobs))
+            # Jobs that were found before are only dropped when they change their state.
+            states = [each for each in JobState if each in self.wanted.states]
+            return Ask(Selection.of(id=[each.job.id for each in self.jobs], state=states), None, MAX_ROWS)
         return self._restarted.ask
 
     def answered(self, page: JobPage) -> Search:

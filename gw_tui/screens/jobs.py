@@ -64,7 +64,7 @@ class PageQuery(Query):
     what: Ask
 
     def ask(self, source: DataSource) -> JobPage:
-        return source.page(self.what.selection, after=self.what.after, limit=self.what.limit, timeout=TIMEOUT)
+        return source.page(self.what.wanted, after=self.what.after, limit=self.what.limit, timeout=TIMEOUT)
 
 
 @dataclass(frozen=True)

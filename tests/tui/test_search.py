@@ -47,7 +47,7 @@ class Queue:
         after = int(ask.after.place[0]) if ask.after else 0
         rest = [each for each in self.jobs if each.job.id > after]
         scanned = rest[: self.scan_limit]
-        wanted = ask.selection
+        wanted = ask.wanted
         found = list(islice((each for each in scanned if wanted.matches(each, NOW)), ask.limit))
         if len(found) == ask.limit:
             return JobPage(
@@ -117,7 +117,7 @@ def test_after_an_expensive_search_only_its_finds_are_read_again() -> None:
     search = searched(Search(wanted=parse("priority:<9 priority:1")), queue)
 
     assert search.scanned > CHEAP
-    assert search.ask.selection.ids == (30_000,)
+    assert search.ask.wanted.ids == (30_000,)
     queue.jobs = [a_job(30_000, state=JobState.RUNNING)]
     assert search.answered(queue.page(search.ask)).jobs[0].state is JobState.RUNNING
     queue.jobs = []
