@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -41,26 +40,14 @@ class LogEntry:
         return json.dumps(record)
 
 
-class Journal:
-    """A series of entries, newest last."""
+class Journal(deque[LogEntry]):
+    """A series of entries, newest last; the oldest go when there are too many."""
 
     def __init__(self, most: int = MAX_ENTRIES) -> None:
-        self._entries: deque[LogEntry] = deque(maxlen=most)
-        self._number = 0
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def __iter__(self) -> Iterator[LogEntry]:
-        return iter(self._entries)
-
-    def newest_first(self) -> Iterator[LogEntry]:
-        """Yield the entries from the newest back."""
-        return reversed(self._entries)
+        super().__init__(maxlen=most)
 
     def note(self, at: datetime, kind: EntryKind, words: str, *, is_bad: bool = False) -> LogEntry:
         """Keep an entry and return it."""
-        self._number += 1
-        entry = LogEntry(self._number, at, kind, words, is_bad)
-        self._entries.append(entry)
+        entry = LogEntry(self[-1].number + 1 if self else 1, at, kind, words, is_bad)
+        self.append(entry)
         return entry

@@ -48,7 +48,7 @@ class EventsScreen(ListScreen[Journal, LogEntry]):
         words = self.query_one("#filter", Input).value.lower().split()
         return [
             entry
-            for entry in self.console.journal.newest_first()
+            for entry in reversed(self.console.journal)
             if all(word in f"{entry.kind} {entry.words}".lower() for word in words)
         ]
 

@@ -43,7 +43,7 @@ def test_a_journal_keeps_the_newest() -> None:
     for number in range(5):
         journal.note(START, EntryKind.ACTION, f"action {number}")
 
-    assert [entry.words for entry in journal.newest_first()] == ["action 4", "action 3", "action 2"]
+    assert [entry.words for entry in reversed(journal)] == ["action 4", "action 3", "action 2"]
     assert len(journal) == 3
 
 
