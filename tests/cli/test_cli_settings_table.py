@@ -13,10 +13,8 @@ from support.cli_program import every_command
 from support.shell import InProcessShell
 
 from gw_cli import settings
-from gw_cli.settings.config_file import ConfigFile
 from gw_cli.settings.documents import commented_file, json_schema, toml_value
-from gw_cli.settings.resolve import Sources, resolve
-from gw_cli.settings.table import SETTINGS, Setting
+from gw_cli.settings.table import SETTINGS, TUI_KEYS, Setting
 from gw_core import WorkerSettings
 from gw_core.errors import InvalidSettingError
 
@@ -48,8 +46,9 @@ def test_every_field_of_worker_settings_has_a_row_or_is_listed_as_internal() -> 
     assert rows & WORKER_FIELDS_WITHOUT_SETTING == set()
 
 
-def test_without_any_source_the_settings_of_a_worker_are_its_defaults() -> None:
-    found, usual = resolve(Sources()).worker_settings(), WorkerSettings()
+def test_without_any_source_the_settings_of_a_worker_are_its_defaults(tmp_path: Path) -> None:
+    (tmp_path / "gw.toml").touch()
+    found, usual = settings.load(tmp_path / "gw.toml", environment={}).worker_settings(), WorkerSettings()
 
     assert found.effective_heartbeat_interval == usual.effective_heartbeat_interval
     assert found.effective_recovery_delay == usual.effective_recovery_delay
@@ -109,16 +108,18 @@ def test_the_commented_file_sets_what_is_asked_for_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("setting", [each for each in SETTINGS if each.default is not None], ids=lambda each: each.name)
-def test_a_default_in_the_commented_file_is_the_default(setting: Setting[object]) -> None:
+def test_a_default_in_the_commented_file_is_the_default(setting: Setting[object], tmp_path: Path) -> None:
     table, _, key = setting.name.rpartition(".")
     line = f"{key} = {toml_value(setting)}"
     assert f"# {line}" in commented_file({})
     if setting.default == ():
         return  # an empty list is the absence of the setting
 
-    values = tomllib.loads(f"[{table}]\n{line}" if table else line)
+    path = tmp_path / "gw.toml"
+    path.write_text(f"[{table}]\n{line}" if table else line)
 
-    assert resolve(Sources(file=ConfigFile(Path("/gw.toml"), values), folder=Path("/")))[setting] == setting.default
+    meant = tmp_path / setting.default if isinstance(setting.default, Path) else setting.default
+    assert settings.load(path, environment={})[setting] == meant
 
 
 def test_the_schema_describes_every_key() -> None:
@@ -161,3 +162,20 @@ def test_w_is_short_for_watch_as_in_graphile_worker() -> None:
     [watch] = [each for each in every_command()["gw run"].params if "--watch" in each.opts]
 
     assert "-w" in watch.opts
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        pytest.param("gw run", [each for each in SETTINGS if "." not in each.name and not each.file_only], id="run"),
+        pytest.param(
+            "gw tui",
+            [each for each in SETTINGS if each.name.startswith("tui.") and not each.file_only and each != TUI_KEYS],
+            id="tui",
+        ),
+    ],
+)
+def test_every_setting_is_an_option_of_its_command(name: str, settings: list[Setting[object]]) -> None:
+    found = every_command()[name]
+
+    assert {setting.flag for setting in settings} <= {flag for parameter in found.params for flag in parameter.opts}

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import psycopg
 import pytest
 
-from gw_core import Events, JobSpec
-from gw_core.domain.plugins import Interceptors
-from gw_core.operations import Database
-from gw_core.postgres.connections import SharedConnection
-from gw_core.postgres.enqueue import AddOperations, Enqueuer
+from gw_core import Client, Job, JobContext, TaskRegistry
+from gw_core.testing import drain
 
 OURS = datetime(2031, 5, 4, 3, 2, 1, tzinfo=UTC)
 GIVEN = datetime(2040, 1, 1, tzinfo=UTC)
@@ -25,11 +23,14 @@ GIVEN = datetime(2040, 1, 1, tzinfo=UTC)
     ],
 )
 def test_now_is_what_the_clock_says(database_url: str, run_at: datetime | timedelta | None, expected: datetime) -> None:
-    connection = SharedConnection(Database(database_url))
-    adder = Enqueuer(connection, "graphile_worker", AddOperations(Interceptors(), Events(), clock=lambda: OURS))
+    tasks, added = TaskRegistry(), []
 
-    job = adder.add(JobSpec(task="mail", payload={"n": 1}, run_at=run_at), payload='{"n":1.0}')
-    connection.close()
+    @tasks.task
+    def parent(payload: object, context: JobContext) -> None:
+        added.append(context.add_job("mail", {"n": 1}, run_at=run_at))
 
-    assert job is not None
-    assert (job.run_at, job.payload) == (expected, '{"n":1.0}')
+    with psycopg.connect(database_url) as connection, Client(database_url) as client:
+        client.add("parent", conn=connection)
+        drain(connection, tasks=tasks, now=OURS)
+
+    assert [job.run_at for job in added if isinstance(job, Job)] == [expected]

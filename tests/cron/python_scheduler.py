@@ -9,18 +9,15 @@ from pathlib import Path
 
 
 def main(url: str, crontab: str, origin: str, speed: str) -> None:
-    sys.path.insert(0, str(Path(__file__).parents[2]))
-    from gw_core.crontab import parse_crontab
-    from gw_core.maintenance.cron_scheduler import Scheduler
-    from gw_core.operations import Database
-    from gw_core.postgres.connections import SharedConnection
+    sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
+    from support.cron_fixture import CronFixture
 
     simulated, real = (datetime.fromtimestamp(int(part) / 1000, UTC) for part in origin.split("@"))
 
     def clock() -> datetime:
         return simulated + (datetime.now(UTC) - real) * int(speed)
 
-    scheduler = Scheduler(SharedConnection(Database(url)), parse_crontab(crontab), clock=clock)
+    scheduler = CronFixture(url, clock).scheduler(crontab)
     rest = scheduler.step()
     print("started", flush=True)
     while True:

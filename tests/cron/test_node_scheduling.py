@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,8 +15,6 @@ import pytest
 from node_crontab import NodeCrontab
 from support.cron_fixture import START, CronFixture
 from support.waiting import wait_until
-
-from gw_core.maintenance.cron_scheduler import Scheduler
 
 pytestmark = pytest.mark.interop
 
@@ -43,15 +41,15 @@ class FastClock:
 class Ours:
     """One of our schedulers in a thread, resting by the fast clock."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
+    def __init__(self, step: Callable[[], timedelta]) -> None:
+        self._step = step
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
     def _run(self) -> None:
         while not self._end.is_set():
-            rest = self._scheduler.step()
+            rest = self._step()
             self._end.wait(rest.total_seconds() / SPEED)
 
     def stop(self) -> None:
@@ -94,7 +92,7 @@ def test_four_schedulers_of_two_languages_add_each_job_once_and_no_death_leaves_
         theirs(node, database_url, clock) as second,
         ours_apart(database_url, clock) as third,
     ):
-        survivor = Ours(world.scheduler(CRONTAB))
+        survivor = Ours(world.scheduler(CRONTAB).step)
         try:
             for victim in (first, third, second):
                 _minutes_pass(world, 1)
@@ -120,7 +118,7 @@ def test_ours_takes_over_what_graphile_worker_registered_and_the_other_way_round
     world = CronFixture(database_url, clock)  # type: ignore[arg-type]
     with theirs(node, database_url, clock):
         wait_until(world.jobs, what="a job from Node.js")
-    ours = Ours(world.scheduler(CRONTAB))
+    ours = Ours(world.scheduler(CRONTAB).step)
     _minutes_pass(world, 1)
     ours.stop()
     seen = len(world.jobs())

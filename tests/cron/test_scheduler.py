@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from support.cron_fixture import START, CronFixture, CuttableConnection, at
@@ -30,7 +31,6 @@ from gw_core.events import (
 )
 from gw_core.maintenance.cron_scheduler import CATCH_UP_LIMIT, MAX_REST, Scheduler
 from gw_core.operations import Database
-from gw_core.postgres.database import Connection
 
 EVERY_MINUTE = "* * * * * tick"
 
@@ -347,7 +347,7 @@ def test_a_single_deadlock_is_not_worth_a_warning(world: CronFixture) -> None:
             self.errors = 0
 
         @contextmanager
-        def connection(self) -> Iterator[Connection]:
+        def connection(self) -> Iterator[Any]:
             if self.errors:
                 self.errors -= 1
                 raise TransientDatabaseError("deadlock detected")

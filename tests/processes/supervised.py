@@ -88,10 +88,15 @@ class Supervised:
 
 def quick_pauses(monkeypatch: Any) -> None:
     """Let what is started again be started again soon."""
+    set_pauses(monkeypatch, first=timedelta(milliseconds=10), most=timedelta(milliseconds=20))
+
+
+def set_pauses(monkeypatch: Any, *, first: timedelta, most: timedelta) -> None:
+    """Set how long an ended process waits before it is started again."""
     from gw_core.domain import supervision
 
-    monkeypatch.setattr(supervision, "FIRST_PAUSE", timedelta(milliseconds=10))
-    monkeypatch.setattr(supervision, "MAX_PAUSE", timedelta(milliseconds=20))
+    monkeypatch.setattr(supervision, "FIRST_PAUSE", first)
+    monkeypatch.setattr(supervision, "MAX_PAUSE", most)
 
 
-__all__ = ["DEADLINE", "Supervised", "quick_pauses", "supervising", "wait_until"]
+__all__ = ["DEADLINE", "Supervised", "quick_pauses", "set_pauses", "supervising", "wait_until"]

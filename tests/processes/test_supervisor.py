@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from supervised import Supervised, quick_pauses, supervising, wait_until
+from supervised import Supervised, quick_pauses, set_pauses, supervising, wait_until
 from support.stall_clock import StallClock
 
 from gw_core.events import ProcessEnded, ProcessesKilled, ProcessReady, SupervisorGaveUp
@@ -214,10 +214,7 @@ def test_what_does_not_end_after_a_second_signal_is_killed_soon(monkeypatch: pyt
 
 
 def test_a_stop_while_one_waits_to_be_started_again_does_not_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gw_core.domain import supervision
-
-    monkeypatch.setattr(supervision, "FIRST_PAUSE", timedelta(seconds=600))
-    monkeypatch.setattr(supervision, "MAX_PAUSE", timedelta(seconds=600))
+    set_pauses(monkeypatch, first=timedelta(seconds=600), most=timedelta(seconds=600))
     with Supervised({"code": 1}, processes=1) as running:
         running.recorded.wait_for(ProcessEnded)
 

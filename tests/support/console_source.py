@@ -18,7 +18,6 @@ import msgspec
 from gw_core import Client
 from gw_core.errors import StatementTimeoutError
 from gw_core.operations import Finding, LockWaits, QueueReport, QueueSnapshot, QueueStatistics, RunHistory
-from gw_tui.actions.actions import Action, Result
 from gw_tui.data.source import READ_LIMITS, ClientSource, JobSubscription
 from gw_tui.rules.options import QueueInfo
 from support import console_queue
@@ -61,7 +60,7 @@ class QueueSource(ClientSource):
         self.failure: Exception | None = None
         self.subscriptions = 0
         self.snapshots = 0
-        self.actions: list[Action] = []
+        self.actions: list[Any] = []
         self.closed = False
         self.is_busy = False
         self._is_held = self._is_cancelled = False
@@ -137,7 +136,7 @@ class QueueSource(ClientSource):
 
     # -- acting
 
-    def run(self, action: Action) -> Result:
+    def run(self, action: Any) -> Any:
         self.last()
         self.check()
         self.actions.append(action)

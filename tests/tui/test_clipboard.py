@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import thread_time
 from typing import Any
@@ -12,16 +12,12 @@ import pytest
 from console_fixture import Console, run
 from hostile_console import HostileSource
 from hypothesis import given, strategies as st
-from support.task_builders import a_job
 
-from gw_core import Job
-from gw_core.operations import UNSAFE_TEXT, JobReport, QueueReport
+from gw_core.operations import UNSAFE_TEXT, CommandPreview, CommandText, JobReport, QueueReport
 from gw_tui import clipboard
-from gw_tui.actions.actions import Complete, Fail, Reschedule, Retry, Unlock, preview
-from gw_tui.rules.options import QueueInfo
 
 EVIL = "k\x15touch pwned\n\x1b[201~\rtouch pwned\r"
-HERE = QueueInfo(where="x", schema="graphile_worker")
+TYPED = CommandPreview()
 
 
 class MoreHostile(HostileSource):
@@ -120,15 +116,14 @@ def test_a_payload_too_large_to_copy_is_rejected_before_it_is_laid_out(monkeypat
     run(scenario, source=Large())
 
 
-def seen(count: int) -> list[Job]:
-    return [a_job(id=n) for n in range(1, count + 1)]
-
-
-@pytest.mark.parametrize("action", [Retry, Fail, Complete, Reschedule], ids=lambda action: action.__name__)
+@pytest.mark.parametrize(
+    "action", [TYPED.retry, TYPED.fail, TYPED.remove, TYPED.reschedule], ids=lambda action: action.__name__
+)
 @pytest.mark.parametrize("count", [1, 700, 7_000])
-def test_what_is_copied_covers_every_job_or_is_not_offered(action: type, count: int) -> None:
-    typed = preview(action(jobs=seen(count)), HERE)
-    assert typed is not None
+def test_what_is_copied_covers_every_job_or_is_not_offered(
+    action: Callable[[Sequence[int]], CommandText], count: int
+) -> None:
+    typed = action(range(1, count + 1))
     found = {name: text for name, (_, text) in clipboard.ways(typed).items()}
 
     assert ("command" in found) is (len(typed.command or "") <= clipboard.MAX_COMMAND)
@@ -138,10 +133,7 @@ def test_what_is_copied_covers_every_job_or_is_not_offered(action: type, count: 
 
 
 def test_more_than_a_terminal_copies_is_rejected() -> None:
-    typed = preview(Retry(jobs=seen(60_000)), HERE)
-
-    assert typed is not None
-    assert clipboard.ways(typed) == {}
+    assert clipboard.ways(TYPED.retry(range(1, 60_001))) == {}
 
 
 @given(st.text())
@@ -151,9 +143,7 @@ def test_nothing_that_is_copied_has_a_control(text: str) -> None:
 
 @given(st.lists(st.text(st.characters(exclude_characters="\0", codec="utf-8")), min_size=1, max_size=3))
 def test_nothing_that_is_offered_has_a_control(names: list[str]) -> None:
-    typed = preview(Unlock(workers=tuple(names)), HERE)
-    assert typed is not None
-    for _, text in clipboard.ways(typed).values():
+    for _, text in clipboard.ways(TYPED.unlock(names)).values():
         assert UNSAFE_TEXT.search(text) is None
 
 

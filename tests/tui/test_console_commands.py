@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from gw_tui.app import ConsoleApp, screen_of
 from gw_tui.rules.commands import (
     BY_ID,
     COMMANDS,
@@ -19,6 +22,7 @@ from gw_tui.rules.commands import (
     known_on,
     with_keys,
 )
+from gw_tui.screens.job import JobScreen
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "console.md"
 IDLE = CommandContext(is_live=True)
@@ -52,6 +56,32 @@ def test_the_manual_names_every_screen_with_its_key_and_words() -> None:
     assert re.findall(r"^\| `(\d)` \| (\w+) \| (.+) \|$", page, re.MULTILINE) == [
         (place.key, place.title, place.help) for place in SCREENS
     ]
+
+
+def every_screen() -> Mapping[str, type]:
+    return {JOB: JobScreen, **{place.id: type(screen_of(place)) for place in SCREENS}}
+
+
+def test_every_command_of_every_screen_has_its_action() -> None:
+    screens = every_screen()
+    missing = [
+        (command.id, screen)
+        for command in COMMANDS
+        for screen in command.on
+        if not callable(getattr(screens[screen], f"action_{command.id}", None))
+    ]
+    everywhere = [each.id for each in COMMANDS if each.is_everywhere and not each.id.startswith("go_")]
+
+    assert missing == []
+    assert [each for each in everywhere if not callable(getattr(ConsoleApp, f"action_{each}", None))] == []
+
+
+def test_a_screen_that_cannot_be_imported_raises_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    (cron,) = (place for place in SCREENS if place.id == "cron")
+    monkeypatch.setitem(sys.modules, f"gw_tui.screens.{cron.id}", None)
+
+    with pytest.raises(ImportError, match=cron.id):
+        screen_of(cron)
 
 
 # -- when a command is possible ----------------------------------------------------------------------------------------

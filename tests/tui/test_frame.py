@@ -14,13 +14,12 @@ from textual.command import CommandPalette
 from gw_core.errors import AuthenticationError, DatabaseUnavailableError, SchemaMissingError, StatementTimeoutError
 from gw_tui.rules import connection_state
 from gw_tui.rules.commands import BY_ID, SCREENS
-from gw_tui.screens.base import ConsoleScreen
 
 GONE = DatabaseUnavailableError("the database is not available: terminating connection")
 SIZES = [(60, 20), (80, 24), (120, 34), (160, 45)]
 
 
-def front(console: Console) -> ConsoleScreen:
+def front(console: Console) -> Any:
     assert console.app.front is not None
     return console.app.front
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -14,9 +12,6 @@ from textual.widgets import Button, Input, TextArea
 
 from gw_core.operations import CleanupTarget
 from gw_tui.actions import actions
-from gw_tui.app import ConsoleApp, screen_of
-from gw_tui.rules.commands import COMMANDS, JOB, SCREENS
-from gw_tui.screens.job import JobScreen
 
 
 async def rows(console: Console) -> None:
@@ -340,27 +335,6 @@ def test_the_form_of_a_job_copies_the_job_or_says_what_is_wrong_with_it() -> Non
     run(scenario)
 
 
-# -- the table of commands ---------------------------------------------------------------------------------------------
-
-
-def every_screen() -> Mapping[str, type]:
-    return {JOB: JobScreen, **{place.id: type(screen_of(place)) for place in SCREENS}}
-
-
-def test_every_command_of_every_screen_has_its_action() -> None:
-    screens = every_screen()
-    missing = [
-        (command.id, screen)
-        for command in COMMANDS
-        for screen in command.on
-        if not callable(getattr(screens[screen], f"action_{command.id}", None))
-    ]
-    everywhere = [each.id for each in COMMANDS if each.is_everywhere and not each.id.startswith("go_")]
-
-    assert missing == []
-    assert [each for each in everywhere if not callable(getattr(ConsoleApp, f"action_{each}", None))] == []
-
-
 def test_what_an_entry_or_an_alert_says_is_copied() -> None:
     async def scenario(console: Console) -> None:
         await rows(console)
@@ -386,11 +360,3 @@ def test_what_was_removed_can_be_brought_back_from_the_events() -> None:
         await console.until(lambda: any(each.key == key for each in source.queue.by_id.values()))
 
     run(scenario, source=source)
-
-
-def test_a_screen_that_cannot_be_imported_raises_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    (cron,) = (place for place in SCREENS if place.id == "cron")
-    monkeypatch.setitem(sys.modules, f"gw_tui.screens.{cron.id}", None)
-
-    with pytest.raises(ImportError, match=cron.id):
-        screen_of(cron)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from console_fixture import Console, run, search_of
@@ -23,7 +24,6 @@ from gw_core.operations import (
     QueueSnapshot,
 )
 from gw_tui.data.source import classify_error
-from gw_tui.rules.recurring import Crontabs
 from gw_tui.screens.queues import PAGE
 
 SCREENS = ("jobs", "queues", "workers", "cron", "locks")
@@ -133,7 +133,7 @@ def test_a_recurring_task_that_missed_runs_comes_first_and_leads_to_its_jobs() -
 
 def test_without_a_crontab_nothing_is_due() -> None:
     class Without(QueueSource):
-        def crontabs(self) -> Crontabs:
+        def crontabs(self) -> Any:
             return replace(super().crontabs(), items=None)
 
     async def scenario(console: Console) -> None:
@@ -146,7 +146,7 @@ def test_without_a_crontab_nothing_is_due() -> None:
 
 def test_a_recurring_task_shows_its_time_zone() -> None:
     class Zoned(QueueSource):
-        def crontabs(self) -> Crontabs:
+        def crontabs(self) -> Any:
             item = cron_item("30 2 * * *", "cleanup", id="nightly_cleanup", tz="Asia/Tokyo")
             return replace(super().crontabs(), items=(item,))
 
@@ -287,7 +287,7 @@ class Hostile(QueueSource):
         self.queue.change(held, locked_by=HOSTILE, locked_at=self.clock())
         self.queue.change_queue(HOSTILE, locked_by=HOSTILE, locked_at=self.clock())
 
-    def crontabs(self) -> Crontabs:
+    def crontabs(self) -> Any:
         item = cron_item("* * * * *", HOSTILE, id="x", payload={"a": HOSTILE})
         return replace(super().crontabs(), items=(item,))
 
