@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 from gw_core.async_jobs import AsyncJobs
 from gw_core.domain.event_bus import Events
 from gw_core.domain.group import JobGroup, OnFailure, WaitingGroup
-from gw_core.domain.history import JobEnd, JobPendingError
 from gw_core.domain.job import AddOptions, Job, JobOptions, JobSpec, batch_items, job_spec
 from gw_core.domain.plugins import Interceptors, Plugin, Skip
 from gw_core.postgres.add_calls import Call, RemovedJob
@@ -26,7 +25,7 @@ from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
 from gw_core.postgres.enqueue import AddOperations, cancelling_groups, removing, waiting_groups
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.history import end_values, job_end
-from gw_core.postgres.job_results import ResultListener, pauses, seconds_of, timed_out
+from gw_core.postgres.job_results import ResultListener, awaiting
 from gw_core.postgres.steps import Operation, Unit, await_steps, fetched
 
 if TYPE_CHECKING:
@@ -191,33 +190,20 @@ class AsyncClient:
         A client with a pool of its own listens, on one more connection. One with a pool of yours asks, at first 50 ms
         and later 2 s apart.
         """
-        seconds = seconds_of(timeout)
-        loop, ended = asyncio.get_running_loop(), asyncio.Event()
-        deadline = loop.time() + seconds
-        try:
-            return (await self._end_of(job_id)).outcome(job_id)
-        except JobPendingError:
-            if seconds <= 0:
-                raise timed_out(job_id, seconds) from None
-        with self._waking(job_id, lambda: _call_in(loop, ended.set)):
-            for pause in pauses():
-                try:
-                    return (await self._end_of(job_id)).outcome(job_id)
-                except JobPendingError:
-                    left = deadline - loop.time()
-                    if left <= 0:
-                        raise timed_out(job_id, seconds) from None
+        ended, loop = asyncio.Event(), asyncio.get_running_loop()
+        with ExitStack() as stack:
+
+            async def act(pause: float | None) -> Any:
+                if pause is None:
+                    [row] = await self._carry_out(fetched(Call("job_end", end_values(job_id, self.schema))))
+                    return job_end(row, self.schema)
+                if not pause and self._result_listener is not None:
+                    stack.enter_context(self._result_listener.waiting(job_id, lambda: _call_in(loop, ended.set)))
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(ended.wait(), min(pause, left))
-                ended.clear()
-        raise AssertionError("the pauses never end")
+                    await asyncio.wait_for(ended.wait(), pause)
+                return ended.clear()
 
-    async def _end_of(self, job_id: int) -> JobEnd:
-        [row] = await self._carry_out(fetched(Call("job_end", end_values(job_id, self.schema))))
-        return job_end(row, self.schema)
-
-    def _waking(self, job_id: int, wake: Callable[[], None]) -> AbstractContextManager[None]:
-        return nullcontext() if self._result_listener is None else self._result_listener.waiting(job_id, wake)
+            return await await_steps(awaiting(job_id, timeout), act)
 
     # -- inside ----------------------------------------------------------------------------------------------------
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 import select
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
+from math import inf
 from typing import Any, Final
 
 import psycopg
 
 from gw_core import forks
 from gw_core.domain.errors import GraphileWorkerError, ResultTimeoutError
-from gw_core.domain.history import JobPendingError
+from gw_core.domain.history import JobEnd, JobPendingError
 from gw_core.postgres.database import Connection, Database
 from gw_core.postgres.history import History
 from gw_core.postgres.notifications import Notification, Subscription
+from gw_core.postgres.steps import run_steps
 
 CHANNEL: Final = "gw:done"
 """Announces ids of finished jobs whose results are kept; other schemas of the database use it too."""
@@ -36,47 +38,40 @@ RECONNECT_DELAY: Final = 1.0
 Wake = Callable[[], None]
 
 
-def pauses() -> Iterator[float]:
-    """Yield the seconds between two questions: short ones first, for jobs that end soon."""
-    pause = FIRST_PAUSE
+def awaiting(job_id: int, timeout: timedelta | float | None) -> Generator[float | None, JobEnd, Any]:
+    """Return the result of a job once it has ended; raises `ResultError` when none will come, or in time.
+
+    Yields None to be sent how the job ended, and seconds to wait: first 0, then short ones, for jobs that end soon.
+    A timeout of None is forever, and a number is seconds.
+    """
+    seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else inf if timeout is None else float(timeout)
+    deadline = time.monotonic() + seconds
+    pause = 0.0
     while True:
-        yield pause
-        pause = min(MAX_PAUSE, pause * 1.5)
-
-
-def seconds_of(timeout: timedelta | float | None) -> float:
-    """Return a timeout in seconds; None is forever, and a number is seconds."""
-    if timeout is None:
-        return float("inf")
-    return timeout.total_seconds() if isinstance(timeout, timedelta) else float(timeout)
-
-
-def timed_out(job_id: int, seconds: float) -> ResultTimeoutError:
-    """Return the error of a wait that has ended before its job."""
-    return ResultTimeoutError(job_id, f"job {job_id} did not end within {seconds:g} s")
+        try:
+            return (yield None).outcome(job_id)
+        except JobPendingError:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise ResultTimeoutError(job_id, f"job {job_id} did not end within {seconds:g} s") from None
+            yield min(pause, left)
+        pause = min(MAX_PAUSE, max(FIRST_PAUSE, pause * 1.5))
 
 
 def wait_for_result(history: History, listener: ResultListener, job_id: int, timeout: timedelta | float | None) -> Any:
-    """Return the result of a job once it has ended; raises `ResultError` when none will come, or in time."""
-    seconds = seconds_of(timeout)
-    deadline = time.monotonic() + seconds
+    """Return the result of a job once it has ended; the listener wakes this thread if it has not yet."""
     ended = threading.Event()
-    try:
-        return history.end_of(job_id).outcome(job_id)
-    except JobPendingError:
-        if seconds <= 0:
-            raise timed_out(job_id, seconds) from None
-    with listener.waiting(job_id, ended.set):
-        for pause in pauses():
-            try:
-                return history.end_of(job_id).outcome(job_id)
-            except JobPendingError:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise timed_out(job_id, seconds) from None
-            ended.wait(min(pause, left))
-            ended.clear()
-    raise AssertionError("the pauses never end")
+    with ExitStack() as stack:
+
+        def act(pause: float | None) -> Any:
+            if pause is None:
+                return history.end_of(job_id)
+            if not pause:
+                stack.enter_context(listener.waiting(job_id, ended.set))
+            ended.wait(pause)
+            return ended.clear()
+
+        return run_steps(awaiting(job_id, timeout), act)
 
 
 class ResultListener:
