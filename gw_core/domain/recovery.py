@@ -48,6 +48,12 @@ class RecoverySettings:
         """The delay, given or default."""
         return min(DEFAULT_DELAY, self.sweep_threshold / 10) if self.recovery_delay is None else self.recovery_delay
 
+    def allowed_inactivity(self, worker: WorkerInfo) -> timedelta:
+        """Return how long a worker may be inactive before it is presumed dead."""
+        if not worker.has_heartbeat:
+            return self.orphans_after
+        return self.sweep_threshold * (self.resilient_multiplier if worker.is_resilient else 1)
+
     def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
@@ -105,22 +111,13 @@ class WorkerInfo:
         return max(timedelta(0), min(signs, default=timedelta(0)))
 
 
-def allowed_inactivity(worker: WorkerInfo, settings: RecoverySettings) -> timedelta:
-    """Return how long this worker may be inactive before it is presumed dead."""
-    if not worker.has_heartbeat:
-        return settings.orphans_after
-    if worker.is_resilient:
-        return settings.sweep_threshold * settings.resilient_multiplier
-    return settings.sweep_threshold
-
-
 def is_dead(worker: WorkerInfo, settings: RecoverySettings, *, possible_for: timedelta | None = None) -> bool:
     """Return whether a worker is presumed dead; one with a fresh lock is alive, whatever its heartbeat is.
 
     `possible_for` is how long heartbeats were possible at all: a server that was down received none.
     """
     inactivity = worker.inactive_for if possible_for is None else min(worker.inactive_for, possible_for)
-    return inactivity >= allowed_inactivity(worker, settings)
+    return inactivity >= settings.allowed_inactivity(worker)
 
 
 def overdue_after(every: timedelta, tolerated: timedelta) -> timedelta:

@@ -20,7 +20,6 @@ from gw_core.domain.recovery import (
     SkipRecovery,
     SweepReport,
     WorkerInfo,
-    allowed_inactivity,
     decide,
     is_dead,
 )
@@ -141,7 +140,7 @@ class Sweep:
         return recovered
 
     def _allowances(self, workers: list[WorkerInfo]) -> DeadWorkers:
-        return {worker.id: allowed_inactivity(worker, self._settings) for worker in workers}
+        return {worker.id: self._settings.allowed_inactivity(worker) for worker in workers}
 
     def _report(self, report: SweepReport, recovered: RecoveredJobs) -> None:
         for job in recovered.jobs:

@@ -40,7 +40,7 @@ def health(worker: WorkerInfo, recovery: RecoverySettings) -> WorkerHealth:
 
 def staleness(worker: WorkerInfo, recovery: RecoverySettings) -> float:
     """Return how close a worker is to being presumed dead, from 0 to 1."""
-    return min(1.0, worker.inactive_for / max(allowed(worker, recovery), timedelta(milliseconds=1)))
+    return min(1.0, worker.inactive_for / max(recovery.allowed_inactivity(worker), timedelta(milliseconds=1)))
 
 
 def aged(worker: WorkerInfo, by: timedelta) -> WorkerInfo:
@@ -51,13 +51,6 @@ def aged(worker: WorkerInfo, by: timedelta) -> WorkerInfo:
         heartbeat_age=None if heartbeat is None else heartbeat + by,
         lock_age=None if lock is None else lock + by,
     )
-
-
-def allowed(worker: WorkerInfo, recovery: RecoverySettings) -> timedelta:
-    """Return how long this worker may be inactive."""
-    if not worker.has_heartbeat:
-        return recovery.orphans_after
-    return recovery.sweep_threshold * (recovery.resilient_multiplier if worker.is_resilient else 1)
 
 
 def cancel_effects(jobs: Iterable[FoundJob], workers: Mapping[str, WorkerInfo]) -> Iterator[str]:

@@ -11,7 +11,6 @@ from gw_core.operations import WorkerInfo
 from gw_tui.actions.actions import Action, Unlock
 from gw_tui.dialogs.choose import Choice
 from gw_tui.dialogs.confirm import confirmed
-from gw_tui.rules.worker_health import allowed
 from gw_tui.screens.base import ConsoleScreen
 from gw_tui.text import formatting, sanitize
 
@@ -61,7 +60,7 @@ def _about(worker_id: str, info: WorkerInfo | None, recovery: RecoverySettings) 
         heartbeat = formatting.duration(info.heartbeat_age) if info.heartbeat_age is not None else "?"
         return (
             f"! MAY BE ALIVE: last heartbeat {heartbeat} ago, "
-            f"presumed dead after {formatting.duration(allowed(info, recovery))}.\n"
+            f"presumed dead after {formatting.duration(recovery.allowed_inactivity(info))}.\n"
             f"It has locked {holds}.\nIf it is alive, its running jobs run twice."
         )
     since = "" if info.lock_age is None else f" Last lock {formatting.duration(info.lock_age)} ago."

@@ -10,7 +10,7 @@ import pytest
 from support.recovery_fixture import Deciding, minutes, seconds
 
 from gw_core import FailWithBackoff, Job, RecoverySettings, Reschedule, SkipRecovery, WorkerSettings
-from gw_core.domain.recovery import allowed_inactivity, decide, is_dead, merged
+from gw_core.domain.recovery import decide, is_dead, merged
 from gw_core.errors import InvalidSettingError
 from gw_core.operations import WorkerInfo
 
@@ -51,9 +51,9 @@ def test_no_staleness_counts_from_before_the_server_could_receive_heartbeats() -
 def test_the_allowed_time_without_heartbeats_follows_the_settings() -> None:
     settings = RecoverySettings(sweep_threshold=seconds(10), orphans_after=seconds(20), resilient_multiplier=2)
 
-    assert allowed_inactivity(a_worker(seconds(0)), settings) == seconds(10)
-    assert allowed_inactivity(a_worker(seconds(0), is_resilient=True), settings) == seconds(20)
-    assert allowed_inactivity(a_worker(None, seconds(0)), settings) == seconds(20)
+    assert settings.allowed_inactivity(a_worker(seconds(0))) == seconds(10)
+    assert settings.allowed_inactivity(a_worker(seconds(0), is_resilient=True)) == seconds(20)
+    assert settings.allowed_inactivity(a_worker(None, seconds(0))) == seconds(20)
 
 
 def test_a_worker_in_two_tables_is_one_with_its_later_heartbeat_and_its_locks() -> None:
