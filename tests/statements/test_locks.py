@@ -10,7 +10,7 @@ import pytest
 from support.time_range import MeasuredBlock
 from support.waiting import wait_until
 
-from gw_core import Client
+from gw_core.postgres.statements import query
 from statements.statement_fixture import OURS, THEIRS, Queue
 
 # -- renew_locks ---------------------------------------------------------------------------------------------------
@@ -80,8 +80,8 @@ def test_an_expired_row_that_is_locked_is_left_for_the_next_sweep(queue: Queue) 
 
 
 def force_unlock(queue: Queue, *pools: str) -> None:
-    with Client(queue.url, max_pool_size=1) as client:
-        client.workers.unlock(pools)
+    with psycopg.connect(queue.url, autocommit=True) as hands:
+        hands.execute(query("force_unlock_workers", "graphile_worker"), {"worker_ids": list(pools)})
 
 
 def test_only_the_named_pools_lose_their_locks(queue: Queue) -> None:
