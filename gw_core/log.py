@@ -142,13 +142,27 @@ def _handlers_of(logger: logging.Logger) -> Iterator[logging.Handler]:
 
 
 class _EventLog:
-    """Logs the events for which a subclass has a method: one whose argument `event` is of their type."""
+    """Logs the events for which it has a method: one whose argument `event` is of their type."""
+
+    def __init__(self, core: logging.Logger) -> None:
+        self._core = core
 
     def attach(self, events: Events) -> None:
         """Subscribe to all events that are logged."""
-        for name, method in vars(type(self)).items():
+        for name in dir(self):
+            method = getattr(self, name)
             if "event" in getattr(method, "__annotations__", ()):
-                events.on(get_type_hints(method)["event"], getattr(self, name))
+                events.on(get_type_hints(method)["event"], method)
+
+    def _signal_received(self, event: e.SignalReceived) -> None:
+        if event.forced:
+            self._core.info("Received %s; stopping immediately", event.signal)
+        else:
+            message = "Received %s; stopping when running jobs finish; repeat it to stop immediately"
+            self._core.info(message, event.signal)
+
+    def _maintenance_failed(self, event: e.MaintenanceFailed) -> None:
+        self._core.warning("%s failed and will be retried: %s", event.service, event.error)
 
 
 class JobLog(_EventLog):
@@ -158,7 +172,7 @@ class JobLog(_EventLog):
     """
 
     def __init__(self, logger: logging.Logger | None = None, *, log_startup: bool = True) -> None:
-        self._core = get_logger("core", logger)
+        super().__init__(get_logger("core", logger))
         self._log_startup = self._core.info if log_startup else self._core.debug
         self._worker = get_logger("worker", logger)
         self._cron = get_logger("cron", logger)
@@ -248,9 +262,6 @@ class JobLog(_EventLog):
         if event.jobs or event.queues:
             jobs, queues = _counted(event.jobs, "job"), _counted(event.queues, "queue")
             self._core.warning("Released locks older than four hours: %s, %s", jobs, queues)
-
-    def _maintenance_failed(self, event: e.MaintenanceFailed) -> None:
-        self._core.warning("%s failed and will be retried: %s", event.service, event.error)
 
     # -- recovery --------------------------------------------------------------------------------------------------
 
@@ -383,9 +394,6 @@ class JobLog(_EventLog):
 
     # -- process ---------------------------------------------------------------------------------------------------
 
-    def _signal_received(self, event: e.SignalReceived) -> None:
-        _log_signal(self._core, event)
-
     def _probe_started(self, event: e.ProbeStarted) -> None:
         pages = "/live, /ready and /metrics" if event.metrics else "/live and /ready"
         host = f"[{event.host}]" if ":" in event.host else event.host
@@ -402,13 +410,13 @@ class SupervisorLog(_EventLog):
     """Logs the events of worker processes; subscribe it with `attach`."""
 
     def __init__(self, logger: logging.Logger | None = None) -> None:
-        self._log = get_logger("supervisor", logger)
+        super().__init__(get_logger("supervisor", logger))
 
     def _started(self, event: e.SupervisorStarted) -> None:
-        self._log.info("Starting %s", _counted(event.processes, "worker process", "worker processes"))
+        self._core.info("Starting %s", _counted(event.processes, "worker process", "worker processes"))
 
     def _ready(self, event: e.ProcessReady) -> None:
-        self._log.info("Process %s is ready (pid %s)", event.number, event.pid)
+        self._core.info("Process %s is ready (pid %s)", event.number, event.pid)
 
     def _ended(self, event: e.ProcessEnded) -> None:
         level, consequence = logging.WARNING, f"restarting in {(event.restart_in or timedelta()).total_seconds():g} s"
@@ -417,30 +425,19 @@ class SupervisorLog(_EventLog):
             consequence = "it is not restarted"
         elif event.graceful:
             level, consequence = logging.INFO, "starting a replacement"
-        self._log.log(level, "Process %s (pid %s) %s; %s", event.number, event.pid, event.exit_reason, consequence)
+        self._core.log(level, "Process %s (pid %s) %s; %s", event.number, event.pid, event.exit_reason, consequence)
 
     def _gave_up(self, event: e.SupervisorGaveUp) -> None:
-        self._log.error("Process %s cannot run; stopping all processes: %s", event.number, event.reason)
+        self._core.error("Process %s cannot run; stopping all processes: %s", event.number, event.reason)
 
     def _killed(self, event: e.ProcessesKilled) -> None:
         numbers = ", ".join(map(str, event.numbers))
-        self._log.error("Killed processes that ran on after the grace period: %s; a sweep recovers their jobs", numbers)
+        self._core.error(
+            "Killed processes that ran on after the grace period: %s; a sweep recovers their jobs", numbers
+        )
 
     def _stopped(self, event: e.SupervisorStopped) -> None:
-        self._log.info("All processes exited: %s", event.reason)
-
-    def _signal_received(self, event: e.SignalReceived) -> None:
-        _log_signal(self._log, event)
-
-    def _failed(self, event: e.MaintenanceFailed) -> None:
-        self._log.warning("%s failed and will be retried: %s", event.service, event.error)
-
-
-def _log_signal(logger: logging.Logger, event: e.SignalReceived) -> None:
-    if event.forced:
-        logger.info("Received %s; stopping immediately", event.signal)
-    else:
-        logger.info("Received %s; stopping when running jobs finish; repeat it to stop immediately", event.signal)
+        self._core.info("All processes exited: %s", event.reason)
 
 
 def _log_job(

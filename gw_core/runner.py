@@ -6,6 +6,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent import futures
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack
@@ -215,13 +218,11 @@ class Runner:
         self._heartbeat: Heartbeat | None = None
         self._pool: WorkerPool | None = None
         self._probe = None if probe is None else self._new_probe(probe)
-        self._ending = threading.Event()
         self._is_up = threading.Event()
         """Set once the start no longer waits for the database."""
         self._can_abort_start = False
         """Whether a stop aborts the start: `run()` can return then, but `start()` could only raise an error."""
-        self._end_lock = threading.Lock()  # guards _end: the first reason counts
-        self._end: _End | None = None
+        self._end: Future[_End] = Future()
         self._has_received_signal = False
         self._is_forced = False
 
@@ -271,22 +272,21 @@ class Runner:
 
     def wait(self) -> RunResult:
         """Wait until a stop is requested, stop gracefully and return the result."""
-        self._ending.wait()
-        return self._stop(self._first_end())
+        return self._stop(self._end.result())
 
     # -- starting ----------------------------------------------------------------------------------------------------
 
     def _run(self, *, once: bool, catch_up: bool = False) -> RunResult:
         with Signals(self._on_signal, enabled=self._handle_signals):
             self._can_abort_start = True  # set before the check, so that no stop is missed between the two
-            if self._ending.is_set():
-                return self._result(self._first_end())
+            if self._end.done():
+                return self._result(self._end.result())
             try:
                 self._start(once=once, catch_up=catch_up, waits=not once)
             except GraphileWorkerError:
-                if not self._ending.is_set():
+                if not self._end.done():
                     raise
-                return self._result(self._first_end())  # aborted by a stop
+                return self._result(self._end.result())  # aborted by a stop
             return self.wait()
 
     def _start(self, *, once: bool, catch_up: bool = False, waits: bool = False) -> None:
@@ -404,7 +404,7 @@ class Runner:
                 if waits and not tries:
                     self._log.warning("Cannot start yet: %s; retrying, first in %.2f s", error, delay.total_seconds())
                 tries += 1
-                if not waits or self._ending.wait(delay.total_seconds()):
+                if not waits or futures.wait([self._end], delay.total_seconds()).done:
                     raise
         if tries:
             self._log.info("Database available after %s attempts; starting", tries + 1)
@@ -586,17 +586,10 @@ class Runner:
     # -- ending ------------------------------------------------------------------------------------------------------
 
     def _request_end(self, end: _End) -> None:
-        with self._end_lock:
-            if self._end is None:
-                self._end = end
-        self._ending.set()
+        with suppress(InvalidStateError):  # the first reason counts
+            self._end.set_result(end)
         if self._can_abort_start and not self._is_up.is_set():
             threading.Thread(target=self._abort_start, name="gw-abort-start", daemon=True).start()
-
-    def _first_end(self) -> _End:
-        end = self._end
-        assert end is not None  # noqa: S101 - set before the event
-        return end
 
     def _stop(self, end: _End) -> RunResult:
         pool = self._pool
