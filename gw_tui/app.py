@@ -234,12 +234,6 @@ class ConsoleApp(Maintenance):
             self.answer = None
             self.poller.reader.ask(front.current_query(), self._generation)
 
-    def came_to_front(self, screen: Screen[Any]) -> None:
-        self.ask(screen)
-        if self.snapshot is not None and (front := self.front) is not None:
-            front.show_snapshot(self.snapshot)
-        self.draw_frame()
-
     def copy(self, text: str, words: str = "") -> None:
         shown = clipboard.on_one_line(text)
         if clipboard.is_too_long(shown):

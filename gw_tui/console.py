@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from textual import work
 from textual.app import App
 from textual.notifications import SeverityLevel
 
@@ -124,17 +124,14 @@ class Console(App[Options]):
         """Keep an entry in the journal."""
         self.journal.note(self.now, kind, words, is_bad=is_bad)
 
-    def remember(self, screen: str, choice: TableChoice) -> None:
+    @work
+    async def remember(self, screen: str, choice: TableChoice) -> None:
         """Keep the columns and the order of a list for the next start."""
         self.choices.choose(screen, choice)
-        self.run_worker(partial(self._store_choice, screen), thread=True)
-
-    def _store_choice(self, screen: str) -> None:
         try:
-            self.choices.write(screen)
+            await asyncio.to_thread(self.choices.write, screen)
         except OSError as error:
-            words = f"The columns cannot be remembered: {error.strerror}"
-            self.call_from_thread(self.note, EntryKind.ERROR, words, is_bad=True)
+            self.note(EntryKind.ERROR, f"The columns cannot be remembered: {error.strerror}", is_bad=True)
 
     def keep_line(self, line: str) -> None:
         """Add a line to the history of `:`, unless it is the last one already."""
@@ -196,10 +193,6 @@ class Console(App[Options]):
 
     def ask(self, screen: Screen[Any]) -> None:
         """Run a screen's query from now on, while it is in front."""
-        raise NotImplementedError
-
-    def came_to_front(self, screen: Screen[Any]) -> None:
-        """Show a screen what is known, and run its query."""
         raise NotImplementedError
 
     def visit(self, place: str, filter: str = "") -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from gw_core import JobState
 from gw_core.operations import Count, QueueSnapshot, QueueStatistics, TaskActivity, WorkerInfo
@@ -24,14 +23,6 @@ class TaskInfo:
     def is_unknown(self) -> bool:
         """True when every live worker reports its tasks and none knows this one."""
         return self.known_by == ()
-
-    def since(self, state: JobState) -> datetime | None:
-        """Return since when the first of its jobs is due, runs, or fails."""
-        return {
-            JobState.READY: self.activity.due_since,
-            JobState.RUNNING: self.activity.running_since,
-            JobState.BACKOFF: self.activity.failing_since,
-        }.get(state)
 
 
 def tasks_of(statistics: QueueStatistics, snapshot: QueueSnapshot) -> Iterator[TaskInfo]:

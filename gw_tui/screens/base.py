@@ -172,7 +172,10 @@ class ConsoleScreen(Screen[None]):
 
     def on_screen_resume(self) -> None:
         """Ask this screen's query from now on, and immediately show what is known."""
-        self.console.came_to_front(self)
+        self.ask()
+        if self.console.is_running and self.console.snapshot is not None:
+            self.show_snapshot(self.console.snapshot)
+        self.console.draw_frame()
 
     def on_resize(self, event: events.Resize) -> None:
         """Reject a terminal that is too small, with a message."""

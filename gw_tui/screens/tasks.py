@@ -182,8 +182,8 @@ def _row(task: TaskInfo, now: datetime, pause: Pause | None, limit: TaskLimit | 
             "task": Cell(task.name, "strong" if task.is_unknown else ""),
             **{state.value: count_cell(task.jobs[state], _role(task.jobs[state], state)) for state in states},
             "lately": Cell(f"{lately.value / MINUTES:.1f}" if lately.value else "", "failed", lately.value),
-            "wait": _age(task.since(JobState.READY), now),
-            "run": _age(task.since(JobState.RUNNING), now),
+            "wait": _age(task.activity.due_since, now),
+            "run": _age(task.activity.running_since, now),
             "known_by": _claimed_by(task, pause, limit),
         },
     )
