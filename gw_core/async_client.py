@@ -24,7 +24,7 @@ from gw_core.postgres.async_connection import (
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
 from gw_core.postgres.enqueue import AddOperations, cancelling_groups, removing, waiting_groups
 from gw_core.postgres.error_mapping import translated
-from gw_core.postgres.history import end_values, job_end
+from gw_core.postgres.history import job_end
 from gw_core.postgres.job_results import ResultListener, awaiting
 from gw_core.postgres.steps import Operation, Unit, await_steps, fetched
 
@@ -195,7 +195,7 @@ class AsyncClient:
 
             async def act(pause: float | None) -> Any:
                 if pause is None:
-                    [row] = await self._carry_out(fetched(Call("job_end", end_values(job_id, self.schema))))
+                    [row] = await self._carry_out(fetched(Call("job_end", {"job_id": job_id, "schema": self.schema})))
                     return job_end(row, self.schema)
                 if not pause and self._result_listener is not None:
                     stack.enter_context(self._result_listener.waiting(job_id, lambda: _call_in(loop, ended.set)))

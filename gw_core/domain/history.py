@@ -11,7 +11,6 @@ from typing import Any, Final
 import msgspec
 
 from gw_core.domain.errors import (
-    InvalidInputError,
     InvalidJobError,
     JobFailedError,
     ResultError,
@@ -103,14 +102,6 @@ class HistoryState(StrEnum):
     """The attempt failed and was the last: the job stays in the queue until it is retried or removed."""
     REMOVED = "removed"
     """The job was deleted while no worker had it; recorded only where jobs ended by others are."""
-
-    @classmethod
-    def parse(cls, value: str) -> HistoryState:
-        """Return the state of that name; raises `InvalidInputError` for a name that is none."""
-        try:
-            return cls(value)
-        except ValueError:
-            raise InvalidInputError(f"{value!r} is not a state of history; give one of {', '.join(cls)}") from None
 
 
 class EndedAttempt(msgspec.Struct, frozen=True):

@@ -103,7 +103,8 @@ class History(QueueOperations, frozen=True):
 
     def end_of(self, job_id: int) -> JobEnd:
         """Return what is known of how a job ended, in the queue and in history."""
-        return job_end(self._read("job_end", end_values(job_id, self.schema), SEARCH_TIMEOUT)[0], self.schema)
+        [row] = self._read("job_end", {"job_id": job_id, "schema": self.schema}, SEARCH_TIMEOUT)
+        return job_end(row, self.schema)
 
     def _fragment(self, which: str | int | Sequence[int]) -> Fragment:
         selection = parse(which, HISTORY_TERMS) if isinstance(which, str) else _of_ids(which)
@@ -115,11 +116,6 @@ class History(QueueOperations, frozen=True):
     def _read(self, name: str, values: dict[str, Any], timeout: timedelta, fragment: Fragment = EVERY_ROW) -> Rows:
         call = Call(name, {**values, **fragment.values}, {"SELECTION": fragment.text})
         return read(self.connections, self.schema, [call], timeout=timeout)[0]
-
-
-def end_values(job_id: int, schema: str) -> dict[str, Any]:
-    """Return the values of `job_end.sql`."""
-    return {"job_id": job_id, "schema": schema}
 
 
 def job_end(row: Sequence[Any], schema: str) -> JobEnd:

@@ -63,7 +63,9 @@ class Pauses(QueueOperations, frozen=True):
     def list(self) -> Sequence[Pause]:
         """Return what is paused, the oldest pause first; nothing in a schema without gw's tables."""
         with self._connection() as connection:
-            return list_pauses(connection, self.schema)
+            if TABLES_STEP not in check(connection, self.schema).own_present:
+                return []
+            return [pause_of(*row) for row in rows(connection, query("pause_list", self.schema), {})]
 
     def pause(
         self,
@@ -169,13 +171,6 @@ def _release_queues(names: Sequence[str], schema: str) -> Steps[None]:
     [(_, has_rust_workers, _)] = yield Call("sweep_preconditions", {"schema": schema})
     for name in names if has_rust_workers else ():
         yield Call("delete_rust_heartbeat", {"worker_id": PAUSE_LOCK + name})
-
-
-def list_pauses(connection: Connection, schema: str) -> Sequence[Pause]:
-    """Return what is paused, the oldest pause first; nothing in a schema without gw's tables."""
-    if TABLES_STEP not in check(connection, schema).own_present:
-        return []
-    return [pause_of(*row) for row in rows(connection, query("pause_list", schema), {})]
 
 
 def pause_of(kind: str, name: str, since: float, until: float | None, by: str, reason: str | None) -> Pause:

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Final
 
 from gw_core.domain.history import HistoryState
-from gw_core.selection.kinds import Bind, Containing, Element, Kind, Names, Number, Path, Payload, Resolved, Time
+from gw_core.selection.kinds import Bind, Containing, Element, Kind, Names, Number, Path, Payload, Resolved, Time, state
 from gw_core.selection.terms import Cost, Term
 from gw_core.selection.values import Text, Value
 
@@ -16,7 +16,7 @@ class EndState(Kind, frozen=True):
     """How an attempt ended."""
 
     def read(self, element: Element, path: Path = ()) -> Value:
-        return Text(str(HistoryState.parse(element.plain)))
+        return state(element, HistoryState, "a state of history")
 
     def sql(self, column: str, values: Sequence[Value], path: Path, database: Resolved, bind: Bind) -> str:
         """Compare names; each that is not `completed` also as the condition of the index that has those rows."""

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from typing import Any, Final, Literal
 
 import msgspec
@@ -77,7 +78,7 @@ class State(Kind, frozen=True):
     """One of the states of a job."""
 
     def read(self, element: Element, path: Path = ()) -> Value:
-        return Text(str(JobState.parse(element.plain)))
+        return state(element, JobState, "a state of a job")
 
     def test(self, actual: Any, value: Value, now: datetime, path: Path) -> bool:
         return isinstance(value, Text) and actual == value.text
@@ -312,6 +313,13 @@ def value_at(payload: str, path: Path) -> str | None:
 
 
 # -- what they share -------------------------------------------------------------------------------------------------
+
+
+def state(element: Element, states: type[StrEnum], what: str) -> Text:
+    """Return the state of that name; raises `InvalidInputError` for a name that is none."""
+    if element.plain not in tuple(states):
+        raise InvalidInputError(f"{element.plain!r} is not {what}; give one of {', '.join(states)}")
+    return Text(element.plain)
 
 
 def check_text(text: str, *, is_prefix: bool = False) -> None:
