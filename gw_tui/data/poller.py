@@ -27,10 +27,11 @@ from gw_tui.data.messages import (
     QueryFailed,
     SnapshotReceived,
 )
-from gw_tui.data.source import LOCKS_INTERVAL, DataSource, JobSubscription, Query, classify_error
+from gw_tui.data.source import LOCKS_INTERVAL, DataSource, Query, classify_error
 from gw_tui.rules.connection_state import FailureKind, wait_before
 
 if TYPE_CHECKING:
+    from gw_core.operations import JobListener
     from gw_tui.actions.log import ActionLog
 
 Post = Callable[[Message], object]
@@ -315,7 +316,7 @@ class ListenThread:
         self._request_refresh = request_refresh
         self._stopping = threading.Event()
         self._reachable = threading.Event()
-        self._ear: JobSubscription | None = None  # `stop` closes it from another thread, which ends a wait
+        self._ear: JobListener | None = None  # `stop` closes it from another thread, which ends a wait
         self._thread = threading.Thread(target=self._run, name="gw-tui-listener", daemon=True)
 
     def start(self) -> None:
@@ -365,7 +366,7 @@ class ListenThread:
             self._ear = None
             ear.close()
 
-    def _gather(self, ear: JobSubscription, received: int) -> None:
+    def _gather(self, ear: JobListener, received: int) -> None:
         """Report a burst of announcements as one, at most two per second."""
         until = time.monotonic() + MIN_REFRESH_INTERVAL
         self._stopping.wait(GATHERING.total_seconds())

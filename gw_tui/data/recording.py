@@ -40,9 +40,8 @@ from gw_tui.text.json_view import json_view
 from gw_tui.text.redact import masked
 
 if TYPE_CHECKING:
-    from gw_core.operations import NameKind
+    from gw_core.operations import JobListener, NameKind
     from gw_tui.actions.actions import Action, Result
-    from gw_tui.data.source import JobSubscription
 
 VERSION: Final = 1
 ZIPPED: Final = ".gz"
@@ -118,7 +117,7 @@ class RecordingSource(DataSource):
     def run(self, action: Action) -> Result:
         return self._source.run(action)
 
-    def listen(self) -> JobSubscription:
+    def listen(self) -> JobListener:
         return self._source.listen()
 
     def cancel(self) -> None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from gw_core.operations import (
         Finding,
         HistoryPage,
+        JobListener,
         JobPage,
         JobReport,
         LockWaits,
@@ -67,11 +68,8 @@ READ_LIMITS: Final = SessionLimits(
 )
 """Limits of the connection that queries at each tick: it cannot block other sessions."""
 
-ACTION_LIMITS: Final = SessionLimits(
-    statement_timeout=timedelta(seconds=10),
-    lock_timeout=timedelta(seconds=2),
-    idle_in_transaction_session_timeout=timedelta(seconds=5),
-    connect_timeout=timedelta(seconds=3),
+ACTION_LIMITS: Final = replace(
+    READ_LIMITS, statement_timeout=timedelta(seconds=10), lock_timeout=timedelta(seconds=2), read_only=False
 )
 """Of the connection that runs actions and exact counts."""
 
@@ -99,16 +97,6 @@ RUNS_INTERVAL: Final = 10.0
 
 
 # -- what may be asked -----------------------------------------------------------------------------------------------
-
-
-class JobSubscription(Protocol):
-    """Receives notifications of new jobs."""
-
-    def wait(self, timeout: timedelta) -> int:
-        """Wait until jobs are announced, and return how many; 0 when the time passes."""
-
-    def close(self) -> None:
-        """Stop listening; this ends a wait in progress."""
 
 
 class DataSource:
@@ -194,7 +182,7 @@ class DataSource:
         """Have something done, and say what became of each job."""
         raise NotImplementedError
 
-    def listen(self) -> JobSubscription:
+    def listen(self) -> JobListener:
         """Subscribe to notifications of new jobs."""
         raise NotImplementedError
 
@@ -314,7 +302,7 @@ class ClientSource(DataSource):
             self._findings = time.monotonic(), result.findings
         return result
 
-    def listen(self) -> JobSubscription:
+    def listen(self) -> JobListener:
         return self.read_client.listen()
 
     def cancel(self) -> None:

@@ -17,8 +17,8 @@ import msgspec
 
 from gw_core import Client
 from gw_core.errors import StatementTimeoutError
-from gw_core.operations import Finding, LockWaits, QueueReport, QueueSnapshot, QueueStatistics, RunHistory
-from gw_tui.data.source import READ_LIMITS, ClientSource, JobSubscription
+from gw_core.operations import Finding, JobListener, LockWaits, QueueReport, QueueSnapshot, QueueStatistics, RunHistory
+from gw_tui.data.source import READ_LIMITS, ClientSource
 from gw_tui.rules.options import QueueInfo
 from support import console_queue
 from support.console_queue import CRONTAB, LOCK_WAITS, TABLE_BYTES, ConsoleQueue, QueueClock, as_seen, findings
@@ -34,7 +34,7 @@ opened: list[QueueSource] = []
 class BreakableSubscription:
     """Receives notifications until the source fails."""
 
-    def __init__(self, source: QueueSource, real: JobSubscription) -> None:
+    def __init__(self, source: QueueSource, real: JobListener) -> None:
         self._source = source
         self._real = real
         self._is_closed = False
@@ -156,7 +156,7 @@ class QueueSource(ClientSource):
         self.read_client = self._client(READ_LIMITS)  # the queue's own stays open
         super().close()
 
-    def listen(self) -> JobSubscription:
+    def listen(self) -> JobListener:
         self.check()
         subscription = BreakableSubscription(self, super().listen())
         self.subscriptions += 1
