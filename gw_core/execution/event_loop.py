@@ -198,17 +198,8 @@ SHARED: Final = SharedLoop()
 atexit.register(SHARED.stop, timedelta(milliseconds=500))
 
 
-def run_coroutine(work: Awaitable[Any], context: JobContext) -> Any:
-    """Run on the shared loop and return the result; raises as `SharedLoop.run` does."""
-    return SHARED.run(work, context)
-
-
-def run_all(results: Sequence[Any], context: JobContext) -> list[Any]:
+async def gathered(results: Sequence[Any]) -> list[Any]:
     """Return the values with every awaitable replaced by its result, or by the exception it raised."""
-    return list(SHARED.run(_gather(results), context))
-
-
-async def _gather(results: Sequence[Any]) -> list[Any]:
     awaitables = {index: _guarded(each) for index, each in enumerate(results) if isinstance(each, Awaitable)}
     ended = await asyncio.gather(*awaitables.values(), return_exceptions=True)
     found = dict(zip(awaitables, ended, strict=True))

@@ -102,9 +102,9 @@ _Verdict = tuple[BaseException | None, str | None, object]
 def _judge(job: Job, context: JobContext, result: object) -> _Verdict:
     """Return what a result stands for; raises when it is none at all."""
     if isinstance(result, Awaitable):
-        from gw_core.execution.event_loop import run_coroutine
+        from gw_core.execution.event_loop import SHARED
 
-        result = run_coroutine(result, context)
+        result = SHARED.run(result, context)
     if isinstance(result, list):
         return _judge_batch(job, context, result)
     if inspect.isgenerator(result) or inspect.isasyncgen(result):
@@ -170,9 +170,9 @@ def _judge_batch(job: Job, context: JobContext, results: list[Any]) -> _Verdict:
 def _awaited(results: list[Any], context: JobContext) -> list[Any]:
     """Return the results with awaitables and futures replaced by what they came to."""
     if any(isinstance(each, Awaitable) for each in results):
-        from gw_core.execution.event_loop import run_all
+        from gw_core.execution.event_loop import SHARED, gathered
 
-        results = run_all(results, context)
+        results = SHARED.run(gathered(results), context)
     return [_result_of(each) if isinstance(each, Future) else each for each in results]
 
 

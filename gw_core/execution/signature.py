@@ -51,9 +51,9 @@ def is_coroutine_function(function: Callable[..., object]) -> bool:
 
 
 def _awaited(call: Callable[[Job, JobContext], Any]) -> Invoke:
-    from gw_core.execution.event_loop import run_coroutine  # asyncio is loaded for those who use it
+    from gw_core.execution.event_loop import SHARED  # asyncio is loaded for those who use it
 
-    return lambda job, context: run_coroutine(call(job, context), context)
+    return lambda job, context: SHARED.run(call(job, context), context)
 
 
 def _ending_children(call: Invoke) -> Invoke:
