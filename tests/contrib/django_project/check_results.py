@@ -176,5 +176,11 @@ def test_results_are_supported() -> None:
 
 @pytest.mark.parametrize("keep", [7, "7d", timedelta(0), timedelta(days=40_000)], ids=str)
 def test_a_period_that_is_none(keep: Any) -> None:
-    with pytest.raises(ImproperlyConfigured, match="KEEP_RESULTS must be a timedelta"):
-        task_backends["default"].settings  # noqa: B018
+    wrong = deepcopy(KEEPING)
+    wrong["default"]["OPTIONS"]["KEEP_RESULTS"] = keep
+
+    with (
+        override_settings(TASKS=wrong),
+        pytest.raises(ImproperlyConfigured, match="KEEP_RESULTS must be a timedelta"),
+    ):
+        _ = task_backends["default"].supports_get_result
