@@ -21,13 +21,13 @@ from gw_cli.records import counted
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
 from gw_cli.settings.options import OptionGroup
+from gw_core import JobState
 from gw_core.errors import GraphileWorkerError, InvalidInputError
 
 if TYPE_CHECKING:
     from gw_core import ActionResult, Selection
     from gw_core.operations import JobBatches, SelectionCount, SkippedJob
 
-STATES: Final = ("ready", "scheduled", "running", "backoff", "failed")
 KEYS: Final = ("id", "task", "result", "reason", "locked_by")
 """The keys of one answer in JSON, and the columns in a pipe."""
 
@@ -50,7 +50,7 @@ def _condition(*flags: str, help: str, metavar: str | None = None) -> Any:
 
 _CONDITIONS: Final[Mapping[str, Any]] = {
     "key": Annotated[str | None, _condition("--job-key", "-k", metavar="KEY", help="The job with this key")],
-    "state": Annotated[str | None, _condition("--state", metavar="STATE", help=f"Jobs that are {', '.join(STATES)}")],
+    "state": Annotated[str | None, _condition("--state", metavar="STATE", help=f"Jobs that are {', '.join(JobState)}")],
     "task": Annotated[str | None, _condition("--task", metavar="TASK", help="Jobs of this task")],
     "queue": Annotated[str | None, _condition("--queue", "-q", metavar="NAME", help="Jobs of this queue")],
     "worker": Annotated[str | None, _condition("--worker", metavar="ID", help="Jobs that this worker has locked")],
@@ -82,7 +82,7 @@ def _selection(
     from gw_core import Selection
     from gw_core.selection import parse
 
-    one_of("--state", state, STATES)
+    one_of("--state", state, [*JobState])
     shorthand: dict[str, Any] = {"state": state, **options}
     wanted = parse(" ".join(selection or ())) & Selection.of(**shorthand)
     if every and not wanted.is_everything:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from gw_cli.settings.file_tables import SCREENS
 from gw_cli.settings.table import SETTINGS
+from gw_core import JobState
 
-STATES: Final = "ready scheduled running backoff failed"
 FILES: Final = "files"
-CLEANUPS: Final = "failed-jobs unused-tasks unused-queues"
+CLEANUPS: Final = "failed-jobs unused-tasks unused-queues expired-history"
 
 # What completes a value: a kind of name in the database, files, or words.
 OF_OPTION: Final = {
-    "--state": STATES,
+    "--state": " ".join(JobState),
     "--task": "tasks",
     "--keep": "tasks",
     "--queue": "queues",
@@ -22,7 +23,7 @@ OF_OPTION: Final = {
     "--job-key-mode": "replace preserve_run_at unsafe_dedupe",
     "--on-error": "stop skip",
     "--format": "jsonl csv",
-    "--screen": "overview jobs queues workers cron locks events",
+    "--screen": " ".join(SCREENS),
     **{each.flag: each.kind.completion for each in SETTINGS if each.kind.completion},
 }
 OF_METAVAR: Final = {"SHELL": "bash zsh fish", "FILE": FILES, "FILE...": FILES, "DIR": FILES, "FOLDER": FILES}

@@ -11,15 +11,15 @@ from gw_cli.command import Printed, command
 from gw_cli.connect import open_client
 from gw_cli.records import count_text
 from gw_cli.settings import Configuration
+from gw_core import JobState
 
 if TYPE_CHECKING:
     from gw_core.operations import TaskReport
 
-STATES: Final = ("ready", "scheduled", "running", "backoff", "failed")
-KEYS: Final = ("task", *STATES, "quality", "known_by")
+KEYS: Final = ("task", *JobState, "quality", "known_by")
 COLUMNS: Final = (
     output.Column("task", "TASK", shrinks=True),
-    *(output.Column(f"{state}_shown", state.upper(), right=True, rank=5) for state in STATES),
+    *(output.Column(f"{state}_shown", state.upper(), right=True, rank=5) for state in JobState),
     output.Column("workers", "KNOWN BY", shrinks=True, rank=4),
 )
 
@@ -44,12 +44,11 @@ def tasks(
 
 def record_of(found: TaskReport) -> dict[str, object]:
     """Return a task under the keys we promise, and what a table shows in other words."""
-    counts = {state.value: count for state, count in found.jobs.items()}
     return {
         "task": found.name,
-        **{state: counts[state].value for state in STATES},
-        **{f"{state}_shown": count_text(counts[state]) for state in STATES},
-        "quality": "exact" if all(each.quality.value == "exact" for each in counts.values()) else "estimate",
+        **{state: found.jobs[state].value for state in JobState},
+        **{f"{state}_shown": count_text(found.jobs[state]) for state in JobState},
+        "quality": "exact" if all(each.quality.value == "exact" for each in found.jobs.values()) else "estimate",
         "known_by": None if found.known_by is None else list(found.known_by),
         "workers": _workers(found.known_by),
     }

@@ -165,10 +165,6 @@ def test_nothing_is_an_empty_array_and_a_word(gw: CliProgram, name: str) -> None
     assert ended.err.strip()
 
 
-def test_the_states_of_the_commands_are_those_of_the_core() -> None:
-    assert list(tasks.STATES) == list(JobState)
-
-
 # -- list -------------------------------------------------------------------------------------------------------------
 
 
