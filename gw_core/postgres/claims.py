@@ -146,15 +146,15 @@ class Claims:
         """Skip the dead rows where there are very many; start from the beginning otherwise. Return sorted rows."""
         skip, began = self.skip_ahead, time.monotonic()
         if skip.may_skip(began):
-            rows = _sorted(self._claim_with_queues({**values, **_as_values(skip)}))
+            rows = _sorted(self._claim_with_queues({**values, **skip.values()}))
             skip.record_partial_scan(found=len(rows), seconds=time.monotonic() - began)
         else:
             rows = _sorted(self._claim_from_the_beginning({**values, **_FROM_THE_BEGINNING}))
             skip.record_full_scan(found=len(rows), seconds=time.monotonic() - began, now=time.monotonic())
         if rows:
             self._polls_without_asking = 0
-            first = {(row[5], row[12] is not None): row[6] for row in reversed(rows)}
-            skip.record_found((priority, run_at, has_queue) for (priority, has_queue), run_at in first.items())
+            # Of each kind the first job, which comes last here.
+            skip.record_found({(row[5], row[12] is not None): row[6] for row in reversed(rows)})
         return rows
 
     def _claim_from_the_beginning(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -166,7 +166,8 @@ class Claims:
         self.left_rest = self.is_rest_locked = False
         if not self.claims_with_queues:
             rows = self._run("claim_unqueued_jobs", values)
-            if not _ends_with_a_note(rows):
+            has_note = rows and rows[-1][0] is None
+            if not has_note:
                 self.saw_queues = False
                 return rows
             self.claims_with_queues = CLAIMS_WITH_QUEUES
@@ -181,7 +182,8 @@ class Claims:
         rows = self._run("claim_jobs", values)
         self.saw_queues, self.left_rest = True, False
         note = rows.pop()
-        names, self.is_rest_locked, self.scanned_to = _queue_names(note[2]), bool(note[3]), note[12]
+        names = {} if note[2] is None else msgspec.json.decode(note[2], type=dict[int, str])
+        self.is_rest_locked, self.scanned_to = bool(note[3]), note[12]
         return [(*row[:13], names.get(row[12]), *row[14:]) for row in rows]
 
     def _run(self, name: str, values: Mapping[str, Any], **variables: str) -> list[tuple[Any, ...]]:
@@ -233,16 +235,15 @@ class SkipAhead:
     """
 
     def __init__(self) -> None:
-        self.unqueued: dict[int, float] = {}
-        """By priority: `run_at`, in seconds since 1970, of the first job without a named queue that was found last."""
-        self.queued: dict[int, float] = {}
+        self._first: dict[tuple[int, bool], float] = {}
+        """`run_at`, in seconds since 1970, of the first job that was found last, by priority and having a queue."""
         self._margin = MAX_MARGIN
         self._slow_ones = 0
         self.full_scan_at = 0.0
 
     def may_skip(self, now: float) -> bool:
         """Return whether a claim may start at the recorded jobs now."""
-        return now < self.full_scan_at and bool(self.unqueued or self.queued)
+        return now < self.full_scan_at and bool(self._first)
 
     def skips_until(self, now: float) -> float | None:
         """Return when the next claim starts at the beginning, if those before do not."""
@@ -265,18 +266,20 @@ class SkipAhead:
         """Record the duration of a claim that started at the recorded jobs."""
         self._margin = self._margin / 4 if _is_slow(found, seconds) else min(MAX_MARGIN, self._margin * 1.1 + 0.001)
 
-    def record_found(self, jobs: Iterable[tuple[int, float, bool]]) -> None:
-        """Record priority, `run_at` in seconds since 1970 and whether it has a named queue, of each job found."""
-        lowest: dict[tuple[int, bool], float] = {}
-        for priority, run_at, has_queue in jobs:
-            kind = (priority, has_queue)
-            lowest[kind] = min(run_at, lowest.get(kind, run_at))
-        for (priority, has_queue), run_at in lowest.items():
-            (self.queued if has_queue else self.unqueued)[priority] = run_at
+    def record_found(self, first: Mapping[tuple[int, bool], float]) -> None:
+        """Record the first job found of each kind: its `run_at` by its priority and whether it has a named queue."""
+        self._first.update(first)
 
-    def columns(self, first_jobs: Mapping[int, float]) -> tuple[list[int], list[float]]:
-        """Return priorities, and the `run_at` from which to read their jobs."""
-        return sorted(first_jobs), [first_jobs[priority] - self._margin for priority in sorted(first_jobs)]
+    def values(self) -> dict[str, list[Any]]:
+        """Return the values of the statement: priorities, and the `run_at` from which to read their jobs."""
+        columns: dict[str, list[Any]] = {}
+        for kind, has_queue in (("unqueued", False), ("queued", True)):
+            known = sorted(
+                (priority, run_at) for (priority, queued), run_at in self._first.items() if queued is has_queue
+            )
+            columns[f"{kind}_priorities"] = [priority for priority, _ in known]
+            columns[f"{kind}_since"] = [run_at - self._margin for _, run_at in known]
+        return columns
 
 
 def _sorted(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -296,17 +299,3 @@ def _is_slow(found: int, seconds: float) -> bool:
 _FROM_THE_BEGINNING: Final = dict.fromkeys(
     ("unqueued_priorities", "unqueued_since", "queued_priorities", "queued_since")
 )
-
-
-def _as_values(skip: SkipAhead) -> dict[str, Any]:
-    unqueued, queued = skip.columns(skip.unqueued), skip.columns(skip.queued)
-    return dict(zip(_FROM_THE_BEGINNING, (*unqueued, *queued), strict=True))
-
-
-def _queue_names(document: str | None) -> dict[int, str]:
-    return {} if document is None else msgspec.json.decode(document, type=dict[int, str])
-
-
-def _ends_with_a_note(rows: Sequence[tuple[Any, ...]]) -> bool:
-    """Return whether the last row is not a job but a note about the claim."""
-    return bool(rows) and rows[-1][0] is None

@@ -12,7 +12,7 @@ QUICK, SLOW = 0.005, 0.1
 def skip_after(*durations: float, found: int = 1) -> SkipAhead:
     """A resume point behind a job, after full claims that took so long, the last at time 0."""
     skip = SkipAhead()
-    skip.record_found([(0, 1000.0, False)])
+    skip.record_found({(0, False): 1000.0})
     for duration in durations:
         skip.record_full_scan(found=found, seconds=duration, now=0.0)
     return skip
@@ -64,19 +64,23 @@ def test_asked_to_restart_scan_the_next_claim_begins_at_the_beginning() -> None:
 
 def test_each_priority_begins_at_the_first_job_found_of_it_less_a_margin() -> None:
     skip = SkipAhead()
-    skip.record_found([(5, 300.0, False), (5, 200.0, False), (-1, 400.0, False), (5, 100.0, True)])
-    skip.record_found([(5, 250.0, False)])
+    skip.record_found({(5, False): 200.0, (-1, False): 400.0, (5, True): 100.0})
+    skip.record_found({(5, False): 250.0})
 
-    assert skip.columns(skip.unqueued) == ([-1, 5], [400.0 - MAX_MARGIN, 250.0 - MAX_MARGIN])
-    assert skip.columns(skip.queued) == ([5], [100.0 - MAX_MARGIN])
+    assert skip.values() == {
+        "unqueued_priorities": [-1, 5],
+        "unqueued_since": [400.0 - MAX_MARGIN, 250.0 - MAX_MARGIN],
+        "queued_priorities": [5],
+        "queued_since": [100.0 - MAX_MARGIN],
+    }
 
 
 def test_the_margin_shrinks_while_claims_within_it_are_slow_and_grows_again() -> None:
     skip = SkipAhead()
-    skip.record_found([(0, 0.0, False)])
+    skip.record_found({(0, False): 0.0})
 
     def margin() -> float:
-        return -skip.columns(skip.unqueued)[1][0]
+        return -float(skip.values()["unqueued_since"][0])
 
     for _ in range(30):
         skip.record_partial_scan(found=1, seconds=SLOW)

@@ -27,7 +27,7 @@ def skip_before(queue: Queue, duration: timedelta, *, priorities: Sequence[int])
     """Make claims start that far back, as after slow ones; other priorities are read from their beginning."""
     skip = queue.store.claims.skip_ahead = SkipAhead()
     began = queue.now().timestamp() - duration.total_seconds()
-    skip.record_found([(priority, began, has_queue) for priority in priorities for has_queue in (False, True)])
+    skip.record_found({(priority, has_queue): began for priority in priorities for has_queue in (False, True)})
     skip.full_scan_at = float("inf")
 
 
