@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,21 +14,14 @@ if TYPE_CHECKING:
     from gw_core import Client, TaskRegistry
     from gw_core.testing import DrainResult, Queue, ScratchDatabase
 
-SETTINGS: Final = (
-    (
-        "gw_database",
-        "string",
-        "connection string for the fixture gw (default: DATABASE_URL, or an embedded server)",
-    ),
-    ("gw_tasks", "string", "the task registry for the fixtures, as module:attribute"),
-    ("gw_django_databases", "args", "aliases of Django's databases to install the schema graphile_worker in"),
-)
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the settings of the configuration file."""
-    for name, kind, help_text in SETTINGS:
-        parser.addini(name, help_text, type=kind, default=[] if kind == "args" else "")  # type: ignore[arg-type]
+    server = "connection string for the fixture gw (default: DATABASE_URL, or an embedded server)"
+    parser.addini("gw_database", server, type="string", default="")
+    parser.addini("gw_tasks", "the task registry for the fixtures, as module:attribute", type="string", default="")
+    aliases = "aliases of Django's databases to install the schema graphile_worker in"
+    parser.addini("gw_django_databases", aliases, type="args", default=[])
 
 
 @pytest.hookimpl(wrapper=True)
