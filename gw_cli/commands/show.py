@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
@@ -22,8 +22,9 @@ from gw_core import JobState
 from gw_core.errors import InvalidInputError, PermissionDeniedError, SchemaMissingError
 
 if TYPE_CHECKING:
-    from gw_core import Client
     from gw_core.operations import EndedAttempt, JobReport, PlannedAttempt, WaitingGroup
+
+T = TypeVar("T")
 
 KEYS: Final = (*JOBS.keys, "payload", "at", "failed_at", "reasons", "upcoming_attempts", "groups")
 GROUPS: Final = Shape(
@@ -65,8 +66,10 @@ def show(
         raise InvalidInputError("name one job: give its ID, or its key with --job-key")
     with open_client(configuration) as client:
         report = client.jobs.show(number, job_key=key, with_payload=payload)
-        ended = () if number is None else _ended(client, number)
-        groups = _groups(client, key=key) if report is None else _groups(client, job_id=report.job.id)
+        ended = () if number is None else _readable(lambda: client.history.attempts(number))
+        member, last = (None, key) if report is None else (report.job.id, None)
+        has_groups = member is not None or last is not None
+        groups = _readable(lambda: client.waiting_groups(member, job_key=last)) if has_groups else ()
     if report is None and ended:
         _write_ended(ended, with_payload=payload, as_json=as_json)
         return
@@ -82,25 +85,15 @@ def show(
         stderr.note(f"Once the cause is fixed, retry it with: gw retry {report.job.id}")
 
 
-def _ended(client: Client, job_id: int) -> tuple[EndedAttempt, ...]:
-    """Return the ended attempts of a job; none where the schema has no history yet, or the role may not read it."""
+def _readable(read: Callable[[], Sequence[T]]) -> Sequence[T]:
+    """Return what is read; nothing where the schema lacks it, as an older one does, or the role may not read it."""
     try:
-        return client.history.attempts(job_id)
+        return read()
     except (SchemaMissingError, PermissionDeniedError):
         return ()
 
 
-def _groups(client: Client, *, job_id: int | None = None, key: str | None = None) -> Sequence[WaitingGroup]:
-    """Return the groups of a member, or those whose last job has the key; none where the schema has no groups yet."""
-    if job_id is None and key is None:
-        return ()
-    try:
-        return client.waiting_groups(job_id, job_key=key)
-    except (SchemaMissingError, PermissionDeniedError):
-        return ()
-
-
-def _write_ended(attempts: tuple[EndedAttempt, ...], *, with_payload: bool, as_json: bool) -> None:
+def _write_ended(attempts: Sequence[EndedAttempt], *, with_payload: bool, as_json: bool) -> None:
     """Write what history knows of a job that is gone: its last attempt, and those before it."""
     last = history.ATTEMPTS.record(attempts[-1])
     if not with_payload:

@@ -82,7 +82,8 @@ def _settings(command: str) -> OptionGroup:
 def _option(setting: Setting[Any]) -> Any:
     """Return the annotation of a setting's option; its value is None unless the command line gives one."""
     option: Any = typer.Option(
-        *_spellings(setting),
+        f"{setting.flag}/--no-{setting.flag[2:]}" if setting.kind.is_switch else setting.flag,
+        *setting.flags,
         help=setting.help_with_default,
         metavar=setting.kind.metavar or None,
         rich_help_panel=setting.section,
@@ -90,8 +91,3 @@ def _option(setting: Setting[Any]) -> Any:
     if setting.kind.is_switch:
         return Annotated[bool | None, option]
     return Annotated[list[str] | None, option] if setting.kind.is_list else Annotated[str | None, option]
-
-
-def _spellings(setting: Setting[Any]) -> tuple[str, ...]:
-    long = f"{setting.flag}/--no-{setting.flag[2:]}" if setting.kind.is_switch else setting.flag
-    return (long, *setting.flags)
