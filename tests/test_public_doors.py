@@ -22,7 +22,7 @@ PUBLIC = {
 # - A test at a limit, such as `BULK` or a timeout, imports the limit: a copy of its value would test nothing later.
 MAX_CORE_IMPORTS = 108
 MAX_FRONT_END_IMPORTS = 104
-MAX_PRIVATE_ACCESSES = 33
+MAX_PRIVATE_ACCESSES = 25
 OF_PYTHON = {"_replace", "_asdict", "_fields", "_exit"}
 
 

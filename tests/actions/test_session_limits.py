@@ -65,7 +65,7 @@ def test_the_server_applies_the_limits_of_a_session(queue: Queue, connections: i
     )
     with (
         Client(queue.url, max_pool_size=connections, application_name="gw-tui/1", limits=limits) as client,
-        client._connections.connection() as connection,
+        client.jobs.connections.connection() as connection,
     ):
         shown = [connection.execute(f"show {name}".encode()).fetchall()[0][0] for name in names]
         ((who,),) = connection.execute("show application_name").fetchall()

@@ -22,6 +22,7 @@ from gw_core.errors import (
     NoConnectionError,
     SchemaMissingError,
 )
+from gw_core.operations import Database
 
 NAIVE = datetime(2030, 1, 1)
 
@@ -346,7 +347,7 @@ def test_an_unreachable_database_is_reported_without_the_password(url: str, kind
         client.add("work")
 
     assert "hunter2" not in str(caught.value)
-    assert "hunter2" not in repr(client._database)
+    assert "hunter2" not in repr(Database(url))
 
 
 def test_a_database_that_does_not_exist_is_reported(site: QueueFixture) -> None:

@@ -461,10 +461,9 @@ def all_queries(queue: Queue) -> Iterator[Any]:
 
 def test_reading_leaves_nothing_open_and_no_setting_behind(queue: Queue) -> None:
     queue.ready(queue_name="letters")
-    connection = queue.client._connections._connection  # type: ignore[union-attr]
-    assert connection is not None
-    names = ("statement_timeout", "enable_seqscan", "transaction_read_only", "row_security", "jit")
-    before = [connection.execute(f"show {name}").fetchone() for name in names]
+    with queue.client.jobs.connections.connection() as connection:
+        names = ("statement_timeout", "enable_seqscan", "transaction_read_only", "row_security", "jit")
+        before = [connection.execute(f"show {name}").fetchone() for name in names]
 
     assert len(list(all_queries(queue))) > 0
 
@@ -547,9 +546,8 @@ def test_a_role_that_may_not_see_the_rows_gets_a_message(queue: Queue, databases
     try:
         queue.rows(f"grant usage on schema graphile_worker to {role}")
         queue.rows(f"grant select on all tables in schema graphile_worker to {role}")
-        connection = queue.client._connections._connection  # type: ignore[union-attr]
-        assert connection is not None
-        connection.execute(f"set role {role}".encode())
+        with queue.client.jobs.connections.connection() as connection:
+            connection.execute(f"set role {role}".encode())
         with pytest.raises(PermissionDeniedError, match="row security hides the jobs"):
             queue.client.jobs.list(Selection())
         connection.execute("reset role")

@@ -28,7 +28,7 @@ def test_the_job_of_a_killed_worker_runs_elsewhere_within_ten_seconds(tmp_path: 
         with living.started(*RUN) as lives:
             lives.says("Recovery is on: jobs of workers without a heartbeat for 5s")
             dies.send(signal.SIGKILL)
-            with StallClock(os.getpid(), lives._process.pid) as watch:
+            with StallClock(os.getpid(), lives.pid) as watch:
                 lives.says(f"Completed task {job_id} (slow")
             lives.send(signal.SIGTERM)
             lives.end()

@@ -116,6 +116,7 @@ class Running:
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
+        self.pid = process.pid
         self._said: list[bytes] = []
 
     def send(self, number: signal.Signals) -> None:

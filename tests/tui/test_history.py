@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import pickle
 
+import pytest
 from support.console_queue import START
 
 from gw_tui.rules.history import LENGTH, TIME_RANGES, Series, seconds_between
@@ -31,11 +33,14 @@ def test_longer_reaches_show_means() -> None:
 
 def test_a_ring_never_grows() -> None:
     series = Series()
-    for second in range(90_000):
+    for second in range(1_000_000, 1_060_000):
+        series.add(second, 1.0)
+    size = len(pickle.dumps(series))
+    for second in range(1_060_000, 1_090_000):
         series.add(second, 1.0)
 
-    assert all(len(steps) == LENGTH for steps in series._steps.values())
-    assert all(len(series.values(reach, 90_000)) == LENGTH for reach in TIME_RANGES)
+    assert len(pickle.dumps(series)) == pytest.approx(size, rel=0.1)
+    assert all(len(series.values(reach, 1_090_000)) == LENGTH for reach in TIME_RANGES)
 
 
 def test_a_journal_keeps_the_newest() -> None:

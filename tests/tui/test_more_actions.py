@@ -339,7 +339,7 @@ def test_what_an_entry_or_an_alert_says_is_copied() -> None:
     async def scenario(console: Console) -> None:
         await rows(console)
         assert "worker gw-app-3-977-760e1f is gone" in await copied(console, "y")
-        console.app._clipboard = ""
+        console.app.copy_to_clipboard("")
         await console.press("7")
         await rows(console)
         assert "connection" in await copied(console, "y")

@@ -215,7 +215,7 @@ def test_leaving_waits_for_no_statement(queue: Queue) -> None:
 
     def wait() -> None:
         try:
-            with source.read_client._connections.connection() as connection:
+            with source.read_client.jobs.connections.connection() as connection:
                 connection.execute("set statement_timeout = 0; select pg_sleep(280)")
         except BaseException as error:
             failed.append(error)
