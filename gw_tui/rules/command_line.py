@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -43,9 +43,10 @@ def parse_line(text: str, options: Options = NO_NAMES) -> Destination:
             raise ValueError(f"give a job id, such as {JOB} 4901")
         return Destination(job=int(rest))
     if word == VIEW:
-        return Destination(view=_view(rest, options.views))
+        none = "gw.toml has none, as tables [[tui.views]]"
+        return Destination(view=options.views[_one_of(VIEW, rest, options.views, none)])
     if word == CONTEXT:
-        return Destination(context=_context(rest, options.contexts))
+        return Destination(context=_one_of("database", rest, options.contexts, "the console shows a single one"))
     if word in ONE_OF:
         return Destination(screen=ONE_OF[word], filter=rest)
     if word in SCREEN_BY_ID:
@@ -62,18 +63,12 @@ def parse_link(link: str, options: Options = NO_NAMES) -> Destination:
     return parse_line(f"{place} {rest}", options)
 
 
-def _view(name: str, views: Mapping[str, SavedView]) -> SavedView:
-    if name in views:
-        return views[name]
-    known = f"views are {', '.join(views)}" if views else "gw.toml has none, as tables [[tui.views]]"
-    raise ValueError(f"unknown view {name!r}; {known}")
-
-
-def _context(name: str, contexts: Sequence[str]) -> str:
-    if name in contexts:
+def _one_of(kind: str, name: str, names: Collection[str], none: str) -> str:
+    """Return a name that there is; raises `ValueError` with those there are, or why there are none."""
+    if name in names:
         return name
-    known = f"databases are {', '.join(contexts)}" if contexts else "the console shows a single one"
-    raise ValueError(f"unknown database {name!r}; {known}")
+    known = f"{kind}s are {', '.join(names)}" if names else none
+    raise ValueError(f"unknown {kind} {name!r}; {known}")
 
 
 def _checked(screen: str, text: str) -> str:

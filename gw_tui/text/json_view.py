@@ -82,15 +82,10 @@ def json_view(text: str, *, unmask: bool = False, whole: bool = False) -> JsonVi
 
 def _of_value(value: Any, *, unmask: bool, whole: bool) -> JsonView:
     writer = _Writer(unmask=unmask)
-    lines: list[Line] = []
-    hidden = 0
-    for line in writer.lines(value):
-        if whole or len(lines) < MAX_LINES:
-            lines.append(line)
-        else:
-            hidden += 1
+    lines = tuple(writer.lines(value))
+    shown = lines if whole else lines[:MAX_LINES]
     is_batch = isinstance(value, list) and not isinstance(value, _Members)
-    return JsonView(tuple(lines), hidden, writer.masked, len(value) if is_batch else None)
+    return JsonView(shown, len(lines) - len(shown), writer.masked, len(value) if is_batch else None)
 
 
 def _raw(text: str, *, unmask: bool) -> JsonView:
