@@ -73,12 +73,8 @@ class CancelledJob(msgspec.Struct, frozen=True):
     worker: str | None = None
 
 
-class CancelStatus(msgspec.Struct, frozen=True):
-    """A job's status after the request: its worker, its last error, and whether the request is still pending."""
-
-    locked_by: str | None
-    last_error: str | None
-    is_pending: bool
+Status = tuple[str | None, str | None, bool]
+"""A job's status after the request: its worker, its last error, and whether the request is still pending."""
 
 
 def message_of(by: str, reason: str | None) -> str:
@@ -86,9 +82,9 @@ def message_of(by: str, reason: str | None) -> str:
     return f"cancelled by {by}" if not reason else f"cancelled by {by}: {reason}"
 
 
-def result_of(status: CancelStatus | None, *, worker: str, message: str) -> CancelResult:
+def result_of(status: Status | None, *, worker: str, message: str) -> CancelResult:
     """Return the result for a job that `worker` ran at the request; `status` is None if the job is deleted."""
-    if status is None or status.locked_by != worker:
-        was_cancelled = status is not None and status.last_error == message
-        return CancelResult.CANCELLED if was_cancelled else CancelResult.ALREADY_FINISHED
-    return CancelResult.NO_RESPONSE if status.is_pending else CancelResult.STOPPING
+    locked_by, last_error, is_pending = status or (None, None, False)
+    if locked_by != worker:
+        return CancelResult.CANCELLED if last_error == message else CancelResult.ALREADY_FINISHED
+    return CancelResult.NO_RESPONSE if is_pending else CancelResult.STOPPING

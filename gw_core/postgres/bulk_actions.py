@@ -487,12 +487,12 @@ class Jobs(_JobActions[ActionResult], frozen=True):
             return selection.ids
         wanted = self.at_server_time(selection if selection.is_by_name else selection & Selection.of(state="running"))
         found: list[int] = []
-        page = self.list(wanted, limit=BATCH)
-        found += [each.job.id for each in page.jobs]
-        while page.after is not None:
-            page = self.list(wanted, after=page.after, limit=BATCH)
+        after: PageCursor | None = None
+        while True:
+            page = self.list(wanted, after=after, limit=BATCH)
             found += [each.job.id for each in page.jobs]
-        return found
+            if (after := page.after) is None:
+                return found
 
 
 class WorkerActions(_Actions, frozen=True):

@@ -13,7 +13,6 @@ from gw_core.domain.cancellation import (
     CANCELLABLE_WORKERS,
     CancelledJob,
     CancelResult,
-    CancelStatus,
     message_of,
     result_of,
 )
@@ -57,7 +56,7 @@ class CancelRequests(QueueOperations, frozen=True):
             return requested
         with self._connection() as connection:
             found = rows(connection, query("cancel_status", self.schema), {"ids": due})
-        statuses = {row[0]: CancelStatus(*row[1:]) for row in found}
+        statuses = {row[0]: row[1:] for row in found}
         return [
             replace(each, result=result_of(statuses.get(each.id), worker=each.worker or "", message=message))
             if _is_open(each)

@@ -32,11 +32,6 @@ class CommandPreview:
 
     schema: str = DEFAULT_SCHEMA
 
-    def show(self, job_id: int) -> CommandText:
-        """Show everything about one job."""
-        sql = f"select * from {quoted(self.schema)}._private_jobs where id = {job_id};"  # noqa: S608 - see above
-        return CommandText(self._gw("show", str(job_id)), sql)
-
     def retry(self, ids: Sequence[int]) -> CommandText:
         """Retry failed jobs now; permanently failed ones get all their attempts again."""
         schema = quoted(self.schema)
