@@ -149,12 +149,10 @@ class HistoryStatus(msgspec.Struct, frozen=True):
 
     rows: int
     size_bytes: int
-    partitions: int
     waiting_rows: int
     """Rows whose day has no partition."""
     expired_partitions: int
     """Partitions whose rows are all expired: no worker that keeps history drops them."""
-    oldest_at: datetime | None
     latest_at: datetime | None
     records_others: timedelta | None
     """How long jobs ended by others are kept; None: they are not recorded."""

@@ -70,12 +70,11 @@ class MigrationPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MigrationReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What `migrate` did: the steps of this call, those that another program ran in the meantime, and warnings."""
+    """What `migrate` did: the steps of this call, and warnings."""
 
     before: SchemaState
     after: SchemaState
     applied: tuple[MigrationStep, ...]
-    left_to_others: tuple[MigrationStep, ...]
     warnings: tuple[str, ...]
 
 
@@ -115,7 +114,6 @@ class _Migration:
         self._connection = connection
         self._schema = schema
         self._applied: list[MigrationStep] = []
-        self._left_to_others: list[MigrationStep] = []
         self._clashes: Counter[str] = Counter()
         self._waits = 0
 
@@ -133,7 +131,6 @@ class _Migration:
             before=before,
             after=state,
             applied=tuple(self._applied),
-            left_to_others=tuple(self._left_to_others),
             warnings=(*notes, *state.warnings()),
         )
 
@@ -183,8 +180,6 @@ class _Migration:
                 f"migration {step.name} cannot run in schema {self._schema!r}: {sentence(error)}; "
                 "the schema holds objects that its table migrations does not account for"
             ) from error
-        if self._clashes[step.name] == 1:
-            self._left_to_others.append(step)
 
 
 @contextmanager

@@ -85,7 +85,6 @@ class SchemaState(msgspec.Struct, frozen=True, kw_only=True):
     schema: str
     server_version: int
     schema_exists: bool
-    ledger_exists: bool
     breaking_known: bool
     """Whether the shared ledger has its flag for breaking revisions; old ones have not."""
     revision: int | None
@@ -227,7 +226,6 @@ def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
         schema=schema,
         server_version=server_version,
         schema_exists=schema_exists,
-        ledger_exists="migrations" in relations,
         breaking_known="unknown" not in shared.values(),
         revision=max(shared, default=None),
         breaking_revision=max((number for number, flag in shared.items() if flag == "true"), default=None),

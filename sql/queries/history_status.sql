@@ -2,7 +2,6 @@
 select
   coalesce(sum(greatest(parts.reltuples, 0)), 0)::bigint,
   coalesce(sum(pg_total_relation_size(parts.oid::regclass)), 0)::bigint,
-  count(*) filter (where parts.relname <> '_private_gw_history_default'),
   (
     select count(*)
       from (select from :GRAPHILE_WORKER_SCHEMA._private_gw_history_default limit 10001) as waiting
@@ -11,7 +10,6 @@ select
     where parts.relname::text ~ '^_private_gw_history_[0-9]{8}$'::text
       and to_date(right(parts.relname::text, 8), 'YYYYMMDD'::text) < (now() at time zone 'UTC'::text)::date
   ),
-  (select min(history.finished_at) from :GRAPHILE_WORKER_SCHEMA._private_gw_history as history),
   (select max(history.finished_at) from :GRAPHILE_WORKER_SCHEMA._private_gw_history as history),
   (
     select triggers.tgargs

@@ -17,16 +17,12 @@ from gw_core.operations import CheckStatus, DoctorFacts, Finding, HistoryStatus,
 EMPTY = HistoryStatus(
     rows=0,
     size_bytes=50_000,
-    partitions=0,
     waiting_rows=0,
     expired_partitions=0,
-    oldest_at=None,
     latest_at=None,
     records_others=None,
 )
-FULL = structs.replace(
-    EMPTY, rows=1_234_567, size_bytes=220_000_000, partitions=9, latest_at=datetime(2026, 1, 1, tzinfo=UTC)
-)
+FULL = structs.replace(EMPTY, rows=1_234_567, size_bytes=220_000_000, latest_at=datetime(2026, 1, 1, tzinfo=UTC))
 ROW = """
 insert into _private_gw_history (job_id, attempt, max_attempts, task, state, final, created_at, finished_at, expires_at)
 select n, 1, 25, 'work', 'completed', true, now(), now(), now() + interval '3 days' from generate_series(1, 10) as n
