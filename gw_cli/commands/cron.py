@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from heapq import merge
 from itertools import islice
 from pathlib import Path
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from gw_core.errors import CrontabLineError
 
 MAX_RUNS = 100_000
-MINUTE: Final = timedelta(minutes=1)
 
 ITEMS: Final = Shape(
     (
@@ -233,10 +232,9 @@ def _known_record(known: KnownCronItem, item: CronItem | None, now: datetime) ->
     if item is None:
         next_run, missed = None, None
     else:
-        since = known.known_since if known.last_execution is None else known.last_execution + MINUTE
         this_minute = now.replace(second=0, microsecond=0)  # whose run may be on its way
         next_run = item.schedule.next_after(now)
-        missed = sum(1 for _ in islice(item.schedule.between(since, this_minute), MAX_MISSED))
+        missed = sum(1 for _ in islice(item.schedule.between(known.missed_from, this_minute), MAX_MISSED))
     return {
         "id": known.identifier,
         "known_since": known.known_since,

@@ -180,6 +180,11 @@ class KnownCronItem(msgspec.Struct, frozen=True):
     known_since: datetime
     last_execution: datetime | None = None
 
+    @property
+    def missed_from(self) -> datetime:
+        """The time from which runs count as missed: the minute after its last run, or when it became known."""
+        return self.known_since if self.last_execution is None else floor_minute(self.last_execution) + MINUTE
+
 
 def by_minute(windows: Iterable[Window]) -> Iterator[tuple[datetime, tuple[CronItem, ...]]]:
     """Yield the minutes in which something is due, oldest first, with the items in the order of their windows."""
@@ -195,6 +200,4 @@ def missed(item: CronItem, memory: KnownCronItem, *, start: datetime, before: da
     A run counts when it lies within the item's `fill`, not before the item became known and after its last run.
     """
     reach = start - item.fill
-    if memory.last_execution is None:
-        return Window(item, max(reach, memory.known_since), before)
-    return Window(item, max(reach, floor_minute(memory.last_execution) + MINUTE), before)
+    return Window(item, max(reach, memory.missed_from), before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 from itertools import islice
@@ -14,7 +14,6 @@ from gw_core import CronItem
 from gw_core.crontab import KnownCronItem, Schedule
 
 MAX_MISSED: Final = 1_000
-MINUTE: Final = timedelta(minutes=1)
 
 
 class CronStatus(StrEnum):
@@ -86,10 +85,9 @@ def _without_item(memory: KnownCronItem, course: CronStatus) -> Recurring:
 
 
 def _with_item(memory: KnownCronItem, item: CronItem, now: datetime) -> Recurring:
-    since = memory.known_since if memory.last_execution is None else memory.last_execution + MINUTE
     # The run of this minute may be on its way.
     minute = now.replace(second=0, microsecond=0)
-    missed = _count(item.schedule, since, minute)
+    missed = _count(item.schedule, memory.missed_from, minute)
     return Recurring(
         identifier=memory.identifier,
         course=CronStatus.MISSED if missed else CronStatus.ON_TIME,
