@@ -123,7 +123,9 @@ class QueryThread:
         self._post = post
         self._clock = clock
         self.chance = chance
-        self._lock = threading.Lock()  # guards _wanted, _period and busy_with
+        # Guards busy_with, so that no cancellation begins after the query that it is meant for; values that are
+        # replaced as a whole, such as _wanted and _period, need no lock.
+        self._lock = threading.Lock()
         self._wanted = _Wanted()
         self._period = period
         self.busy_with: int | None = None
@@ -157,14 +159,12 @@ class QueryThread:
 
     def request_refresh(self) -> None:
         """Look soon: something has happened."""
-        with self._lock:
-            self.snapshots.run_soon(self._clock())
+        self.snapshots.run_soon(self._clock())
         self._bell.set()
 
     def set_interval(self, period: float) -> None:
         """Look this often, in seconds."""
-        with self._lock:
-            self._period = period
+        self._period = period
         self.refresh_now()
 
     def stop(self, timeout: float = PARTING) -> bool:
@@ -199,7 +199,7 @@ class QueryThread:
             self._post(Connecting())
         if self._clock() >= self.snapshots.due and not (self._count() and self._take_snapshot()):
             return max(0.0, self.snapshots.due - self._clock())
-        wanted = self._newest()
+        wanted = self._wanted
         is_new = wanted.generation != self._answered
         if wanted.query is not None and (is_new or self._clock() >= self.asking.due) and not self._ask(wanted):
             return max(0.0, self.snapshots.due - self._clock())
@@ -214,7 +214,7 @@ class QueryThread:
         try:
             server_time = self._source.count_locks()
         except Exception as error:  # noqa: BLE001 - see below
-            return self._hindered(error, _Wanted(self._newest().generation), self._counting, every)
+            return self._hindered(error, _Wanted(self._wanted.generation), self._counting, every)
         took = self._clock() - began if server_time is None else server_time.total_seconds()
         self._counting.done(began, took=took, every=every)
         return True
@@ -225,7 +225,7 @@ class QueryThread:
         try:
             snapshot = self._source.snapshot()
         except Exception as error:  # noqa: BLE001 - no caller could handle it, and the console continues
-            return self._hindered(error, _Wanted(self._newest().generation), self.snapshots, period)
+            return self._hindered(error, _Wanted(self._wanted.generation), self.snapshots, period)
         now = self._clock()
         self.failures = 0
         # To connect, to travel, and to be held up by others' locks takes time without giving the server any work.
@@ -247,7 +247,7 @@ class QueryThread:
         try:
             answer = wanted.query.ask(self._source)
         except Exception as error:  # noqa: BLE001 - see above
-            if self._newest().generation != wanted.generation:  # it was cancelled for another query
+            if self._wanted.generation != wanted.generation:  # it was cancelled for another query
                 return True
             self._answered = wanted.generation
             return self._hindered(error, wanted, self.asking, every)
@@ -278,19 +278,13 @@ class QueryThread:
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    def _newest(self) -> _Wanted:
-        with self._lock:
-            return self._wanted
-
     def _every(self, query: Query | None) -> float:
-        with self._lock:
-            period = self._period
         own = None if query is None else query.every
-        return period if own is None else max(period, own.total_seconds())
+        return self._period if own is None else max(self._period, own.total_seconds())
 
     def _rest(self) -> float:
         dues = [self.snapshots.due]
-        wanted = self._newest()
+        wanted = self._wanted
         if wanted.query is not None:
             dues.append(self.asking.due if wanted.generation == self._answered else 0.0)
         return max(0.0, min(dues) - self._clock())
