@@ -76,9 +76,9 @@ class Failure(msgspec.Struct, frozen=True):
     kind: str
     message: str
     meaning: str | None = None
-    """What it requests from the worker: "give up", "retry", "snooze" or "exit"."""
-    delay: float = 0.0
-    exit_code: int | str | None = None
+    """What it requests from the worker: the name of `GiveUp`, `RetryAfter`, `Snooze` or `SystemExit`."""
+    arguments: tuple[Plain, ...] = ()
+    """Those of the exception that requests it."""
     trace: str = ""
     details: str = ""
     """What `last_error` contains after the message."""
@@ -98,37 +98,33 @@ class RemoteError(Exception):
         return f'\n"""\n{self.args[0]}"""'
 
 
+_REQUESTS: Final[Mapping[str, type[BaseException]]] = {
+    each.__name__: each for each in (GiveUp, RetryAfter, Snooze, SystemExit)
+}
+
+
 def failure_of(error: BaseException) -> Failure:
     """Return what the protocol transfers of an exception."""
     kind = type(error).__name__
     message = str(error) if isinstance(error, Snooze) else error_message(error).removeprefix(f"{kind}: ")
-    meaning, delay, code = None, 0.0, None
-    match error:
-        case GiveUp():
-            meaning = "give up"
-        case RetryAfter():
-            meaning, delay = "retry", error.delay.total_seconds()
-        case Snooze():
-            meaning, delay = "snooze", error.delay.total_seconds()
-        case SystemExit():
-            meaning, code = "exit", error.code if isinstance(error.code, int | str | None) else repr(error.code)
-    return Failure(kind, storable(message), meaning, delay, code, traceback_of(error), storable(error_details(error)))
+    message = storable(message)
+    meaning = next((name for name, each in _REQUESTS.items() if isinstance(error, each)), None)
+    arguments: tuple[Plain, ...] = (message,)
+    if isinstance(error, RetryAfter | Snooze):
+        arguments = (error.delay.total_seconds(), message)
+    elif isinstance(error, SystemExit):
+        code = error.code
+        arguments = (code if isinstance(code, int | None) else storable(code if isinstance(code, str) else repr(code)),)
+    return Failure(kind, message, meaning, arguments, traceback_of(error), storable(error_details(error)))
 
 
 def error_of(failure: Failure) -> BaseException:
     """Return the exception that stands for a failure, ready to be raised."""
     error: BaseException
-    match failure.meaning:
-        case "give up":
-            error = GiveUp(failure.message)
-        case "retry":
-            error = RetryAfter(failure.delay, failure.message)
-        case "snooze":
-            error = Snooze(failure.delay, failure.message)
-        case "exit":
-            error = SystemExit(failure.exit_code)
-        case _:
-            error = type(failure.kind, (IsolatedTaskError,), {})(failure.message)
+    if failure.meaning is None:
+        error = type(failure.kind, (IsolatedTaskError,), {})(failure.message)
+    else:
+        error = _REQUESTS[failure.meaning](*failure.arguments)
     setattr(error, DETAILS, failure.details)
     if failure.trace:
         error.__cause__ = RemoteError(failure.trace)

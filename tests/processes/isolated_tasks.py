@@ -69,6 +69,10 @@ def exits_with_an_object(payload: Any) -> None:
     sys.exit(7)
 
 
+def exits_with_a_boolean(payload: Any) -> None:
+    sys.exit(True)
+
+
 def generates(payload: Any) -> Any:
     yield 1
 

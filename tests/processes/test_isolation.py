@@ -82,6 +82,7 @@ def in_thread(function: Callable[..., object], text: str) -> tuple[Outcome, LogR
         (theirs.snoozes, "{}"),
         (theirs.exits, "{}"),
         (theirs.exits_with_an_object, "{}"),
+        (theirs.exits_with_a_boolean, "{}"),
         (theirs.returns_a_generator, "{}"),
         (theirs.batch, "[1, 2, 3, 4]"),
         (theirs.batch, "[2, 4]"),
