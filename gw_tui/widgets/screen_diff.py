@@ -7,11 +7,11 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from rich.control import Control
-from textual._compositor import ChopsUpdate, CompositorUpdate
+from textual._compositor import ChopsUpdate
 from textual.strip import Strip
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.console import Console, RenderableType
     from rich.segment import Segment
     from textual.screen import Screen
 
@@ -52,24 +52,20 @@ def _difference(x: int, old: Sequence[Segment], new: Sequence[Segment]) -> tuple
     return x + sum(each.cell_length for each in new[:same]), rest[: len(rest) - same_at_end]
 
 
-class ReducedUpdate(CompositorUpdate):
+class ReducedUpdate(ChopsUpdate):
     """A partial update without what the terminal shows already."""
 
     def __init__(self, update: ChopsUpdate, shown: ShownCells) -> None:
-        self._update = update
+        super().__init__(update.chops, update.spans, update.chop_ends)
         self._shown = shown
 
     def render_segments(self, console: Console) -> str:
         """Return what is to be written."""
         return "".join(self._texts(console))
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render as the original does."""
-        yield from self._update.__rich_console__(console, options)
-
     def _texts(self, console: Console) -> Iterator[str]:
-        for y, first, last in self._update.spans:
-            for end, (x, strip) in zip(self._update.chop_ends[y], self._update.chops[y].items(), strict=False):
+        for y, first, last in self.spans:
+            for end, (x, strip) in zip(self.chop_ends[y], self.chops[y].items(), strict=False):
                 if strip is None or x > last or end <= first:
                     continue
                 place, segments = self._shown.change(y, x, end, strip)
