@@ -96,6 +96,7 @@ def test_every_command_has_examples_that_are_valid(name: str) -> None:
         every_command()[name].make_context(name, words[len(path) :])
 
 
+@cache
 def help_of(name: str) -> str:
     command = every_command()[name]
     with command.make_context(name, [], resilient_parsing=True) as context:

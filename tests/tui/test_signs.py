@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from console_fixture import Console, run
+from support.console_queue import START
 from textual import events
 from textual.app import App, ComposeResult
 
@@ -99,13 +100,9 @@ def test_the_badge_of_production_is_red(options: dict[str, Any], badge: str, is_
 
 
 def test_a_job_that_is_due_this_second_is_due_now() -> None:
-    async def scenario(console: Console) -> None:
-        now = console.app.now
-        assert next_due(now + timedelta(milliseconds=40), now) == "next due now"
-        assert next_due(now + timedelta(seconds=13), now) == "next due in 13s"
-        assert next_due(None, now) == "none scheduled"
-
-    run(scenario)
+    assert next_due(START + timedelta(milliseconds=40), START) == "next due now"
+    assert next_due(START + timedelta(seconds=13), START) == "next due in 13s"
+    assert next_due(None, START) == "none scheduled"
 
 
 def test_a_click_on_a_tile_lists_its_jobs_and_one_on_the_filter_edits_it() -> None:
