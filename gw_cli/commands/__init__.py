@@ -18,7 +18,7 @@ ENTRIES: Final = (
     CommandInfo("reschedule", "Jobs", "Change when and how jobs run", "change"),
     CommandInfo("retry", "Jobs", "Retry failed jobs now", "change"),
     CommandInfo("cancel", "Jobs", "Cancel running jobs"),
-    CommandInfo("remove", "Jobs", "Remove the job with a key"),
+    CommandInfo("remove", "Jobs", "Remove the job with a key", "change"),
     CommandInfo("pause", "Jobs", "Pause tasks, named queues, flags or everything"),
     CommandInfo("resume", "Jobs", "Resume what is paused", "pause"),
     CommandInfo("limit", "Jobs", "Limit how many jobs of a task run or start"),

@@ -1,4 +1,4 @@
-"""`gw complete`, `gw fail`, `gw reschedule` and `gw retry`: change jobs that do not run."""
+"""`gw complete`, `gw fail`, `gw reschedule`, `gw retry` and `gw remove`: change jobs without running them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from gw_cli import stderr
+from gw_cli import output, stderr
 from gw_cli.arguments import point_in_time, whole_number
 from gw_cli.bulk_command import Chosen, InManner, Verb, act
-from gw_cli.command import command
-from gw_cli.exit_codes import ExitCode
+from gw_cli.command import Json, command
+from gw_cli.connect import open_to_change
+from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
 from gw_core.errors import InvalidInputError
@@ -106,3 +107,27 @@ def _changes(
 
 def _is_past(at: datetime | timedelta | None) -> bool:
     return at < timedelta() if isinstance(at, timedelta) else at is not None and at < datetime.now(UTC)
+
+
+@command("remove")
+def remove(
+    configuration: Configuration,
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Key of the job")],
+    as_json: Json = False,
+) -> None:
+    """Remove the job with a key.
+
+    A running job finishes, but is not retried; the output reports which of the two happened.
+    """
+    with open_to_change(configuration) as client:
+        removed = client.remove(key)
+    if removed is None:
+        raise NothingMatchedError(f"no job has the key {quoted(key)}; nothing was removed")
+    job, result = removed.job, "running" if removed.was_running else "removed"
+    sentence = (
+        f"Job {job.id} ({job.task_identifier}) is running; it will not be tried again"
+        if removed.was_running
+        else f"Removed job {job.id} ({job.task_identifier})"
+    )
+    record = {"id": job.id, "task": job.task_identifier, "result": result}
+    output.answer(sentence, plain=f"{result} {job.id}", record=record, as_json=as_json)
