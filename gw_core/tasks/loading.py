@@ -14,7 +14,7 @@ import stat
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
@@ -313,18 +313,13 @@ _READINGS: Final = itertools.count(1)
 def load_one(path: Path, root: Path, identifier: str) -> Task:
     """Load one task of one file in a folder, for a process that runs nothing else; raises `TaskLoadError`."""
     _make_importable(root)
-    if root not in _PACKAGE_OF:
-        _PACKAGE_OF[root] = _new_package(root)
     folder = root if root.is_dir() else root.parent
     steps = path.relative_to(folder).with_name(path.name.partition(".")[0]).parts
-    file = _read(path, "/".join(steps), Reading(root, _PACKAGE_OF[root]), {})
+    file = _read(path, "/".join(steps), Reading(root, _package_of(root)), {})
     for each in file.tasks:
         if each.identifier == identifier:
             return each
     raise TaskLoadError(str(file.errors[0]) if file.errors else f"{path} no longer defines task {identifier!r}")
-
-
-_PACKAGE_OF: Final[dict[Path, str]] = {}
 
 
 def _read(path: Path, identifier: str, reading: Reading, known: Mapping[Path, TaskFile]) -> TaskFile:
@@ -431,6 +426,9 @@ def _new_package(root: Path) -> str:
     name = f"_graphile_tasks_{next(_PACKAGES)}"
     _add_package(name, root if root.is_dir() else root.parent)
     return name
+
+
+_package_of: Final = cache(_new_package)
 
 
 def _add_package(name: str, folder: Path) -> None:
