@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -38,7 +39,7 @@ from gw_core.postgres.add_calls import Call
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.limits import limit_of
 from gw_core.postgres.pauses import pause_of
-from gw_core.postgres.read_only import read
+from gw_core.postgres.read_only import Rows, read
 from gw_core.postgres.row_mapping import RUST_WORKERS, heartbeat
 from gw_core.postgres.selected import values_of
 from gw_core.postgres.statements import quoted
@@ -431,28 +432,23 @@ class JobQueries:
         priorities = self._rows("snapshot_priorities", {"levels": MAX_PRIORITIES, "most": 1})
         first = min((row[4] for row in priorities if row[4] is not None), default=None)
         upcoming = min((row[5] for row in priorities if row[5] is not None), default=None)
-        rows, share = self._sample(pages, exact=exact)
-        hits = _hits(rows)
+        sampled, share = self._sample(pages, exact=exact)
+        rows = [row for of_task in sampled.values() for row in of_task]
         objects = self._objects
-        starts = dict(self._rows("task_starts")) if RENEWED_LOCKS in objects else {}
-        tasks = {row[0]: row[1] for row in self._rows("task_list", {"most": MAX_TASKS})}
-        by_task = {
-            tasks[each]: _counted(_of_task(hits, each), share) for each in {task for task, _ in hits} & set(tasks)
-        }
+        starts: dict[int, float] = dict(self._rows("task_starts")) if RENEWED_LOCKS in objects else {}
+        names: dict[int, str] = dict(self._rows("task_list", {"most": MAX_TASKS}))
+        tasks = sorted((names[each], each) for each in sampled if each in names)
         return QueueStatistics(
             at=timestamp(now),
-            total=projected(sum(hits.values()), share),
-            states=_counted(_over_all(hits), share),
+            total=projected(sum(row[2] for row in rows), share),
+            states=_counts(rows, share),
             oldest_due_at=None if first is None else timestamp(first),
             next_due_at=None if upcoming is None else timestamp(upcoming),
             queues=queues,
             locked_queues=held,
             table_bytes=size,
-            tasks=dict(sorted(by_task.items())),
-            activity={
-                tasks[each]: _activity([row for row in rows if row[0] == each], share, starts.get(each))
-                for each in {row[0] for row in rows} & set(tasks)
-            },
+            tasks={name: _counts(sampled[each], share) for name, each in tasks},
+            activity={name: _activity(sampled[each], share, starts.get(each)) for name, each in tasks},
             pauses=self._pauses(objects),
             limits=self._limits(objects),
             waiting_groups=self._waiting_groups(objects),
@@ -471,7 +467,7 @@ class JobQueries:
             rows = self._rows("queue_list", {**values, **limits})
         else:
             rows = self._rows("queue_list_in_backlog", {**values, "chunk_size": BACKLOG_LIMIT})
-        starts = dict(self._rows("queue_starts")) if RENEWED_LOCKS in objects else {}
+        starts: dict[str, float] = dict(self._rows("queue_starts")) if RENEWED_LOCKS in objects else {}
         paused = {each.target.name: each for each in self._pauses(objects) if each.target.kind is PauseKind.QUEUE}
         return [_queue_report(row, starts, paused) for row in rows]
 
@@ -486,20 +482,22 @@ class JobQueries:
     def tasks(self, *, exact: bool = False) -> list[TaskReport]:
         """Return every task the database knows, by name, with its jobs and the live workers that know it."""
         pages = self._rows("stats_table", self._jobs_table)[0][1]
-        rows, share = self._sample(pages, exact=exact)
-        hits = _hits(rows)
+        sampled, share = self._sample(pages, exact=exact)
         live = [each for each in self._workers(self._objects) if is_live(each)]
         return [
-            TaskReport(name=name, jobs=_counted(_of_task(hits, task_id), share), known_by=_workers_with(name, live))
+            TaskReport(name=name, jobs=_counts(sampled[task_id], share), known_by=_workers_with(name, live))
             for task_id, name in self._rows("task_list", {"most": MAX_TASKS})
         ]
 
-    def _sample(self, pages: int, *, exact: bool) -> tuple[list[tuple[Any, ...]], float]:
-        """Return the rows of stats_sample.sql, and the share of the table that was read."""
+    def _sample(self, pages: int, *, exact: bool) -> tuple[Mapping[int, Rows], float]:
+        """Return the rows of stats_sample.sql by task, and the share of the table that was read."""
         share = 1.0 if exact or pages <= SAMPLED_PAGES else SAMPLED_PAGES / pages
         timeout = EXACT_TIMEOUT if exact else STATEMENT_TIMEOUT
         values = {"percent": 100 * share, "lately": LATELY.total_seconds()}
-        return self._rows("stats_sample", values, timeout=timeout), share
+        sampled: dict[int, Rows] = defaultdict(list)
+        for row in self._rows("stats_sample", values, timeout=timeout):
+            sampled[row[0]].append(row)
+        return sampled, share
 
     # -- the way to the database -----------------------------------------------------------------------------------
 
@@ -510,7 +508,7 @@ class JobQueries:
         starts = {(job_id, lock): start for job_id, lock, start in self._renewed(running)} if running else {}
         return [_with_start(each, starts) for each in found] if starts else found
 
-    def _renewed(self, ids: Sequence[int] | None) -> list[tuple[Any, ...]]:
+    def _renewed(self, ids: Sequence[int] | None) -> Rows:
         """Return id, lock and start of the attempts whose locks were renewed; a schema of others does not note them."""
         if RENEWED_LOCKS not in self._objects:
             return []
@@ -559,7 +557,7 @@ class JobQueries:
         *,
         timeout: timedelta = STATEMENT_TIMEOUT,
         names: Mapping[str, str] | None = None,
-    ) -> list[tuple[Any, ...]]:
+    ) -> Rows:
         call = Call(name, values or {}, {"SELECTION": fragment.text, **(names or {})})
         is_planned_once = name in GENERIC_PLANS
         return read(self._connections, self._schema, [call], timeout=timeout, is_planned_once=is_planned_once)[0]
@@ -643,18 +641,13 @@ def _chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:
 
 # -- counting --------------------------------------------------------------------------------------------------------
 
-Hits = Mapping[tuple[int, str], int]
+
+def _counts(rows: Rows, share: float) -> Counts:
+    """Return the number of jobs in each state."""
+    return {state: projected(sum(row[2] for row in rows if row[1] == state), share) for state in JobState}
 
 
-def _over_all(hits: Hits) -> dict[str, int]:
-    return {state: sum(count for (_, each), count in hits.items() if each == state) for state in JobState}
-
-
-def _hits(rows: Sequence[tuple[Any, ...]]) -> dict[tuple[int, str], int]:
-    return {(row[0], row[1]): row[2] for row in rows}
-
-
-def _activity(rows: Sequence[tuple[Any, ...]], share: float, started: float | None) -> TaskActivity:
+def _activity(rows: Rows, share: float, started: float | None) -> TaskActivity:
     """Return the states of a task's jobs; a renewed lock is older than its `locked_at`."""
     due = [row[5] for row in rows if row[1] == JobState.READY and row[5] is not None]
     failing = [row[4] for row in rows if row[4] is not None]
@@ -665,14 +658,6 @@ def _activity(rows: Sequence[tuple[Any, ...]], share: float, started: float | No
         due_since=timestamp(min(due)) if due else None,
         running_since=timestamp(min(running)) if running else None,
     )
-
-
-def _of_task(hits: Hits, task_id: int) -> dict[str, int]:
-    return {state: hits.get((task_id, state), 0) for state in JobState}
-
-
-def _counted(hits: Mapping[str, int], share: float) -> Counts:
-    return {state: projected(hits[state], share) for state in JobState}
 
 
 def _queue_report(row: Sequence[Any], starts: Mapping[str, float], paused: Mapping[str, Pause]) -> QueueReport:
