@@ -27,19 +27,6 @@ from gw_tui.text.json_view import json_view
 from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, day_cell, duration_cell, sign_cell
 from gw_tui.widgets.text_panel import TextPanel
 
-_COLUMNS: Final = (
-    TableColumn("id", "recurring task", least=14, rank=9),
-    TableColumn("course", "state", 13, rank=8),
-    TableColumn("last", "last run", 12, right=True, rank=6),
-    TableColumn("next", "next run", 10, right=True, rank=7),
-    TableColumn("missed", "missed", 6, right=True, rank=5),
-    TableColumn("fill", "backfill", 8, right=True, rank=4),
-)
-_WIDE_COLUMNS: Final = (
-    *_COLUMNS,
-    TableColumn("task", "task", 16, rank=2),
-    TableColumn("words", "when", least=16, rank=3),
-)
 _SYMBOLS: Final = {
     CronStatus.ON_TIME: symbols.OK,
     CronStatus.MISSED: symbols.ALARM,
@@ -86,8 +73,19 @@ class CronScreen(AddJobMixin, ListScreen[Crontabs, Recurring]):
 
     SCREEN_ID = "cron"
     TABLE = "crontabs"
-    COLUMNS = _COLUMNS
-    WIDE_COLUMNS = _WIDE_COLUMNS
+    COLUMNS = (
+        TableColumn("id", "recurring task", least=14, rank=9),
+        TableColumn("course", "state", 13, rank=8),
+        TableColumn("last", "last run", 12, right=True, rank=6),
+        TableColumn("next", "next run", 10, right=True, rank=7),
+        TableColumn("missed", "missed", 6, right=True, rank=5),
+        TableColumn("fill", "backfill", 8, right=True, rank=4),
+    )
+    WIDE_COLUMNS = (
+        *COLUMNS,
+        TableColumn("task", "task", 16, rank=2),
+        TableColumn("words", "when", least=16, rank=3),
+    )
     EMPTY = "No recurring tasks"
     PREVIEW = "below"
 

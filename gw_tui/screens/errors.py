@@ -20,15 +20,6 @@ from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.redact import masked
 from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, duration_cell, sign_cell
 
-_COLUMNS: Final = (
-    TableColumn("jobs", "jobs", 7, right=True, rank=9),
-    TableColumn("task", "task", 22, rank=8),
-    TableColumn("error", "error", least=20, share=3, rank=9),
-    TableColumn("failed", "failed", 7, right=True, rank=4),
-    TableColumn("first", "first", 7, right=True, rank=3),
-    TableColumn("last", "last", 7, right=True, rank=6),
-    TableColumn("growing", "", 9, rank=7),
-)
 MAX_JOBS: Final = 1_000
 """Jobs of each state that are read; more are not counted."""
 MAX_NAMED: Final = 10
@@ -94,7 +85,15 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample, ErrorGroup]):
 
     SCREEN_ID = "errors"
     TABLE = "errors"
-    COLUMNS = _COLUMNS
+    COLUMNS = (
+        TableColumn("jobs", "jobs", 7, right=True, rank=9),
+        TableColumn("task", "task", 22, rank=8),
+        TableColumn("error", "error", least=20, share=3, rank=9),
+        TableColumn("failed", "failed", 7, right=True, rank=4),
+        TableColumn("first", "first", 7, right=True, rank=3),
+        TableColumn("last", "last", 7, right=True, rank=6),
+        TableColumn("growing", "", 9, rank=7),
+    )
     EMPTY = "No errors"
     PREVIEW = "beside"
 

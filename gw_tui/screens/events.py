@@ -17,7 +17,6 @@ from gw_tui.screens.list_screen import ListScreen
 from gw_tui.text import formatting
 from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow
 
-COLUMNS: Final = (TableColumn("at", "time", 9), TableColumn("kind", "about", 10), TableColumn("words", "what"))
 MAX_SHOWN: Final = 500
 """More would be slow to draw; the file has them all."""
 
@@ -27,7 +26,7 @@ class EventsScreen(ListScreen[Journal, LogEntry]):
 
     SCREEN_ID = "events"
     TABLE = "entries"
-    COLUMNS = COLUMNS
+    COLUMNS = (TableColumn("at", "time", 9), TableColumn("kind", "about", 10), TableColumn("words", "what"))
     EMPTY = "No events"
 
     def body(self) -> ComposeResult:

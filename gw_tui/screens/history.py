@@ -19,16 +19,6 @@ from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.redact import masked
 from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, duration_cell, sign_cell
 
-_COLUMNS: Final = (
-    TableColumn("at", "ended", 8, right=True, rank=9),
-    TableColumn("id", "id", 9, right=True, rank=8),
-    TableColumn("state", "state", 11, rank=8),
-    TableColumn("task", "task", least=12, rank=7),
-    TableColumn("tries", "tries", 6, right=True, rank=5),
-    TableColumn("took", "took", 8, right=True, rank=6),
-    TableColumn("worker", "worker", least=8, rank=2),
-    TableColumn("error", "error", least=10, rank=4),
-)
 _SYMBOLS: Final = {
     HistoryState.COMPLETED: symbols.OK,
     HistoryState.FAILED: symbols.STATES["failed"],
@@ -54,7 +44,16 @@ class HistoryScreen(PagedList[HistoryPage, EndedAttempt]):
 
     SCREEN_ID = "history"
     TABLE = "history"
-    COLUMNS = _COLUMNS
+    COLUMNS = (
+        TableColumn("at", "ended", 8, right=True, rank=9),
+        TableColumn("id", "id", 9, right=True, rank=8),
+        TableColumn("state", "state", 11, rank=8),
+        TableColumn("task", "task", least=12, rank=7),
+        TableColumn("tries", "tries", 6, right=True, rank=5),
+        TableColumn("took", "took", 8, right=True, rank=6),
+        TableColumn("worker", "worker", least=8, rank=2),
+        TableColumn("error", "error", least=10, rank=4),
+    )
     PREVIEW = "beside"
     SORT_NOTE = "Sorting affects the page shown; pages begin with the latest end."
     EMPTY = 'No jobs have ended, or history is off: set history = "7d"'

@@ -23,11 +23,6 @@ from gw_tui.text.symbols import Symbol
 from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, duration_cell, sign_cell
 from gw_tui.widgets.text_panel import TextPanel
 
-_FINDING_COLUMNS: Final = (
-    TableColumn("verdict", "status", 9, rank=9),
-    TableColumn("check", "what", 14, rank=8),
-    TableColumn("words", "finding", least=20, rank=7),
-)
 _SESSION_COLUMNS: Final = (
     TableColumn("what", "what", 20, rank=9),
     TableColumn("pid", "pid", 8, right=True, rank=8),
@@ -78,7 +73,11 @@ class LocksScreen(ListScreen[LocksData, Finding]):
 
     SCREEN_ID = "locks"
     TABLE = "findings"
-    COLUMNS = _FINDING_COLUMNS
+    COLUMNS = (
+        TableColumn("verdict", "status", 9, rank=9),
+        TableColumn("check", "what", 14, rank=8),
+        TableColumn("words", "finding", least=20, rank=7),
+    )
     EMPTY = "No findings"
     AUTO_FOCUS = "#findings"
     PREVIEW = "below"

@@ -31,21 +31,6 @@ TIMEOUT: Final = 0.25
 FRESH: Final = timedelta(seconds=10)
 """So long an exact count stands in for the bounded one."""
 
-_COLUMNS: Final = (
-    TableColumn("queue", "queue", least=14, rank=9),
-    TableColumn("state", "state", 9, rank=8),
-    TableColumn("locked_for", "for", 7, right=True, rank=6),
-    TableColumn("locked_by", "locked by", least=12, rank=5),
-    TableColumn("waiting", "waiting", 8, right=True, rank=7),
-    TableColumn("due", "due", 7, right=True, rank=4),
-    TableColumn("head", "next", 10, right=True, rank=3),
-)
-_WIDE_COLUMNS: Final = (
-    *_COLUMNS,
-    TableColumn("task", "its task", least=12, rank=2),
-    TableColumn("run_at", "run at", 10, right=True, rank=1),
-)
-
 
 @dataclass(frozen=True, slots=True)
 class QueuePage:
@@ -106,8 +91,20 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage, QueueRep
 
     SCREEN_ID = "queues"
     TABLE = "queues"
-    COLUMNS = _COLUMNS
-    WIDE_COLUMNS = _WIDE_COLUMNS
+    COLUMNS = (
+        TableColumn("queue", "queue", least=14, rank=9),
+        TableColumn("state", "state", 9, rank=8),
+        TableColumn("locked_for", "for", 7, right=True, rank=6),
+        TableColumn("locked_by", "locked by", least=12, rank=5),
+        TableColumn("waiting", "waiting", 8, right=True, rank=7),
+        TableColumn("due", "due", 7, right=True, rank=4),
+        TableColumn("head", "next", 10, right=True, rank=3),
+    )
+    WIDE_COLUMNS = (
+        *COLUMNS,
+        TableColumn("task", "its task", least=12, rank=2),
+        TableColumn("run_at", "run at", 10, right=True, rank=1),
+    )
     EMPTY = "No named queues"
     SORT_NOTE = "Sorting affects the page shown; pages are in order of the names."
 

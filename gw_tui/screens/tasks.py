@@ -26,17 +26,6 @@ from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.widgets.bars import Bars
 from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, count_cell, duration_cell, sign_cell
 
-_COLUMNS: Final = (
-    TableColumn("task", "task", least=14, rank=9),
-    TableColumn("ready", "ready", 8, right=True, rank=8),
-    TableColumn("running", "running", 8, right=True, rank=6),
-    TableColumn("backoff", "backoff", 8, right=True, rank=7),
-    TableColumn("failed", "failed", 8, right=True, rank=7),
-    TableColumn("lately", "fails/min", 9, right=True, rank=5),
-    TableColumn("wait", "waits", 7, right=True, rank=4),
-    TableColumn("run", "runs", 7, right=True, rank=3),
-    TableColumn("known_by", "known by", 12, right=True, rank=5),
-)
 SETTLE_SECONDS: Final = 0.2
 """The cursor rests so long on a task before its statistics are read: not for each row that it passes."""
 MINUTES: Final = 10
@@ -61,7 +50,17 @@ class TasksScreen(PauseMixin, ListScreen[QueueStatistics, TaskInfo]):
 
     SCREEN_ID = "tasks"
     TABLE = "tasks"
-    COLUMNS = _COLUMNS
+    COLUMNS = (
+        TableColumn("task", "task", least=14, rank=9),
+        TableColumn("ready", "ready", 8, right=True, rank=8),
+        TableColumn("running", "running", 8, right=True, rank=6),
+        TableColumn("backoff", "backoff", 8, right=True, rank=7),
+        TableColumn("failed", "failed", 8, right=True, rank=7),
+        TableColumn("lately", "fails/min", 9, right=True, rank=5),
+        TableColumn("wait", "waits", 7, right=True, rank=4),
+        TableColumn("run", "runs", 7, right=True, rank=3),
+        TableColumn("known_by", "known by", 12, right=True, rank=5),
+    )
     EMPTY = "No tasks have jobs"
 
     def __init__(self) -> None:

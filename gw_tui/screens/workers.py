@@ -30,22 +30,6 @@ from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, 
 MAX_JOBS: Final = 50
 BAR: Final = 10
 
-_WORKER_COLUMNS: Final = (
-    TableColumn("id", "worker", least=22, rank=9),
-    TableColumn("health", "state", 9, rank=8),
-    TableColumn("heartbeat", "heartbeat", 9, right=True, rank=7),
-    TableColumn("bar", "", BAR, rank=4),
-    TableColumn("jobs", "jobs", 6, right=True, rank=6),
-    TableColumn("queues", "queues", 6, right=True, rank=5),
-    TableColumn("lock", "lock", 8, right=True, rank=3),
-)
-_WIDE_WORKER_COLUMNS: Final = (
-    *_WORKER_COLUMNS,
-    TableColumn("host", "host", 14, rank=2),
-    TableColumn("pid", "pid", 8, right=True, rank=2),
-    TableColumn("started", "started", 12, right=True, rank=1),
-    TableColumn("version", "version", 8, rank=0),
-)
 _JOB_COLUMNS: Final = (
     TableColumn("id", "id", 10, right=True, rank=9),
     TableColumn("state", "state", 13, rank=8),
@@ -82,8 +66,22 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[QueueSnapshot, WorkerInfo]):
 
     SCREEN_ID = "workers"
     TABLE = "workers"
-    COLUMNS = _WORKER_COLUMNS
-    WIDE_COLUMNS = _WIDE_WORKER_COLUMNS
+    COLUMNS = (
+        TableColumn("id", "worker", least=22, rank=9),
+        TableColumn("health", "state", 9, rank=8),
+        TableColumn("heartbeat", "heartbeat", 9, right=True, rank=7),
+        TableColumn("bar", "", BAR, rank=4),
+        TableColumn("jobs", "jobs", 6, right=True, rank=6),
+        TableColumn("queues", "queues", 6, right=True, rank=5),
+        TableColumn("lock", "lock", 8, right=True, rank=3),
+    )
+    WIDE_COLUMNS = (
+        *COLUMNS,
+        TableColumn("host", "host", 14, rank=2),
+        TableColumn("pid", "pid", 8, right=True, rank=2),
+        TableColumn("started", "started", 12, right=True, rank=1),
+        TableColumn("version", "version", 8, rank=0),
+    )
     EMPTY = "No workers"
     AUTO_FOCUS = "#workers"
 
