@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from operator import attrgetter
@@ -21,7 +21,6 @@ from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError
 from gw_core.domain.group import GroupStatus
 from gw_core.domain.job_status import STALE_AFTER
 from gw_core.domain.lock_waits import LockWaits
-from gw_core.domain.recovery import WorkerInfo
 from gw_core.domain.session_limits import milliseconds
 from gw_core.postgres.connections import QueueOperations
 from gw_core.postgres.database import Connection, allows_transactions, in_one_trip
@@ -149,9 +148,8 @@ class Doctor(QueueOperations, frozen=True):
     def _indexes(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         known = dict(rows(connection, query("index_list", self.schema), {"schema": self.schema, "prefix": ""}))
         invalid = [name for name, is_valid in known.items() if not is_valid]
-        return replace(
-            facts, invalid_indexes=invalid, missing_indexes=[name for name in NEEDED_INDEXES if name not in known]
-        )
+        missing = [name for name in NEEDED_INDEXES if name not in known]
+        return replace(facts, invalid_indexes=invalid, missing_indexes=missing)
 
     def _workers(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         known = list_heartbeats(connection, self.schema)
@@ -162,25 +160,19 @@ class Doctor(QueueOperations, frozen=True):
         catalog = connection.execute("select to_regclass('pg_catalog.pg_dist_partition') is not null").fetchone()
         if catalog is None or not catalog[0]:
             return facts
-        return replace(
-            facts, distributed_tables=[name for (name,) in self._ask(connection, "doctor_distributed_tables")]
-        )
+        found = self._ask(connection, "doctor_distributed_tables")
+        return replace(facts, distributed_tables=[name for (name,) in found])
 
     def _node(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         return replace(facts, parallel_queues=[name for (name,) in self._ask(connection, "doctor_parallel_queues")])
 
     def _locks(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
-        ages = {worker.id: worker.heartbeat_age for worker in self._heartbeats(connection, facts)}
-        holders = [
-            replace(each, heartbeat_age=ages.get(each.id)) for each in list_worker_locks(connection, self.schema)
-        ]
+        is_readable = all(name != "workers" for name, _ in facts.not_checked)
+        heartbeats = list_heartbeats(connection, self.schema) if is_readable else ()
+        ages = {worker.id: worker.heartbeat_age for worker in heartbeats}
+        locks = list_worker_locks(connection, self.schema)
+        holders = [replace(each, heartbeat_age=ages.get(each.id)) for each in locks]
         return replace(facts, holders=sorted(holders, key=attrgetter("oldest_lock_age"), reverse=True))
-
-    def _heartbeats(self, connection: Connection, facts: DoctorFacts) -> Sequence[WorkerInfo]:
-        """Return the workers that send heartbeats; none if reading them failed before."""
-        return (
-            () if any(name == "workers" for name, _ in facts.not_checked) else list_heartbeats(connection, self.schema)
-        )
 
     def _pauses(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         pauses = [pause_of(*row) for row in rows(connection, query("pause_list", self.schema), {})]
