@@ -73,6 +73,18 @@ def test_the_oldest_transactions_come_first(client: Client, queue: Queue) -> Non
     assert all(each.transaction_age is not None and each.transaction_age >= timedelta() for each in found)
 
 
+def test_the_doctor_names_the_oldest_transaction_alone(client: Client, queue: Queue) -> None:
+    with psycopg.connect(queue.url) as first, psycopg.connect(queue.url) as second:
+        first.execute("select 1")
+        second.execute("select 1")
+        oldest = client.doctor.examine().oldest_transaction
+        pid, user = first.info.backend_pid, first.info.user
+
+    assert oldest is not None
+    assert oldest[0] == f"process {pid} of {user} (idle in transaction)"
+    assert timedelta() <= oldest[1] < timedelta(minutes=5)
+
+
 def test_a_sweep_under_way_is_seen_by_its_lock(client: Client, queue: Queue) -> None:
     with psycopg.connect(queue.url) as sweeper:
         sweeper.execute("select pg_advisory_xact_lock(1196905043, 1398228304)")
