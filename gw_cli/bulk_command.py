@@ -20,7 +20,7 @@ from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.records import counted
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
-from gw_cli.settings.options import OptionGroup
+from gw_cli.settings.typer_options import OptionGroup
 from gw_core import JobState
 from gw_core.errors import GraphileWorkerError, InvalidInputError
 

@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from gw_cli.output import Layout
 from gw_cli.sanitize import quoted
-from gw_cli.settings.options import OptionGroup, with_groups
+from gw_cli.settings.typer_options import OptionGroup, with_groups
 from gw_core.errors import InvalidInputError
 
 _NEGATED: Final = re.compile(r"-[a-z_]{2,}[.:]")

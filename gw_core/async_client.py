@@ -26,7 +26,7 @@ from gw_core.postgres.enqueue import AddOperations, cancelling_groups, removing,
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.history import job_end
 from gw_core.postgres.job_results import ResultListener, awaiting
-from gw_core.postgres.steps import Operation, Unit, await_steps, fetched
+from gw_core.postgres.statement_steps import Operation, Unit, await_steps, fetched
 
 if TYPE_CHECKING:
     from gw_core.async_rules import AsyncLimits, AsyncPauses

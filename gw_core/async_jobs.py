@@ -10,7 +10,7 @@ from gw_core.domain.job import Job, check_ids
 from gw_core.postgres.add_calls import get_call
 from gw_core.postgres.async_connection import CarryOut
 from gw_core.postgres.bulk_actions import BATCH, Act, ActionResult, change_by_id, on_idle, reschedule_values
-from gw_core.postgres.steps import Operation, Unit, fetched
+from gw_core.postgres.statement_steps import Operation, Unit, fetched
 
 
 class AsyncJobs:

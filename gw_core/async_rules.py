@@ -11,7 +11,7 @@ from gw_core.postgres.add_calls import Call
 from gw_core.postgres.async_connection import CarryOut
 from gw_core.postgres.limits import limit_of, removing, setting
 from gw_core.postgres.pauses import CONFIRM_TIMEOUT, pause_of, pausing, resuming
-from gw_core.postgres.steps import fetched
+from gw_core.postgres.statement_steps import fetched
 
 
 class AsyncPauses:

@@ -55,9 +55,9 @@ if TYPE_CHECKING:
         RunStatistics as RunStatistics,
         StatisticsStatus as StatisticsStatus,
     )
+    from gw_core.domain.safe_text import UNSAFE_NAME as UNSAFE_NAME, UNSAFE_TEXT as UNSAFE_TEXT
     from gw_core.domain.snapshot import *
     from gw_core.domain.task_limit import TaskLimit as TaskLimit
-    from gw_core.domain.text import UNSAFE_NAME as UNSAFE_NAME, UNSAFE_TEXT as UNSAFE_TEXT
     from gw_core.log import (
         LOGGER_NAME as LOGGER_NAME,
         CompletedJobs as CompletedJobs,

@@ -16,9 +16,9 @@ from gw_core.operations import ThroughputMeter
 from gw_tui.actions.log import ActionLog, Payloads
 from gw_tui.data.poller import BLURRED, Poller
 from gw_tui.data.table_choices import TableChoices
+from gw_tui.rules.chart_series import History, seconds_between
 from gw_tui.rules.commands import CommandContext
 from gw_tui.rules.connection_state import ConnectionPhase, ConnectionState
-from gw_tui.rules.history import History, seconds_between
 from gw_tui.rules.journal import EntryKind, Journal
 from gw_tui.rules.options import Options
 from gw_tui.widgets.themes import NAMES

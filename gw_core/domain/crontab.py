@@ -15,8 +15,8 @@ from gw_core.domain.cron_item import NO_FILL, CronItem, check_fill, check_identi
 from gw_core.domain.durations import UNITS, format_duration, shown
 from gw_core.domain.errors import CrontabError, InvalidInputError
 from gw_core.domain.job import JobKeyMode, JobSpec
+from gw_core.domain.safe_text import printable
 from gw_core.domain.schedule import FIELDS, Schedule, read_field
-from gw_core.domain.text import printable
 from gw_core.domain.time_zone import UTC_NAME
 
 MAX_LINE_LENGTH: Final = 10_000

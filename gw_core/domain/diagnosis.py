@@ -15,8 +15,8 @@ from gw_core.domain.job_status import STALE_AFTER
 from gw_core.domain.pause import Pause
 from gw_core.domain.recovery import WorkerInfo
 from gw_core.domain.run_statistics import StatisticsStatus
+from gw_core.domain.safe_text import shell_command, sql_identifier, sql_literal
 from gw_core.domain.task_limit import TaskLimit
-from gw_core.domain.text import shell_command, sql_identifier, sql_literal
 
 STALE_LOCK: Final = timedelta(hours=4)
 MAX_SKEW: Final = timedelta(seconds=2)

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from gw_core.domain.errors import EmbeddedError
-from gw_core.domain.text import printable
+from gw_core.domain.safe_text import printable
 from gw_core.embedded import preparation
 from gw_core.embedded.account import ROOT, Account, give, keeper_of, minimal_environment, name_of, server_account
 from gw_core.embedded.address import PORT

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Self
 
 from gw_core.domain.errors import EmbeddedError
-from gw_core.domain.text import printable, sql_identifier
+from gw_core.domain.safe_text import printable, sql_identifier
 from gw_core.embedded import preparation, watchdog
 from gw_core.embedded.account import ROOT, Account, can_reach, give, keeper_of, minimal_environment, name_of
 from gw_core.embedded.address import PORT, ROLE, conninfo_for, folder_of

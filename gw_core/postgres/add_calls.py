@@ -94,7 +94,7 @@ def group_call(ids: Sequence[int], then: JobSpec, on_failure: OnFailure) -> Call
 
 def end_members_call(ids: Sequence[int] | None) -> Call:
     """Return the statement that takes note that members of groups have ended; None: checks all groups."""
-    return Call("end_members", {"ids": None if ids is None else list(ids)})
+    return Call("end_group_members", {"ids": None if ids is None else list(ids)})
 
 
 def get_call(job_id: int | None, job_key: str | None) -> Call:

@@ -14,7 +14,7 @@ from gw_core.domain.errors import InvalidInputError
 from gw_core.postgres.add_calls import Call
 from gw_core.postgres.callers_connection import Rows, check_dialect, is_django, is_instance, type_name
 from gw_core.postgres.database import Database
-from gw_core.postgres.steps import Operation, Unit, await_steps
+from gw_core.postgres.statement_steps import Operation, Unit, await_steps
 
 if TYPE_CHECKING:
     import psycopg_pool

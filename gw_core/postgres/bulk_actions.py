@@ -24,9 +24,9 @@ from gw_core.postgres.connections import QueueOperations
 from gw_core.postgres.database import Connection
 from gw_core.postgres.enqueue import removing
 from gw_core.postgres.row_mapping import rows
-from gw_core.postgres.selected import resolve
+from gw_core.postgres.selection_names import resolve
+from gw_core.postgres.statement_steps import Steps, fetch_on, run_steps
 from gw_core.postgres.statements import query
-from gw_core.postgres.steps import Steps, fetch_on, run_steps
 from gw_core.postgres.worker_store import list_heartbeats, list_worker_locks
 from gw_core.selection.parser import Which, selection_of, selection_to_change
 from gw_core.selection.selection import Fragment, Selection
@@ -166,7 +166,7 @@ def on_idle(statement: str, *, announces: bool = False, **values: Any) -> Act:
     def act(held: Sequence[_LockedJob]) -> Steps[tuple[set[int], dict[int, SkipReason]]]:
         done = yield from _run(statement, [each for each in held if not each.is_running], **values)
         if members := [each.id for each in held if is_member(each.job) and each.id in done]:
-            yield Call("end_members", {"ids": members})
+            yield Call("end_group_members", {"ids": members})
         if announces:
             yield from _announce(len(done))
         return done, {}

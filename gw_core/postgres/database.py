@@ -22,9 +22,9 @@ from gw_core.domain.errors import (
     InvalidSettingError,
     NoConnectionError,
 )
+from gw_core.domain.safe_text import check_schema_name
 from gw_core.domain.session_limits import NO_LIMITS, SessionLimits
 from gw_core.domain.settings import PoolerMode
-from gw_core.domain.text import check_schema_name
 from gw_core.postgres.error_mapping import translated
 
 if TYPE_CHECKING:

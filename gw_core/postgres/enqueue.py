@@ -27,7 +27,7 @@ from gw_core.postgres.add_calls import (
     is_one_statement,
 )
 from gw_core.postgres.connections import QueueOperations
-from gw_core.postgres.steps import BulkSteps, Operation, Steps, Unit, carry_out
+from gw_core.postgres.statement_steps import BulkSteps, Operation, Steps, Unit, carry_out
 
 T = TypeVar("T")
 

@@ -23,7 +23,7 @@ from gw_core.domain.errors import (
     StatementTimeoutError,
     TransientDatabaseError,
 )
-from gw_core.domain.text import shell_command, sql_identifier
+from gw_core.domain.safe_text import shell_command, sql_identifier
 
 _SCHEMA_MISSING = (
     pg.UndefinedTable,

@@ -14,7 +14,7 @@ from gw_core.postgres.connections import QueueOperations
 from gw_core.postgres.error_mapping import rows_hidden
 from gw_core.postgres.history_partitions import HistoryPartitions
 from gw_core.postgres.read_only import Rows, read
-from gw_core.postgres.selected import values_of
+from gw_core.postgres.selection_names import values_of
 from gw_core.selection.history_terms import HISTORY_TERMS
 from gw_core.selection.kinds import Resolved
 from gw_core.selection.parser import parse

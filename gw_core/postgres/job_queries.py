@@ -41,7 +41,7 @@ from gw_core.postgres.limits import limit_of
 from gw_core.postgres.pauses import pause_of
 from gw_core.postgres.read_only import Rows, read
 from gw_core.postgres.row_mapping import RUST_WORKERS, heartbeat
-from gw_core.postgres.selected import values_of
+from gw_core.postgres.selection_names import values_of
 from gw_core.postgres.statements import quoted
 from gw_core.selection.kinds import Resolved
 from gw_core.selection.selection import EVERY_ROW, Fragment, Selection

@@ -19,7 +19,7 @@ from gw_core.domain.history import JobEnd, JobPendingError
 from gw_core.postgres.database import Connection, Database
 from gw_core.postgres.history import History
 from gw_core.postgres.notifications import Notification, Subscription
-from gw_core.postgres.steps import run_steps
+from gw_core.postgres.statement_steps import run_steps
 
 CHANNEL: Final = "gw:done"
 """Announces ids of finished jobs whose results are kept; other schemas of the database use it too."""

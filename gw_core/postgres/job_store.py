@@ -142,7 +142,7 @@ class JobStore(Store):
 
     def end_members(self, ids: Sequence[int] | None) -> int:
         """Take note that members of groups have ended; return how many waiting jobs that added. None: check all."""
-        return int(self._one("end_members", ids=None if ids is None else list(ids))[0])
+        return int(self._one("end_group_members", ids=None if ids is None else list(ids))[0])
 
     def blocked(self, ids: Iterable[int]) -> set[int]:
         """Return which of these jobs have a row that another session has locked."""

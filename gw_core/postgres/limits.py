@@ -22,8 +22,8 @@ from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.pauses import CONFIRM_TIMEOUT, changing
 from gw_core.postgres.row_mapping import rows
 from gw_core.postgres.schema_state import TABLES_STEP, check
+from gw_core.postgres.statement_steps import Operation, Steps, carry_out
 from gw_core.postgres.statements import query
-from gw_core.postgres.steps import Operation, Steps, carry_out
 
 
 class Limits(QueueOperations, frozen=True):

@@ -29,8 +29,8 @@ from gw_core.postgres.database import Connection, in_its_settings
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.row_mapping import rows
 from gw_core.postgres.schema_state import TABLES_STEP, check
+from gw_core.postgres.statement_steps import Operation, Steps, Unit, carry_out, fetch_on, run_steps
 from gw_core.postgres.statements import query
-from gw_core.postgres.steps import Operation, Steps, Unit, carry_out, fetch_on, run_steps
 
 CONFIRM_TIMEOUT: Final = timedelta(seconds=2)
 """How long workers may take to confirm a change before they are named."""

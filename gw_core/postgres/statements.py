@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, LiteralString
 
 from gw_core.domain.errors import GraphileWorkerError
-from gw_core.domain.text import check_schema_name, sql_identifier
+from gw_core.domain.safe_text import check_schema_name, sql_identifier
 
 MARKER: Final = ":GRAPHILE_WORKER_SCHEMA"
 _LITERAL: Final = ":'GRAPHILE_WORKER_SCHEMA'"

@@ -27,8 +27,8 @@ from gw_core.postgres.job_store import JobStore
 from gw_core.postgres.notifications import Subscription, worker_channels
 from gw_core.service import Service
 from gw_core.worker.claim_demand import claim_demand, claim_size, jobs_in_window, prefetch_limit
+from gw_core.worker.claim_gates import Gates
 from gw_core.worker.free_memory import return_free_memory
-from gw_core.worker.gates import Gates
 from gw_core.worker.handoff import Handoff, Item, QueueBatch
 from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.ledger import Ledger

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Final
 
 from gw_core.operations import RunHistory, RunStatistics
-from gw_tui.rules.history import LENGTH
+from gw_tui.rules.chart_series import LENGTH
 from gw_tui.text import formatting
 
 HOUR: Final = timedelta(hours=1)

@@ -17,9 +17,9 @@ from gw_tui.actions.actions import CountExactly
 from gw_tui.data.source import FRESH, DataSource, Query, known_runs
 from gw_tui.rules import run_charts
 from gw_tui.rules.alerts import Alert, AlertInput, QueueSample, Severity, alerts, drain_time
+from gw_tui.rules.chart_series import HOUR_RANGE, LENGTH, TIME_RANGES, TimeRange
 from gw_tui.rules.commands import SCREENS
 from gw_tui.rules.connection_state import ConnectionPhase, FailureKind
-from gw_tui.rules.history import HOUR_RANGE, LENGTH, TIME_RANGES, TimeRange
 from gw_tui.rules.worker_health import aged
 from gw_tui.screens.base import ConsoleScreen
 from gw_tui.text import formatting, symbols

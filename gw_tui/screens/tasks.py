@@ -18,7 +18,7 @@ from gw_core.operations import Count, Pause, PauseKind, QueueStatistics, RunHist
 from gw_core.selection import written
 from gw_tui.data.source import DataSource, Query, known_runs
 from gw_tui.rules import run_charts
-from gw_tui.rules.history import HOUR_RANGE
+from gw_tui.rules.chart_series import HOUR_RANGE
 from gw_tui.rules.task_info import TaskInfo, tasks_of
 from gw_tui.screens.list_screen import ListScreen
 from gw_tui.screens.pause_actions import PauseMixin

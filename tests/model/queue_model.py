@@ -32,7 +32,7 @@ from gw_core.operations import Database
 from gw_core.postgres import claims as claims_module, database as database_module
 from gw_core.postgres.connections import SharedConnection
 from gw_core.postgres.job_store import JobStore
-from gw_core.worker import claimer as claimer_module, gates as gates_module, settler as settler_module
+from gw_core.worker import claim_gates as gates_module, claimer as claimer_module, settler as settler_module
 from gw_core.worker.handoff import Handoff, QueueBatch
 from gw_core.worker.lease import Lease
 from gw_core.worker.ledger import Ledger

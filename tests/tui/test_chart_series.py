@@ -8,7 +8,7 @@ import pickle
 import pytest
 from support.console_queue import START
 
-from gw_tui.rules.history import LENGTH, TIME_RANGES, Series, seconds_between
+from gw_tui.rules.chart_series import LENGTH, TIME_RANGES, Series, seconds_between
 from gw_tui.rules.journal import EntryKind, Journal
 
 SECOND, TEN, MINUTE, _ = TIME_RANGES
