@@ -17,7 +17,7 @@ PUBLIC = {
 # Why this many remain:
 # - The console and the command line have no public names. Most of these imports lead to pure rules: alerts, filters,
 #   text, masking, settings. A test of the module takes a millisecond; one through a terminal takes a second.
-# - The core has intricate pure rules: claims, backoff, schedules, recovery, supervision, health, migration plans.
+# - The core has intricate pure rules: claims, recovery, supervision, health.
 # - The model and the tests of statements drive the claimer, the settler and the stores one step at a time.
 # - A test at a limit, such as `BULK` or a timeout, imports the limit: a copy of its value would test nothing later.
 MAX_CORE_IMPORTS = 106
