@@ -254,8 +254,7 @@ class ConsoleApp(Maintenance):
         if typed is None:
             self.notify("No equivalent command")
         elif not (ways := clipboard.ways(typed)):
-            size = formatting.size(len(typed.sql.encode()))
-            self.notify(f"Too large to copy: {size}", severity="warning")
+            self.notify("Nothing can be copied: the command is too long or has control characters", severity="warning")
         else:
             chosen = await self.push_screen_wait(Choose("Copy", [choice for choice, _ in ways.values()]))
             if chosen is not None:

@@ -41,6 +41,6 @@ def ways(typed: CommandText) -> dict[str, tuple[Choice, str]]:
         words = f"no command: it has more than {MAX_COMMAND:,} bytes"
     else:
         found["command"] = Choice("command", "command", sanitize.line(typed.command, 50)), typed.command
-    if not is_too_long(typed.sql) and not UNSAFE_TEXT.search(typed.sql):
+    if typed.sql is not None and not is_too_long(typed.sql) and not UNSAFE_TEXT.search(typed.sql):
         found["sql"] = Choice("sql", "SQL", words), typed.sql
     return found

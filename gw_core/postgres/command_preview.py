@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from gw_core.domain.job import JobSpec, encode_payload
-from gw_core.domain.recovery import RECOVERED_MESSAGE
+from gw_core.domain.recovery import RECOVERED_MESSAGE, RecoverySettings
 from gw_core.domain.safe_text import UNSAFE_TEXT, shell_command, sql_literal as _text
 from gw_core.postgres.database import DEFAULT_SCHEMA
 from gw_core.postgres.statements import quoted
@@ -23,7 +23,8 @@ class CommandText:
 
     command: str | None
     """None when a value has control or invisible characters, which no shell takes as they are."""
-    sql: str
+    sql: str | None
+    """None where only gw does it, because workers take part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,24 +116,29 @@ class CommandPreview:
         sql = f"delete from {table} where identifier = {_text(identifier)} returning *;"  # noqa: S608 - see above
         return CommandText(self._gw("cron", "forget", *_unmistaken((identifier,))), sql)
 
-    def sweep(self, workers: Sequence[str], *, delay: timedelta, forgets: bool = True) -> CommandText:
+    def sweep(self, workers: Sequence[str], *, recovery: RecoverySettings, forgets: bool = True) -> CommandText:
         """Return the jobs of dead workers, their attempts not counted; `forgets` deletes their heartbeats too."""
-        schema, dead = quoted(self.schema), f"any(array[{', '.join(map(_text, workers))}]::text[])"
+        schema, delay = quoted(self.schema), recovery.effective_recovery_delay.total_seconds()
+        dead = f"any(array[{', '.join(map(_text, workers))}]::text[])"
         message = _text(RECOVERED_MESSAGE)
+        # A worker may have come back since it was displayed; its jobs must stay locked.
+        is_back = f"workers.last_heartbeat_at > now() - interval '{recovery.sweep_threshold.total_seconds()} seconds'"
+        heartbeat = f"select from {schema}._private_gw_workers as workers where workers.id = locked_by and {is_back}"
+        held = f"locked_by = {dead}" + (f" and not exists ({heartbeat})" if forgets else "")
         # The text about retired jobs is that of sweep_recover_jobs.sql, which explains it.
         jobs = (
             f"update {schema}._private_jobs set "  # noqa: S608 - see above
             "attempts = case when key is null and attempts >= max_attempts and updated_at <> created_at "
             "then attempts else greatest(0, attempts - 1) end, "
-            f"run_at = greatest(run_at, now() + interval '{delay.total_seconds()} seconds'), "
-            f"last_error = {message}, locked_at = null, locked_by = null where locked_by = {dead};"
+            f"run_at = greatest(run_at, now() + interval '{delay} seconds'), "
+            f"last_error = {message}, locked_at = null, locked_by = null where {held};"
         )
-        queues = f"update {schema}._private_job_queues set locked_at = null, locked_by = null where locked_by = {dead};"  # noqa: S608 - see above
-        heartbeats = f"delete from {schema}._private_gw_workers where id = {dead};"  # noqa: S608 - see above
+        queues = f"update {schema}._private_job_queues set locked_at = null, locked_by = null where {held};"  # noqa: S608 - see above
+        heartbeats = f"delete from {schema}._private_gw_workers as workers where id = {dead} and not {is_back};"  # noqa: S608 - see above
         return CommandText(self._gw("sweep"), _in_one_transaction(jobs, queues, *([heartbeats] if forgets else [])))
 
     def clean(self, target: str, *, has_heartbeats: bool = True) -> CommandText:
-        """Delete what is no longer needed; `has_heartbeats` is true where workers report the tasks they know."""
+        """Delete what is no longer needed; `has_heartbeats` is true where gw's tables are installed."""
         schema = quoted(self.schema)
         if target == "failed-jobs":
             sql = f"delete from {schema}._private_jobs where locked_at is null and attempts >= max_attempts;"  # noqa: S608 - see above
@@ -143,9 +149,12 @@ class CommandPreview:
             unused += " and unused.locked_at is null"
         elif has_heartbeats:
             unused += (
-                f" and not exists (select from {schema}._private_gw_workers as workers "
+                f" and not exists (select from {schema}._private_gw_workers as workers "  # noqa: S608 - see above
                 "where workers.last_heartbeat_at > now() - interval '10 minutes' "
                 "and workers.metadata -> 'tasks' ? unused.identifier)"
+                # The index of a limit by field belongs to the id of its task.
+                f" and not exists (select from {schema}._private_gw_limits as limits "
+                "where limits.task = unused.identifier and limits.field is not null)"
             )
         # No job of a deleted row may be added: adding reads the id first, and uses it later.
         lock = f"lock table {schema}._private_{table} in share row exclusive mode;"
@@ -157,18 +166,18 @@ class CommandPreview:
         values = f"array[{', '.join(map(_text, workers))}]"
         return CommandText(self._gw("unlock", *_unmistaken(workers)), self._call("force_unlock_workers", values))
 
+    def cancel(self, ids: Sequence[int]) -> CommandText:
+        """Cancel running jobs."""
+        return CommandText(self._gw("cancel", *map(str, ids)), None)
+
     def pause(self, target: str, reason: str | None) -> CommandText:
-        """Pause a task or a queue; there is no SQL for it, because workers confirm it."""
+        """Pause a task or a queue."""
         options = _options(_without_none({"reason": reason}))
-        return CommandText(self._gw("pause", *options, target), self._list_pauses)
+        return CommandText(self._gw("pause", *options, target), None)
 
     def resume(self, target: str) -> CommandText:
         """Resume a task or a queue."""
-        return CommandText(self._gw("resume", target), self._list_pauses)
-
-    @property
-    def _list_pauses(self) -> str:
-        return f"select * from {quoted(self.schema)}._private_gw_pauses;"  # noqa: S608 - see above
+        return CommandText(self._gw("resume", target), None)
 
     def _gw(self, *words: str) -> str | None:
         """Return a command; options may stand before its verb's arguments only, for `--` may follow."""

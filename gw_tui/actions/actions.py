@@ -98,7 +98,7 @@ class Action(msgspec.Struct, frozen=True):
         raise NotImplementedError
 
     def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
-        """Return the equivalent command and SQL; None where there is none."""
+        """Return the equivalent command, and the SQL if there is any; None where there is neither."""
         return None
 
     def entry(self) -> Mapping[str, Any]:
@@ -206,6 +206,9 @@ class Cancel(JobAction, frozen=True, kw_only=True):
                 if not each.result.is_over
             ),
         )
+
+    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+        return write.cancel(self.ids)
 
 
 class FindByKey(Action, frozen=True, kw_only=True):
@@ -367,9 +370,7 @@ class Sweep(PreviewedAction, frozen=True, kw_only=True):
         """Return `gw sweep`, when there are stale workers."""
         if self.dry_run or not info.stale_workers:
             return None
-        return write.sweep(
-            info.stale_workers, delay=info.recovery.effective_recovery_delay, forgets=info.has_heartbeats
-        )
+        return write.sweep(info.stale_workers, recovery=info.recovery, forgets=info.has_heartbeats)
 
 
 class Cleanup(PreviewedAction, frozen=True, kw_only=True):

@@ -306,4 +306,5 @@ def test_a_payload_is_one_line_that_means_the_same() -> None:
     assert typed.command is not None
     payload = shlex.split(typed.command)[-1]
     assert payload == '--payload={  "a": "x\\u007f\\u202e\\udb40\\udc41",   "n": 90071992547409931}'
+    assert typed.sql is not None
     assert UNSAFE_TEXT.search(typed.sql) is None

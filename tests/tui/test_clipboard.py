@@ -136,6 +136,11 @@ def test_more_than_a_terminal_copies_is_rejected() -> None:
     assert clipboard.ways(TYPED.retry(range(1, 60_001))) == {}
 
 
+def test_what_has_no_sql_is_offered_as_a_command_alone_or_not_at_all() -> None:
+    assert list(clipboard.ways(TYPED.pause("queue:mail", None))) == ["command"]
+    assert clipboard.ways(TYPED.resume(f"queue:{EVIL}")) == {}
+
+
 @given(st.text())
 def test_nothing_that_is_copied_has_a_control(text: str) -> None:
     assert UNSAFE_TEXT.search(clipboard.on_one_line(text)) is None

@@ -27,10 +27,10 @@ LONG = timedelta(hours=2)
 FIXED = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
 
 FILL = """
-truncate _private_jobs, _private_job_queues, _private_tasks, _private_known_crontabs, _private_gw_workers
-  restart identity;
+truncate _private_jobs, _private_job_queues, _private_tasks, _private_known_crontabs, _private_gw_workers,
+  _private_gw_pauses, _private_gw_limits restart identity;
 select add_job('mail', '{"n": 1}', queue_name => 'empty');
-select add_job('idle'); select add_job('known'); delete from _private_jobs;
+select add_job('idle'); select add_job('known'); select add_job('limited'); delete from _private_jobs;
 select add_job('mail', '{"n": 2}', job_key => 'failed'); select add_job('mail', '{"n": 3}', job_key => 'backoff');
 select add_job('mail', '{"n": 4}', job_key => 'waiting', run_at => '2032-01-01Z');
 select add_job('mail', '{"n": 5}', job_key => 'running', queue_name => 'held');
@@ -44,6 +44,8 @@ insert into _private_gw_workers (id, started_at, last_heartbeat_at, metadata) va
   ('dead', now() - interval '2 hours', now() - interval '1 hour', '{"tasks": ["idle"]}'),
   ('alive', now() - interval '2 hours', now() + interval '1 hour', '{"tasks": ["known"]}');
 insert into _private_known_crontabs (identifier, known_since) values ('it''s old', '2026-01-01Z');
+insert into _private_gw_limits (task, most_running, field, set_by) values ('limited', 1, 'tenant', 'ann');
+insert into _private_gw_pauses (kind, name, paused_by) values ('task', 'it''s paused', 'ann');
 """
 # Times that depend on when it ran are compared by their meaning; the limit is hours away from all of them.
 STATE = (
@@ -55,6 +57,7 @@ STATE = (
     "select identifier from _private_tasks order by identifier",
     "select identifier from _private_known_crontabs order by identifier",
     "select id from _private_gw_workers order by id",
+    "select kind, name, until, reason from _private_gw_pauses order by kind, name",
 )
 
 State = list[list[tuple[Any, ...]]]
@@ -122,7 +125,12 @@ ACTS: dict[str, Callable[[Ground], actions.Action]] = {
     "clear away unused tasks": lambda _: actions.Cleanup(target=CleanupTarget.UNUSED_TASKS),
     "clear away unused queues": lambda _: actions.Cleanup(target=CleanupTarget.UNUSED_QUEUES),
     "forget": lambda _: actions.Forget(identifier="it's old"),
+    "pause a task": lambda _: actions.Pause(target="task:it's new", reason="it's \\ broken"),
+    "pause a queue": lambda _: actions.Pause(target="queue:empty"),
+    "resume": lambda _: actions.Resume(target="task:it's paused"),
 }
+ONLY_GW = {"pause a task", "pause a queue", "resume"}
+"""Workers take part in these, so there is no SQL that does the same."""
 NOTHING_HAPPENS = {"retry of a job that has not failed"}
 ASKS = {"unlock", "cleanup"}
 
@@ -138,12 +146,28 @@ def test_what_is_copied_does_what_the_act_does(ground: Ground, name: str) -> Non
     assert (done != before) is (name not in NOTHING_HAPPENS)
 
     assert ground.recreate() == before
+    assert typed.command is not None
     gw(ground.url, typed.command)
     assert ground.state() == done, typed.command
 
+    assert (typed.sql is None) is (name in ONLY_GW)
+    if typed.sql is None:
+        return
     assert ground.recreate() == before
     ground.hands.execute(typed.sql.encode())
     assert ground.state() == done, typed.sql
+
+
+def test_the_sql_of_a_sweep_spares_a_worker_that_has_come_back(ground: Ground) -> None:
+    before = ground.recreate()
+    typed = preview(actions.Sweep(), ground.source.info, ground.source.snapshot())
+    assert typed is not None
+    assert typed.sql is not None
+    ground.hands.execute("update _private_gw_workers set last_heartbeat_at = now() where id = 'dead'")
+
+    ground.hands.execute(typed.sql.encode())
+
+    assert ground.state() == before
 
 
 def gw(url: str, command: str) -> None:
@@ -187,4 +211,12 @@ def test_what_is_copied_names_every_job_of_the_action(ground: Ground) -> None:
 
     assert typed is not None
     assert [int(word) for word in shlex.split(typed.command or "")[2:]] == list(range(1, 701))
+    assert typed.sql is not None
     assert all(f"{job}" in typed.sql for job in (1, 501, 700))
+
+
+def test_a_cancellation_is_copied_as_a_command_alone(ground: Ground) -> None:
+    typed = preview(actions.Cancel(jobs=[a_job(id=3), a_job(id=5)]), ground.source.info)
+
+    assert typed is not None
+    assert (typed.command, typed.sql) == ("gw cancel 3 5", None)
