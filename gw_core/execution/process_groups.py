@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import subprocess
 import threading
 from contextlib import suppress
@@ -14,6 +15,8 @@ from gw_core.execution.child_process import LeaderProcess
 
 _END: Final = 1.0
 """Seconds the guard may take to end when this process does."""
+
+_FOR_THE_WORKER: Final = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
 
 # Reads "+ GROUP" and "- GROUP" until this process is gone, whatever ended it. The signals that a service manager or a
 # terminal sends to every process are for the worker, which may take its time to stop.
@@ -109,17 +112,22 @@ class ProcessGroups:
 
 
 def _started() -> subprocess.Popen[bytes]:
-    guard = subprocess.Popen(  # noqa: S603 - our own script
-        ["/bin/sh", "-c", _GUARD, "gw-process-groups"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        bufsize=0,
-        cwd="/",
-        env={},
-        # It must survive what kills this process with its group.
-        start_new_session=True,
-    )
+    # The guard inherits the mask: a signal that arrives before its `trap` waits, and is then ignored.
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _FOR_THE_WORKER)
+    try:
+        guard = subprocess.Popen(  # noqa: S603 - our own script
+            ["/bin/sh", "-c", _GUARD, "gw-process-groups"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            cwd="/",
+            env={},
+            # It must survive what kills this process with its group.
+            start_new_session=True,
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     assert guard.stdin is not None  # noqa: S101 - a pipe, see above
     os.set_blocking(guard.stdin.fileno(), False)
     forks.close_in_children(guard.stdin)

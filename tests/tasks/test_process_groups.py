@@ -19,16 +19,16 @@ from gw_core.execution.process_groups import LeaderProcess, ProcessGroups
 CHECKOUT = Path(__file__).parents[2]
 
 DIES = """
-import os, signal, subprocess, sys, time
+import os, signal, subprocess, sys
+from contextlib import suppress
+from gw_core.execution import process_groups
 from gw_core.execution.child_process import LeaderProcess
 from gw_core.execution.process_groups import ProcessGroups
 
-def ignores_sigterm(pid):
-    with open(f"/proc/{pid}/status") as file:
-        ignored = next(line for line in file if line.startswith("SigIgn:"))
-    return bool(int(ignored.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
-
 groups = ProcessGroups()
+if sys.argv[1] == "everybody asked to stop":
+    os.mkfifo(sys.argv[2])
+    process_groups._GUARD = f"read -r go <'{sys.argv[2]}'" + process_groups._GUARD
 pids = []
 for kept in (True, True, False):
     command = ["sh", "-c", "sleep 600 & echo $!; wait"]
@@ -43,10 +43,12 @@ if sys.argv[1] == "guard killed":
     groups.guard.wait()
     groups.add(leader)
     groups.remove(leader)
-if sys.argv[1] == "everybody asked to stop":
-    while not ignores_sigterm(groups.guard.pid):  # it has just been started
-        time.sleep(0.01)
+if sys.argv[1] == "everybody asked to stop":  # also a guard that has just been started
     os.kill(groups.guard.pid, signal.SIGTERM)
+    while groups.guard.poll() is None:  # until it reads, or has died of the signal
+        with suppress(OSError):
+            os.close(os.open(sys.argv[2], os.O_WRONLY | os.O_NONBLOCK))
+            break
 if sys.argv[1] == "forked":
     child = os.fork()
     if child == 0:
@@ -77,10 +79,10 @@ def started() -> Iterator[list[int]]:
 
 @pytest.mark.parametrize("failure", ["none", "guard killed", "everybody asked to stop", "forked"])
 def test_groups_are_killed_with_all_their_processes_when_this_process_is_killed(
-    failure: str, started: list[int]
+    failure: str, started: list[int], tmp_path: Path
 ) -> None:
     dead = subprocess.run(
-        [sys.executable, "-c", DIES, failure],
+        [sys.executable, "-c", DIES, failure, str(tmp_path / "go")],
         cwd=CHECKOUT,
         stdout=subprocess.PIPE,
         text=True,
