@@ -142,9 +142,13 @@ class Client:
         """Count all jobs that wait in a named queue, and those of them that are due. For a long queue it takes long."""
         return self._queries.count_queue(name)
 
-    def tasks(self, *, exact: bool = False) -> list[TaskReport]:
-        """Return every task in the database, by name, with its jobs and the live workers that have it."""
-        return self._queries.tasks(exact=exact)
+    def tasks(self, recovery: RecoverySettings | None = None, *, exact: bool = False) -> list[TaskReport]:
+        """Return every task in the database, by name, with its jobs and the live workers that know it.
+
+        Workers are unknown (None) without a live worker, and if one of them does not report its tasks, such as a
+        Node.js worker, which is known by its locks. `recovery` defines which workers are dead.
+        """
+        return self._queries.tasks(recovery, exact=exact)
 
     def run_history(
         self, back: timedelta = timedelta(hours=1), *, step: timedelta = timedelta(minutes=1), task: str | None = None

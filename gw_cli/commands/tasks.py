@@ -8,6 +8,7 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.command import Printed, command
+from gw_cli.commands.workers import recovery_settings
 from gw_cli.connect import open_client
 from gw_cli.records import count_text
 from gw_cli.settings import Configuration
@@ -16,11 +17,11 @@ from gw_core import JobState
 if TYPE_CHECKING:
     from gw_core.operations import TaskReport
 
-KEYS: Final = ("task", *JobState, "quality", "known_by")
+KEYS: Final = ("task", *JobState, "quality", "known_by", "workers")
 COLUMNS: Final = (
     output.Column("task", "TASK", shrinks=True),
     *(output.Column(f"{state}_shown", state.upper(), right=True, rank=5) for state in JobState),
-    output.Column("workers", "KNOWN BY", shrinks=True, rank=4),
+    output.Column("known_by_shown", "KNOWN BY", shrinks=True, rank=4),
 )
 
 
@@ -32,11 +33,11 @@ def tasks(
 ) -> None:
     """List the tasks in the database.
 
-    With their jobs by state, estimated for a large table, and the live workers that know them, as far as workers write
-    heartbeats.
+    With their jobs by state, estimated for a large table, and the live workers that know them. These are unknown if a
+    live worker, such as a Node.js worker, does not report its tasks.
     """
     with open_client(configuration) as client:
-        found = client.tasks(exact=exact)
+        found = client.tasks(recovery_settings(configuration), exact=exact)
     layout.print([record_of(each) for each in found], keys=KEYS, columns=COLUMNS)
     if not found:
         stderr.note("The database knows no task yet.")
@@ -50,11 +51,12 @@ def record_of(found: TaskReport) -> dict[str, object]:
         **{f"{state}_shown": count_text(found.jobs[state]) for state in JobState},
         "quality": "exact" if all(each.quality.value == "exact" for each in found.jobs.values()) else "estimate",
         "known_by": None if found.known_by is None else list(found.known_by),
-        "workers": _workers(found.known_by),
+        "known_by_shown": _workers(found.known_by),
+        "workers": None if found.known_by is None else len(found.known_by),
     }
 
 
-def _workers(known_by: tuple[str, ...] | None) -> str | None:
+def _workers(known_by: tuple[str, ...] | None) -> str:
     if known_by is None:
-        return None
+        return "unknown"
     return "none" if not known_by else ",".join(known_by)

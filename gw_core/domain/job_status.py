@@ -16,7 +16,7 @@ from gw_core.domain.group import GROUP_FLAG
 from gw_core.domain.job import Job
 from gw_core.domain.job_state import JobState
 from gw_core.domain.pause import PAUSE_LOCK, Pause, PauseKind
-from gw_core.domain.recovery import WorkerInfo
+from gw_core.domain.recovery import WorkerInfo, known_by
 from gw_core.domain.settings import LOCK_EXPIRY
 from gw_core.domain.task_limit import TaskLimit
 
@@ -194,11 +194,10 @@ def _of_queue(job: Job, around: JobFacts) -> Iterator[Reason]:
 
 def _of_workers(job: Job, around: JobFacts) -> Iterator[Reason]:
     alive = [each for each in around.workers if is_live(each)]
-    known = [each.tasks for each in alive if each.tasks is not None]
     if not alive:
         message = "no worker sends heartbeats here, so there may be none; workers in other languages send none"
         yield Reason(ReasonCode.NO_HEARTBEAT, message, True)
-    elif len(known) == len(alive) and not any(job.task_identifier in tasks for tasks in known):
+    elif known_by(job.task_identifier, alive) == ():
         none = "the only live worker does not know" if len(alive) == 1 else f"none of {len(alive)} live workers knows"
         yield Reason(ReasonCode.NO_WORKER_FOR_TASK, f"{none} the task {job.task_identifier}", True)
     if flags := ", ".join(name for name in job.flag_names if name != GROUP_FLAG):

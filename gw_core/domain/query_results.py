@@ -205,7 +205,7 @@ class QueueReport:
 
 
 class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A task in the database: its jobs by state, and the live workers that have it; None if no worker reports tasks."""
+    """A task in the database: its jobs by state, and the ids of the live workers that know it; None if unknown."""
 
     name: str
     jobs: Counts

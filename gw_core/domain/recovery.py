@@ -200,6 +200,13 @@ class SweepReport(msgspec.Struct, frozen=True, kw_only=True):
 # -- lists of workers ----------------------------------------------------------------------------------------------
 
 
+def known_by(task: str, live: Sequence[WorkerInfo]) -> tuple[str, ...] | None:
+    """Return the ids of the live workers that know a task; None, unknown, unless all of them report their tasks."""
+    if not live or any(each.tasks is None for each in live):
+        return None
+    return tuple(each.id for each in live if task in (each.tasks or ()))
+
+
 def merged(heartbeats: Sequence[WorkerInfo], holders: Sequence[WorkerInfo]) -> list[WorkerInfo]:
     """Return one entry for each worker: those with a heartbeat in their order, then holders of locks without one."""
     held = {holder.id: holder for holder in holders}

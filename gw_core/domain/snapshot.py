@@ -10,7 +10,7 @@ from typing import Final
 
 from gw_core.domain.cron_item import KnownCronItem
 from gw_core.domain.query_results import Count, Quality
-from gw_core.domain.recovery import WorkerInfo
+from gw_core.domain.recovery import WorkerInfo, known_by
 
 _USUAL_WINDOW: Final = timedelta(seconds=3)
 """Busy sessions of PostgreSQL report statistics once a second, so a shorter window would flicker."""
@@ -119,10 +119,19 @@ class QueueSnapshot:
     """Whether no further priority has waiting jobs."""
     workers: Sequence[WorkerInfo] = ()
     """Latest heartbeat first, then holders of locks without a heartbeat."""
+    workers_are_all: bool = True
+    """Whether all heartbeats and the locks were read, so that no worker with either is missing."""
     locked_queues: Sequence[LockedQueue] = ()
     locked_queues_are_all: bool = True
     crontabs: Sequence[KnownCronItem] = ()
     errors: Sequence[tuple[str, str]] = field(default=())
+
+    def known_by(self, task: str) -> tuple[str, ...] | None:
+        """Return the ids of the live workers that know a task; None if that is unknown.
+
+        It is unknown without a live worker, and if one of them was not read or does not report its tasks.
+        """
+        return known_by(task, [each for each in self.workers if not each.is_stale]) if self.workers_are_all else None
 
     @property
     def ready(self) -> Count:

@@ -16,7 +16,7 @@ import msgspec
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job import SMALLINT_MAX, Job, check_ids, timestamp
 from gw_core.domain.job_state import WAITING, JobState
-from gw_core.domain.job_status import JobFacts, is_live, reasons, retry_schedule
+from gw_core.domain.job_status import JobFacts, reasons, retry_schedule
 from gw_core.domain.pause import Pause, PauseKind
 from gw_core.domain.query_results import (
     LATELY,
@@ -479,13 +479,13 @@ class JobQueries:
         ((waiting, due),) = self._rows("queue_count", {"name": name}, timeout=COUNTING_TIMEOUT)
         return Count(waiting), Count(due)
 
-    def tasks(self, *, exact: bool = False) -> list[TaskReport]:
+    def tasks(self, recovery: RecoverySettings | None = None, *, exact: bool = False) -> list[TaskReport]:
         """Return every task the database knows, by name, with its jobs and the live workers that know it."""
         pages = self._rows("stats_table", self._jobs_table)[0][1]
         sampled, share = self._sample(pages, exact=exact)
-        live = [each for each in self._workers(self._objects) if is_live(each)]
+        snapshot = self.snapshot(recovery)
         return [
-            TaskReport(name=name, jobs=_counts(sampled[task_id], share), known_by=_workers_with(name, live))
+            TaskReport(name=name, jobs=_counts(sampled[task_id], share), known_by=snapshot.known_by(name))
             for task_id, name in self._rows("task_list", {"most": MAX_TASKS})
         ]
 
@@ -679,9 +679,3 @@ def _queue_report(row: Sequence[Any], starts: Mapping[str, float], paused: Mappi
 
 def _quality(is_bound: bool) -> Quality:
     return Quality.AT_LEAST if is_bound else Quality.EXACT
-
-
-def _workers_with(task: str, workers: Sequence[WorkerInfo]) -> tuple[str, ...] | None:
-    """Return the workers that know a task; None if no live worker reports its tasks."""
-    reporting = [each for each in workers if each.tasks is not None]
-    return tuple(each.id for each in reporting if task in (each.tasks or ())) if reporting else None

@@ -109,6 +109,7 @@ class Snapshots:
             priorities=priorities[:MAX_PRIORITIES],
             has_all_priorities=len(priorities) <= MAX_PRIORITIES,
             workers=_workers(answers, self._locks_age, held, recovery),
+            workers_are_all=_has_all_workers(answers, objects),
             locked_queues=held[:MAX_QUEUES],
             locked_queues_are_all=len(held) <= MAX_QUEUES,
             crontabs=[KnownCronItem(*row) for row in answers.get("crontabs", ())],
@@ -275,6 +276,13 @@ def _workers(
     ]
     workers = merged(heartbeats, with_queues(holders, held, now))
     return [replace(worker, is_stale=is_dead(worker, recovery)) for worker in workers]
+
+
+def _has_all_workers(answers: Mapping[str, Rows], objects: frozenset[str]) -> bool:
+    """Return whether every heartbeat and the locks were read."""
+    tables = {"workers": HEARTBEATS, "rust workers": "_private_workers"}
+    parts = {"locks", "queues"} | {part for part, table in tables.items() if table in objects}
+    return parts <= answers.keys() and all(len(answers.get(part, ())) < MAX_WORKERS for part in tables)
 
 
 def with_queues(holders: Sequence[WorkerInfo], held: Sequence[LockedQueue], now: datetime) -> list[WorkerInfo]:

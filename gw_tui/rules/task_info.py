@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gw_core import JobState
-from gw_core.operations import Count, QueueSnapshot, QueueStatistics, TaskActivity, WorkerInfo
+from gw_core.operations import Count, QueueSnapshot, QueueStatistics, TaskActivity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +17,7 @@ class TaskInfo:
     jobs: Mapping[JobState, Count]
     activity: TaskActivity
     known_by: tuple[str, ...] | None
-    """The live workers that know it; None if one of them does not report its tasks, or none is alive."""
+    """The live workers that know it; None if that is unknown."""
 
     @property
     def is_unknown(self) -> bool:
@@ -29,12 +29,4 @@ def tasks_of(statistics: QueueStatistics, snapshot: QueueSnapshot) -> Iterator[T
     """Yield the tasks that have jobs."""
     for name, jobs in statistics.tasks.items():
         activity = statistics.activity.get(name, TaskActivity(failed_lately=Count(0)))
-        yield TaskInfo(name=name, jobs=jobs, activity=activity, known_by=known_by(name, snapshot.workers))
-
-
-def known_by(task: str, workers: Iterable[WorkerInfo]) -> tuple[str, ...] | None:
-    """Return the live workers that know a task; None when that cannot be known."""
-    live: Sequence[WorkerInfo] = [each for each in workers if not each.is_stale]
-    if not live or any(each.tasks is None for each in live):
-        return None
-    return tuple(each.id for each in live if task in (each.tasks or ()))
+        yield TaskInfo(name=name, jobs=jobs, activity=activity, known_by=snapshot.known_by(name))

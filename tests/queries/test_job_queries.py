@@ -13,7 +13,7 @@ import pytest
 from support.databases import Databases
 from support.jobs_in_states import Queue
 
-from gw_core import Client, JobState, Selection
+from gw_core import Client, JobState, RecoverySettings, Selection
 from gw_core.errors import (
     DatabaseError,
     InvalidInputError,
@@ -433,6 +433,59 @@ def test_tasks_show_their_jobs_and_the_workers_that_know_them(queue: Queue) -> N
     assert found["running"].jobs[JobState.RUNNING].value == 1
     assert found["running"].known_by == ("pool-1",)
     assert found["failed"].known_by == ()
+
+
+NOT_REPORTING = {
+    "a worker known by a lock": lambda queue: queue.running("other", by="node-1"),
+    "a worker known by a queue it holds": lambda queue: (queue.ready(queue_name="q"), queue.hold("q", by="node-1")),
+    "a worker that sends heartbeats without its tasks": lambda queue: queue.heartbeat("rust-1", tasks=None),
+}
+
+
+@pytest.mark.parametrize("worker", NOT_REPORTING)
+def test_the_workers_of_a_task_are_unknown_beside_a_live_one_that_does_not_report_tasks(
+    queue: Queue, worker: str
+) -> None:
+    queue.ready()
+    queue.heartbeat("pool-1", tasks=["other"])
+    assert {each.name: each.known_by for each in queue.client.tasks()} == {"mail": ()}
+
+    NOT_REPORTING[worker](queue)
+
+    assert {each.known_by for each in queue.client.tasks()} == {None}
+
+
+def test_a_dead_worker_that_reports_no_tasks_leaves_the_others_known(queue: Queue) -> None:
+    queue.heartbeat("pool-1", tasks=["mail"])
+    queue.running(by="node-1", since="3 hours")
+
+    alive, dead = (
+        queue.client.tasks(RecoverySettings(orphans_after=timedelta(hours=hours)))[0].known_by for hours in (4, 2)
+    )
+
+    assert (alive, dead) == (None, ("pool-1",))
+
+
+@pytest.mark.parametrize(("workers", "expected"), [(499, ()), (500, None)])
+def test_the_workers_of_a_task_are_unknown_if_there_are_more_than_are_read(
+    queue: Queue, workers: int, expected: tuple[str, ...] | None
+) -> None:
+    queue.ready()
+    queue.rows(
+        "insert into _private_gw_workers (id, started_at, last_heartbeat_at, metadata) "
+        "select 'pool-' || i, now(), now(), '{\"tasks\": []}' from generate_series(1, %s) as i",
+        workers,
+    )
+
+    assert queue.client.tasks()[0].known_by == expected
+
+
+def test_the_workers_of_a_task_are_unknown_if_locks_cannot_be_read(queue: Queue) -> None:
+    queue.ready()
+    queue.heartbeat("pool-1", tasks=["other"])
+    queue.rows("drop index jobs_gw_locked_index")
+
+    assert queue.client.tasks()[0].known_by is None
 
 
 def test_without_heartbeats_the_workers_of_a_task_are_unknown(either: Queue) -> None:

@@ -372,6 +372,27 @@ def test_queues_and_tasks_for_a_person(queue: Queue, gw: CliProgram) -> None:
     assert re.search(r"^pay +1 +0 +0 +0 +0 +none$", gw("tasks", terminal=True).out, re.MULTILINE)
 
 
+@pytest.mark.parametrize(
+    ("tasks", "words", "row", "record"),
+    [
+        pytest.param(["pay"], "pool-1", "pool-1\t1", (["pool-1"], 1), id="known"),
+        pytest.param([], "none", "\t0", ([], 0), id="known by none"),
+        pytest.param(None, "unknown", "\t", (None, None), id="unknown"),
+    ],
+)
+def test_unknown_workers_of_a_task_differ_from_none(
+    queue: Queue, gw: CliProgram, tasks: list[str] | None, words: str, row: str, record: tuple[Any, Any]
+) -> None:
+    queue.ready(task="pay")
+    queue.heartbeat("pool-1", tasks=tasks)
+
+    (found,) = gw("tasks", "--json").json
+
+    assert (found["known_by"], found["workers"]) == record
+    assert gw("tasks").out.splitlines()[1].split("\t", 7)[7] == row
+    assert gw("tasks", terminal=True).out.splitlines()[1].endswith(f" {words}")
+
+
 def test_a_schema_of_npm_alone_is_read(queue: Queue, gw: CliProgram) -> None:
     queue.one_of_each()
     queue.ready(queue_name="letters")

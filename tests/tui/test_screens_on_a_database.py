@@ -171,3 +171,27 @@ def test_the_tasks_screen_says_which_task_is_limited_and_which_limit_is_reached(
         await console.shows(f"limit: {locked['task_1']} of at most 500 jobs are locked")
 
     play(url, scenario, "tasks")
+
+
+@pytest.mark.parametrize(("locked_by", "expected"), [(DEAD, "no worker"), ("node-1", "unknown")])
+def test_a_task_has_unknown_workers_beside_a_live_one_known_by_its_locks(
+    url: str, locked_by: str, expected: str
+) -> None:
+    with psycopg.connect(url, autocommit=True) as hands:
+        hands.execute("set search_path to graphile_worker")
+        hands.execute(
+            "insert into _private_gw_workers (id, started_at, last_heartbeat_at, metadata) "
+            "values ('pool-1', now(), now(), '{\"tasks\": [\"task_0\"]}')"
+        )
+        hands.execute("update _private_job_queues set locked_by = null, locked_at = null")
+        hands.execute(
+            "update _private_jobs set locked_by = %s, locked_at = "
+            "now() - case when %s then interval '1 minute' else interval '5 hours' end where locked_at is not null",
+            (locked_by, locked_by != DEAD),
+        )
+
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table("#tasks").keys)
+        assert console.table("#tasks").shown_rows["task_1"].cells["known_by"].text.endswith(expected)
+
+    play(url, scenario, "tasks")
