@@ -34,6 +34,8 @@ from gw_core.execution.process_protocol import (
     GarbledMessageError,
     LogMessage,
     ModuleTask,
+    PasswordMessage,
+    ReadPassword,
     RunJob,
     Setup,
     StartedMessage,
@@ -209,6 +211,8 @@ class _ProcessSession:
                     self._log(message)
                 case Add():
                     self._line.send(self._added(message))
+                case ReadPassword():
+                    self._line.send(self._password())
                 case FinishedMessage():
                     return message
                 case _:
@@ -254,6 +258,12 @@ class _ProcessSession:
             return AddedMessage(skipped=added.reason) if isinstance(added, Skip) else AddedMessage(job=added)
         except Exception as error:  # noqa: BLE001 - it is raised again in the task
             return AddedMessage(failure=failure_of(error))
+
+    def _password(self) -> PasswordMessage:
+        try:
+            return PasswordMessage(self._context.database.read_password())
+        except Exception as error:  # noqa: BLE001 - it is raised again in the task
+            return PasswordMessage(failure=failure_of(error))
 
 
 # -- all processes ---------------------------------------------------------------------------------------------------
@@ -328,7 +338,8 @@ class ProcessPool:
 @lru_cache(maxsize=8)
 def _setup(database: Database) -> Setup:
     """Return what a process needs to reach the database; cached, because libpq parses a connection string slowly."""
-    return Setup(database.libpq_conninfo("task"), database.schema, database.prepared_statements)
+    conninfo = database.conninfo_without_password("task")
+    return Setup(conninfo, database.schema, database.prepared_statements, database.password is not None)
 
 
 PROCESSES: Final = ProcessPool()

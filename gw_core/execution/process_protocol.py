@@ -167,8 +167,10 @@ class Setup(msgspec.Struct, frozen=True, tag=True):
     """The first message: how the task can reach the database. Not on the command line, because it has a password."""
 
     conninfo: str
+    """Without a password that can change: the process asks for that with `ReadPassword`."""
     schema: str
     prepared_statements: bool
+    asks_password: bool
 
 
 class RunJob(msgspec.Struct, frozen=True, tag=True):
@@ -200,6 +202,13 @@ class AddedMessage(msgspec.Struct, frozen=True, tag=True):
     failure: Failure | None = None
 
 
+class PasswordMessage(msgspec.Struct, frozen=True, tag=True):
+    """The current password of the database, or why it cannot be read."""
+
+    password: str = ""
+    failure: Failure | None = None
+
+
 # -- messages of the process -----------------------------------------------------------------------------------------
 
 
@@ -224,6 +233,10 @@ class Add(msgspec.Struct, frozen=True, tag=True):
     together: bool
 
 
+class ReadPassword(msgspec.Struct, frozen=True, tag=True):
+    """Read the current password of the database and answer; for each new connection."""
+
+
 class FinishedMessage(msgspec.Struct, frozen=True, tag=True):
     """The job has ended; with `items` those of a batch that failed, by index."""
 
@@ -233,8 +246,9 @@ class FinishedMessage(msgspec.Struct, frozen=True, tag=True):
     """What the task returned, if that is kept."""
 
 
-ToProcess = Setup | RunJob | StopJob | AddedMessage
-FromProcess = StartedMessage | LogMessage | Add | FinishedMessage
+Answer = AddedMessage | PasswordMessage
+ToProcess = Setup | RunJob | StopJob | Answer
+FromProcess = StartedMessage | LogMessage | Add | ReadPassword | FinishedMessage
 
 
 # -- how it travels --------------------------------------------------------------------------------------------------

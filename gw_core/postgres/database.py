@@ -284,7 +284,7 @@ class Database:
     ) -> None:
         check_schema_name(schema)
         self.conninfo = conninfo
-        self._password = password
+        self.password = password
         self.schema = schema
         self.prepared_statements = prepared_statements
         self.limits = limits
@@ -401,7 +401,27 @@ class Database:
             yield _SET_CONFIG, (False, list(settings), list(settings.values()))
 
     def libpq_conninfo(self, role: str = "") -> str:
-        """Return the string for libpq, with timeouts and an application name; starts the embedded server."""
+        """Return the string for libpq, with timeouts, an application name and the current password.
+
+        Starts the embedded server.
+        """
+        conninfo = self.conninfo_without_password(role)
+        if self.password is None:
+            return conninfo
+        with translated(self.schema):
+            return make_conninfo(conninfo, password=self.read_password() or None)
+
+    def read_password(self) -> str:
+        """Return the current password, or `""`; a failure counts as transient, like that of a database that is down."""
+        try:
+            return str((self.password and self.password()) or "")
+        except GraphileWorkerError:
+            raise
+        except Exception as error:
+            raise DatabaseUnavailableError(f"the password could not be read: {error}") from error
+
+    def conninfo_without_password(self, role: str = "") -> str:
+        """Return the string for libpq without the password that is read for each connection."""
         conninfo = self._server_conninfo()
         if is_ambiguous(conninfo):
             raise InvalidSettingError(
@@ -422,8 +442,6 @@ class Database:
             if self.limits.connect_timeout is not None:
                 defaults["connect_timeout"] = max(2, round(self.limits.connect_timeout.total_seconds()))
             missing = {key: value for key, value in defaults.items() if key not in given}
-            if self._password is not None:
-                missing["password"] = _called(self._password)
             return make_conninfo(conninfo, **missing, client_encoding=ENCODING)
 
     def close(self) -> None:
@@ -442,16 +460,6 @@ class Database:
             if self._server is None:
                 self._server = start_or_attach(self.conninfo, pg_bin=self._pg_bin)
             return self._server.conninfo
-
-
-def _called(password: Callable[[], str]) -> str:
-    """Return the current password; a failure counts as transient, like a database that is unavailable for a while."""
-    try:
-        return password()
-    except GraphileWorkerError:
-        raise
-    except Exception as error:
-        raise DatabaseUnavailableError(f"the password could not be read: {error}") from error
 
 
 def allows_transactions(connection: Connection) -> bool:

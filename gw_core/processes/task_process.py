@@ -29,6 +29,7 @@ from gw_core.execution.process_protocol import (
     TO_PROCESS,
     Add,
     AddedMessage,
+    Answer,
     AppTask,
     Channel,
     ChannelClosedError,
@@ -37,6 +38,8 @@ from gw_core.execution.process_protocol import (
     FromProcess,
     LogMessage,
     ModuleTask,
+    PasswordMessage,
+    ReadPassword,
     RunJob,
     Setup,
     StartedMessage,
@@ -92,12 +95,13 @@ class _Server:
     def __init__(self, line: Channel) -> None:
         self._line = line
         self._orders: queue.SimpleQueue[RunJob | None] = queue.SimpleQueue()
-        self._answers: queue.SimpleQueue[AddedMessage] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
         self._asking = threading.Lock()  # one question at a time, or two threads would take each other's answers
         self._lock = threading.Lock()
         self._context: JobContext | None = None
         self._setup: Setup | None = None
         self._connections: ConnectionPool | None = None
+        self._password: str | None = None
         self.adder = self
 
     def serve(self) -> None:
@@ -129,7 +133,7 @@ class _Server:
                 self._orders.put(message)
             case StopJob():
                 self._stop(message)
-            case AddedMessage():
+            case AddedMessage() | PasswordMessage():
                 self._answers.put(message)
             case _:
                 assert_never(message)
@@ -205,7 +209,11 @@ class _Server:
                 "an isolated task's jobs are added by the worker's process, which cannot use a connection of this one; "
                 "leave conn out, or call the schema's add_job() in your transaction"
             )
-        question = Add([spec_of(spec) for spec in specs], together)
+        added: AddedMessage = self._ask(Add([spec_of(spec) for spec in specs], together))
+        return added
+
+    def _ask(self, question: Add | ReadPassword) -> Any:
+        """Return the worker's answer; raises the error it came to instead."""
         with self._asking:
             self._line.send(question)
             answer = self._answers.get()
@@ -224,9 +232,25 @@ class _Server:
             raise GraphileWorkerError("this process does not know how to reach the database")
         with self._lock:
             if self._connections is None:
-                database = Database(setup.conninfo, schema=setup.schema, prepared_statements=setup.prepared_statements)
+                database = Database(
+                    setup.conninfo,
+                    schema=setup.schema,
+                    prepared_statements=setup.prepared_statements,
+                    password=self._read_password if setup.asks_password else None,
+                )
                 self._connections = ConnectionPool(database, max_size=MAX_CONNECTIONS, role="task")
             return self._connections
+
+    def _read_password(self) -> str:
+        """Return the database's current password; in a forked child, which has no channel, the last one."""
+        try:
+            self._password = self._ask(ReadPassword()).password
+        except ChannelClosedError:
+            if self._password is None:
+                raise GraphileWorkerError(
+                    "a process that an isolated task forks cannot ask for the password; connect before the fork"
+                ) from None
+        return self._password
 
 
 def _failed(error: BaseException) -> FinishedMessage:

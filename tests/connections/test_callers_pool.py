@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -11,7 +13,7 @@ import pytest
 from psycopg.rows import dict_row
 from support.postgres_server import Server
 
-from gw_core import AsyncClient, Client, JobContext, JobSpec, Runner, TaskRegistry
+from gw_core import AsyncClient, Client, JobContext, JobSpec, Runner, TaskRegistry, WorkerSettings
 from gw_core.errors import DatabaseUnavailableError
 
 Pool = psycopg_pool.ConnectionPool[psycopg.Connection[dict[str, Any]]]
@@ -103,6 +105,79 @@ def test_a_runner_outlives_a_change_of_the_password(server_with_passwords: Serve
     ended = Runner(url, password=lambda: current[0], schema="changing", tasks=tasks).run_once()
 
     assert ended.completed == 1
+
+
+ISOLATED = """
+import os
+from pathlib import Path
+from gw_core import task
+
+SECRET = Path(__file__).parents[1] / "secret"
+
+def disconnect(context):
+    context.query(
+        "select pg_terminate_backend(pid) from pg_stat_activity"
+        " where usename = 'shop' and pid <> pg_backend_pid() and application_name like '%:task'"
+    )
+
+@task(isolation="process")
+def rotates(payload, context):
+    for own in ("cmdline", "environ"):
+        assert b"sixth" not in Path(f"/proc/self/{own}").read_bytes()
+    with context.connection() as held:
+        held.execute("alter role shop password 'seventh'")
+        SECRET.write_text("seventh")
+        context.query("select 'on a second connection'")
+        held.execute("alter role shop password 'eighth'")
+        SECRET.write_text("eighth")
+
+@task(isolation="process")
+def connects_again(payload, context):
+    disconnect(context)
+    context.query("select 1")
+
+@task(isolation="process")
+def forks(payload, context):
+    child = os.fork()
+    if child == 0:
+        context.query("select 1")
+        return
+    assert os.waitpid(child, 0)[1] == 0
+
+@task(isolation="process")
+def leaves(payload):
+    os._exit(3)
+
+@task(isolation="process")
+def starts_later(payload, context):
+    context.query("select 1")
+"""
+
+
+def test_isolated_tasks_outlive_changes_of_the_password(
+    server_with_passwords: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One opens further connections after changes, one runs in a process that was idle, one in a new process."""
+    server = server_with_passwords
+    url = f"postgres://shop@127.0.0.1:{server.port}/postgres"
+    server.run("alter role shop password 'sixth'")
+    secret = tmp_path / "secret"
+    secret.write_text("sixth")
+    folder = tmp_path / "tasks"
+    folder.mkdir()
+    (folder / "work.py").write_text(ISOLATED)
+    caplog.set_level("DEBUG")
+
+    with Client(url, password=secret.read_text, schema="isolated") as client:
+        client.migrate()
+        for number, name in enumerate(("rotates", "connects_again", "forks", "leaves", "starts_later")):
+            client.add(name, priority=number, max_attempts=1)
+        settings = WorkerSettings(concurrency=1)
+        Runner(url, password=secret.read_text, schema="isolated", tasks=folder, settings=settings).run_once()
+        left = {each.job.task_identifier: each.job.last_error for each in client.jobs.list().jobs}
+
+    assert left == {"leaves": "IsolatedProcessError: the task's process ended with exit code 3"}
+    assert not {"sixth", "seventh", "eighth"} & set(re.findall(r"\w+", caplog.text))
 
 
 def no_password() -> str:
