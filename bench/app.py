@@ -34,10 +34,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.list:
             print("\n".join(f"{benchmark.name:28} {benchmark.title}" for benchmark in benchmarks))
             return 0
+        if given.against:
+            benchmarks = [each.against(given.against.resolve()) for each in benchmarks if OURS in each.sides]
         if given.alone:
             benchmarks = [benchmark.alone() for benchmark in benchmarks]
         where = {"command": command_line(given)} | machine.describe(server)
-        if not given.alone:
+        if not (given.alone or given.against):
             where |= node_versions() | {"from PyPI": ", ".join(PACKAGES)}
         where |= {"scale": f"{given.scale}, {given.rounds} rounds"}
         results = measured(benchmarks, given, where)
@@ -57,6 +59,7 @@ def command_line(given: argparse.Namespace) -> str:
     """Return the command line of this run, without the database."""
     words = ["python", "-m", "bench", "--scale", given.scale, "--rounds", str(given.rounds)]
     words += ["--alone"] * given.alone + (["--minutes", f"{given.minutes:g}"] if given.minutes is not None else [])
+    words += ["--against", given.against.name] if given.against else []
     words += [word for benchmark in given.without for word in ("--without", benchmark)]
     return shlex.join([*words, *given.benchmarks])
 
@@ -111,6 +114,9 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=float, metavar="N", help="how long soaks and the console last")
     parser.add_argument(
         "--without", action="append", default=[], metavar="BENCHMARK", help="leave these benchmarks out"
+    )
+    parser.add_argument(
+        "--against", type=Path, metavar="CHECKOUT", help="measure gw beside gw of another checkout, with its .venv"
     )
     parser.add_argument("--alone", action="store_true", help="measure gw only, none of its peers")
     parser.add_argument("--database", metavar="URL", help="a server where we may make databases, instead of our own")

@@ -5,8 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from statistics import median
 from typing import Final
+
+from bench.checkout import measuring
 
 OURS: Final = "gw"
 """How the names of our own sides begin."""
@@ -60,6 +63,16 @@ class Benchmark:
     def rounds_of(self, wanted: int) -> int:
         """Return how many rounds there are when this many are wanted."""
         return min(wanted, self.rounds or wanted)
+
+    def against(self, other: Path) -> Benchmark:
+        """Return a comparison of gw with the gw of another checkout, and with nothing else."""
+        ours = self.sides[OURS]
+
+        def theirs() -> Measured:
+            with measuring(other):
+                return ours()
+
+        return replace(self, sides={OURS: ours, f"{OURS} of {other.name}": theirs}, goals=())
 
     def alone(self) -> Benchmark:
         """Return the benchmark without the peers."""

@@ -14,8 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from bench import checkout
 from bench.harness import NotMeasuredError
-from bench.processes import Command
+from bench.processes import Command, run_together
 from bench.server import ask
 from gw_core import Client
 
@@ -100,24 +101,28 @@ class Gw(_OnTheSharedSchema):
 
     def install(self, url: str) -> None:
         """Make an empty database ready."""
-        with Client(url) as client:
-            client.migrate()
+        if checkout.is_this():
+            with Client(url) as client:
+                client.migrate()
+        else:
+            argv = (checkout.python(), "-m", "gw_cli", "migrate", "--connection", url)
+            run_together([Command(argv=argv, folder=HERE, environment=checkout.environment())])
 
     def worker(self, url: str, folder: Path, *, once: bool = True) -> Command:
         """Return `gw run`, or `gw run --once`."""
         arguments = ("--connection", url, "--tasks", str(PYTHON_TASKS), *(("--once",) if once else ()))
         return Command(
-            argv=(sys.executable, "-m", "gw_cli", "run", *arguments, *self.arguments),
+            argv=(checkout.python(), "-m", "gw_cli", "run", *arguments, *self.arguments),
             folder=folder,
-            environment={**task_environment(folder), "PYTHONPATH": str(HERE.parent)},
+            environment={**task_environment(folder), **checkout.environment()},
         )
 
     def bulk_add(self, url: str, folder: Path, count: int, queues: int) -> Command:
         """Return a program that adds jobs through `Client.add_many` and prints how many seconds that took."""
         return Command(
-            argv=(sys.executable, str(HERE / "programs" / "bulk_add.py"), url, str(count), str(queues)),
+            argv=(checkout.python(), str(HERE / "programs" / "bulk_add.py"), url, str(count), str(queues)),
             folder=folder,
-            environment={"PYTHONPATH": str(HERE.parent)},
+            environment=checkout.environment(),
         )
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from bench import checkout
 from bench.benchmarks.footprint import MEBIBYTE_IN_KIB, PEAK
 from bench.harness import Benchmark, Goal, Measured, WrongResultError
 from bench.measure import RATE, Bench
-from bench.peers import FILL, HERE, Gw
+from bench.peers import FILL, Gw
 from bench.processes import Command, run_together, stopping_after
 from bench.server import ask
 
@@ -57,9 +57,9 @@ def _from_file(url: str, folder: Path, count: int) -> dict[str, float]:
     with file.open("w") as lines:
         lines.writelines(f'{{"task":"noop","payload":{{"n":{number}}}}}\n' for number in range(count))
     command = Command(
-        argv=(sys.executable, "-m", "gw_cli", "add", "--connection", url, "--from", str(file)),
+        argv=(checkout.python(), "-m", "gw_cli", "add", "--connection", url, "--from", str(file)),
         folder=folder,
-        environment={"PYTHONPATH": str(HERE.parent)},
+        environment=checkout.environment(),
     )
     began = time.perf_counter()
     process = command.start()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Final
 
+from bench import checkout
 from bench.harness import Benchmark, Goal, Measured, NotMeasuredError
 from bench.measure import Bench
 from bench.peers import HERE, Gw
@@ -33,9 +33,9 @@ def asyncpg_add(bench: Bench, side: str) -> Measured:
         gw = Gw()
         gw.install(url)
         program = Command(
-            argv=(sys.executable, str(HERE / "programs" / "asyncpg_add.py"), url, str(bench.scale.async_adds), side),
+            argv=(checkout.python(), str(HERE / "programs" / "asyncpg_add.py"), url, str(bench.scale.async_adds), side),
             folder=folder,
-            environment={"PYTHONPATH": str(HERE.parent)},
+            environment=checkout.environment(),
         )
         run_together([program])
         if not gw.jobs_left(url):

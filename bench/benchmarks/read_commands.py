@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -13,9 +12,10 @@ from typing import Final
 
 import psycopg
 
+from bench import checkout
 from bench.harness import Benchmark, Goal, Measured, NotMeasuredError
 from bench.measure import Bench
-from bench.peers import HERE, Gw
+from bench.peers import Gw
 from bench.processes import Command, running
 from bench.server import ask
 from bench.server_time import ServerTiming, percentile, with_timing
@@ -217,8 +217,8 @@ def _duration(command: Command) -> float:
 
 
 def _command(url: str, folder: Path, words: Sequence[str]) -> Command:
-    environment = {"PYTHONPATH": str(HERE.parent), "DATABASE_URL": url, "XDG_CACHE_HOME": str(folder)}
-    return Command(argv=(sys.executable, "-m", "gw_cli", *words), folder=folder, environment=environment)
+    environment = {**checkout.environment(), "DATABASE_URL": url, "XDG_CACHE_HOME": str(folder)}
+    return Command(argv=(checkout.python(), "-m", "gw_cli", *words), folder=folder, environment=environment)
 
 
 def _snapshots(url: str, count: int) -> dict[str, float]:

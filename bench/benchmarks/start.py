@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Final
 
+from bench import checkout
 from bench.harness import Benchmark, Goal, Measured
 from bench.measure import Bench
-from bench.peers import HERE, Gw, Node, Peer
+from bench.peers import Gw, Node, Peer
 from bench.processes import Command, run_together
 
 DURATION: Final = "ms"
@@ -54,7 +54,7 @@ def short_command(bench: Bench, *arguments: str) -> Measured:
         bench,
         Gw(),
         lambda url, folder: Command(
-            argv=(sys.executable, *arguments, url), folder=folder, environment={"PYTHONPATH": str(HERE.parent)}
+            argv=(checkout.python(), *arguments, url), folder=folder, environment=checkout.environment()
         ),
     )
 

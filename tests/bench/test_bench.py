@@ -71,3 +71,19 @@ def test_an_unknown_benchmark_is_rejected_before_anything_starts() -> None:
 
     assert done.returncode == 1
     assert done.stderr.strip() == "there is no benchmark 'swim'; --list prints those there are"
+
+
+def test_gw_of_another_checkout_is_measured_in_the_same_run(server: str, tmp_path: Path) -> None:
+    earlier = tmp_path / "earlier"
+    earlier.mkdir()
+    for name in ("gw_cli", "gw_core", "gw_tui", "sql"):
+        (earlier / name).symlink_to(CHECKOUT / name)
+    (earlier / ".venv").symlink_to(sys.prefix)
+
+    figures = run_bench(server, tmp_path, "drain", "--against", str(earlier))
+
+    (benchmark,) = figures["benchmarks"]
+    assert {who: bool(side["medians"]) for who, side in benchmark["sides"].items()} == {
+        "gw": True,
+        "gw of earlier": True,
+    }
