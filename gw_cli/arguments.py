@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import re
-import socket
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -66,15 +64,6 @@ def point_in_time(flag: str, text: str | None) -> datetime | timedelta | None:
         return at
     except InvalidInputError as error:
         raise InvalidInputError(f"{flag}: {error}") from None
-
-
-def operator_name() -> str:
-    """Return who runs this command and where, for records of what was changed."""
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError):  # a container may run as a number without a name
-        name = "unknown"
-    return f"{name}@{socket.gethostname()}"
 
 
 def payload_text(payload: str | None, payload_file: str | None) -> str:

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         record_fields as record_fields,
     )
     from gw_core.maintenance.metrics import METRICS as METRICS, MetricInfo as MetricInfo
+    from gw_core.operator_name import operator_name as operator_name
     from gw_core.postgres.add_calls import RemovedJob as RemovedJob
     from gw_core.postgres.bulk_actions import (
         ChangedJob as ChangedJob,

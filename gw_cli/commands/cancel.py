@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from gw_cli import bulk_command, output
-from gw_cli.arguments import operator_name
 from gw_cli.command import Json, command
 from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
@@ -18,7 +17,7 @@ from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
 from gw_core import Selection
 from gw_core.errors import InvalidInputError
-from gw_core.operations import parse_duration
+from gw_core.operations import operator_name, parse_duration
 from gw_core.selection import parse
 
 if TYPE_CHECKING:

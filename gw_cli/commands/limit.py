@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from gw_cli import stderr
-from gw_cli.arguments import operator_name, positive_number
+from gw_cli.arguments import positive_number
 from gw_cli.command import Json, Printed, command
 from gw_cli.commands.pause import report
 from gw_cli.connect import open_client, open_to_change
@@ -18,7 +18,7 @@ from gw_cli.output import Column, Shape
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
 from gw_core.errors import InvalidInputError
-from gw_core.operations import format_duration, parse_duration
+from gw_core.operations import format_duration, operator_name, parse_duration
 
 MAX_COUNT: Final = 1_000_000
 _RATE: Final = re.compile(r"([0-9]{1,7})/([0-9]*)([a-z]+)")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from gw_cli import output, stderr
-from gw_cli.arguments import operator_name, point_in_time
+from gw_cli.arguments import point_in_time
 from gw_cli.command import Json, Printed, command
 from gw_cli.connect import open_client, open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
@@ -18,6 +18,7 @@ from gw_cli.output import Column, Shape
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
 from gw_core.errors import InvalidInputError
+from gw_core.operations import operator_name
 
 if TYPE_CHECKING:
     from gw_core.operations import PauseResult

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import getpass
 import os
 import time
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 
 import msgspec
 
+from gw_core.operations import operator_name
 from gw_tui.actions.actions import Action, Add, CleanupSelected, Complete, RemoveByKey, Result
 from gw_tui.text.json_view import json_view
 from gw_tui.text.redact import masked
@@ -66,7 +66,7 @@ class ActionLog:
             return
         record = {
             "at": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
-            "user": _who(),
+            "user": operator_name(),
             "target": target.where,
             "schema": target.schema,
             "action": type(action).__name__.lower(),
@@ -184,10 +184,3 @@ def _first_timestamp(file: int) -> datetime:
         return datetime.fromisoformat(os.pread(file, 64, 0).split(b'"')[3].decode()).astimezone(UTC)
     except (IndexError, ValueError):
         return datetime.fromtimestamp(os.fstat(file).st_mtime, UTC)
-
-
-def _who() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a container may run as a number without a name
-        return str(os.getuid())

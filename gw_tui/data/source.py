@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -31,7 +29,7 @@ from gw_core.errors import (
     StatementTimeoutError,
     TransientDatabaseError,
 )
-from gw_core.operations import NameKind, Quality
+from gw_core.operations import NameKind, Quality, operator_name
 from gw_tui.actions.actions import Action, Result
 from gw_tui.data.playback import Playback
 from gw_tui.rules.connection_state import FailureKind
@@ -237,7 +235,7 @@ class ClientSource(DataSource):
         self._count_limits: dict[tuple[str, bool], int] = {}
 
     def _client(self, limits: SessionLimits) -> Client:
-        return self._connect(max_pool_size=1, application_name=f"gw-tui/{__version__} {_who()}", limits=limits)
+        return self._connect(max_pool_size=1, application_name=f"gw-tui/{__version__} {operator_name()}", limits=limits)
 
     def answer(self, key: str, query: Callable[[ClientSource], T]) -> T:
         return query(self)
@@ -321,14 +319,6 @@ class ClientSource(DataSource):
             if self._acting is None:
                 self._acting = self._client(replace(ACTION_LIMITS, read_only=self.info.is_read_only))
             return self._acting
-
-
-def _who() -> str:
-    """Return the user of this console, for the server's list of sessions."""
-    try:
-        return f"{getpass.getuser()}@{socket.gethostname()}"
-    except (OSError, KeyError):  # a container may run as a number without a name
-        return socket.gethostname()
 
 
 # -- what went wrong -------------------------------------------------------------------------------------------------
