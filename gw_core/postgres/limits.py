@@ -77,13 +77,13 @@ def setting(limit: TaskLimit, schema: str, timeout: timedelta, *, by: str | None
         Call("limit_set", {**_limit_columns(limit), "by": by}),
         timeout,
         before=None if limit.field is None else partial(_build_index, limit.task, limit.field, schema),
-        after=partial(_drop_indexes, limit.task, schema, keep=limit.field),
+        after=partial(_match_indexes, limit.task, schema),
     )
 
 
 def removing(task: str, schema: str, timeout: timedelta) -> Operation[PauseResult]:
     """Return the operation that removes the limit of a task."""
-    return changing(Call("limit_delete", {"task": task}), timeout, after=partial(_drop_indexes, task, schema))
+    return changing(Call("limit_delete", {"task": task}), timeout, after=partial(_match_indexes, task, schema))
 
 
 def list_limits(connection: Connection, schema: str) -> Sequence[TaskLimit]:
@@ -133,21 +133,40 @@ def forget_full_buckets(connection: Connection, schema: str, task: str) -> None:
 
 
 def _build_index(task: str, field: str, schema: str) -> Steps[None]:
-    """Build the index of a field if it is missing. Only the owner of the queue may."""
-    task_id, known = yield from _indexes(task, schema)
-    name = _index_name(task_id, field)
-    if known.get(name):
-        return
+    """Build the index of a field if it is missing, one session at a time. Only the owner of the queue may."""
+    is_busy = True
+    while is_busy:
+        task_id, known = yield from _indexes(task, schema)
+        name = _index_name(task_id, field)
+        if known.get(name):
+            return
+        is_busy = bool((yield Call("limit_index_wait", {"schema": schema})))
     yield Call("limit_index_drop", names={"INDEX": name})  # what a build that was interrupted has left
     yield Call("limit_index_build", names={"TASK": str(task_id), "FIELD": field, "INDEX": name})
 
 
-def _drop_indexes(task: str, schema: str, *, keep: str | None = None) -> Steps[None]:
-    """Drop the indexes of all fields but one."""
+def _match_indexes(task: str, schema: str) -> Steps[None]:
+    """Leave a task the index of its current limit, which another session may have set since, and drop all others.
+
+    After each drop it checks again: the other session may have set a limit by the field whose index has just gone.
+    """
+    has_dropped = True
+    while has_dropped:
+        field = next((row[8] for row in (yield Call("limit_list")) if row[0] == task), None)
+        if field is not None:
+            yield from _build_index(task, field, schema)
+        has_dropped = yield from _drop_indexes(task, schema, keep=field)
+
+
+def _drop_indexes(task: str, schema: str, *, keep: str | None) -> Steps[bool]:
+    """Drop the indexes of all fields but one, and return whether there were any."""
     task_id, known = yield from _indexes(task, schema)
-    for name in known:
-        if keep is None or name != _index_name(task_id, keep):
-            yield Call("limit_index_drop", names={"INDEX": name})
+    others = [name for name in known if keep is None or name != _index_name(task_id, keep)]
+    while others and (yield Call("limit_index_wait", {"schema": schema})):
+        pass
+    for name in others:
+        yield Call("limit_index_drop", names={"INDEX": name})
+    return bool(others)
 
 
 def _indexes(task: str, schema: str) -> Steps[tuple[int, dict[str, bool]]]:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from support.queue_fixture import DEADLINE, NEVER, QueueFixture, ms
 from support.waiting import wait_until
@@ -304,3 +305,51 @@ def test_the_list_of_limits_has_the_field(site: QueueFixture) -> None:
 def test_a_field_that_is_no_name_is_rejected(site: QueueFixture, field: str) -> None:
     with pytest.raises(InvalidInputError, match="field"):
         site.client.limits.set("work", running=1, field=field)
+
+
+def test_a_limit_that_another_session_sets_in_between_keeps_its_index(site: QueueFixture) -> None:
+    site.client.limits.set("work", running=1, field="first")
+    site.run("insert into _private_gw_workers (id, started_at, last_heartbeat_at) values ('slow', now(), now())")
+    waiting = threading.Thread(
+        target=site.client.limits.set,
+        args=("work",),
+        kwargs={"running": 1, "field": "second", "timeout": timedelta(seconds=1)},
+    )
+    waiting.start()
+    wait_until(lambda: site.value("select field from _private_gw_limits") == "second", what="the second limit")
+
+    site.client.limits.set("work", running=1, field="third", timeout=timedelta(0))
+    waiting.join(DEADLINE)
+    site.run("delete from _private_gw_workers")
+
+    [limit] = site.client.limits.list()
+    assert (limit.field, limit.has_index) == ("third", True)
+    assert len(site.rows(INDEXES)) == 1
+
+
+def test_two_indexes_are_built_one_after_the_other_without_a_deadlock(site: QueueFixture) -> None:
+    """A build that waits for the lock of another one has a snapshot, for which that one waits."""
+    site.add()
+
+    def limits_of(task: str) -> threading.Thread:
+        thread = threading.Thread(target=site.client.limits.set, args=(task,), kwargs={"running": 1, "field": "x"})
+        thread.start()
+        return thread
+
+    def sessions(condition: str) -> int:
+        return len(site.rows(f"select pid from pg_stat_activity where datname = current_database() and {condition}"))
+
+    with psycopg.connect(site.url) as holder:
+        holder.execute("update graphile_worker._private_jobs set priority = 0")
+        first = limits_of("work")
+        is_building = "query like 'create index%' and wait_event = 'virtualxid'"
+        wait_until(lambda: sessions(is_building), what="the first build to wait for the open transaction")
+        second = limits_of("other")
+        wait_until(lambda: sessions("wait_event in ('PgSleep', 'relation')"), what="the second to wait for the first")
+        assert not sessions("wait_event = 'relation'")
+    for each in (first, second):
+        each.join(DEADLINE)
+
+    assert all(limit.has_index for limit in site.client.limits.list())
+    assert len(site.rows(INDEXES)) == 2
+    site.client.limits.remove("other")
