@@ -49,14 +49,6 @@ def counted(number: int, what: str = "job") -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def count_text(count: Count) -> str:
-    """Return a count for people: `1,234` is exact, `~1,234` an estimate, `~1,234?` a rough one, `1,000+` at least."""
-    before, after = {"exact": ("", ""), "at_least": ("", "+"), "estimate": ("~", ""), "rough": ("~", "?")}[
-        count.quality.value
-    ]
-    return f"{before}{count.value:,}{after}"
-
-
 def count_record(count: Count) -> dict[str, object]:
     """Return a count under the keys we promise."""
     return {"count": count.value, "quality": count.quality.value}

@@ -11,7 +11,6 @@ from gw_cli.arguments import positive_number
 from gw_cli.command import DEFAULT_LIMIT, Printed, command, row_limit
 from gw_cli.connect import open_client
 from gw_cli.output import Column, Shape
-from gw_cli.records import count_text
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
 
@@ -29,8 +28,8 @@ QUEUES: Final = Shape(
         Column("next_job_task", "TASK", "next_job_task", shrinks=True, rank=3),
         Column("next_job_run_at", "RUN AT", "next_job_run_at", rank=2),
         Column("paused", "PAUSED", "pause.description", shrinks=True, rank=7),
-        Column("waiting_shown", "WAITING", lambda queue: count_text(queue.waiting), right=True, shown=True),
-        Column("due_shown", "DUE", lambda queue: count_text(queue.due), right=True, rank=6, shown=True),
+        Column("waiting_shown", "WAITING", "waiting", right=True, shown=True),
+        Column("due_shown", "DUE", "due", right=True, rank=6, shown=True),
     ),
     order="queue waiting_shown due_shown locked_by locked_at next_job_id next_job_task next_job_run_at paused",
 )

@@ -14,7 +14,7 @@ from gw_cli.arguments import duration
 from gw_cli.command import Json, command
 from gw_cli.commands import pause
 from gw_cli.connect import open_client
-from gw_cli.records import count_record, count_text
+from gw_cli.records import count_record
 from gw_cli.sanitize import visible
 from gw_cli.settings import Configuration
 from gw_cli.sharding import for_each_shard
@@ -118,7 +118,7 @@ def _write(found: QueueStatistics, *, with_tasks: bool, as_json: bool) -> None:
 
 
 def _row(task: str | None, state: Any, count: Any) -> dict[str, object]:
-    return {"task": task, "state": str(state), "shown": count_text(count), **count_record(count)}
+    return {"task": task, "state": str(state), "shown": str(count), **count_record(count)}
 
 
 def _sentences(found: QueueStatistics) -> list[str]:

@@ -10,7 +10,6 @@ from gw_cli import output, stderr
 from gw_cli.command import Printed, command
 from gw_cli.commands.workers import recovery_settings
 from gw_cli.connect import open_client
-from gw_cli.records import count_text
 from gw_cli.settings import Configuration
 from gw_core import JobState
 
@@ -48,7 +47,7 @@ def record_of(found: TaskReport) -> dict[str, object]:
     return {
         "task": found.name,
         **{state: found.jobs[state].value for state in JobState},
-        **{f"{state}_shown": count_text(found.jobs[state]) for state in JobState},
+        **{f"{state}_shown": str(found.jobs[state]) for state in JobState},
         "quality": "exact" if all(each.quality.value == "exact" for each in found.jobs.values()) else "estimate",
         "known_by": None if found.known_by is None else list(found.known_by),
         "known_by_shown": _workers(found.known_by),

@@ -44,11 +44,26 @@ class Quality(StrEnum):
     """Projected from so few hits that it may be far off."""
 
 
+_MARKED: Final = {
+    Quality.EXACT: "{}",
+    Quality.AT_LEAST: "{}+",
+    Quality.ESTIMATE: "~{}",
+    Quality.ROUGH: "~{}?",
+}
+
+
 class Count(msgspec.Struct, frozen=True):
-    """A number and how good it is."""
+    """A number and how good it is; its text is `1,234`, at least `1,000+`, an estimate `~1,234`, rough `~40?`."""
 
     value: int
     quality: Quality = Quality.EXACT
+
+    def marked(self, number: str) -> str:
+        """Return the number, written in any way, with the mark of its quality."""
+        return _MARKED[self.quality].format(number)
+
+    def __str__(self) -> str:
+        return self.marked(f"{self.value:,}")
 
 
 def projected(hits: int, share: float) -> Count:

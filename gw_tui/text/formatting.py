@@ -15,7 +15,6 @@ NOTHING: Final = "\N{EN DASH}"
 PLAIN_BELOW: Final = 10_000
 _SIZES: Final = ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k"))
 _UNPADDED: Final = re.compile(r"\b(\d+[dhm])(\d[hms])\b")
-_MARKS: Final = {"exact": ("", ""), "at_least": ("", "+"), "estimate": ("~", ""), "rough": ("~", "?")}
 
 
 def number(value: float) -> str:
@@ -28,8 +27,7 @@ def number(value: float) -> str:
 
 def count(found: Count) -> str:
     """Return a count with its accuracy: `2,000` exact, `~4.00M` an estimate, `~40?` rough, `1,000+` at least."""
-    before, after = _MARKS[found.quality.value]
-    return f"{before}{number(found.value)}{after}"
+    return found.marked(number(found.value))
 
 
 def rate(per_second: float | None) -> str:
