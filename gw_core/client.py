@@ -243,7 +243,7 @@ class Client:
     @property
     def is_embedded(self) -> bool:
         """True when the database is one that is run for us, and may stop when the last client leaves."""
-        return self._database.conninfo.startswith("embedded:")
+        return self._database.is_embedded
 
     def __enter__(self) -> Self:
         return self

@@ -10,9 +10,9 @@ from gw_cli import stderr
 from gw_cli.command import command
 from gw_cli.commands.run import run_worker
 from gw_cli.settings import Configuration, table
+from gw_cli.settings.kinds import EMBEDDED
 from gw_core.errors import InvalidInputError
 
-EMBEDDED: Final = "embedded:"
 SHORT_THRESHOLD: Final = timedelta(seconds=30)
 """A developer at a terminal waits for the jobs of a worker that was killed."""
 

@@ -12,6 +12,7 @@ from gw_cli import output, stderr
 from gw_cli.command import Json, command
 from gw_cli.sanitize import visible
 from gw_cli.settings.documents import commented_file
+from gw_cli.settings.kinds import EMBEDDED
 from gw_cli.settings.resolve import is_database_named
 from gw_core.errors import InvalidInputError
 
@@ -28,7 +29,6 @@ CRONTAB: Final = """\
 # This one would greet every morning at eight:
 # 0 8 * * * hello ?id=good-morning {name: "early bird"}
 """
-EMBEDDED: Final = "embedded:"
 KEYS: Final = ("path", "result")
 COLUMNS: Final = (output.Column("result", "RESULT"), output.Column("path", "PATH", shrinks=True))
 

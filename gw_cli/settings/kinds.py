@@ -14,6 +14,9 @@ from gw_cli.cpus import usable_processors
 from gw_core.errors import InvalidInputError
 from gw_core.operations import format_duration, parse_duration
 
+EMBEDDED: Final = "embedded:"
+"""The connection to PostgreSQL that gw runs."""
+
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
@@ -61,12 +64,12 @@ def _read_path(raw: object) -> Path:
 
 def _resolve_embedded(conninfo: str, folder: Path) -> str:
     """Resolve the data folder of `embedded:` against the file's folder, so that it does not depend on the shell's."""
-    if not conninfo.startswith("embedded:"):
+    if not conninfo.startswith(EMBEDDED):
         return conninfo
-    location = conninfo.removeprefix("embedded:")
+    location = conninfo.removeprefix(EMBEDDED)
     if location.startswith("//") and location[2:3] not in ("", "/"):
         return conninfo  # names a host, which gw_core rejects with its own message
-    return f"embedded:{folder / Path(location.removeprefix('//') or '.gw/postgres').expanduser()}"
+    return f"{EMBEDDED}{folder / Path(location.removeprefix('//') or '.gw/postgres').expanduser()}"
 
 
 def text(metavar: str, *, completion: str = "") -> Kind[str]:

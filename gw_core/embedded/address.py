@@ -8,7 +8,8 @@ from urllib.parse import quote
 
 from gw_core.domain.errors import EmbeddedError
 
-SCHEME = "embedded:"
+EMBEDDED_PREFIX = "embedded:"
+"""What the connection string of an embedded server begins with."""
 DEFAULT_FOLDER = Path(".gw", "postgres")
 ROLE = "postgres"
 PORT = 5432
@@ -16,9 +17,9 @@ PORT = 5432
 
 def folder_of(connection: str) -> Path:
     """The absolute folder a connection string names; `embedded:` alone means `.gw/postgres` under the current one."""
-    if not connection.startswith(SCHEME):
+    if not connection.startswith(EMBEDDED_PREFIX):
         raise EmbeddedError("not an embedded connection string; write embedded: or embedded:///path")
-    text = connection.removeprefix(SCHEME)
+    text = connection.removeprefix(EMBEDDED_PREFIX)
     if text.startswith("//"):
         text = text.removeprefix("//")
         if text and not text.startswith("/"):

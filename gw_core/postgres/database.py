@@ -25,6 +25,7 @@ from gw_core.domain.errors import (
 from gw_core.domain.safe_text import check_schema_name
 from gw_core.domain.session_limits import NO_LIMITS, SessionLimits
 from gw_core.domain.settings import PoolerMode
+from gw_core.embedded.address import EMBEDDED_PREFIX
 from gw_core.postgres.error_mapping import translated
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ _POOLER_CHECKS: Final = 5
 """How often two connections are compared: a quiet pooler serves both from one process, a busy one soon does."""
 
 DEFAULT_SCHEMA: Final = "graphile_worker"
-EMBEDDED_PREFIX: Final = "embedded:"
 
 # A dead network is noticed in seconds and not after the kernel's two hours. The user's string takes precedence.
 CONNECTION_TIMEOUTS: Final = {
@@ -400,6 +400,11 @@ class Database:
         if settings := self.limits.settings():
             yield _SET_CONFIG, (False, list(settings), list(settings.values()))
 
+    @property
+    def is_embedded(self) -> bool:
+        """True when the server is one that gw runs."""
+        return self.conninfo.startswith(EMBEDDED_PREFIX)
+
     def libpq_conninfo(self, role: str = "") -> str:
         """Return the string for libpq, with timeouts, an application name and the current password.
 
@@ -452,7 +457,7 @@ class Database:
             server.close()
 
     def _server_conninfo(self) -> str:
-        if not self.conninfo.startswith(EMBEDDED_PREFIX):
+        if not self.is_embedded:
             return self.conninfo
         from gw_core.embedded import start_or_attach  # imported late: most programs bring their own server
 

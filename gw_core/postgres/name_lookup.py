@@ -8,7 +8,8 @@ from typing import Final, LiteralString
 from psycopg.rows import tuple_row
 
 from gw_core.domain.errors import TransientDatabaseError
-from gw_core.postgres.database import EMBEDDED_PREFIX, Connection, Database, find_conninfo, in_one_trip
+from gw_core.embedded.address import EMBEDDED_PREFIX
+from gw_core.postgres.database import Connection, Database, find_conninfo, in_one_trip
 from gw_core.postgres.error_mapping import translated
 from gw_core.postgres.statements import query
 
