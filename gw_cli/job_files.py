@@ -13,7 +13,7 @@ import msgspec
 
 from gw_cli.arguments import STDIN, checked_json, point_in_time, whole_number
 from gw_cli.sanitize import visible
-from gw_core import JobKeyMode, JobSpec
+from gw_core import JobSpec
 from gw_core.errors import InvalidInputError
 
 MAX_LINE_LENGTH: Final = 64 * 1024 * 1024
@@ -89,8 +89,6 @@ def _spec(line: _Line, defaults: Mapping[str, Any]) -> JobSpec:
         raise InvalidInputError("it names no task; give one on the line, or one for all lines as TASK")
     if line.run_at is not None:
         fields["run_at"] = point_in_time("run_at", line.run_at)
-    if line.job_key_mode is not None:
-        fields["job_key_mode"] = JobKeyMode.parse(line.job_key_mode)
     return JobSpec(**fields)
 
 

@@ -158,7 +158,7 @@ class AsyncClient:
         conn: object | None = None,
     ) -> JobGroup:
         """Add jobs, and one that is added when all of them have ended; see `Client.group`."""
-        return await self._carry_out(self._adds.add_group(specs, then, OnFailure.parse(on_failure)), conn)
+        return await self._carry_out(self._adds.add_group(specs, then, on_failure), conn)
 
     async def waiting_groups(
         self, job_id: int | None = None, *, job_key: str | None = None, limit: int = 1_000

@@ -331,7 +331,7 @@ class Client:
         `run` the member counts as ended. With `conn` everything belongs to your transaction, as in `add`. A `run_at` of
         `then` given as a duration counts from the end of the last member.
         """
-        return self._adder.run(self._adder.adds.add_group(specs, then, OnFailure.parse(on_failure)), conn)
+        return self._adder.run(self._adder.adds.add_group(specs, then, on_failure), conn)
 
     def waiting_groups(
         self, job_id: int | None = None, *, job_key: str | None = None, limit: int = 1_000

@@ -100,7 +100,7 @@ def add(
         run_at=point_in_time("--run-at", run_at),
         max_attempts=whole_number("--max-attempts", max_attempts),
         job_key=job_key,
-        job_key_mode=JobKeyMode.parse(job_key_mode or JobKeyMode.REPLACE),
+        job_key_mode=job_key_mode or JobKeyMode.REPLACE,
         priority=whole_number("--priority", priority),
         flags=tuple(flag or ()),
     )

@@ -8,7 +8,6 @@ from typing import Final
 
 import msgspec
 
-from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job import Job
 
 GROUP_FLAG: Final = "gw:group"
@@ -24,14 +23,6 @@ class OnFailure(StrEnum):
     """It is dropped; the other members run on."""
     RUN = "run"
     """The member counts as ended."""
-
-    @classmethod
-    def parse(cls, value: str) -> OnFailure:
-        """Return the policy of that name; raises `InvalidInputError` for a name that is none."""
-        try:
-            return cls(value)
-        except ValueError:
-            raise InvalidInputError(f"on_failure cannot be {value!r}; give one of {', '.join(cls)}") from None
 
 
 class JobGroup(msgspec.Struct, frozen=True):

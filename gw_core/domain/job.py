@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from math import isfinite
-from typing import Any, Final, TypedDict, Unpack
+from typing import Any, Final, TypedDict, TypeVar, Unpack
 
 import msgspec
 
-from gw_core.domain.errors import InvalidJobError
+from gw_core.domain.errors import InvalidInputError, InvalidJobError
 from gw_core.domain.slots import SlotLimit
 from gw_core.domain.task_identifier import identifier_of
+
+E = TypeVar("E", bound=StrEnum)
 
 MAX_IDENTIFIER_LENGTH: Final = 128
 MAX_QUEUE_NAME_LENGTH: Final = 128
@@ -38,15 +40,6 @@ class JobKeyMode(StrEnum):
 
     UNSAFE_DEDUPE = "unsafe_dedupe"
     """Leave any existing job alone, even a running or permanently failed one; the new one may never run."""
-
-    @classmethod
-    def parse(cls, given: JobKeyMode | str) -> JobKeyMode:
-        """Return the mode for its name; raises `InvalidJobError` for any other."""
-        try:
-            return cls(given)
-        except ValueError:
-            expected = ", ".join(f"'{known}'" for known in cls)
-            raise InvalidJobError(f"job key mode {given!r} is unknown; use one of {expected}") from None
 
 
 class Job(msgspec.Struct, frozen=True, gc=False):
@@ -155,7 +148,7 @@ class JobSpec:
         run_at: datetime | timedelta | None = None,
         max_attempts: int | None = None,
         job_key: str | None = None,
-        job_key_mode: JobKeyMode = JobKeyMode.REPLACE,
+        job_key_mode: JobKeyMode | str = JobKeyMode.REPLACE,
         priority: int | None = None,
         flags: Sequence[str] = (),
         limit: str | None = None,
@@ -221,7 +214,7 @@ def job_spec(
             raise InvalidJobError("give the payload and the options inside the JobSpec, not beside it")
         return task
     identifier = task if isinstance(task, str) or not callable(task) else identifier_of(task)
-    return JobSpec(task=identifier, payload=payload, **options)  # type: ignore[arg-type] # it checks a mode given as text
+    return JobSpec(task=identifier, payload=payload, **options)
 
 
 def encode_payload(payload: Any) -> str:
@@ -300,6 +293,14 @@ def batch_items(items: Sequence[Any]) -> list[Any]:
     return list(items)
 
 
+def named(kind: type[E], name: str, what: str, error: type[InvalidInputError] = InvalidInputError) -> E:
+    """Return the member of that name; raises `error`, which lists the names, for a name that is none."""
+    try:
+        return kind(name)
+    except ValueError:
+        raise error(f"{name!r} is not {what}; give one of {', '.join(kind)}") from None
+
+
 def check_count(what: str, value: int | None, smallest: int) -> None:
     """Reject a number that does not fit the schema's small integers; None passes."""
     if value is not None:
@@ -348,7 +349,7 @@ def _checked_integer(what: str, value: int, smallest: int) -> int:
 
 
 def _checked_key_mode(given: JobKeyMode | str, job_key: str | None) -> JobKeyMode:
-    mode = JobKeyMode.parse(given)
+    mode = named(JobKeyMode, given, "a job key mode", InvalidJobError)
     if mode is not JobKeyMode.REPLACE and job_key is None:
         raise InvalidJobError(f"job key mode '{mode}' was given without a job key; give job_key as well")
     return mode

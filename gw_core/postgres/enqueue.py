@@ -15,7 +15,7 @@ from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.event_bus import Events
 from gw_core.domain.events import JobAdded
 from gw_core.domain.group import GROUP_FLAG, JobGroup, OnFailure, WaitingGroup, is_member
-from gw_core.domain.job import Job, JobSpec, check_payload_text
+from gw_core.domain.job import Job, JobSpec, check_payload_text, named
 from gw_core.domain.plugins import Addition, Interceptors, Skip
 from gw_core.postgres.add_calls import (
     Call,
@@ -87,8 +87,9 @@ class AddOperations:
         self._added(specs)
         return list(ids)
 
-    def add_group(self, specs: Iterable[JobSpec], then: JobSpec, on_failure: OnFailure) -> Operation[JobGroup]:
+    def add_group(self, specs: Iterable[JobSpec], then: JobSpec, on_failure: OnFailure | str) -> Operation[JobGroup]:
         """Add the members of a group and the job that waits for them, which must not be skipped."""
+        policy = named(OnFailure, on_failure, "a value of on_failure")
         admitted = self._admit_all(map(_as_member, specs))
         last = self._admit(then)
         if isinstance(last, Skip):
@@ -99,7 +100,7 @@ class AddOperations:
             return JobGroup(None, tuple(ids))
         with self._adding(admitted) as addition:
             specs = addition.specs
-            group: JobGroup = yield Unit(partial(_inserting_group, specs, last, on_failure), is_atomic=True)
+            group: JobGroup = yield Unit(partial(_inserting_group, specs, last, policy), is_atomic=True)
             addition.ids = list(group.job_ids)
         self._added(specs)
         return group

@@ -13,6 +13,7 @@ import msgspec
 
 from gw_core.domain.durations import parse_duration, parse_time, shown
 from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.job import named
 from gw_core.domain.job_state import JobState
 from gw_core.selection.values import Bound, Prefix, Range, Text, Value
 
@@ -317,9 +318,7 @@ def value_at(payload: str, path: Path) -> str | None:
 
 def state(element: Element, states: type[StrEnum], what: str) -> Text:
     """Return the state of that name; raises `InvalidInputError` for a name that is none."""
-    if element.plain not in tuple(states):
-        raise InvalidInputError(f"{element.plain!r} is not {what}; give one of {', '.join(states)}")
-    return Text(element.plain)
+    return Text(named(states, element.plain, what).value)
 
 
 def check_text(text: str, *, is_prefix: bool = False) -> None:

@@ -69,7 +69,11 @@ class MeasuredModel(pydantic.BaseModel):
         pytest.param({"priority": -32_769}, "must lie between -32768 and 32767", id="priority below smallint"),
         pytest.param({"priority": 1.5}, "must be a whole number", id="half a priority"),
         pytest.param({"job_key_mode": "preserve_run_at"}, "without a job key", id="mode without key"),
-        pytest.param({"job_key_mode": "nonsense", "job_key": "k"}, "is unknown; use one of", id="unknown mode"),
+        pytest.param(
+            {"job_key_mode": "nonsense", "job_key": "k"},
+            "'nonsense' is not a job key mode; give one of replace",
+            id="unknown mode",
+        ),
         pytest.param({"flags": "slow"}, "must be a list of names", id="flags as one text"),
         pytest.param({"flags": ["ok", ""]}, "the flag is empty", id="empty flag"),
         pytest.param({"flags": [1]}, "must be a text", id="flag that is a number"),

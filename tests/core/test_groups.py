@@ -196,7 +196,7 @@ def test_a_group_without_members_has_ended(site: QueueFixture) -> None:
 
 
 def test_a_wrong_group_adds_nothing(site: QueueFixture) -> None:
-    with pytest.raises(InvalidInputError, match="on_failure cannot be 'stop'; give one of hold, cancel, run"):
+    with pytest.raises(InvalidInputError, match="'stop' is not a value of on_failure; give one of hold, cancel, run"):
         site.client.group(members(1), then=LAST, on_failure="stop")
     with pytest.raises(InvalidJobError):
         site.client.group(members(1), then=JobSpec(task="last", payload=float("nan")))

@@ -159,7 +159,7 @@ class GraphileWorkerBackend(BaseTaskBackend):
                 priority=self.settings.priority_base - int(task.priority),
                 max_attempts=self.settings.max_attempts if max_attempts is None else max_attempts,
                 job_key=getattr(task, "job_key", None),
-                job_key_mode=JobKeyMode.parse(getattr(task, "job_key_mode", JobKeyMode.REPLACE)),
+                job_key_mode=getattr(task, "job_key_mode", JobKeyMode.REPLACE),
                 queue_name=getattr(task, "serial_queue", None),
                 flags=tuple(getattr(task, "flags", ())),
             )
