@@ -7,5 +7,8 @@ select pg_catalog.pg_sleep(0.05::double precision)::text
            from pg_stat_progress_create_index as build
           where build.datid = (select oid from pg_database where datname = current_database())
             and build.pid <> pg_backend_pid()
-            and (build.relid is null or build.relid = to_regclass(pg_catalog.format('%%I._private_jobs', %(schema)s::text))::oid)
+            and (
+              build.relid is null
+              or build.relid = to_regclass(pg_catalog.format('%%I._private_jobs', %(schema)s::text))::oid
+            )
        )
