@@ -15,6 +15,7 @@ from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.group import is_member
 from gw_core.domain.job import Job, JobSpec, check_count
 from gw_core.domain.job_changes import changes_of
+from gw_core.domain.job_state import JobState
 from gw_core.domain.pause import PAUSE_LOCK
 from gw_core.domain.recovery import WorkerInfo, merged
 from gw_core.domain.session_limits import milliseconds
@@ -238,7 +239,8 @@ class _Actions(QueueOperations, frozen=True):
             fragment = selection.sql(database)
             if selection.cannot_match(database):
                 return fragment, SelectionCount(jobs=0, highest_id=0, running=0, locked=0, unfailed=0)
-            statement = query("count_selected_jobs", self.schema, SELECTION=fragment.text)
+            is_running = str(selection.states == {JobState.RUNNING}).lower()
+            statement = query("count_selected_jobs", self.schema, SELECTION=fragment.text, RUNNING=is_running)
             count, highest, running, locked, unfailed = rows(connection, statement, fragment.values)[0]
         found = SelectionCount(jobs=count, highest_id=highest, running=running, locked=locked, unfailed=unfailed)
         return fragment, found

@@ -11,7 +11,9 @@ from support.databases import Databases
 from support.jobs_in_states import Queue
 from support.plans import kept_plan, plan_for
 from support.profiles import IS_NIGHTLY
+from support.waiting import wait_until
 
+from gw_core import Client
 from gw_core.selection import Resolved, parse
 
 ROWS = 1_000_000 if IS_NIGHTLY else 200_000
@@ -112,9 +114,23 @@ def test_actions_find_what_an_index_leads_to(known: Queue, text: str, index: str
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("known", ["fresh"], indirect=True)
-def test_running_jobs_are_counted_in_their_index(known: Queue) -> None:
-    assert "jobs_gw_locked_index" in plan_of(known, "count_selected_jobs", {}, text="state:running")
+@pytest.mark.parametrize("text", ["state:running", "worker:pool-1"])
+def test_running_jobs_are_counted_in_their_index(known: Queue, text: str) -> None:
+    plan = plan_of(known, "count_selected_jobs", {}, text=text, RUNNING="true")
+
+    assert "jobs_gw_locked_index" in plan
+    assert "Seq Scan on _private_jobs" not in plan
+
+
+@pytest.mark.once
+def test_a_count_of_running_jobs_reads_their_index(known: Queue) -> None:
+    scans = "select idx_scan from pg_stat_user_indexes where indexrelname = 'jobs_gw_locked_index'"
+    [[before]] = known.rows(scans)
+
+    with Client(known.url) as client:
+        assert client.jobs.count("state:running").jobs == ROWS // 500
+
+    wait_until(lambda: known.rows(scans)[0][0] > before, what="the session to report its scan")
 
 
 @pytest.mark.once
@@ -143,9 +159,11 @@ def test_what_is_planned_once_for_all_values_walks_an_index(known: Queue, name: 
     assert "Seq Scan on _private_jobs " not in plan
 
 
-def plan_of(queue: Queue, name: str, values: dict[str, Any], *, text: str = "", is_read: bool = False) -> str:
+def plan_of(
+    queue: Queue, name: str, values: dict[str, Any], *, text: str = "", is_read: bool = False, **names: str
+) -> str:
     """The plan of a statement for a selection, in a session without limits, or with those of a reader."""
     known = Resolved(now=datetime.now(UTC), tasks={"mail": 1}, queues={"q": 5})
     fragment = parse(text).sql(known)
     values = {**values, **fragment.values}
-    return plan_for(queue.hands, name, values, parts={"SELECTION": fragment.text}, is_read=is_read)
+    return plan_for(queue.hands, name, values, parts={"SELECTION": fragment.text, **names}, is_read=is_read)
