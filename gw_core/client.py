@@ -13,7 +13,14 @@ from gw_core.domain.group import JobGroup, OnFailure, WaitingGroup
 from gw_core.domain.job import AddOptions, Job, JobOptions, JobSpec, batch_items, job_spec
 from gw_core.domain.plugins import Interceptors, Plugin, Skip
 from gw_core.domain.session_limits import NO_LIMITS, SessionLimits
-from gw_core.postgres.connections import CallersPool, ConnectionPool, PoolOrConnection, SharedConnection, conninfo_of
+from gw_core.postgres.connections import (
+    CallersPool,
+    ConnectionPool,
+    PoolOrConnection,
+    SharedConnection,
+    conninfo_of,
+    password_of,
+)
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
 
 # The rest is imported where it is used: a command that only reads a job does not wait for the migration code.
@@ -81,7 +88,7 @@ class Client:
             prepared_statements=prepared_statements,
             pg_bin=pg_bin,
             limits=limits,
-            password=password,
+            password=password or password_of(pool),
         )
         self._connections: PoolOrConnection
         if pool is not None:

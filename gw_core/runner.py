@@ -53,7 +53,7 @@ from gw_core.maintenance.lock_renewal import ExpiredLocks, LockRenewal
 from gw_core.maintenance.recycling import RecycleMonitor
 from gw_core.maintenance.statistics_writer import StatisticsWriter
 from gw_core.maintenance.sweeper import Sweep, Sweeper
-from gw_core.postgres.connections import CallersPool, ConnectionPool, SharedConnection, conninfo_of
+from gw_core.postgres.connections import CallersPool, ConnectionPool, SharedConnection, conninfo_of, password_of
 from gw_core.postgres.database import DEFAULT_SCHEMA, Database, described, expand_conninfo, find_conninfo
 from gw_core.postgres.enqueue import AddOperations, Enqueuer
 from gw_core.postgres.error_mapping import rows_hidden
@@ -172,7 +172,7 @@ class Runner:
             prepared_statements=prepared_statements,
             pg_bin=pg_bin,
             notice_pooler=True,
-            password=password,
+            password=password or password_of(pool),
         )
         self._listen_database = (
             None

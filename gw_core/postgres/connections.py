@@ -6,14 +6,14 @@ import os
 import socket
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 import psycopg
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import tuple_row
 
 from gw_core import forks
@@ -257,6 +257,16 @@ def conninfo_of(pool: AnyPool) -> str:
     conninfo = pool.conninfo() if callable(pool.conninfo) else pool.conninfo
     options = pool.kwargs() if callable(pool.kwargs) else pool.kwargs or {}
     return make_conninfo(conninfo, **{key: value for key, value in options.items() if key not in _NOT_FOR_LIBPQ})
+
+
+def password_of(pool: AnyPool | None) -> Callable[[], str] | None:
+    """Return what reads the current password of a caller's pool; None if the pool was given fixed values.
+
+    Since psycopg_pool 3.3 both the connection string and the options may be functions, for tokens that expire.
+    """
+    if pool is None or not (callable(pool.conninfo) or callable(pool.kwargs)):
+        return None
+    return lambda: str(conninfo_to_dict(conninfo_of(pool)).get("password") or "")
 
 
 _NOT_FOR_LIBPQ: Final = {"autocommit", "row_factory", "cursor_factory", "prepare_threshold", "context"}

@@ -107,6 +107,31 @@ def test_a_runner_outlives_a_change_of_the_password(server_with_passwords: Serve
     assert ended.completed == 1
 
 
+def test_a_runner_outlives_a_change_of_the_password_of_its_pool(server_with_passwords: Server) -> None:
+    server = server_with_passwords
+    url = f"postgres://shop@127.0.0.1:{server.port}/postgres"
+    server.run("alter role shop password 'ninth'")
+    current = ["ninth"]
+    tasks = TaskRegistry()
+
+    @tasks.task
+    def change(payload: Any) -> None:
+        server.run("alter role shop password 'tenth'")
+        current[0] = "tenth"
+        server.run("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'shop'")
+
+    def options() -> dict[str, str]:
+        return {"password": current[0]}
+
+    with psycopg_pool.ConnectionPool(url, kwargs=options, min_size=1, max_size=3, open=True) as pool:
+        with Client(pool=pool, schema="of_a_pool") as client:
+            client.migrate()
+            client.add(change, None)
+        ended = Runner(pool=pool, schema="of_a_pool", tasks=tasks).run_once()
+
+    assert ended.completed == 1
+
+
 ISOLATED = """
 import os
 from pathlib import Path
