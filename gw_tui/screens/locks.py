@@ -93,7 +93,7 @@ class LocksScreen(ListScreen[LocksData, Finding]):
     def body(self) -> ComposeResult:
         *above, details = super().body()
         yield from above
-        with Vertical(id="sessions-panel", classes="panel") as panel:
+        with Vertical(id="sessions-panel", classes="panel group") as panel:
             panel.border_title = "Lock waits and long transactions"
             yield KeyedTable(_SESSION_COLUMNS, empty="No lock waits", id="sessions")
         yield details

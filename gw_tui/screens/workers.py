@@ -100,7 +100,7 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[QueueSnapshot, WorkerInfo]):
 
     def body(self) -> ComposeResult:
         yield from super().body()
-        with Vertical(id="pane", classes="panel") as pane:
+        with Vertical(id="pane", classes="panel group") as pane:
             pane.border_title = "Its jobs"
             yield KeyedTable(_JOB_COLUMNS, empty="No locked jobs", id="held")
 

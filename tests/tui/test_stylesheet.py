@@ -1,4 +1,4 @@
-"""Rules are read once, and again when the colours change."""
+"""Rules are read and matched once, and again when the colours change."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from console_fixture import Console, run
 from textual.css import stylesheet
+from textual.dom import DOMNode
 
 from gw_tui.widgets.stylesheet import known_rules
 
@@ -65,3 +66,36 @@ def test_another_theme_is_seen_immediately(parsed: Counter[str]) -> None:
             assert ground == console.app.available_themes[theme].background
 
     run(scenario, screen="overview")
+
+
+def test_every_node_and_part_has_the_styles_that_the_framework_finds() -> None:
+    async def scenario(console: Console) -> None:
+        for screen in console.app.MODES:
+            console.app.visit(screen)
+            await console.reach(screen)
+            for _ in range(2):
+                compare(console)
+                await console.press("tab")
+                await console.pilot.pause()
+        await console.press("ctrl+p")
+        await console.reach("CommandPalette")
+        compare(console)
+
+    for _ in range(2):  # the second console finds what the first has matched
+        run(scenario, screen="overview")
+
+
+def compare(console: Console) -> None:
+    """Apply the framework's own stylesheet to every node of the screen in front; nothing may change."""
+    plain = stylesheet.Stylesheet(variables=console.app.get_css_variables())
+    plain.source = console.app.stylesheet.source.copy()
+    plain.parse()
+    for node in console.app.screen.walk_children(with_self=True):
+        before = styles_of(node)
+        plain.apply(node)
+        assert styles_of(node) == before, node
+
+
+def styles_of(node: DOMNode) -> tuple[Any, dict[str, Any]]:
+    parts = {name: dict(node.get_component_styles(name).get_rules()) for name in node._get_component_classes()}
+    return dict(node.styles.base.get_rules()), parts
