@@ -200,7 +200,7 @@ def _failure(step: MigrationStep, schema: str, error: psycopg.Error) -> Graphile
     if error.sqlstate == _LOCKED_JOBS:
         return LockedJobsError(
             f"there are locked jobs in schema {schema!r}, so migration {step.name} cannot run: stop all workers "
-            "cleanly and run gw migrate again; locks of dead workers are ignored after four hours"
+            "gracefully and run gw migrate again; locks of dead workers are ignored after four hours"
         )
     if isinstance(error, pg.InsufficientPrivilege):
         return PermissionDeniedError(

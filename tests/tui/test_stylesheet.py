@@ -97,5 +97,6 @@ def compare(console: Console) -> None:
 
 
 def styles_of(node: DOMNode) -> tuple[Any, dict[str, Any]]:
-    parts = {name: dict(node.get_component_styles(name).get_rules()) for name in node._get_component_classes()}
+    names = {name for kind in type(node).__mro__ for name in getattr(kind, "COMPONENT_CLASSES", ())}
+    parts = {name: dict(node.get_component_styles(name).get_rules()) for name in names}
     return dict(node.styles.base.get_rules()), parts

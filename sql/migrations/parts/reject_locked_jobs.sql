@@ -9,7 +9,7 @@ begin
     raise exception using
       errcode = 'GWLKJ',
       message = 'There are locked jobs present, so this migration cannot run.',
-      hint = 'Shut all workers down cleanly; locks of dead workers are ignored after four hours.';
+      hint = 'Stop all workers gracefully; locks of dead workers are ignored after four hours.';
   end if;
 end;
 $gw$;
