@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, Protocol
 
 from bench import checkout
@@ -106,7 +107,8 @@ class Gw(_OnTheSharedSchema):
                 client.migrate()
         else:
             argv = (checkout.python(), "-m", "gw_cli", "migrate", "--connection", url)
-            run_together([Command(argv=argv, folder=HERE, environment=checkout.environment())])
+            with TemporaryDirectory() as folder:
+                run_together([Command(argv=argv, folder=Path(folder), environment=checkout.environment())])
 
     def worker(self, url: str, folder: Path, *, once: bool = True) -> Command:
         """Return `gw run`, or `gw run --once`."""

@@ -2,6 +2,7 @@
 -- where that chunk ended. This needs gw's index of queued jobs; like job_page_by_turn.sql it reads each priority
 -- separately.
 with recursive
+\set KNOWN null::smallint
 \set AMONG 'and jobs.job_queue_id = %(queue_id)s::int'
 \set PRIORITIES levels
 \set FIRST 'and jobs.priority >= %(after_priority)s::smallint'

@@ -4,6 +4,7 @@
 -- gives a million jobs the same run_at, and sorting those by id takes a second. So a page ends at a block of the table and
 -- an id in it. Each priority is read separately, so that scheduled jobs are not read on the way to those that are due.
 with recursive
+\set KNOWN null::smallint
 \set AMONG ''
 \set PRIORITIES levels
 \set FIRST 'and jobs.priority >= %(after_priority)s::smallint'

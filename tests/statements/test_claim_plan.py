@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import psycopg
 import pytest
 from support.profiles import IS_NIGHTLY
 
+from gw_core.postgres.claims import FOR_MANY
 from gw_core.postgres.statements import numbered_query
 from statements.statement_fixture import Queue
 
@@ -36,9 +37,9 @@ def backlog(databases: Any, template: str) -> Iterator[Queue]:
     databases.drop(name)
 
 
-def plan_of_a_claim(queue: Queue, limit: int, name: str) -> str:
+def plan_of_a_claim(queue: Queue, limit: int, name: str, variables: Mapping[str, str]) -> str:
     """EXPLAIN of the claim as its session runs it: prepared, with the generic plan."""
-    text, names = numbered_query(name, queue.store.schema)
+    text, names = numbered_query(name, queue.store.schema, **variables)
     known: dict[str, str] = {
         "worker_id": "'ours'::text",
         "task_ids": f"array[{next(iter(queue.store.register_tasks(['mail'])))}]",
@@ -60,11 +61,17 @@ def plan_of_a_claim(queue: Queue, limit: int, name: str) -> str:
 
 @pytest.mark.parametrize("statistics", ["missing", "fresh"])
 @pytest.mark.parametrize("limit", [1, 500])
-@pytest.mark.parametrize("name", ["claim_jobs", "claim_unqueued_jobs", "is_anything_runnable"])
-def test_a_claim_neither_scans_nor_sorts_the_jobs(backlog: Queue, statistics: str, limit: int, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "variables"),
+    [("claim_jobs", {}), ("claim_unqueued_jobs", {}), ("claim_unqueued_jobs", FOR_MANY), ("is_anything_runnable", {})],
+    ids=["complete", "short", "short, for many", "only asking"],
+)
+def test_a_claim_neither_scans_nor_sorts_the_jobs(
+    backlog: Queue, statistics: str, limit: int, name: str, variables: Mapping[str, str]
+) -> None:
     if statistics == "fresh":
         backlog.run("analyze _private_jobs, _private_job_queues, _private_tasks")
-    plan = plan_of_a_claim(backlog, limit, name)
+    plan = plan_of_a_claim(backlog, limit, name, variables)
 
     assert "Seq Scan on _private_jobs" not in plan
     assert "Seq Scan on _private_job_queues" not in plan
