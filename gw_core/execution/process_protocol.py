@@ -282,6 +282,11 @@ class Channel:
         self._decoder = decoder
         self._sending = threading.Lock()  # keeps the messages of two threads apart
         self._held = bytearray()
+        forks.abandon_in_children(self)
+
+    def abandon(self) -> None:
+        """Replace a lock that a thread of the parent process may hold; the end itself is closed in a child."""
+        self._sending = threading.Lock()
 
     def send(self, message: ToProcess | FromProcess) -> None:
         """Send a message; raises `ChannelClosedError`, or `GraphileWorkerError` for one that is too long."""

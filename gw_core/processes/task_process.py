@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
+from gw_core import forks
 from gw_core.domain.errors import GraphileWorkerError, TaskLoadError
 from gw_core.domain.history import EncodedResult, HistoryOptions
 from gw_core.domain.job import Job, JobSpec
@@ -103,6 +104,11 @@ class _Server:
         self._connections: ConnectionPool | None = None
         self._password: str | None = None
         self.adder = self
+        forks.abandon_in_children(self)
+
+    def abandon(self) -> None:
+        """Replace a lock that a thread of the parent process may hold while it waits for an answer."""
+        self._asking = threading.Lock()
 
     def serve(self) -> None:
         """Run what is asked for until the other end hangs up."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import psycopg_pool
 import pytest
 from psycopg.rows import dict_row
 from support.postgres_server import Server
+from support.waiting import wait_until
 
 from gw_core import AsyncClient, Client, JobContext, JobSpec, Runner, TaskRegistry, WorkerSettings
 from gw_core.errors import DatabaseUnavailableError
@@ -203,6 +205,58 @@ def test_isolated_tasks_outlive_changes_of_the_password(
 
     assert left == {"leaves": "IsolatedProcessError: the task's process ended with exit code 3"}
     assert not {"sixth", "seventh", "eighth"} & set(re.findall(r"\w+", caplog.text))
+
+
+FORKING = """
+import os
+import threading
+import time
+from pathlib import Path
+from gw_core import task
+
+HERE = Path(__file__).parents[1]
+
+@task(isolation="process")
+def forks_while_a_thread_asks(payload, context):
+    thread = threading.Thread(target=context.query, args=("select 1",))
+    thread.start()
+    while not (HERE / "asked").exists():
+        time.sleep(0.01)
+    child = os.fork()
+    if child == 0:
+        context.query("select 1")
+        return
+    deadline = time.monotonic() + 30
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if ended == (0, 0):
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+    (HERE / "may-answer").touch()
+    thread.join()
+    assert os.waitstatus_to_exitcode(ended[1]) == 1, "the child waited for the lock of a thread of its parent"
+"""
+
+
+def test_a_forked_child_does_not_wait_for_the_answer_that_a_thread_of_its_parent_waits_for(
+    database_url: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "tasks"
+    folder.mkdir()
+    (folder / "work.py").write_text(FORKING)
+
+    def password() -> str:
+        if threading.current_thread().name.startswith("gw-worker"):
+            (tmp_path / "asked").touch()
+            wait_until((tmp_path / "may-answer").exists, what="the task to let the answer come")
+        return ""
+
+    with Client(database_url) as client:
+        client.add("forks_while_a_thread_asks", max_attempts=1)
+        ended = Runner(database_url, password=password, tasks=folder, settings=WorkerSettings(concurrency=1)).run_once()
+        errors = [each.job.last_error for each in client.jobs.list().jobs]
+
+    assert (ended.completed, errors) == (1, [])
 
 
 def no_password() -> str:
