@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -88,9 +89,11 @@ def test_each_connection_asks_for_the_password_of_its_time(server_with_passwords
         assert len(client.jobs.list().jobs) == 2
 
 
-def test_a_runner_outlives_a_change_of_the_password(server_with_passwords: Server) -> None:
+@pytest.mark.parametrize("is_of_a_pool", [False, True], ids=["by a function", "of a pool"])
+def test_a_runner_outlives_a_change_of_the_password(server_with_passwords: Server, is_of_a_pool: bool) -> None:
     server = server_with_passwords
     url = f"postgres://shop@127.0.0.1:{server.port}/postgres"
+    schema = f"changing_{is_of_a_pool}".lower()
     server.run("alter role shop password 'third'")
     current = ["third"]
     tasks = TaskRegistry()
@@ -101,35 +104,17 @@ def test_a_runner_outlives_a_change_of_the_password(server_with_passwords: Serve
         current[0] = "fourth"
         server.run("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'shop'")
 
-    with Client(url, password=lambda: current[0], schema="changing", max_pool_size=1) as client:
-        client.migrate()
-        client.add(change, None)
-    ended = Runner(url, password=lambda: current[0], schema="changing", tasks=tasks).run_once()
-
-    assert ended.completed == 1
-
-
-def test_a_runner_outlives_a_change_of_the_password_of_its_pool(server_with_passwords: Server) -> None:
-    server = server_with_passwords
-    url = f"postgres://shop@127.0.0.1:{server.port}/postgres"
-    server.run("alter role shop password 'ninth'")
-    current = ["ninth"]
-    tasks = TaskRegistry()
-
-    @tasks.task
-    def change(payload: Any) -> None:
-        server.run("alter role shop password 'tenth'")
-        current[0] = "tenth"
-        server.run("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'shop'")
-
-    def options() -> dict[str, str]:
-        return {"password": current[0]}
-
-    with psycopg_pool.ConnectionPool(url, kwargs=options, min_size=1, max_size=3, open=True) as pool:
-        with Client(pool=pool, schema="of_a_pool") as client:
+    with ExitStack() as stack:
+        where: dict[str, Any] = {"conninfo": url, "password": lambda: current[0]}
+        if is_of_a_pool:
+            pool = psycopg_pool.ConnectionPool(
+                url, kwargs=lambda: {"password": current[0]}, min_size=1, max_size=3, open=True
+            )
+            where = {"pool": stack.enter_context(pool)}
+        with Client(**where, schema=schema) as client:
             client.migrate()
             client.add(change, None)
-        ended = Runner(pool=pool, schema="of_a_pool", tasks=tasks).run_once()
+        ended = Runner(**where, schema=schema, tasks=tasks).run_once()
 
     assert ended.completed == 1
 
