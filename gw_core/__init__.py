@@ -36,18 +36,18 @@ if TYPE_CHECKING:
     from gw_core.domain.job_state import JobState as JobState
     from gw_core.domain.outcome import GiveUp as GiveUp, RetryAfter as RetryAfter, Snooze as Snooze
     from gw_core.domain.plugins import Addition as Addition, Plugin as Plugin, Reject as Reject, Skip as Skip
-    from gw_core.domain.recovery import (
+    from gw_core.domain.session_limits import SessionLimits as SessionLimits
+    from gw_core.domain.settings import PoolerMode as PoolerMode, WorkerSettings as WorkerSettings
+    from gw_core.domain.sweep_rules import (
         FailWithBackoff as FailWithBackoff,
         RecoverySettings as RecoverySettings,
         Reschedule as Reschedule,
         SkipRecovery as SkipRecovery,
     )
-    from gw_core.domain.session_limits import SessionLimits as SessionLimits
-    from gw_core.domain.settings import PoolerMode as PoolerMode, WorkerSettings as WorkerSettings
     from gw_core.execution.context import JobContext as JobContext, StopSignal as StopSignal
     from gw_core.execution.payloads import CronRun as CronRun
     from gw_core.execution.task import Task as Task
-    from gw_core.log import JobLogger as JobLogger
+    from gw_core.log_messages import JobLogger as JobLogger
     from gw_core.postgres.bulk_actions import ActionResult as ActionResult, Jobs as Jobs
     from gw_core.runner import Runner as Runner, RunResult as RunResult, run as run, run_once as run_once
     from gw_core.selection.selection import Selection as Selection

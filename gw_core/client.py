@@ -27,9 +27,9 @@ from gw_core.postgres.database import DEFAULT_SCHEMA, Database, find_conninfo
 if TYPE_CHECKING:
     from gw_core.domain.cron_item import KnownCronItem
     from gw_core.domain.query_results import Count, QueueReport, QueueStatistics, TaskReport
-    from gw_core.domain.recovery import RecoverySettings
     from gw_core.domain.run_statistics import RunHistory, RunStatistics
     from gw_core.domain.snapshot import QueueSnapshot
+    from gw_core.domain.sweep_rules import RecoverySettings
     from gw_core.execution.context import JobContext
     from gw_core.postgres.add_calls import RemovedJob
     from gw_core.postgres.bulk_actions import Jobs, SkippedJob

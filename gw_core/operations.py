@@ -48,7 +48,6 @@ if TYPE_CHECKING:
         TaskActivity as TaskActivity,
         TaskReport as TaskReport,
     )
-    from gw_core.domain.recovery import SweepReport as SweepReport, WorkerInfo as WorkerInfo
     from gw_core.domain.run_statistics import (
         RunHistory as RunHistory,
         RunPoint as RunPoint,
@@ -57,8 +56,9 @@ if TYPE_CHECKING:
     )
     from gw_core.domain.safe_text import UNSAFE_NAME as UNSAFE_NAME, UNSAFE_TEXT as UNSAFE_TEXT
     from gw_core.domain.snapshot import *
+    from gw_core.domain.sweep_rules import SweepReport as SweepReport, WorkerInfo as WorkerInfo
     from gw_core.domain.task_limit import TaskLimit as TaskLimit
-    from gw_core.log import (
+    from gw_core.log_messages import (
         LOGGER_NAME as LOGGER_NAME,
         CompletedJobs as CompletedJobs,
         get_logger as get_logger,

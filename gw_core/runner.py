@@ -40,7 +40,7 @@ from gw_core.domain.plugins import Interceptors, Plugin
 from gw_core.domain.schedule_events import CronItemsRejected
 from gw_core.domain.settings import PoolerMode, WorkerSettings
 from gw_core.execution.context import TaskResources
-from gw_core.log import JobLog, enable_loggers, get_logger
+from gw_core.log_messages import JobLog, enable_loggers, get_logger
 from gw_core.maintenance.cron_scheduler import ItemSource, Scheduler
 from gw_core.maintenance.group_check import GroupCheck
 from gw_core.maintenance.heartbeat import (

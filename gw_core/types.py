@@ -7,7 +7,7 @@ from gw_core.lazy import public_names
 if TYPE_CHECKING:
     from gw_core.domain.job import AddOptions as AddOptions, JobOptions as JobOptions
     from gw_core.domain.plugins import RunTask as RunTask
-    from gw_core.domain.recovery import Decision as Decision
+    from gw_core.domain.sweep_rules import Decision as Decision
     from gw_core.run_inputs import Crontab as Crontab, Tasks as Tasks
     from gw_core.runner import RunnerOptions as RunnerOptions
     from gw_core.sharding import ShardKey as ShardKey

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gw_core.domain.event_bus import Events
 from gw_core.domain.plugins import Interceptors
-from gw_core.domain.recovery import RecoverySettings, SweepReport, WorkerInfo, is_dead
+from gw_core.domain.sweep_rules import RecoverySettings, SweepReport, WorkerInfo, is_dead
 from gw_core.postgres.bulk_actions import WorkerActions
 from gw_core.postgres.worker_store import QUERY_TIMEOUT, WorkerStore
 

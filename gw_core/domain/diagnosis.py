@@ -13,9 +13,9 @@ from gw_core.domain.group import GroupStatus
 from gw_core.domain.history import HistoryStatus
 from gw_core.domain.job_status import STALE_AFTER
 from gw_core.domain.pause import Pause
-from gw_core.domain.recovery import WorkerInfo
 from gw_core.domain.run_statistics import StatisticsStatus
 from gw_core.domain.safe_text import shell_command, sql_identifier, sql_literal
+from gw_core.domain.sweep_rules import WorkerInfo
 from gw_core.domain.task_limit import TaskLimit
 
 STALE_LOCK: Final = timedelta(hours=4)

@@ -9,8 +9,8 @@ from typing import ClassVar
 from gw_core.domain.event_bus import Event, WorkerEvent
 from gw_core.domain.job import Job, JobSpec
 from gw_core.domain.outcome import Outcome
-from gw_core.domain.recovery import RecoverySettings
 from gw_core.domain.settings import PoolerMode
+from gw_core.domain.sweep_rules import RecoverySettings
 
 # -- worker (the process) --------------------------------------------------------------------------------------------
 

@@ -16,8 +16,8 @@ from gw_core.domain.group import GROUP_FLAG
 from gw_core.domain.job import Job
 from gw_core.domain.job_state import JobState
 from gw_core.domain.pause import PAUSE_LOCK, Pause, PauseKind
-from gw_core.domain.recovery import WorkerInfo, known_by
 from gw_core.domain.settings import LOCK_EXPIRY
+from gw_core.domain.sweep_rules import WorkerInfo, known_by
 from gw_core.domain.task_limit import TaskLimit
 
 MAX_PLANNED_ATTEMPTS: Final = 100

@@ -11,7 +11,7 @@ import msgspec
 from gw_core.domain.errors import JobRejectedError
 from gw_core.domain.event_bus import Events
 from gw_core.domain.job import Job, JobSpec
-from gw_core.domain.recovery import Decision
+from gw_core.domain.sweep_rules import Decision
 
 
 class Skip(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from typing import Final
 from gw_core.domain.durations import format_duration
 from gw_core.domain.errors import InvalidSettingError
 from gw_core.domain.history import MAX_KEEP
-from gw_core.domain.recovery import RecoverySettings
+from gw_core.domain.sweep_rules import RecoverySettings
 
 LOCK_EXPIRY: Final = timedelta(hours=4)
 """The age at which a lock expires. Graphile Worker fixes it: its workers release every older lock, gw's included."""

@@ -10,7 +10,7 @@ from typing import Final
 
 from gw_core.domain.cron_item import KnownCronItem
 from gw_core.domain.query_results import Count, Quality
-from gw_core.domain.recovery import WorkerInfo, known_by
+from gw_core.domain.sweep_rules import WorkerInfo, known_by
 
 _USUAL_WINDOW: Final = timedelta(seconds=3)
 """Busy sessions of PostgreSQL report statistics once a second, so a shorter window would flicker."""

@@ -14,7 +14,7 @@ from gw_core.domain.cancellation import StopReason
 from gw_core.domain.job import AddOptions, Job, JobOptions, JobSpec, job_spec
 from gw_core.domain.plugins import Skip
 from gw_core.execution.payloads import CronRun, cron_of, trace_of
-from gw_core.log import JobLogger, get_logger, job_fields
+from gw_core.log_messages import JobLogger, get_logger, job_fields
 
 if TYPE_CHECKING:
     # Not at run time: a process that runs an isolated task starts in half the time without the database driver.

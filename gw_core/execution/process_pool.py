@@ -46,7 +46,7 @@ from gw_core.execution.process_protocol import (
     given_of,
 )
 from gw_core.execution.signature import Invoke
-from gw_core.log import JOB_LOGGER
+from gw_core.log_messages import JOB_LOGGER
 
 if TYPE_CHECKING:
     from gw_core.domain.job import Job

@@ -12,7 +12,7 @@ from typing import Any, Final
 from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError, TransientDatabaseError
 from gw_core.domain.event_bus import Events
 from gw_core.domain.events import BreakingMigrationDetected, HeartbeatFailed, HeartbeatLate, HeartbeatRestored
-from gw_core.domain.recovery import overdue_after
+from gw_core.domain.sweep_rules import overdue_after
 from gw_core.postgres.connections import SharedConnection
 from gw_core.postgres.worker_store import with_workers
 from gw_core.service import Service

@@ -13,7 +13,7 @@ from gw_core.domain.event_bus import Events
 from gw_core.domain.events import JobRecovered, RecoveryHookFailed, WorkersRecovered
 from gw_core.domain.job import Job
 from gw_core.domain.plugins import Interceptors
-from gw_core.domain.recovery import (
+from gw_core.domain.sweep_rules import (
     WORKER_CRASHED,
     Decision,
     RecoverySettings,

@@ -17,8 +17,8 @@ from gw_core.domain.job import Job, JobSpec, check_count
 from gw_core.domain.job_changes import changes_of
 from gw_core.domain.job_state import JobState
 from gw_core.domain.pause import PAUSE_LOCK
-from gw_core.domain.recovery import WorkerInfo, merged
 from gw_core.domain.session_limits import milliseconds
+from gw_core.domain.sweep_rules import WorkerInfo, merged
 from gw_core.postgres.add_calls import Call, RemovedJob, get_call, run_at_or_delay
 from gw_core.postgres.callers_connection import Rows, callers_connection
 from gw_core.postgres.connections import QueueOperations

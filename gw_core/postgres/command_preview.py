@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gw_core.domain.job import JobSpec, encode_payload
-from gw_core.domain.recovery import RECOVERED_MESSAGE, RecoverySettings
 from gw_core.domain.safe_text import UNSAFE_TEXT, shell_command, sql_literal as _text
+from gw_core.domain.sweep_rules import RECOVERED_MESSAGE, RecoverySettings
 from gw_core.postgres.database import DEFAULT_SCHEMA
 from gw_core.postgres.statements import quoted
 

@@ -33,7 +33,7 @@ from gw_core.domain.query_results import (
     TaskReport,
     projected,
 )
-from gw_core.domain.recovery import RecoverySettings, WorkerInfo
+from gw_core.domain.sweep_rules import RecoverySettings, WorkerInfo
 from gw_core.domain.task_limit import TaskLimit
 from gw_core.postgres.add_calls import Call
 from gw_core.postgres.connections import ConnectionSource

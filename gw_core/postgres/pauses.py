@@ -21,7 +21,7 @@ from gw_core.domain.pause import (
     PauseTarget,
     check_pause_text,
 )
-from gw_core.domain.recovery import RecoverySettings
+from gw_core.domain.sweep_rules import RecoverySettings
 from gw_core.postgres.add_calls import Call
 from gw_core.postgres.callers_connection import Rows
 from gw_core.postgres.connections import QueueOperations

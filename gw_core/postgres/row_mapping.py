@@ -10,7 +10,7 @@ import msgspec
 from psycopg.rows import tuple_row
 
 from gw_core.domain.job import timestamp
-from gw_core.domain.recovery import WorkerInfo
+from gw_core.domain.sweep_rules import WorkerInfo
 
 if TYPE_CHECKING:
     from gw_core.postgres.database import Connection

@@ -14,8 +14,8 @@ from gw_core.domain.cron_item import KnownCronItem
 from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError
 from gw_core.domain.job import timestamp
 from gw_core.domain.query_results import Count, Quality
-from gw_core.domain.recovery import RecoverySettings, WorkerInfo, is_dead, merged
 from gw_core.domain.snapshot import LockedQueue, PrioritySummary, QueueSnapshot, SchemaInfo, ServerInfo, TableCounters
+from gw_core.domain.sweep_rules import RecoverySettings, WorkerInfo, is_dead, merged
 from gw_core.postgres.add_calls import Call
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.read_only import Rows, read

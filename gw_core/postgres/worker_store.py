@@ -13,7 +13,8 @@ import psycopg
 
 from gw_core.domain.errors import DatabaseUnavailableError
 from gw_core.domain.job import Job
-from gw_core.domain.recovery import (
+from gw_core.domain.session_limits import milliseconds
+from gw_core.domain.sweep_rules import (
     RECOVERED_MESSAGE,
     WORKER_CRASHED,
     Decision,
@@ -23,7 +24,6 @@ from gw_core.domain.recovery import (
     WorkerInfo,
     merged,
 )
-from gw_core.domain.session_limits import milliseconds
 from gw_core.postgres.connections import ConnectionSource
 from gw_core.postgres.database import Connection
 from gw_core.postgres.error_mapping import translate, translated

@@ -33,7 +33,7 @@ from gw_core.domain.supervision import (
     exit_description,
 )
 from gw_core.execution.child_process import PassOn
-from gw_core.log import SupervisorLog
+from gw_core.log_messages import SupervisorLog
 from gw_core.processes.process import WorkerProcess
 from gw_core.signals import Signals
 

@@ -53,7 +53,7 @@ from gw_core.execution.process_protocol import (
 )
 from gw_core.execution.signature import compose
 from gw_core.execution.task import Task
-from gw_core.log import record_fields
+from gw_core.log_messages import record_fields
 
 if TYPE_CHECKING:
     from gw_core.postgres.connections import ConnectionPool

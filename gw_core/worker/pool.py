@@ -18,8 +18,8 @@ from gw_core.domain.history import Keep, keeps_of
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Returned
 from gw_core.domain.plugins import Interceptors
-from gw_core.domain.recovery import overdue_after
 from gw_core.domain.settings import WorkerSettings
+from gw_core.domain.sweep_rules import overdue_after
 from gw_core.execution.context import JobContext, TaskResources
 from gw_core.execution.task import Task
 from gw_core.postgres.database import Database
