@@ -8,7 +8,7 @@ from typing import Final
 EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "gw run": (
         "gw run -c postgres://localhost/app --concurrency 20",
-        "gw run --processes auto --recover --strict --log-format json",
+        "gw run --processes auto --strict --log-format json",
         "gw run --once --cron",
         "gw run --shard eu=postgres://eu/app --shard us=postgres://us/app",
         "gw run --app myproject.jobs:registry --plugin myproject.plugins:audit",

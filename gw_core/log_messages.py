@@ -268,8 +268,8 @@ class JobLog(_EventLog):
     def _recovery_configured(self, event: e.RecoveryConfigured) -> None:
         if event.recovery is None:
             self._log_startup(
-                "Recovery is off: jobs of a crashed worker stay locked for up to four hours, unless a worker "
-                "with --recover or gw sweep recovers them"
+                "Recovery is off in this worker: jobs of a crashed worker stay locked for up to four hours, unless "
+                "another worker or gw sweep recovers them"
             )
             return
         self._log_startup(

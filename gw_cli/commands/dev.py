@@ -31,7 +31,7 @@ def dev(configuration: Configuration) -> int:
 
 
 def _for_development(configuration: Configuration) -> Configuration:
-    """Return the configuration with what development needs: recovery, reloading and a database."""
+    """Return the configuration with what development needs: a database, fast recovery and reloading."""
     if configuration[table.CONNECTION] is None:
         stderr.note(
             "No database is configured; PostgreSQL runs in .gw/postgres. Other commands: --connection embedded:"
@@ -39,10 +39,8 @@ def _for_development(configuration: Configuration) -> Configuration:
         configuration = configuration.derive(table.CONNECTION, EMBEDDED)
     if configuration.origin(table.SWEEP_THRESHOLD).kind == "default":
         configuration = configuration.derive(table.SWEEP_THRESHOLD, SHORT_THRESHOLD)
-    return (
-        configuration.derive(table.RECOVER, True)
-        .derive(table.LOG_FORMAT, "text")
-        .derive(table.WATCH, configuration[table.APP] is None and _can_watch())
+    return configuration.derive(table.LOG_FORMAT, "text").derive(
+        table.WATCH, configuration[table.APP] is None and _can_watch()
     )
 
 

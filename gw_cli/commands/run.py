@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from gw_cli import garbage_collection, output, project, stderr
+from gw_cli import garbage_collection, output, project
 from gw_cli.command import command
 from gw_cli.connect import open_client, password_source
 from gw_cli.exit_codes import ExitCode
@@ -46,7 +46,6 @@ def run(
     if cron and not once:
         raise InvalidInputError("--cron requires --once; without --once, cron items are always scheduled")
     configuration = _with_level(configuration, verbose=verbose, quiet=quiet)
-    _note_unused_recovery(configuration)
     shards = shards_of(configuration)
     if shards and configuration[table.LISTEN_CONNECTION] is not None:
         raise InvalidInputError("--listen-connection leads to one database; it cannot be used with shards")
@@ -91,14 +90,6 @@ def run_worker(configuration: Configuration, *, once: bool = False, cron: bool =
     if channel is not None:
         bind(runner, channel)
     return _code(runner.run_once(cron=cron) if once else runner.run())
-
-
-def _note_unused_recovery(configuration: Configuration) -> None:
-    """Report options of recovery that have no effect because the worker does not recover jobs."""
-    sweeps = (each for each in table.SETTINGS if each.section == table.RECOVER.section and each not in table.HEARTBEATS)
-    given = [each.flag for each in sweeps if configuration.origin(each).kind == "flag"]
-    if given and not configuration[table.RECOVER]:
-        stderr.note(f"Without --recover, this worker does not sweep: {', '.join(given)} has no effect.")
 
 
 def _with_level(configuration: Configuration, *, verbose: bool, quiet: bool) -> Configuration:

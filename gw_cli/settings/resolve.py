@@ -122,7 +122,8 @@ def resolve(sources: Sources) -> Configuration:
 
 def _with_derived(entries: Mapping[str, Resolved]) -> Mapping[str, Resolved]:
     """Adapt the defaults that depend on `sweep-threshold`."""
-    worker = WorkerSettings(sweep_threshold=entries[SWEEP_THRESHOLD.name].value)
+    # Without recovery, any threshold is valid: `gw sweep` accepts those that a worker rejects.
+    worker = WorkerSettings(recover=False, sweep_threshold=entries[SWEEP_THRESHOLD.name].value)
     derived = {
         setting.name: Resolved(attrgetter(setting.derived)(worker), Origin("default"))
         for setting in SETTINGS

@@ -382,9 +382,6 @@ _HEADINGS: Final = dict(_headings())
 BY_NAME: Final[Mapping[str, Setting[Any]]] = {setting.name: setting for setting in SETTINGS}
 TABLES: Final = frozenset(name.partition(".")[0] for name in BY_NAME if "." in name)
 
-HEARTBEATS: Final = (RECOVER, HEARTBEAT_INTERVAL, SWEEP_THRESHOLD)
-"""The settings of recovery that also matter to a worker that does not sweep."""
-
 NODE_DEBUG: Final = "GRAPHILE_LOGGER_DEBUG"
 
 OTHER_VARIABLES: Final = {

@@ -129,7 +129,7 @@ class MaintenanceFailed(Event, frozen=True):
 
 
 class RecoveryConfigured(WorkerEvent, frozen=True):
-    """A worker started to send heartbeats; with `recovery` it also sweeps."""
+    """A worker started to send heartbeats; it also sweeps, unless `recovery` is None."""
 
     name: ClassVar[str] = "worker:recovery:configured"
     recovery: RecoverySettings | None

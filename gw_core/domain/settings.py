@@ -89,7 +89,7 @@ class WorkerSettings(RecoverySettings):
     executable_env: Sequence[str] | None = None
     """The environment variables that executable tasks get besides PATH, HOME and the like; None passes all."""
 
-    recover: bool = False
+    recover: bool = True
     """Recover the jobs of dead workers. The worker sends heartbeats whether this is on or off."""
 
     heartbeat_interval: timedelta | None = None

@@ -28,7 +28,7 @@ from gw_core.postgres.worker_store import DeadWorkers, RecoveredJobs, WorkerStor
 from gw_core.service import MaintenanceService
 
 ORPHANS_INTERVAL: Final = timedelta(minutes=10)
-"""The shortest time between searches for locks without a heartbeat: each reads the whole table of jobs."""
+"""The shortest time between searches for locks without a heartbeat: each reads all locked jobs."""
 
 
 class Sweep:
@@ -84,7 +84,7 @@ class Sweep:
         around = store.sweep_preconditions()
         possible_for = around.server_up_for if since_server_start else None
         heartbeats = store.list_heartbeats(has_rust_workers=around.has_rust_workers)
-        # Locks are only read when there is a reason to: it reads the whole table of jobs.
+        # Locks are only read when there is a reason to: it reads all locked jobs.
         if not with_orphans and not any(self._is_dead(heartbeat, possible_for) for heartbeat in heartbeats):
             return []
         workers = store.list_workers(

@@ -255,7 +255,7 @@ class _Scene:
         ]
         for number in range(self._options.workers):
             threads = rng.choice([1, 4, 10, 20])
-            options = [*common, "-j", str(threads), *(["--recover"] if number % 2 == 0 else [])]
+            options = [*common, "-j", str(threads), *(["--no-recover"] if number % 2 else [])]
             slot = Slot(f"worker{number}", self._cluster.conninfo(), options, threads=threads)
             if number == 3:
                 slot.name, slot.family, slot.options = f"{slot.name}-in-two", True, [*options, "--processes", "2"]

@@ -214,12 +214,12 @@ def test_a_pool_that_receives_notifications_needs_no_ping() -> None:
 
 
 def test_a_pool_that_receives_a_ping_of_another_needs_none_of_its_own(site: QueueFixture) -> None:
-    with site.running({"work": RunRecord()}, heartbeat_interval=timedelta(hours=1)) as running:
+    with site.running({"work": RunRecord()}, heartbeat_interval=timedelta(minutes=2)) as running:
         running.recorded.wait_for(PoolListening)
         pool = running.pool
         assert pool is not None
         wait_until(pool.notifications.needs_ping)
-        with site.running({"work": RunRecord()}, heartbeat_interval=timedelta(hours=1)):
+        with site.running({"work": RunRecord()}, heartbeat_interval=timedelta(minutes=2)):
             wait_until(lambda: not pool.notifications.needs_ping())
 
 

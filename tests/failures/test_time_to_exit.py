@@ -109,7 +109,7 @@ def test_in_a_network_that_swallows_everything(
     site: QueueFixture, hole: PacketDropProxy, tmp_path: Path, task: str | None, insist: bool
 ) -> None:
     (tmp_path / "crontab").write_text("* * * * * nap ?fill=1h\n")
-    worker = Process(hole.url, tmp_path, "--recover", "--sweep-threshold", "400ms", "--poll-interval", "100ms")
+    worker = Process(hole.url, tmp_path, "--sweep-threshold", "400ms", "--poll-interval", "100ms")
     worker.wait_until_it_listens()
     if task is not None:
         site.fill(1, task=task)
@@ -121,7 +121,7 @@ def test_in_a_network_that_swallows_everything(
 
 def test_while_the_server_is_away(site: QueueFixture, tmp_path: Path) -> None:
     proxy = DatabaseProxy(site.url)
-    worker = Process(proxy.url, tmp_path, "--recover").wait_until_it_listens()
+    worker = Process(proxy.url, tmp_path).wait_until_it_listens()
     site.fill(1, task="stubborn")
     wait_until(lambda: site.held())
     proxy.cut()

@@ -45,6 +45,20 @@ def options_of_run() -> str:
     return gw("run", "--help").stdout
 
 
+RUN = re.compile(r"""\bgw\s+run\b(?P<line>[^`\n]*)|\[\s*"?run"?(?P<list>(?:,[^\]]*)?)\]""")
+
+
+def worker_commands() -> list[tuple[Path, list[str]]]:
+    """The options of every `gw run` in an example, a deployment file or the guide."""
+    files = [ROOT / "README.md", *(ROOT / "docs" / "guide").glob("*.md"), *(ROOT / "examples").rglob("*")]
+    return [
+        (path, shlex.split(re.sub(r"[,\"]", " ", found["line"] or found["list"] or ""), comments=True))
+        for path in files
+        if path.is_file() and path.suffix != ".pyc"
+        for found in RUN.finditer(path.read_text("utf-8"))
+    ]
+
+
 @pytest.fixture(scope="module")
 def help_of_run() -> str:
     return options_of_run()
@@ -122,3 +136,21 @@ def test_the_image_has_all_that_the_package_is_built_from() -> None:
     copied = {source for name, value in instructions() if name == "COPY" for source in value.split()[:-1]}
 
     assert {"gw_core", "gw_cli", "gw_tui", "sql", "pyproject.toml", "README.md", "LICENSE"} <= copied
+
+
+def test_every_example_recovers_the_jobs_of_dead_workers() -> None:
+    found = worker_commands()
+    examples = [path for path in (ROOT / "examples").rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    turned_off = re.compile(r"recover\s*=\s*false|no-recover|GW_RECOVER", re.IGNORECASE)
+
+    assert {path.name for path, _ in found} >= {"Dockerfile", "kubernetes.yaml", "shop-worker.service", "deploying.md"}
+    assert WorkerSettings().recover
+    assert [path for path, options in found if "--no-recover" in options] == []
+    assert [path for path in [ROOT / "README.md", *examples] if turned_off.search(path.read_text("utf-8"))] == []
+
+
+def test_every_deployed_worker_starts_only_with_all_its_tasks() -> None:
+    deployed = [(path.name, options) for path, options in worker_commands() if path.parent == DEPLOY]
+
+    assert len(deployed) >= 3
+    assert [name for name, options in deployed if "--strict" not in options] == []

@@ -12,7 +12,7 @@ from support.shell import Shell
 from support.stall_clock import StallClock
 from support.waiting import wait_until
 
-RUN = ("run", "--recover", "--sweep-threshold", "5s")
+RUN = ("run", "--sweep-threshold", "5s")
 RUNS_BEFORE = "import time\n\ndef slow(payload):\n    time.sleep(600)\n"
 RUNS_AFTER = "def slow(payload):\n    pass\n"
 

@@ -89,7 +89,7 @@ def test_workers_are_listed(shell: Shell, ward: RecoveryFixture) -> None:
         pytest.param(("sweep", "--sweep-threshold", "5"), "--sweep-threshold '5': give a duration", id="no unit"),
         pytest.param(("sweep", "--resilient-multiplier", "0.5"), "give a number from 1", id="a small multiplier"),
         pytest.param(
-            ("run", "--recover", "--sweep-threshold", "40s", "--heartbeat-interval", "21s"),
+            ("run", "--sweep-threshold", "40s", "--heartbeat-interval", "21s"),
             "--sweep-threshold (40s) must be at least twice --heartbeat-interval (21s)",
             id="too short",
         ),
@@ -106,7 +106,7 @@ def test_wrong_durations_are_rejected(shell: Shell, arguments: tuple[str, ...], 
 
 
 def test_settings_are_named_where_they_were_given(shell: Shell) -> None:
-    shell.write("gw.toml", 'heartbeat-interval = "21s"\nrecover = true\n')
+    shell.write("gw.toml", 'heartbeat-interval = "21s"\n')
     shell.write("tasks/hello.py", "def hello(payload):\n    pass\n")
 
     ended = shell.gw("run", GW_SWEEP_THRESHOLD="40s")
@@ -114,21 +114,11 @@ def test_settings_are_named_where_they_were_given(shell: Shell) -> None:
     assert "GW_SWEEP_THRESHOLD (40s) must be at least twice heartbeat-interval (21s)" in ended.err
 
 
-def test_options_of_recovery_without_recover_are_reported(shell: Shell) -> None:
-    shell.write("tasks/hello.py", "def hello(payload):\n    pass\n")
-
-    unused = "this worker does not sweep: --sweep-interval, --recovery-delay has no effect."
-    options = ("--sweep-interval", "9s", "--recovery-delay", "1s", "--sweep-threshold", "2m")
-
-    assert unused in shell.gw("run", "--once", *options).err
-    assert "no effect" not in shell.gw("run", "--once", "--recover", *options).err
-
-
-def test_a_run_with_recovery_takes_over_from_a_killed_one(shell: Shell, ward: RecoveryFixture) -> None:
+def test_a_run_takes_over_from_a_killed_one(shell: Shell, ward: RecoveryFixture) -> None:
     shell.write("tasks/slow.py", "import time\n\ndef slow(payload):\n    time.sleep(600)\n")
     other = Shell(shell.folder / "other", database=ward.url)
     other.write("tasks/slow.py", "def slow(payload):\n    pass\n")
-    options = ("run", "--recover", "--sweep-threshold", "6s", "--recovery-delay", "0s", "--poll-interval", "50ms")
+    options = ("run", "--sweep-threshold", "6s", "--recovery-delay", "0s", "--poll-interval", "50ms")
     job_id = ward.add("slow", queue_name="q")
     with shell.started(*options) as running:
         running.says("Recovery is on: jobs of workers without a heartbeat for 6s are recovered, to run 0s later")

@@ -117,7 +117,7 @@ def test_a_hook_that_raises_or_answers_nonsense_is_reported() -> None:
         pytest.param(lambda: RecoverySettings(resilient_flags="flag"), id="flags that are a text"),
         pytest.param(lambda: WorkerSettings(heartbeat_interval=seconds(0)), id="a heart without a rest"),
         pytest.param(
-            lambda: WorkerSettings(recover=True, heartbeat_interval=seconds(25), sweep_threshold=seconds(45)),
+            lambda: WorkerSettings(heartbeat_interval=seconds(25), sweep_threshold=seconds(45)),
             id="a threshold of one beat",
         ),
     ],
@@ -128,9 +128,9 @@ def test_what_cannot_be_meant_is_rejected(make: Any) -> None:
 
 
 def test_the_threshold_matters_only_to_those_who_sweep() -> None:
-    assert not WorkerSettings(heartbeat_interval=seconds(25), sweep_threshold=seconds(45)).recover
+    assert not WorkerSettings(recover=False, heartbeat_interval=seconds(25), sweep_threshold=seconds(45)).recover
     with pytest.raises(InvalidSettingError, match="twice heartbeat_interval"):
-        WorkerSettings(recover=True, heartbeat_interval=seconds(25), sweep_threshold=seconds(45))
+        WorkerSettings(heartbeat_interval=seconds(25), sweep_threshold=seconds(45))
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_with_a_threshold_of_five_seconds_a_job_runs_again_within_ten() -> None:
 
 def test_a_duration_that_was_given_stays_whatever_the_threshold_also_when_it_is_the_usual_one() -> None:
     given = {"heartbeat_interval": seconds(30), "sweep_interval": seconds(60), "recovery_delay": seconds(30)}
-    settings = WorkerSettings(sweep_threshold=seconds(5), **given)
+    settings = WorkerSettings(recover=False, sweep_threshold=seconds(5), **given)
 
     intervals = (settings.effective_heartbeat_interval, settings.effective_sweep_interval)
     assert (*intervals, settings.effective_recovery_delay) == (seconds(30), seconds(60), seconds(30))

@@ -30,7 +30,7 @@ WORKER = (
     "workers",
     "cron list --crontab crontab",
     "cleanup unused-tasks --yes",
-    "run --once --recover",
+    "run --once",
     "doctor",
 )
 VIEWER = ("list", "show 1", "stats", "queues", "tasks", "workers", "cron list --crontab crontab", "tui --once")
