@@ -13,6 +13,7 @@ from gw_core.domain.event_bus import Event, Events
 from gw_core.domain.job import Job
 from gw_core.domain.outcome import Completed, Failed, Returned
 from gw_core.domain.settings import PoolerMode
+from gw_core.domain.stop_signals import REPEAT_SECONDS
 
 LOGGER_NAME: Final = "graphile_worker"
 """The name above those of all loggers of gw: `graphile_worker.worker`, `graphile_worker.cron` and so on."""
@@ -157,9 +158,11 @@ class _EventLog:
     def _signal_received(self, event: e.SignalReceived) -> None:
         if event.forced:
             self._core.info("Received %s; stopping immediately", event.signal)
+        elif event.repeated:
+            self._core.info("Received %s again; still waiting for running jobs", event.signal)
         else:
-            message = "Received %s; stopping when running jobs finish; repeat it to stop immediately"
-            self._core.info(message, event.signal)
+            message = "Received %s; stopping when running jobs finish; send it again after %g s to stop immediately"
+            self._core.info(message, event.signal, REPEAT_SECONDS)
 
     def _maintenance_failed(self, event: e.MaintenanceFailed) -> None:
         self._core.warning("%s failed and will be retried: %s", event.service, event.error)

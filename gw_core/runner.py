@@ -32,13 +32,13 @@ from gw_core.domain.events import (
     RecoveryConfigured,
     RunnerStarted,
     RunnerStopped,
-    SignalReceived,
     WorkerCrashed,
 )
 from gw_core.domain.health import ProbeSettings
 from gw_core.domain.plugins import Interceptors, Plugin
 from gw_core.domain.schedule_events import CronItemsRejected
 from gw_core.domain.settings import PoolerMode, WorkerSettings
+from gw_core.domain.stop_signals import StopSignals
 from gw_core.execution.context import TaskResources
 from gw_core.log_messages import JobLog, enable_loggers, get_logger
 from gw_core.maintenance.cron_scheduler import ItemSource, Scheduler
@@ -223,7 +223,7 @@ class Runner:
         self._can_abort_start = False
         """Whether a stop aborts the start: `run()` can return then, but `start()` could only raise an error."""
         self._end: Future[_End] = Future()
-        self._has_received_signal = False
+        self._stop_signals = StopSignals()
         self._is_forced = False
 
     @property
@@ -634,10 +634,9 @@ class Runner:
             self._listen_database.close()
 
     def _on_signal(self, name: str) -> None:
-        # Only a second signal forces: the first can follow a stop requested otherwise, for example by a supervisor.
-        forced, self._has_received_signal = self._has_received_signal, True
-        self.events.emit(SignalReceived(signal=name, forced=forced))
-        if forced:
+        received = self._stop_signals.receive(name, time.monotonic())
+        self.events.emit(received)
+        if received.forced:
             self.force()
         self._request_end(_End(f"received {name}", signal=name))
 

@@ -97,7 +97,7 @@ class PoolStopping(WorkerEvent, frozen=True):
 
 
 class PoolInterrupting(WorkerEvent, frozen=True):
-    """The grace period ended, or a second signal arrived: the worker returns `jobs`, which are still running."""
+    """The grace period ended, or a signal ended it: the worker returns `jobs`, which are still running."""
 
     name: ClassVar[str] = "pool:forcefulShutdown"
     jobs: Sequence[Job]
@@ -336,11 +336,15 @@ class JobsSettled(WorkerEvent, frozen=True):
 
 
 class SignalReceived(Event, frozen=True):
-    """A termination signal arrived. The first requests a graceful stop, the second (`forced`) an immediate one."""
+    """A termination signal arrived. The first requests a graceful stop.
+
+    Those that follow within five seconds belong to it (`repeated`); later ones request an immediate stop (`forced`).
+    """
 
     name: ClassVar[str] = "gracefulShutdown"
     signal: str
     forced: bool
+    repeated: bool = False
 
 
 class ProbeStarted(Event, frozen=True):

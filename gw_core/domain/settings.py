@@ -21,6 +21,7 @@ CLAIM_BYTES: Final = 64 * 1024 * 1024
 
 DEFAULT_HEARTBEAT_INTERVAL: Final = timedelta(seconds=30)
 DEFAULT_SWEEP_INTERVAL: Final = timedelta(seconds=60)
+DEFAULT_NOTIFY_DELAY: Final = timedelta(seconds=5)
 _MIN_INTERVAL: Final = timedelta(milliseconds=1)
 
 
@@ -59,8 +60,8 @@ class WorkerSettings(RecoverySettings):
     grace_period: timedelta = timedelta(seconds=25)
     """How long running jobs may take to finish after the first signal."""
 
-    notify_tasks_after: timedelta = timedelta(seconds=5)
-    """The delay between the first signal and `context.should_stop`."""
+    notify_tasks_after: timedelta | None = None
+    """The delay between the first signal and `context.should_stop`; None is 5 s, or half of a shorter grace period."""
 
     interrupted_delay: timedelta = timedelta(seconds=30)
     """The delay before a job that the end of the grace period interrupted may run again."""
@@ -126,6 +127,13 @@ class WorkerSettings(RecoverySettings):
     def effective_heartbeat_interval(self) -> timedelta:
         """The heartbeat interval, given or default."""
         return _or_default(self.heartbeat_interval, DEFAULT_HEARTBEAT_INTERVAL, self.sweep_threshold / 4)
+
+    @property
+    def effective_notify_delay(self) -> timedelta:
+        """The delay until tasks are notified of a stop, given or default."""
+        if self.notify_tasks_after is not None:
+            return self.notify_tasks_after
+        return min(DEFAULT_NOTIFY_DELAY, self.grace_period / 2)
 
     @property
     def effective_sweep_interval(self) -> timedelta:

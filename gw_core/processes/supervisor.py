@@ -18,11 +18,11 @@ from gw_core.domain.events import (
     ProcessEnded,
     ProcessesKilled,
     ProcessReady,
-    SignalReceived,
     SupervisorGaveUp,
     SupervisorStarted,
     SupervisorStopped,
 )
+from gw_core.domain.stop_signals import StopSignals
 from gw_core.domain.supervision import (
     MAX_PAUSE,
     SETTLED_AFTER,
@@ -38,7 +38,7 @@ from gw_core.processes.process import WorkerProcess
 from gw_core.signals import Signals
 
 KILL_DELAY: Final = timedelta(seconds=3)
-"""How long after the grace period, or after a second signal, a process is killed that has not ended.
+"""How long after the grace period, or after a signal that ends it, a process is killed that has not ended.
 
 A process that records its last outcomes uses up to a second of it, and on a busy machine its exit takes longer.
 """
@@ -127,6 +127,7 @@ class Supervisor:
         self._failed_starts = 0
         self._codes: list[int] = []
         self._stop: StopRequest | None = None
+        self._stop_signals = StopSignals()
         self.checked_at = time.monotonic()
 
     def run(self) -> int:
@@ -295,10 +296,10 @@ class Supervisor:
         )
 
     def on_signal(self, name: str) -> None:
-        self.events.emit(SignalReceived(signal=name, forced=self._stop is not None))
-        if self._stop is None:
-            self._stop_all(f"received {name}", SIGNALLED + signal.Signals[name])
-        else:
+        received = self._stop_signals.receive(name, time.monotonic())
+        self.events.emit(received)
+        self._stop_all(f"received {name}", SIGNALLED + signal.Signals[name])
+        if received.forced:
             self._force_all()
 
     def _force_all(self) -> None:

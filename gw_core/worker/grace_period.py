@@ -12,14 +12,14 @@ from gw_core.worker.thread import WorkerThread
 
 
 class GracePeriod:
-    """How long a stopping worker waits for its jobs, from the first signal until the second or the end of the time.
+    """How long a stopping worker waits for its jobs: until the period has passed, or a later signal ends it.
 
     One thread calls `begin` and `wait`; `force` and `note_end` may be called from any thread, also a signal's.
     """
 
     def __init__(self, settings: WorkerSettings) -> None:
         self._length = settings.grace_period.total_seconds()
-        self._notify_after = settings.notify_tasks_after.total_seconds()
+        self._notify_after = settings.effective_notify_delay.total_seconds()
         self._began_at = float("inf")
         self._forced_at = float("inf")
         self._changed = threading.Event()
@@ -39,7 +39,7 @@ class GracePeriod:
 
     def time_left(self, beyond: timedelta = timedelta(0)) -> timedelta:
         """Return how much time is left until the period has ended, and `beyond` after it; not less than none."""
-        # A second signal before the stop began does not remove the second after it.
+        # A signal that ends it before the stop began does not remove the second after it.
         end_at = min(self._began_at + self._length, max(self._forced_at, self._began_at))
         return max(timedelta(0), timedelta(seconds=end_at - time.monotonic()) + beyond)
 

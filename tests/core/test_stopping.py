@@ -13,7 +13,7 @@ from support.queue_fixture import DEADLINE, NEVER, Gate, QueueFixture, RunningWo
 from support.time_range import MeasuredBlock
 from support.waiting import wait_until
 
-from gw_core import service
+from gw_core import WorkerSettings, service
 from gw_core.events import (
     JobCompleted,
     JobReturned,
@@ -149,6 +149,16 @@ def test_tasks_are_notified_that_they_should_stop(site: QueueFixture) -> None:
 
     assert notified.is_set()
     assert result.completed == 1
+
+
+@pytest.mark.parametrize(
+    ("grace_period", "expected"),
+    [pytest.param(25, 5, id="long"), pytest.param(4, 2, id="half of a short one"), pytest.param(0, 0, id="none")],
+)
+def test_tasks_are_notified_within_the_grace_period(grace_period: float, expected: float) -> None:
+    settings = WorkerSettings(grace_period=timedelta(seconds=grace_period))
+
+    assert settings.effective_notify_delay == timedelta(seconds=expected)
 
 
 def test_a_job_that_ended_but_whose_listener_does_not_return_is_not_left_locked(site: QueueFixture) -> None:

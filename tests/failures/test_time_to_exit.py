@@ -6,7 +6,6 @@ import os
 import signal
 import stat
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,9 +15,9 @@ from support.database_proxy import DatabaseProxy
 from support.packet_drop_proxy import PacketDropProxy
 from support.queue_fixture import DEADLINE, QueueFixture
 from support.stall_clock import StallClock
+from support.stop_window import NEVER, gw_with_repeats
 from support.waiting import wait_until
 
-GW = Path(sys.executable).with_name("gw")
 GRACE = 0.5
 TASKS = {
     "nap.py": "import time\ndef nap(payload):\n    time.sleep(0.3)\n",
@@ -52,7 +51,7 @@ class Process:
         self._log = folder / "log"
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                [GW, "run", "--connection", url, "--grace-period", f"{GRACE:g}s", "-v", *options],
+                [*gw_with_repeats(NEVER), "run", "-c", url, "--grace-period", f"{GRACE:g}s", "-v", *options],
                 cwd=folder,
                 stderr=log,
             )

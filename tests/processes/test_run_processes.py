@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from supervised import CHECKOUT, DEADLINE
 from support.database_proxy import DatabaseProxy
 from support.queue_fixture import QueueFixture
 from support.stall_clock import StallClock
+from support.stop_window import ALWAYS, NEVER, gw_with_repeats
 from support.waiting import free_port, wait_until
 from support.warm_program import run_gw
 
@@ -36,6 +36,12 @@ def ran(payload):
     time.sleep(payload.get("seconds", 0))
 
 @task
+def gated(payload):
+    ran({"n": 0})
+    while not os.path.exists(payload):
+        time.sleep(0.01)
+
+@task
 def hog(payload):
     ran({"n": 0})
     ctypes.PyDLL(None).sleep(600)  # keeps the interpreter to itself
@@ -45,13 +51,13 @@ def hog(payload):
 class Program:
     """`gw run` in a process of its own, and its output."""
 
-    def __init__(self, site: QueueFixture, folder: Path, *options: str) -> None:
+    def __init__(self, site: QueueFixture, folder: Path, *options: str, repeats: float = ALWAYS) -> None:
         self._ran = folder / "ran"
         (folder / "tasks").mkdir(exist_ok=True)
         if not (folder / "tasks" / "work.py").exists():
             (folder / "tasks" / "work.py").write_text(TASKS)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "gw_cli", "run", "-c", site.url, *options],
+            [*gw_with_repeats(repeats), "run", "-c", site.url, *options],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": str(CHECKOUT), "RAN": str(self._ran)},
             stdin=subprocess.DEVNULL,
@@ -130,8 +136,8 @@ Start = Callable[..., Program]
 def start(site: QueueFixture, tmp_path: Path) -> Iterator[Start]:
     started: list[Program] = []
 
-    def start(*options: str) -> Program:
-        started.append(Program(site, tmp_path, *options))
+    def start(*options: str, **rest: float) -> Program:
+        started.append(Program(site, tmp_path, *options, **rest))
         return started[-1]
 
     yield start
@@ -192,10 +198,29 @@ def test_a_service_manager_that_signals_every_process_forces_nothing(site: Queue
     assert site.jobs() == []
 
 
-def test_a_second_signal_ends_all_immediately(site: QueueFixture, start: Start) -> None:
+@pytest.mark.parametrize("options", [[], ["--processes", "2"]], ids=["one process", "a supervisor"])
+def test_a_signal_that_arrives_twice_is_one_graceful_stop(
+    site: QueueFixture, start: Start, tmp_path: Path, options: list[str]
+) -> None:
+    """`timeout` signals its child and then the group of both; shells that forward a signal do the same."""
+    gate = tmp_path / "gate"
+    site.add("gated", str(gate))
+    program = start(*options)
+    wait_until(program.ran, deadline_seconds=DEADLINE)
+    program.signal(signal.SIGTERM)
+    program.saying("Received SIGTERM; stopping when running jobs finish; send it again after .* to stop immediately")
+    program.signal(signal.SIGTERM)
+    program.saying("Received SIGTERM again; still waiting for running jobs")
+    gate.touch()
+
+    assert program.end() == -signal.SIGTERM
+    assert (site.jobs(), [line for line in program.lines if "stopping immediately" in line]) == ([], [])
+
+
+def test_a_later_signal_ends_all_immediately(site: QueueFixture, start: Start) -> None:
     for _ in range(2):
         site.add("ran", {"n": 1, "seconds": 600})
-    program = start("--processes", "2", "-j", "1")
+    program = start("--processes", "2", "-j", "1", repeats=NEVER)
     pids = program.pids(2)
     wait_until(lambda: len(program.ran()) == 2, deadline_seconds=DEADLINE)
     program.signal(signal.SIGTERM)

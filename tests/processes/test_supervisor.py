@@ -14,6 +14,7 @@ import pytest
 from supervised import Supervised, quick_pauses, set_pauses, supervising, wait_until
 from support.stall_clock import StallClock
 
+from gw_core.domain import stop_signals
 from gw_core.events import ProcessEnded, ProcessesKilled, ProcessReady, SupervisorGaveUp
 
 
@@ -131,7 +132,8 @@ def test_one_that_worked_and_lost_its_database_at_the_end_is_reported(tmp_path: 
         assert running.end() == 3
 
 
-def test_a_second_signal_forces_all() -> None:
+def test_a_later_signal_forces_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stop_signals, "REPEAT_SECONDS", 0.0)
     with Supervised({"stubborn": True}, processes=2) as running:
         running.recorded.wait_for(ProcessReady, count=2)
         for _ in range(2):
@@ -203,7 +205,7 @@ def test_a_machine_that_stalls_again_and_again_does_not_postpone_the_kill_foreve
     assert stopping.extensions == supervising.MAX_EXTENSIONS
 
 
-def test_what_does_not_end_after_a_second_signal_is_killed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_does_not_end_after_a_forced_stop_is_killed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervising, "KILL_DELAY", timedelta(seconds=0.1))
     with Supervised({"stubborn": "to the last"}, grace=600) as running:
         running.recorded.wait_for(ProcessReady)
