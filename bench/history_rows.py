@@ -12,7 +12,7 @@ from typing import Final
 from bench.server import Server, ask
 from gw_core import Client
 from gw_core.operations import Database
-from gw_core.postgres.history_partitions import HistoryPartitions
+from gw_core.postgres.schema.history_partitions import HistoryPartitions
 
 DAYS: Final = 7
 ROWS: Final = 10_000_000

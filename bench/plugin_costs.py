@@ -17,7 +17,7 @@ from sentry_sdk.transport import Transport
 from gw_core import Events, Job, Plugin
 from gw_core.contrib.opentelemetry import OpenTelemetry
 from gw_core.contrib.sentry import Sentry
-from gw_core.domain.plugins import Interceptors
+from gw_core.domain.rules.plugins import Interceptors
 from gw_core.events import JobCompleted, JobSucceeded
 
 RUNS: Final = 5_000

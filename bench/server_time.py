@@ -16,8 +16,8 @@ from psycopg.conninfo import make_conninfo
 from psycopg.errors import Diagnostic
 
 from gw_core import Client
-from gw_core.postgres.database import Connection
-from gw_core.postgres.statements import numbered_query, sql_folder
+from gw_core.postgres.connection.database import Connection
+from gw_core.postgres.connection.statements import numbered_query, sql_folder
 
 SCHEMA: Final = "graphile_worker"
 TELLING: Final = "-c log_min_duration_statement=0 -c client_min_messages=log -c log_parameter_max_length=0"

@@ -18,27 +18,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gw_core.lazy import public_names
+from gw_core.runtime.lazy import public_names
 
 if TYPE_CHECKING:
-    from gw_core.async_client import AsyncClient as AsyncClient
-    from gw_core.async_jobs import AsyncJobs as AsyncJobs
-    from gw_core.client import Client as Client
-    from gw_core.domain.cancellation import (
+    from gw_core.clients.async_client import AsyncClient as AsyncClient
+    from gw_core.clients.async_jobs import AsyncJobs as AsyncJobs
+    from gw_core.clients.client import Client as Client
+    from gw_core.clients.sharding import ShardedClient as ShardedClient
+    from gw_core.domain.cron.cron_item import CronItem as CronItem, cron_item as cron_item
+    from gw_core.domain.job.cancellation import (
         CancelledJob as CancelledJob,
         CancelResult as CancelResult,
         StopReason as StopReason,
     )
-    from gw_core.domain.cron_item import CronItem as CronItem, cron_item as cron_item
-    from gw_core.domain.event_bus import Event as Event, Events as Events
-    from gw_core.domain.health import ProbeSettings as ProbeSettings
-    from gw_core.domain.job import Job as Job, JobKeyMode as JobKeyMode, JobSpec as JobSpec
-    from gw_core.domain.job_state import JobState as JobState
-    from gw_core.domain.outcome import GiveUp as GiveUp, RetryAfter as RetryAfter, Snooze as Snooze
-    from gw_core.domain.plugins import Addition as Addition, Plugin as Plugin, Reject as Reject, Skip as Skip
-    from gw_core.domain.session_limits import SessionLimits as SessionLimits
-    from gw_core.domain.settings import PoolerMode as PoolerMode, WorkerSettings as WorkerSettings
-    from gw_core.domain.sweep_rules import (
+    from gw_core.domain.job.job import Job as Job, JobKeyMode as JobKeyMode, JobSpec as JobSpec
+    from gw_core.domain.job.job_state import JobState as JobState
+    from gw_core.domain.job.outcome import GiveUp as GiveUp, RetryAfter as RetryAfter, Snooze as Snooze
+    from gw_core.domain.reports.health import ProbeSettings as ProbeSettings
+    from gw_core.domain.rules.event_bus import Event as Event, Events as Events
+    from gw_core.domain.rules.plugins import Addition as Addition, Plugin as Plugin, Reject as Reject, Skip as Skip
+    from gw_core.domain.rules.session_limits import SessionLimits as SessionLimits
+    from gw_core.domain.rules.settings import PoolerMode as PoolerMode, WorkerSettings as WorkerSettings
+    from gw_core.domain.rules.sweep_rules import (
         FailWithBackoff as FailWithBackoff,
         RecoverySettings as RecoverySettings,
         Reschedule as Reschedule,
@@ -47,11 +48,10 @@ if TYPE_CHECKING:
     from gw_core.execution.context import JobContext as JobContext, StopSignal as StopSignal
     from gw_core.execution.payloads import CronRun as CronRun
     from gw_core.execution.task import Task as Task
-    from gw_core.log_messages import JobLogger as JobLogger
-    from gw_core.postgres.bulk_actions import ActionResult as ActionResult, Jobs as Jobs
-    from gw_core.runner import Runner as Runner, RunResult as RunResult, run as run, run_once as run_once
+    from gw_core.postgres.road.bulk_actions import ActionResult as ActionResult, Jobs as Jobs
+    from gw_core.runner.runner import Runner as Runner, RunResult as RunResult, run as run, run_once as run_once
+    from gw_core.runtime.log_messages import JobLogger as JobLogger
     from gw_core.selection.selection import Selection as Selection
-    from gw_core.sharding import ShardedClient as ShardedClient
     from gw_core.tasks.loading import LoadedTasks as LoadedTasks, load_folder as load_folder
     from gw_core.tasks.references import load_app as load_app, load_plugin as load_plugin
     from gw_core.tasks.registry import TaskRegistry as TaskRegistry, cron as cron, task as task

@@ -2,17 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from gw_core.lazy import public_names
+from gw_core.runtime.lazy import public_names
 
 if TYPE_CHECKING:
-    from gw_core.domain.cron_item import KnownCronItem as KnownCronItem, reject_duplicates as reject_duplicates
-    from gw_core.domain.crontab import (
+    from gw_core.domain.cron.cron_item import KnownCronItem as KnownCronItem, reject_duplicates as reject_duplicates
+    from gw_core.domain.cron.crontab import (
         format_crontab as format_crontab,
         format_item as format_item,
         parse_crontab as parse_crontab,
         read_crontab as read_crontab,
     )
-    from gw_core.domain.schedule import (
+    from gw_core.domain.cron.schedule import (
         Schedule as Schedule,
         daily_at as daily_at,
         every_minute as every_minute,
@@ -22,6 +22,6 @@ if TYPE_CHECKING:
         weekly_on as weekly_on,
         yearly_on as yearly_on,
     )
-    from gw_core.domain.schedule_text import describe_schedule as describe_schedule
+    from gw_core.domain.cron.schedule_text import describe_schedule as describe_schedule
 else:
     __getattr__, __dir__, __all__ = public_names(__name__, __file__)

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from gw_core.lazy import public_names
+from gw_core.runtime.lazy import public_names
 
 if TYPE_CHECKING:
-    from gw_core.domain.cancellation import JobCancelledError as JobCancelledError
-    from gw_core.domain.crontab import CrontabLineError as CrontabLineError
+    from gw_core.domain.cron.crontab import CrontabLineError as CrontabLineError
     from gw_core.domain.errors import *
+    from gw_core.domain.job.cancellation import JobCancelledError as JobCancelledError
     from gw_core.execution.executables import ExecutableError as ExecutableError
     from gw_core.execution.executor import BatchError as BatchError, TaskResultError as TaskResultError
     from gw_core.execution.payloads import PayloadError as PayloadError

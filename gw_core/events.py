@@ -2,17 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from gw_core.lazy import public_names
+from gw_core.runtime.lazy import public_names
 
 if TYPE_CHECKING:
-    from gw_core.domain.event_bus import NODE_EVENTS_HERE as NODE_EVENTS_HERE
-    from gw_core.domain.events import *
-    from gw_core.domain.outcome import (
+    from gw_core.domain.cron.schedule_events import *
+    from gw_core.domain.job.outcome import (
         Completed as Completed,
         Failed as Failed,
         Outcome as Outcome,
         Returned as Returned,
     )
-    from gw_core.domain.schedule_events import *
+    from gw_core.domain.rules.event_bus import NODE_EVENTS_HERE as NODE_EVENTS_HERE
+    from gw_core.domain.rules.events import *
 else:
     __getattr__, __dir__, __all__ = public_names(__name__, __file__)

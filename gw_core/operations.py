@@ -2,12 +2,24 @@
 
 from typing import TYPE_CHECKING
 
-from gw_core.lazy import public_names
+from gw_core.runtime.lazy import public_names
 
 if TYPE_CHECKING:
-    from gw_core.async_rules import AsyncLimits as AsyncLimits, AsyncPauses as AsyncPauses
-    from gw_core.domain.backoff import retry_delay as retry_delay
-    from gw_core.domain.diagnosis import (
+    from gw_core.clients.async_rules import AsyncLimits as AsyncLimits, AsyncPauses as AsyncPauses
+    from gw_core.clients.workers import Workers as Workers
+    from gw_core.domain.durations import (
+        format_duration as format_duration,
+        parse_duration as parse_duration,
+        parse_time as parse_time,
+    )
+    from gw_core.domain.job.group import JobGroup as JobGroup, OnFailure as OnFailure, WaitingGroup as WaitingGroup
+    from gw_core.domain.job.history import (
+        EndedAttempt as EndedAttempt,
+        HistoryPage as HistoryPage,
+        HistoryState as HistoryState,
+        HistoryStatus as HistoryStatus,
+    )
+    from gw_core.domain.reports.diagnosis import (
         CheckStatus as CheckStatus,
         DoctorFacts as DoctorFacts,
         Finding as Finding,
@@ -16,27 +28,13 @@ if TYPE_CHECKING:
         diagnose as diagnose,
         is_healthy as is_healthy,
     )
-    from gw_core.domain.durations import (
-        format_duration as format_duration,
-        parse_duration as parse_duration,
-        parse_time as parse_time,
+    from gw_core.domain.reports.job_status import (
+        PlannedAttempt as PlannedAttempt,
+        Reason as Reason,
+        ReasonCode as ReasonCode,
     )
-    from gw_core.domain.group import JobGroup as JobGroup, OnFailure as OnFailure, WaitingGroup as WaitingGroup
-    from gw_core.domain.history import (
-        EndedAttempt as EndedAttempt,
-        HistoryPage as HistoryPage,
-        HistoryState as HistoryState,
-        HistoryStatus as HistoryStatus,
-    )
-    from gw_core.domain.job_status import PlannedAttempt as PlannedAttempt, Reason as Reason, ReasonCode as ReasonCode
-    from gw_core.domain.lock_waits import *
-    from gw_core.domain.pause import (
-        Pause as Pause,
-        PauseKind as PauseKind,
-        PauseResult as PauseResult,
-        PauseTarget as PauseTarget,
-    )
-    from gw_core.domain.query_results import (
+    from gw_core.domain.reports.lock_waits import *
+    from gw_core.domain.reports.query_results import (
         Count as Count,
         FoundJob as FoundJob,
         JobPage as JobPage,
@@ -48,27 +46,36 @@ if TYPE_CHECKING:
         TaskActivity as TaskActivity,
         TaskReport as TaskReport,
     )
-    from gw_core.domain.run_statistics import (
+    from gw_core.domain.reports.run_statistics import (
         RunHistory as RunHistory,
         RunPoint as RunPoint,
         RunStatistics as RunStatistics,
         StatisticsStatus as StatisticsStatus,
     )
-    from gw_core.domain.safe_text import UNSAFE_NAME as UNSAFE_NAME, UNSAFE_TEXT as UNSAFE_TEXT
-    from gw_core.domain.snapshot import *
-    from gw_core.domain.sweep_rules import SweepReport as SweepReport, WorkerInfo as WorkerInfo
-    from gw_core.domain.task_limit import TaskLimit as TaskLimit
-    from gw_core.log_messages import (
-        LOGGER_NAME as LOGGER_NAME,
-        CompletedJobs as CompletedJobs,
-        get_logger as get_logger,
-        job_fields as job_fields,
-        record_fields as record_fields,
+    from gw_core.domain.reports.snapshot import *
+    from gw_core.domain.rules.backoff import retry_delay as retry_delay
+    from gw_core.domain.rules.pause import (
+        Pause as Pause,
+        PauseKind as PauseKind,
+        PauseResult as PauseResult,
+        PauseTarget as PauseTarget,
     )
+    from gw_core.domain.rules.sweep_rules import SweepReport as SweepReport, WorkerInfo as WorkerInfo
+    from gw_core.domain.rules.task_limit import TaskLimit as TaskLimit
+    from gw_core.domain.safe_text import UNSAFE_NAME as UNSAFE_NAME, UNSAFE_TEXT as UNSAFE_TEXT
     from gw_core.maintenance.metrics import METRICS as METRICS, MetricInfo as MetricInfo
-    from gw_core.operator_name import operator_name as operator_name
-    from gw_core.postgres.add_calls import RemovedJob as RemovedJob
-    from gw_core.postgres.bulk_actions import (
+    from gw_core.postgres.connection.database import (
+        Database as Database,
+        described as described,
+        find_conninfo as find_conninfo,
+    )
+    from gw_core.postgres.read.command_preview import CommandPreview as CommandPreview, CommandText as CommandText
+    from gw_core.postgres.read.doctor import Doctor as Doctor
+    from gw_core.postgres.read.history import History as History
+    from gw_core.postgres.read.listener import JobListener as JobListener
+    from gw_core.postgres.read.name_lookup import NameKind as NameKind, known_names as known_names
+    from gw_core.postgres.road.add_calls import RemovedJob as RemovedJob
+    from gw_core.postgres.road.bulk_actions import (
         ChangedJob as ChangedJob,
         JobBatches as JobBatches,
         SelectionCount as SelectionCount,
@@ -76,24 +83,25 @@ if TYPE_CHECKING:
         SkipReason as SkipReason,
         WorkerActions as WorkerActions,
     )
-    from gw_core.postgres.cleanup import Cleanup as Cleanup, CleanupTarget as CleanupTarget
-    from gw_core.postgres.command_preview import CommandPreview as CommandPreview, CommandText as CommandText
-    from gw_core.postgres.database import Database as Database, described as described, find_conninfo as find_conninfo
-    from gw_core.postgres.doctor import Doctor as Doctor
-    from gw_core.postgres.history import History as History
-    from gw_core.postgres.limits import Limits as Limits
-    from gw_core.postgres.listener import JobListener as JobListener
-    from gw_core.postgres.migrations import (
+    from gw_core.postgres.road.limits import Limits as Limits
+    from gw_core.postgres.road.pauses import Pauses as Pauses
+    from gw_core.postgres.schema.cleanup import Cleanup as Cleanup, CleanupTarget as CleanupTarget
+    from gw_core.postgres.schema.migrations import (
         MigrationPlan as MigrationPlan,
         MigrationReport as MigrationReport,
         MigrationStep as MigrationStep,
     )
-    from gw_core.postgres.name_lookup import NameKind as NameKind, known_names as known_names
-    from gw_core.postgres.pauses import Pauses as Pauses
-    from gw_core.postgres.schema_state import SchemaState as SchemaState, SchemaStatus as SchemaStatus
-    from gw_core.postgres.scratch_schema import ScratchSchema as ScratchSchema, ServerTiming as ServerTiming
+    from gw_core.postgres.schema.schema_state import SchemaState as SchemaState, SchemaStatus as SchemaStatus
+    from gw_core.postgres.schema.scratch_schema import ScratchSchema as ScratchSchema, ServerTiming as ServerTiming
     from gw_core.processes.control_channel import ControlChannel as ControlChannel
     from gw_core.processes.supervisor import Supervisor as Supervisor
-    from gw_core.workers import Workers as Workers
+    from gw_core.runtime.log_messages import (
+        LOGGER_NAME as LOGGER_NAME,
+        CompletedJobs as CompletedJobs,
+        get_logger as get_logger,
+        job_fields as job_fields,
+        record_fields as record_fields,
+    )
+    from gw_core.runtime.operator_name import operator_name as operator_name
 else:
     __getattr__, __dir__, __all__ = public_names(__name__, __file__)

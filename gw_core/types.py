@@ -2,15 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from gw_core.lazy import public_names
+from gw_core.runtime.lazy import public_names
 
 if TYPE_CHECKING:
-    from gw_core.domain.job import AddOptions as AddOptions, JobOptions as JobOptions
-    from gw_core.domain.plugins import RunTask as RunTask
-    from gw_core.domain.sweep_rules import Decision as Decision
-    from gw_core.run_inputs import Crontab as Crontab, Tasks as Tasks
-    from gw_core.runner import RunnerOptions as RunnerOptions
-    from gw_core.sharding import ShardKey as ShardKey
+    from gw_core.clients.sharding import ShardKey as ShardKey
+    from gw_core.domain.job.job import AddOptions as AddOptions, JobOptions as JobOptions
+    from gw_core.domain.rules.plugins import RunTask as RunTask
+    from gw_core.domain.rules.sweep_rules import Decision as Decision
+    from gw_core.runner.run_inputs import Crontab as Crontab, Tasks as Tasks
+    from gw_core.runner.runner import RunnerOptions as RunnerOptions
     from gw_core.tasks.registry import TaskOptions as TaskOptions
     from gw_core.worker.claimer import ForbiddenFlags as ForbiddenFlags
 else:

@@ -13,10 +13,10 @@ from bench.harness import Benchmark, Goal, Measured, WrongResultError
 from bench.measure import RATE, Bench
 from bench.peers import Gw, Jobs
 from bench.server import ask
-from gw_core.domain.outcome import Completed
-from gw_core.postgres.claims import CLAIM_PLAN
-from gw_core.postgres.database import Database
-from gw_core.postgres.job_store import SETTLE_PLAN, JobStore
+from gw_core.domain.job.outcome import Completed
+from gw_core.postgres.connection.database import Database
+from gw_core.postgres.road.claims import CLAIM_PLAN
+from gw_core.postgres.road.job_store import SETTLE_PLAN, JobStore
 
 COST: Final = "server CPU us a job"
 WITHOUT: Final = "gw, without the index"

@@ -13,12 +13,12 @@ from bench.measure import Bench
 from bench.peers import Gw
 from bench.server import ask
 from gw_core import JobSpec
-from gw_core.domain.claim import queue_locks
-from gw_core.domain.outcome import Completed
-from gw_core.postgres.add_calls import bulk_calls
-from gw_core.postgres.claims import CLAIM_PLAN
-from gw_core.postgres.database import Connection, Database
-from gw_core.postgres.job_store import SETTLE_PLAN, JobStore
+from gw_core.domain.job.claim import queue_locks
+from gw_core.domain.job.outcome import Completed
+from gw_core.postgres.connection.database import Connection, Database
+from gw_core.postgres.road.add_calls import bulk_calls
+from gw_core.postgres.road.claims import CLAIM_PLAN
+from gw_core.postgres.road.job_store import SETTLE_PLAN, JobStore
 
 BATCH: Final = 500
 """Jobs of one claim; a busy worker claims as many, and twice as many that take microseconds."""

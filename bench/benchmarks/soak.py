@@ -15,9 +15,9 @@ from bench.harness import Benchmark, Goal, Measured, NotMeasuredError
 from bench.measure import Bench
 from bench.peers import Gw
 from bench.processes import running
-from gw_core.postgres.claims import CLAIM_PLAN
-from gw_core.postgres.database import Database
-from gw_core.postgres.job_store import JobStore
+from gw_core.postgres.connection.database import Database
+from gw_core.postgres.road.claims import CLAIM_PLAN
+from gw_core.postgres.road.job_store import JobStore
 
 TICK_SECONDS: Final = 0.05
 PERIODS: Final = 12

@@ -16,11 +16,11 @@ from bench.harness import Benchmark, Goal, Measured, NotMeasuredError
 from bench.measure import RATE, Bench, RunOptions, drain
 from bench.peers import FILL, Gw, Jobs
 from bench.server import ask
-from gw_core.domain.claim import queue_locks
-from gw_core.domain.outcome import Completed
-from gw_core.postgres.claims import CLAIM_PLAN
-from gw_core.postgres.database import Database
-from gw_core.postgres.job_store import SETTLE_PLAN, JobStore
+from gw_core.domain.job.claim import queue_locks
+from gw_core.domain.job.outcome import Completed
+from gw_core.postgres.connection.database import Database
+from gw_core.postgres.road.claims import CLAIM_PLAN
+from gw_core.postgres.road.job_store import SETTLE_PLAN, JobStore
 
 GROWTH: Final = "growth of p99"
 FREE: Final = "gw, nothing in the way"

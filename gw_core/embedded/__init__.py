@@ -6,7 +6,7 @@ longer than its own client, keeps it running with `start_or_attach`.
 
 from typing import TYPE_CHECKING
 
-from gw_core.lazy import public_names
+from gw_core.runtime.lazy import public_names
 
 if TYPE_CHECKING:
     from gw_core.embedded.server import EmbeddedServer as EmbeddedServer, start_or_attach as start_or_attach

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 import msgspec
 
-from gw_core.domain.cancellation import StopReason
-from gw_core.domain.job import AddOptions, Job, JobOptions, JobSpec, job_spec
-from gw_core.domain.plugins import Skip
+from gw_core.domain.job.cancellation import StopReason
+from gw_core.domain.job.job import AddOptions, Job, JobOptions, JobSpec, job_spec
+from gw_core.domain.rules.plugins import Skip
 from gw_core.execution.payloads import CronRun, cron_of, trace_of
-from gw_core.log_messages import JobLogger, get_logger, job_fields
+from gw_core.runtime.log_messages import JobLogger, get_logger, job_fields
 
 if TYPE_CHECKING:
     # Not at run time: a process that runs an isolated task starts in half the time without the database driver.
-    from gw_core.postgres.connections import ConnectionSource
-    from gw_core.postgres.database import Connection, Database
-    from gw_core.postgres.enqueue import Enqueuer
+    from gw_core.postgres.connection.connections import ConnectionSource
+    from gw_core.postgres.connection.database import Connection, Database
+    from gw_core.postgres.road.enqueue import Enqueuer
 
 P = TypeVar("P")
 
@@ -165,7 +165,7 @@ class JobContext:
 
     def query(self, statement: str, values: Any = None) -> list[tuple[Any, ...]]:
         """Run one statement in a transaction of its own and return its rows."""
-        from gw_core.postgres.connections import fetch_all
+        from gw_core.postgres.connection.connections import fetch_all
 
         with self._resources.connections.connection() as connection:
             return fetch_all(connection, statement, values)

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import Final, ParamSpec, TypeVar
 
-from gw_core import forks
+from gw_core.runtime import forks
 
 MAX_THREADS: Final = 32
 

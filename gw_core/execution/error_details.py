@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Final
 
 from gw_core.domain.errors import GraphileWorkerError
-from gw_core.domain.outcome import GiveUp, RetryAfter, error_message
+from gw_core.domain.job.outcome import GiveUp, RetryAfter, error_message
 
 MAX_CAUSE_LENGTH: Final = 300
 """Characters of a cause's message, or of all members of a group together."""

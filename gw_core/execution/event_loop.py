@@ -12,10 +12,10 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from gw_core import forks
-from gw_core.domain.outcome import Snooze
-from gw_core.domain.settings import WorkerSettings
+from gw_core.domain.job.outcome import Snooze
+from gw_core.domain.rules.settings import WorkerSettings
 from gw_core.execution.daemon_executor import DaemonExecutor
+from gw_core.runtime import forks
 
 if TYPE_CHECKING:
     from gw_core.execution.context import JobContext

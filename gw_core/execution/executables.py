@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from gw_core.domain.errors import GraphileWorkerError
-from gw_core.domain.outcome import Snooze
-from gw_core.domain.settings import WorkerSettings
-from gw_core.domain.supervision import exit_words
+from gw_core.domain.job.outcome import Snooze
+from gw_core.domain.rules.settings import WorkerSettings
+from gw_core.domain.rules.supervision import exit_words
 from gw_core.execution.child_process import LeaderProcess, WholeLines
 from gw_core.execution.process_groups import GROUPS
 from gw_core.execution.signature import Invoke
 
 if TYPE_CHECKING:
-    from gw_core.domain.job import Job
+    from gw_core.domain.job.job import Job
     from gw_core.execution.context import JobContext, StopSignal
 
 TERMINATION_TIMEOUT: Final = timedelta(seconds=10)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from gw_core.domain.errors import GraphileWorkerError
-from gw_core.domain.history import encoded_result
-from gw_core.domain.outcome import Completed, Failed, GiveUp, Outcome, RetryAfter, Returned, Snooze, error_message
+from gw_core.domain.job.history import encoded_result
+from gw_core.domain.job.outcome import Completed, Failed, GiveUp, Outcome, RetryAfter, Returned, Snooze, error_message
 from gw_core.execution.error_details import error_details
 
 if TYPE_CHECKING:
-    from gw_core.domain.job import Job
+    from gw_core.domain.job.job import Job
     from gw_core.execution.context import JobContext
     from gw_core.execution.task import Task
 

@@ -10,8 +10,8 @@ import threading
 from contextlib import suppress
 from typing import Final
 
-from gw_core import forks
 from gw_core.execution.child_process import LeaderProcess
+from gw_core.runtime import forks
 
 _END: Final = 1.0
 """Seconds the guard may take to end when this process does."""

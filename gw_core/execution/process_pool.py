@@ -15,11 +15,10 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
-from gw_core import forks
-from gw_core.domain.cancellation import StopReason
 from gw_core.domain.errors import GraphileWorkerError, TaskLoadError
-from gw_core.domain.plugins import Skip
-from gw_core.domain.supervision import exit_description
+from gw_core.domain.job.cancellation import StopReason
+from gw_core.domain.rules.plugins import Skip
+from gw_core.domain.rules.supervision import exit_description
 from gw_core.execution.child_process import LeaderProcess
 from gw_core.execution.daemon_executor import DaemonExecutor
 from gw_core.execution.executor import items_of
@@ -46,12 +45,13 @@ from gw_core.execution.process_protocol import (
     given_of,
 )
 from gw_core.execution.signature import Invoke
-from gw_core.log_messages import JOB_LOGGER
+from gw_core.runtime import forks
+from gw_core.runtime.log_messages import JOB_LOGGER
 
 if TYPE_CHECKING:
-    from gw_core.domain.job import Job
+    from gw_core.domain.job.job import Job
     from gw_core.execution.context import JobContext
-    from gw_core.postgres.database import Database
+    from gw_core.postgres.connection.database import Database
 
 KILL_AFTER: Final = timedelta(seconds=1)
 """How long a task may take to end once nothing it does will count, before its process and group are killed."""

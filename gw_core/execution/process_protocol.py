@@ -12,14 +12,14 @@ from typing import Any, Final
 
 import msgspec
 
-from gw_core import forks
 from gw_core.domain import errors as known_errors
-from gw_core.domain.cancellation import StopReason
 from gw_core.domain.errors import GraphileWorkerError
-from gw_core.domain.history import EncodedResult
-from gw_core.domain.job import Job, JobSpec, encode_payload
-from gw_core.domain.outcome import GiveUp, RetryAfter, Snooze, error_message, storable, traceback_of
+from gw_core.domain.job.cancellation import StopReason
+from gw_core.domain.job.history import EncodedResult
+from gw_core.domain.job.job import Job, JobSpec, encode_payload
+from gw_core.domain.job.outcome import GiveUp, RetryAfter, Snooze, error_message, storable, traceback_of
 from gw_core.execution.error_details import DETAILS, error_details
+from gw_core.runtime import forks
 
 Plain = str | int | float | bool | None
 

@@ -11,12 +11,12 @@ from inspect import Parameter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from gw_core import forks
 from gw_core.domain.errors import TaskLoadError
 from gw_core.execution.payloads import PLAIN, PayloadReader, reader_for
+from gw_core.runtime import forks
 
 if TYPE_CHECKING:
-    from gw_core.domain.job import Job
+    from gw_core.domain.job.job import Job
     from gw_core.execution.context import JobContext
 
 Invoke = Callable[["Job", "JobContext"], object]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
-from gw_core.domain.history import NO_OPTIONS, HistoryOptions
+from gw_core.domain.job.history import NO_OPTIONS, HistoryOptions
 from gw_core.execution.signature import Invoke
 
 Function = Callable[..., object]

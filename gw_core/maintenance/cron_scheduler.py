@@ -10,8 +10,9 @@ from typing import Final
 
 import msgspec
 
-from gw_core.domain import schedule_events as e
-from gw_core.domain.cron_item import CronItem, Window, by_minute, missed, reject_duplicates
+from gw_core.domain.cron import schedule_events as e
+from gw_core.domain.cron.cron_item import CronItem, Window, by_minute, missed, reject_duplicates
+from gw_core.domain.cron.schedule import MINUTE, ceil_minute, floor_minute
 from gw_core.domain.errors import (
     AuthenticationError,
     DatabaseUnavailableError,
@@ -20,13 +21,12 @@ from gw_core.domain.errors import (
     SchemaMissingError,
     TransientDatabaseError,
 )
-from gw_core.domain.event_bus import Events
-from gw_core.domain.job import JobSpec
-from gw_core.domain.plugins import Skip
-from gw_core.domain.schedule import MINUTE, ceil_minute, floor_minute
-from gw_core.postgres.connections import ConnectionSource
-from gw_core.postgres.cron_store import CronStore
-from gw_core.service import Service
+from gw_core.domain.job.job import JobSpec
+from gw_core.domain.rules.event_bus import Events
+from gw_core.domain.rules.plugins import Skip
+from gw_core.postgres.connection.connections import ConnectionSource
+from gw_core.postgres.road.cron_store import CronStore
+from gw_core.runtime.service import Service
 
 CATCH_UP_LIMIT: Final = timedelta(hours=24)
 """How far back minutes that passed while the scheduler ran are still scheduled, whether or not `fill` is set."""

@@ -6,10 +6,10 @@ import random
 from datetime import timedelta
 from typing import Final
 
-from gw_core.domain.event_bus import Events
-from gw_core.postgres.connections import SharedConnection
-from gw_core.postgres.job_store import JobStore
-from gw_core.service import MaintenanceService
+from gw_core.domain.rules.event_bus import Events
+from gw_core.postgres.connection.connections import SharedConnection
+from gw_core.postgres.road.job_store import JobStore
+from gw_core.runtime.service import MaintenanceService
 
 INTERVAL: Final = timedelta(minutes=1)
 

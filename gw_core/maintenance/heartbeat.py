@@ -10,12 +10,12 @@ from datetime import timedelta
 from typing import Any, Final
 
 from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError, TransientDatabaseError
-from gw_core.domain.event_bus import Events
-from gw_core.domain.events import BreakingMigrationDetected, HeartbeatFailed, HeartbeatLate, HeartbeatRestored
-from gw_core.domain.sweep_rules import overdue_after
-from gw_core.postgres.connections import SharedConnection
-from gw_core.postgres.worker_store import with_workers
-from gw_core.service import Service
+from gw_core.domain.rules.event_bus import Events
+from gw_core.domain.rules.events import BreakingMigrationDetected, HeartbeatFailed, HeartbeatLate, HeartbeatRestored
+from gw_core.domain.rules.sweep_rules import overdue_after
+from gw_core.postgres.connection.connections import SharedConnection
+from gw_core.postgres.road.worker_store import with_workers
+from gw_core.runtime.service import Service
 from gw_core.version import __version__
 
 TRY_AGAIN_AFTER: Final = timedelta(seconds=2)

@@ -9,11 +9,11 @@ from datetime import timedelta
 from typing import Final
 
 from gw_core.domain.errors import GraphileWorkerError, LockTimeoutError
-from gw_core.domain.event_bus import Events
-from gw_core.domain.history import Keep
-from gw_core.postgres.connections import SharedConnection
-from gw_core.postgres.history_partitions import MAX_DROPS, HistoryPartitions
-from gw_core.service import MaintenanceService
+from gw_core.domain.job.history import Keep
+from gw_core.domain.rules.event_bus import Events
+from gw_core.postgres.connection.connections import SharedConnection
+from gw_core.postgres.schema.history_partitions import MAX_DROPS, HistoryPartitions
+from gw_core.runtime.service import MaintenanceService
 
 INTERVAL: Final = timedelta(minutes=30)
 RETRY_INTERVAL: Final = timedelta(seconds=20)

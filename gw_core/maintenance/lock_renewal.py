@@ -6,13 +6,13 @@ import random
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from gw_core.domain.claim import Locked, QueueLock
-from gw_core.domain.event_bus import Events
-from gw_core.domain.events import LocksReset
-from gw_core.domain.job import Job
-from gw_core.postgres.connections import SharedConnection
-from gw_core.postgres.job_store import JobStore
-from gw_core.service import MaintenanceService
+from gw_core.domain.job.claim import Locked, QueueLock
+from gw_core.domain.job.job import Job
+from gw_core.domain.rules.event_bus import Events
+from gw_core.domain.rules.events import LocksReset
+from gw_core.postgres.connection.connections import SharedConnection
+from gw_core.postgres.road.job_store import JobStore
+from gw_core.runtime.service import MaintenanceService
 
 SOON = timedelta(minutes=1)
 """The first sweep for expired locks comes at random within this time, so that a fleet does not sweep together."""

@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
-from gw_core.domain.counters import OutcomeCounters, TaskCounters
 from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError, InvalidSettingError
-from gw_core.domain.event_bus import Events
-from gw_core.domain.events import JobsSettled, JobStarted, MaintenanceFailed, PoolConnectionLost
-from gw_core.domain.history import HistoryStatus
-from gw_core.domain.query_results import QueueStatistics
-from gw_core.domain.run_statistics import StatisticsStatus
+from gw_core.domain.job.history import HistoryStatus
+from gw_core.domain.reports.counters import OutcomeCounters, TaskCounters
+from gw_core.domain.reports.query_results import QueueStatistics
+from gw_core.domain.reports.run_statistics import StatisticsStatus
+from gw_core.domain.rules.event_bus import Events
+from gw_core.domain.rules.events import JobsSettled, JobStarted, MaintenanceFailed, PoolConnectionLost
 from gw_core.maintenance.readiness import Readiness
-from gw_core.postgres.connections import ConnectionSource
-from gw_core.postgres.history import History
-from gw_core.postgres.job_queries import JobQueries
-from gw_core.postgres.statistics_queries import StatisticsQueries
-from gw_core.service import Service
+from gw_core.postgres.connection.connections import ConnectionSource
+from gw_core.postgres.read.history import History
+from gw_core.postgres.read.job_queries import JobQueries
+from gw_core.postgres.read.statistics_queries import StatisticsQueries
+from gw_core.runtime.service import Service
 from gw_core.version import __version__
 
 if TYPE_CHECKING:

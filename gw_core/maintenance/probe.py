@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
-from gw_core.domain.event_bus import Events
-from gw_core.domain.events import ProbeStarted
-from gw_core.domain.health import PoolHealth, ProbeSettings
+from gw_core.domain.reports.health import PoolHealth, ProbeSettings
+from gw_core.domain.rules.event_bus import Events
+from gw_core.domain.rules.events import ProbeStarted
 from gw_core.maintenance.metrics import Metrics, MetricsCollector, QueueSampler
 from gw_core.maintenance.probe_server import HttpResponse, Page, WebServer, said
 from gw_core.maintenance.readiness import Readiness
-from gw_core.postgres.connections import ConnectionSource
+from gw_core.postgres.connection.connections import ConnectionSource
 
 WAIT_FOR_SAMPLE: float = 0.5
 """Seconds a scrape waits for new numbers of the queue; then it gets those there are."""

@@ -15,7 +15,7 @@ from http import HTTPStatus
 from typing import Final
 
 from gw_core.domain.errors import InvalidSettingError
-from gw_core.service import Service
+from gw_core.runtime.service import Service
 
 RESPONSE_TIMEOUT: Final = 3.0
 """Seconds a client may take to ask and to read; then it is cut off."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
-from gw_core.domain.event_bus import Events
-from gw_core.domain.events import (
+from gw_core.domain.reports.health import PoolHealth, problem, why_not_ready
+from gw_core.domain.rules.event_bus import Events
+from gw_core.domain.rules.events import (
     BreakingMigrationDetected,
     PoolConnectionLost,
     PoolConnectionRestored,
@@ -15,7 +16,6 @@ from gw_core.domain.events import (
     RunnerStopped,
     TasksReloaded,
 )
-from gw_core.domain.health import PoolHealth, problem, why_not_ready
 
 
 class Readiness:

@@ -10,8 +10,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from gw_core.domain.settings import WorkerSettings
-from gw_core.service import Service
+from gw_core.domain.rules.settings import WorkerSettings
+from gw_core.runtime.service import Service
 
 CHECK_INTERVAL: Final = timedelta(seconds=1)
 

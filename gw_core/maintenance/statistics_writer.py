@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, Final
 
-from gw_core.domain.counters import OutcomeCounters
 from gw_core.domain.errors import GraphileWorkerError
-from gw_core.domain.event_bus import Events
-from gw_core.domain.events import JobsSettled, MaintenanceFailed
-from gw_core.domain.outcome import Outcome, Returned
-from gw_core.postgres.connections import SharedConnection
-from gw_core.postgres.worker_store import WorkerStore
-from gw_core.service import Service
+from gw_core.domain.job.outcome import Outcome, Returned
+from gw_core.domain.reports.counters import OutcomeCounters
+from gw_core.domain.rules.event_bus import Events
+from gw_core.domain.rules.events import JobsSettled, MaintenanceFailed
+from gw_core.postgres.connection.connections import SharedConnection
+from gw_core.postgres.road.worker_store import WorkerStore
+from gw_core.runtime.service import Service
 
 FIRST_REST: Final = timedelta(seconds=2)
 """The time before the server's clock is read, so that a short run does not read it."""

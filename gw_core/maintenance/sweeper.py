@@ -9,11 +9,11 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from gw_core.domain.event_bus import Events
-from gw_core.domain.events import JobRecovered, RecoveryHookFailed, WorkersRecovered
-from gw_core.domain.job import Job
-from gw_core.domain.plugins import Interceptors
-from gw_core.domain.sweep_rules import (
+from gw_core.domain.job.job import Job
+from gw_core.domain.rules.event_bus import Events
+from gw_core.domain.rules.events import JobRecovered, RecoveryHookFailed, WorkersRecovered
+from gw_core.domain.rules.plugins import Interceptors
+from gw_core.domain.rules.sweep_rules import (
     WORKER_CRASHED,
     Decision,
     RecoverySettings,
@@ -23,9 +23,9 @@ from gw_core.domain.sweep_rules import (
     decide,
     is_dead,
 )
-from gw_core.postgres.connections import ConnectionSource
-from gw_core.postgres.worker_store import DeadWorkers, RecoveredJobs, WorkerStore, with_workers
-from gw_core.service import MaintenanceService
+from gw_core.postgres.connection.connections import ConnectionSource
+from gw_core.postgres.road.worker_store import DeadWorkers, RecoveredJobs, WorkerStore, with_workers
+from gw_core.runtime.service import MaintenanceService
 
 ORPHANS_INTERVAL: Final = timedelta(minutes=10)
 """The shortest time between searches for locks without a heartbeat: each reads all locked jobs."""

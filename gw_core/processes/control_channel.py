@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from gw_core import forks
+from gw_core.runtime import forks
 
 READY: Final = b"ready\n"
 STOP: Final = b"stop "

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from gw_core.domain.event_bus import Events
-from gw_core.domain.events import (
+from gw_core.domain.rules.event_bus import Events
+from gw_core.domain.rules.events import (
     MaintenanceFailed,
     ProcessEnded,
     ProcessesKilled,
@@ -22,8 +22,8 @@ from gw_core.domain.events import (
     SupervisorStarted,
     SupervisorStopped,
 )
-from gw_core.domain.stop_signals import StopSignals
-from gw_core.domain.supervision import (
+from gw_core.domain.rules.stop_signals import StopSignals
+from gw_core.domain.rules.supervision import (
     MAX_PAUSE,
     SETTLED_AFTER,
     SIGNALLED,
@@ -33,9 +33,9 @@ from gw_core.domain.supervision import (
     exit_description,
 )
 from gw_core.execution.child_process import PassOn
-from gw_core.log_messages import SupervisorLog
 from gw_core.processes.process import WorkerProcess
-from gw_core.signals import Signals
+from gw_core.runtime.log_messages import SupervisorLog
+from gw_core.runtime.signals import Signals
 
 KILL_DELAY: Final = timedelta(seconds=3)
 """How long after the grace period, or after a signal that ends it, a process is killed that has not ended.

@@ -18,12 +18,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
-from gw_core import forks
 from gw_core.domain.errors import GraphileWorkerError, TaskLoadError
-from gw_core.domain.history import EncodedResult, HistoryOptions
-from gw_core.domain.job import Job, JobSpec
-from gw_core.domain.outcome import Completed, Failed, Returned, Snooze, storable
-from gw_core.domain.plugins import Skip
+from gw_core.domain.job.history import EncodedResult, HistoryOptions
+from gw_core.domain.job.job import Job, JobSpec
+from gw_core.domain.job.outcome import Completed, Failed, Returned, Snooze, storable
+from gw_core.domain.rules.plugins import Skip
 from gw_core.execution.context import JobContext
 from gw_core.execution.executor import BatchError, execute
 from gw_core.execution.process_protocol import (
@@ -53,10 +52,11 @@ from gw_core.execution.process_protocol import (
 )
 from gw_core.execution.signature import compose
 from gw_core.execution.task import Task
-from gw_core.log_messages import record_fields
+from gw_core.runtime import forks
+from gw_core.runtime.log_messages import record_fields
 
 if TYPE_CHECKING:
-    from gw_core.postgres.connections import ConnectionPool
+    from gw_core.postgres.connection.connections import ConnectionPool
 
 MAX_CONNECTIONS: Final = 4
 """Connections a task may have open from its own process at the same time."""
@@ -230,8 +230,8 @@ class _Server:
     @property
     def connections(self) -> ConnectionPool:
         """The connections of this process, made when a task first asks: most tasks in here compute."""
-        from gw_core.postgres.connections import ConnectionPool
-        from gw_core.postgres.database import Database
+        from gw_core.postgres.connection.connections import ConnectionPool
+        from gw_core.postgres.connection.database import Database
 
         setup = self._setup
         if setup is None:

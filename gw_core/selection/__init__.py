@@ -6,7 +6,7 @@ A tool that reads selections from its users also needs these names: it parses, c
 
 from typing import TYPE_CHECKING
 
-from gw_core.lazy import public_names
+from gw_core.runtime.lazy import public_names
 
 if TYPE_CHECKING:
     from gw_core.selection.completion import Suggestion as Suggestion, suggest as suggest

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from gw_core.domain.job_state import JobState
+from gw_core.domain.job.job_state import JobState
 from gw_core.selection.terms import PAYLOAD, SHORT_FORMS, TERMS
 from gw_core.selection.values import written
 

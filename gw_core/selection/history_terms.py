@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Final
 
-from gw_core.domain.history import HistoryState
+from gw_core.domain.job.history import HistoryState
 from gw_core.selection.kinds import Bind, Containing, Element, Kind, Names, Number, Path, Payload, Resolved, Time, state
 from gw_core.selection.terms import Cost, Term
 from gw_core.selection.values import Text, Value

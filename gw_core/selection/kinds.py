@@ -13,8 +13,8 @@ import msgspec
 
 from gw_core.domain.durations import parse_duration, parse_time, shown
 from gw_core.domain.errors import InvalidInputError
-from gw_core.domain.job import named
-from gw_core.domain.job_state import JobState
+from gw_core.domain.job.job import named
+from gw_core.domain.job.job_state import JobState
 from gw_core.selection.values import Bound, Prefix, Range, Text, Value
 
 MAX_TEXT: Final = 1_000

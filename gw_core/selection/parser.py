@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from gw_core.domain.durations import shown
 from gw_core.domain.errors import InvalidInputError
-from gw_core.domain.job import check_ids
+from gw_core.domain.job.job import check_ids
 from gw_core.selection.kinds import UNSTORABLE, Element, Payload
 from gw_core.selection.selection import MAX_VALUES, Condition, Selection
 from gw_core.selection.terms import SHORT_FORMS, TERMS, Term

@@ -13,8 +13,8 @@ import msgspec
 from msgspec.structs import replace
 
 from gw_core.domain.errors import InvalidInputError
-from gw_core.domain.job_state import JobState
-from gw_core.domain.query_results import FoundJob
+from gw_core.domain.job.job_state import JobState
+from gw_core.domain.reports.query_results import FoundJob
 from gw_core.selection.kinds import Element, References, Resolved
 from gw_core.selection.terms import ALL_STATES, PAYLOAD, TERMS, Cost, Term
 from gw_core.selection.values import Prefix, Range, Text, Value, written

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
-from gw_core.domain.job_state import JobState
-from gw_core.domain.query_results import FoundJob
+from gw_core.domain.job.job_state import JobState
+from gw_core.domain.reports.query_results import FoundJob
 from gw_core.selection.kinds import Containing, Kind, Names, Number, Payload, References, StartTime, State, Time
 
 ALL_STATES: Final = frozenset(JobState)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from gw_core.domain.errors import TaskLoadError
-from gw_core.domain.outcome import error_message
+from gw_core.domain.job.outcome import error_message
 from gw_core.execution.executables import compose_executable
 from gw_core.execution.task import Task
 from gw_core.tasks.registry import TaskRegistry, checked_identifier, mark_of, task_of

@@ -13,8 +13,8 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from gw_core.domain.errors import GraphileWorkerError, PluginLoadError, TaskLoadError
-from gw_core.domain.outcome import error_message
-from gw_core.domain.plugins import Plugin
+from gw_core.domain.job.outcome import error_message
+from gw_core.domain.rules.plugins import Plugin
 from gw_core.tasks.loading import SHOWN_FRAMES, shown_frame
 from gw_core.tasks.registry import TaskRegistry
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, overlo
 import msgspec
 
 from gw_core.domain.errors import InvalidJobError, TaskLoadError
-from gw_core.domain.history import MAX_KEEP, NO_OPTIONS, HistoryOptions
-from gw_core.domain.job import JobSpec
-from gw_core.domain.task_identifier import note_identifier
+from gw_core.domain.job.history import MAX_KEEP, NO_OPTIONS, HistoryOptions
+from gw_core.domain.job.job import JobSpec
+from gw_core.domain.job.task_identifier import note_identifier
 from gw_core.execution.signature import compose, plain_function
 from gw_core.execution.task import Function, Isolation, Task
 
 if TYPE_CHECKING:
-    from gw_core.domain.cron_item import CronItem
+    from gw_core.domain.cron.cron_item import CronItem
     from gw_core.execution.process_protocol import TaskLocation
 
 F = TypeVar("F", bound=Function)
@@ -244,7 +244,7 @@ class TaskRegistry:
     @property
     def cron_items(self) -> tuple[CronItem, ...]:
         """The cron items that tasks declare with `@cron`."""
-        from gw_core.domain.cron_item import cron_item
+        from gw_core.domain.cron.cron_item import cron_item
 
         return tuple(cron_item(pattern, task, **options) for task, pattern, options in self.crontab_sources)
 

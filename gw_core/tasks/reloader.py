@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import Any, Final
 
 from gw_core.domain.errors import TaskLoadError
-from gw_core.domain.event_bus import Events
-from gw_core.domain.events import TasksReloaded
-from gw_core.service import Service
+from gw_core.domain.rules.event_bus import Events
+from gw_core.domain.rules.events import TasksReloaded
+from gw_core.runtime.service import Service
 from gw_core.tasks.loading import LoadedTasks
 from gw_core.tasks.registry import TaskRegistry
 

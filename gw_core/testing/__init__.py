@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gw_core.lazy import public_names
+from gw_core.runtime.lazy import public_names
 
 # Late, as for gw_core itself: pytest imports the package for its plugin in every run.
 if TYPE_CHECKING:
-    from gw_core.synchronous import Attempt as Attempt, ScratchDatabase as ScratchDatabase, install as install
+    from gw_core.runner.synchronous import Attempt as Attempt, ScratchDatabase as ScratchDatabase, install as install
     from gw_core.testing.assertions import (
         assert_enqueued as assert_enqueued,
         enqueued as enqueued,

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from gw_core import Job
-from gw_core.synchronous import DEFAULT_SCHEMA, waiting_jobs
+from gw_core.runner.synchronous import DEFAULT_SCHEMA, waiting_jobs
 from gw_core.testing.clock import Clock
 
 SHOWN_JOBS: Final = 5

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from gw_core import Client, Job, TaskRegistry
-from gw_core.synchronous import ScratchDatabase
+from gw_core.runner.synchronous import ScratchDatabase
 from gw_core.testing import assertions
 from gw_core.testing.clock import Clock
 from gw_core.testing.running import DrainResult, drain

@@ -11,7 +11,7 @@ from typing import Any
 from gw_core import Job, JobSpec, Plugin, Task, TaskRegistry
 from gw_core.errors import GraphileWorkerError
 from gw_core.events import Failed, Returned
-from gw_core.synchronous import (
+from gw_core.runner.synchronous import (
     DEFAULT_SCHEMA,
     Attempt,
     ConnectionWorker,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from gw_core.domain.cancellation import CancelRequest, JobCancelledError
-from gw_core.domain.claim import is_same_claim
-from gw_core.domain.event_bus import Events
-from gw_core.domain.events import JobCancelling
-from gw_core.domain.job import Job
-from gw_core.domain.outcome import Failed
+from gw_core.domain.job.cancellation import CancelRequest, JobCancelledError
+from gw_core.domain.job.claim import is_same_claim
+from gw_core.domain.job.job import Job
+from gw_core.domain.job.outcome import Failed
+from gw_core.domain.rules.event_bus import Events
+from gw_core.domain.rules.events import JobCancelling
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.run_slot import RunSlot
 from gw_core.worker.timeouts import Timeouts

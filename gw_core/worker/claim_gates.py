@@ -9,10 +9,10 @@ from typing import Final
 
 import msgspec
 
-from gw_core.domain.job import Job
-from gw_core.postgres.claims import Claims, ClaimsByField
-from gw_core.postgres.job_store import JobStore
-from gw_core.postgres.limits import claim_within_limit, forget_full_buckets, locked_limit
+from gw_core.domain.job.job import Job
+from gw_core.postgres.road.claims import Claims, ClaimsByField
+from gw_core.postgres.road.job_store import JobStore
+from gw_core.postgres.road.limits import claim_within_limit, forget_full_buckets, locked_limit
 
 MIN_RETRY: Final = 0.005
 MAX_RETRY: Final = 0.1

@@ -12,20 +12,26 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
 
-from gw_core.domain.cancellation import CancelRequest
-from gw_core.domain.claim_gap import ClaimGap
 from gw_core.domain.errors import DatabaseError, GraphileWorkerError
-from gw_core.domain.event_bus import Events
-from gw_core.domain.events import ClaimEmpty, MaintenanceFailed, PoolClaimed, PoolConnectionLost, PoolConnectionRestored
-from gw_core.domain.job import Job
-from gw_core.domain.outcome import Returned
-from gw_core.domain.settings import PoolerMode, WorkerSettings
-from gw_core.postgres.claims import CLAIM_PLAN, Claims
-from gw_core.postgres.database import RESPONSE_TIMEOUT, Database, QueueConnection
-from gw_core.postgres.error_mapping import needs_connection, was_rolled_back
-from gw_core.postgres.job_store import JobStore
-from gw_core.postgres.notifications import Subscription, worker_channels
-from gw_core.service import Service
+from gw_core.domain.job.cancellation import CancelRequest
+from gw_core.domain.job.claim_gap import ClaimGap
+from gw_core.domain.job.job import Job
+from gw_core.domain.job.outcome import Returned
+from gw_core.domain.rules.event_bus import Events
+from gw_core.domain.rules.events import (
+    ClaimEmpty,
+    MaintenanceFailed,
+    PoolClaimed,
+    PoolConnectionLost,
+    PoolConnectionRestored,
+)
+from gw_core.domain.rules.settings import PoolerMode, WorkerSettings
+from gw_core.postgres.connection.database import RESPONSE_TIMEOUT, Database, QueueConnection
+from gw_core.postgres.connection.error_mapping import needs_connection, was_rolled_back
+from gw_core.postgres.connection.notifications import Subscription, worker_channels
+from gw_core.postgres.road.claims import CLAIM_PLAN, Claims
+from gw_core.postgres.road.job_store import JobStore
+from gw_core.runtime.service import Service
 from gw_core.worker.claim_demand import claim_demand, claim_size, jobs_in_window, prefetch_limit
 from gw_core.worker.claim_gates import Gates
 from gw_core.worker.free_memory import return_free_memory

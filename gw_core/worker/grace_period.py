@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from gw_core.domain.settings import WorkerSettings
+from gw_core.domain.rules.settings import WorkerSettings
 from gw_core.worker.thread import WorkerThread
 
 

@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from gw_core.domain.job import Job
+from gw_core.domain.job.job import Job
 
 QueueBatch = deque[Job]
 """Jobs of one named queue, to be run one after the other by one thread."""

@@ -10,10 +10,10 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from gw_core.domain.claim import Locked, QueueLock
-from gw_core.domain.history import Keep
-from gw_core.domain.job import Job
-from gw_core.domain.outcome import Outcome
+from gw_core.domain.job.claim import Locked, QueueLock
+from gw_core.domain.job.history import Keep
+from gw_core.domain.job.job import Job
+from gw_core.domain.job.outcome import Outcome
 
 Key = TypeVar("Key")
 

@@ -11,12 +11,12 @@ from datetime import timedelta
 from typing import Final
 
 from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError
-from gw_core.domain.event_bus import Events
-from gw_core.domain.events import PoolListening, PoolListenLost, PoolListenRestored, PoolNotified
-from gw_core.postgres import notifications
-from gw_core.postgres.database import RESPONSE_TIMEOUT, Database, QueueConnection
-from gw_core.postgres.notifications import Notification, Subscription, announced_jobs, own_channel
-from gw_core.service import Service
+from gw_core.domain.rules.event_bus import Events
+from gw_core.domain.rules.events import PoolListening, PoolListenLost, PoolListenRestored, PoolNotified
+from gw_core.postgres.connection import notifications
+from gw_core.postgres.connection.database import RESPONSE_TIMEOUT, Database, QueueConnection
+from gw_core.postgres.connection.notifications import Notification, Subscription, announced_jobs, own_channel
+from gw_core.runtime.service import Service
 from gw_core.worker.settler import NO_DELAY, reconnect_delay
 
 PING_TIMEOUT: Final = 5.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from gw_core.domain.pause import NO_PAUSES, PauseRules
-from gw_core.postgres.database import Connection
-from gw_core.postgres.pauses import (
+from gw_core.domain.rules.pause import NO_PAUSES, PauseRules
+from gw_core.postgres.connection.database import Connection
+from gw_core.postgres.road.pauses import (
     confirm_claim_rules,
     end_expired_pauses,
     lock_paused_queues,

@@ -9,20 +9,20 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 
-from gw_core.domain.cancellation import StopReason
 from gw_core.domain.errors import GraphileWorkerError
-from gw_core.domain.event_bus import Events
-from gw_core.domain.events import PoolInterrupting, PoolStarted, PoolStopped, PoolStopping
-from gw_core.domain.health import PoolHealth
-from gw_core.domain.history import Keep, keeps_of
-from gw_core.domain.job import Job
-from gw_core.domain.outcome import Returned
-from gw_core.domain.plugins import Interceptors
-from gw_core.domain.settings import WorkerSettings
-from gw_core.domain.sweep_rules import overdue_after
+from gw_core.domain.job.cancellation import StopReason
+from gw_core.domain.job.history import Keep, keeps_of
+from gw_core.domain.job.job import Job
+from gw_core.domain.job.outcome import Returned
+from gw_core.domain.reports.health import PoolHealth
+from gw_core.domain.rules.event_bus import Events
+from gw_core.domain.rules.events import PoolInterrupting, PoolStarted, PoolStopped, PoolStopping
+from gw_core.domain.rules.plugins import Interceptors
+from gw_core.domain.rules.settings import WorkerSettings
+from gw_core.domain.rules.sweep_rules import overdue_after
 from gw_core.execution.context import JobContext, TaskResources
 from gw_core.execution.task import Task
-from gw_core.postgres.database import Database
+from gw_core.postgres.connection.database import Database
 from gw_core.tasks.registry import TaskRegistry
 from gw_core.worker.cancellations import Cancellations
 from gw_core.worker.claimer import Claimer, ForbiddenFlags

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gw_core.domain.event_bus import Events
-from gw_core.domain.events import JobErrored, JobFailed
-from gw_core.domain.outcome import Failed, Outcome
+from gw_core.domain.job.outcome import Failed, Outcome
+from gw_core.domain.rules.event_bus import Events
+from gw_core.domain.rules.events import JobErrored, JobFailed
 from gw_core.execution.context import JobContext
 from gw_core.worker.handoff import QueueBatch
 

@@ -9,14 +9,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from gw_core.domain.claim import QueueLock
 from gw_core.domain.errors import (
     DatabaseUnavailableError,
     GraphileWorkerError,
     LockTimeoutError,
 )
-from gw_core.domain.event_bus import Events
-from gw_core.domain.events import (
+from gw_core.domain.job.claim import QueueLock
+from gw_core.domain.job.group import is_member
+from gw_core.domain.job.history import Keep
+from gw_core.domain.job.outcome import Completed, Failed, Outcome, Returned
+from gw_core.domain.rules.event_bus import Events
+from gw_core.domain.rules.events import (
     JobCompleted,
     JobLockLost,
     JobResultRejected,
@@ -25,13 +28,10 @@ from gw_core.domain.events import (
     PoolConnectionLost,
     PoolConnectionRestored,
 )
-from gw_core.domain.group import is_member
-from gw_core.domain.history import Keep
-from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
-from gw_core.postgres.database import RESPONSE_TIMEOUT, Database
-from gw_core.postgres.error_mapping import needs_connection, rejects_a_row
-from gw_core.postgres.job_store import SETTLE_PLAN, JobStore
-from gw_core.service import Service
+from gw_core.postgres.connection.database import RESPONSE_TIMEOUT, Database
+from gw_core.postgres.connection.error_mapping import needs_connection, rejects_a_row
+from gw_core.postgres.road.job_store import SETTLE_PLAN, JobStore
+from gw_core.runtime.service import Service
 from gw_core.worker.claim_demand import JobDurations
 from gw_core.worker.ledger import Ledger, OutcomeBatch
 

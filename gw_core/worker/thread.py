@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from gw_core.domain.event_bus import Events
-from gw_core.domain.events import JobStarted, JobSucceeded, WorkerStarted, WorkerStopped
-from gw_core.domain.job import Job
-from gw_core.domain.outcome import Completed, Failed, Outcome, Returned
-from gw_core.domain.plugins import Interceptors, Skip
+from gw_core.domain.job.job import Job
+from gw_core.domain.job.outcome import Completed, Failed, Outcome, Returned
+from gw_core.domain.rules.event_bus import Events
+from gw_core.domain.rules.events import JobStarted, JobSucceeded, WorkerStarted, WorkerStopped
+from gw_core.domain.rules.plugins import Interceptors, Skip
 from gw_core.execution.context import JobContext, TaskResources
 from gw_core.execution.executor import execute
 from gw_core.worker.cancellations import Cancellations

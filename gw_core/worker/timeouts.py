@@ -9,12 +9,12 @@ from typing import Final
 
 import msgspec
 
-from gw_core.domain.cancellation import StopReason
 from gw_core.domain.durations import format_duration
 from gw_core.domain.errors import GraphileWorkerError
-from gw_core.domain.outcome import Failed, Outcome, error_message
+from gw_core.domain.job.cancellation import StopReason
+from gw_core.domain.job.outcome import Failed, Outcome, error_message
 from gw_core.execution.context import JobContext
-from gw_core.service import Service
+from gw_core.runtime.service import Service
 from gw_core.worker.lease import steady_time
 from gw_core.worker.run_slot import RunSlot
 

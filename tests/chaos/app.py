@@ -23,8 +23,8 @@ import psycopg
 
 from gw_core import Client, JobSpec
 from gw_core.errors import GraphileWorkerError
-from gw_core.postgres.database import RESPONSE_TIMEOUT
-from gw_core.runner import MAINTENANCE_RESPONSE_TIMEOUT
+from gw_core.postgres.connection.database import RESPONSE_TIMEOUT
+from gw_core.runner.runner import MAINTENANCE_RESPONSE_TIMEOUT
 
 from .cleanup_guard import Guard
 from .faults import Cuttable, Operator

@@ -83,15 +83,15 @@ def test_a_worker_collects_garbage_as_usual_once_it_has_started(tmp_path: Path, 
 
 
 READERS = (
-    "gw_core.domain.query_results",
-    "gw_core.postgres.bulk_actions",
-    "gw_core.postgres.doctor",
-    "gw_core.postgres.history",
-    "gw_core.postgres.job_queries",
+    "gw_core.domain.reports.query_results",
+    "gw_core.postgres.road.bulk_actions",
+    "gw_core.postgres.read.doctor",
+    "gw_core.postgres.read.history",
+    "gw_core.postgres.read.job_queries",
     "gw_core.selection",
 )
-MIGRATIONS = "gw_core.postgres.migrations"
-WORKERS = ("gw_core.domain.crontab", "gw_core.execution", MIGRATIONS, "gw_core.worker", "json5")
+MIGRATIONS = "gw_core.postgres.schema.migrations"
+WORKERS = ("gw_core.domain.cron.crontab", "gw_core.execution", MIGRATIONS, "gw_core.worker", "json5")
 FRONT_ENDS = ("gw_tui", "pydantic", "rich", "textual")
 SELDOM = ("gw_core.tasks.references", "json5", "uvloop", MIGRATIONS)
 """What a worker needs for plugins, some payloads in a crontab, or an outdated schema."""
@@ -104,7 +104,7 @@ MAX_DATACLASSES = 11
     [
         (("add", "mail"), (*READERS, *WORKERS, *FRONT_ENDS)),
         (("list",), (*WORKERS, *FRONT_ENDS)),
-        (("run", "--once"), (*READERS, *FRONT_ENDS, *SELDOM, "gw_core.domain.crontab")),
+        (("run", "--once"), (*READERS, *FRONT_ENDS, *SELDOM, "gw_core.domain.cron.crontab")),
         (("run", "--once", "--crontab", "jobs.cron"), (*READERS, *FRONT_ENDS, *SELDOM)),
     ],
     ids=["add", "list", "run", "run with a crontab"],

@@ -22,7 +22,7 @@ STARTS = {"first statement": None, "after a statement": "select 1"}
 
 @pytest.fixture(autouse=True)
 def _small_bulks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gw_core.postgres.add_calls.BULK", BULK)
+    monkeypatch.setattr("gw_core.postgres.road.add_calls.BULK", BULK)
 
 
 def count(outside: Outside) -> int:

@@ -25,7 +25,7 @@ Begin = Callable[[Any], Any]
 
 @pytest.fixture(autouse=True)
 def _small_bulks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gw_core.postgres.add_calls.BULK", BULK)
+    monkeypatch.setattr("gw_core.postgres.road.add_calls.BULK", BULK)
 
 
 @contextmanager

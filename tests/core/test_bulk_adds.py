@@ -8,7 +8,7 @@ from support.waiting import wait_until
 
 from gw_core import Client, JobSpec
 from gw_core.errors import DatabaseError
-from gw_core.postgres.add_calls import BULK
+from gw_core.postgres.road.add_calls import BULK
 
 
 def test_a_payload_that_cannot_be_written_takes_back_the_parts_before(database_url: str) -> None:

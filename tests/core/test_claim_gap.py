@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from gw_core.domain.claim_gap import MAX_GAP, AnnouncedShare, claim_gap
+from gw_core.domain.job.claim_gap import MAX_GAP, AnnouncedShare, claim_gap
 
 
 def share_of(workers: int, jobs: int = 2_000) -> AnnouncedShare:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gw_core.postgres.claims import MAX_MARGIN, MAX_SKIPPING_SECONDS, SHARE, SLOW_ONES, SkipAhead
+from gw_core.postgres.road.claims import MAX_MARGIN, MAX_SKIPPING_SECONDS, SHARE, SLOW_ONES, SkipAhead
 
 QUICK, SLOW = 0.005, 0.1
 

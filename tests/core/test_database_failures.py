@@ -160,7 +160,7 @@ def test_a_claim_carried_out_after_its_pool_had_connected_again_is_returned(
 ) -> None:
     monkeypatch.setattr("gw_core.worker.claimer.CLAIM_TIMEOUT", 0.5)
     # As behind a pooler.
-    monkeypatch.setattr("gw_core.postgres.job_store.JobStore.has_session_ended", lambda self, pid: False)
+    monkeypatch.setattr("gw_core.postgres.road.job_store.JobStore.has_session_ended", lambda self, pid: False)
     gate = site.gate()
 
     def carry_out(event: PoolConnectionRestored) -> None:

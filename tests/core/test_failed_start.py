@@ -23,7 +23,7 @@ from gw_core.errors import (
     SchemaMissingError,
 )
 from gw_core.events import JobCompleted, PoolConnectionLost, PoolConnectionRestored
-from gw_core.postgres import permissions
+from gw_core.postgres.road import permissions
 
 OURS = "select count(*) from pg_stat_activity where datname = current_database() and application_name like 'gw%'"
 
@@ -114,7 +114,7 @@ def test_a_single_run_on_a_server_that_takes_no_writes_ends(own_site: QueueFixtu
 
 
 def test_a_single_run_whose_database_stays_away_gives_up(site: QueueFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gw_core.runner.MAX_OUTAGE", ms(200))
+    monkeypatch.setattr("gw_core.runner.runner.MAX_OUTAGE", ms(200))
     proxy = DatabaseProxy(site.url)
     site.fill(1)
     runner, recorded, log = site.runner({"work": lambda payload: proxy.cut()}, url=proxy.url, grace_period=ms(100))

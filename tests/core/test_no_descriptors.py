@@ -12,7 +12,7 @@ from support.queue_fixture import DEADLINE, QueueFixture
 SCRIPT = """
 import os, resource, sys
 from gw_core.domain.errors import DatabaseUnavailableError
-from gw_core.postgres.database import Database
+from gw_core.postgres.connection.database import Database
 
 database = Database(sys.argv[1], notice_pooler=True)
 database.connect("before").close()  # what is imported late is there

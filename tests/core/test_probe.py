@@ -19,7 +19,7 @@ from support.queue_fixture import DEADLINE, EventRecorder, LogRecorder, QueueFix
 from support.waiting import wait_until
 
 from gw_core import ProbeSettings, Runner, Snooze
-from gw_core.domain.health import PoolHealth, why_not_ready
+from gw_core.domain.reports.health import PoolHealth, why_not_ready
 from gw_core.errors import InvalidSettingError
 from gw_core.events import JobsSettled, JobStarted, PoolConnectionLost, PoolConnectionRestored
 from gw_core.maintenance import probe, probe_server

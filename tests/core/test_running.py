@@ -102,8 +102,8 @@ def test_a_worker_gathers_notifications_of_jobs_that_others_claim(
     site: QueueFixture, proxy: DatabaseProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # On a slow machine notifications are far apart, and gaps of 50 ms would hold one each.
-    monkeypatch.setattr("gw_core.domain.claim_gap.MAX_GAP", 1.0)
-    monkeypatch.setattr("gw_core.domain.claim_gap.GAP_PER_RIVAL", 0.02)
+    monkeypatch.setattr("gw_core.domain.job.claim_gap.MAX_GAP", 1.0)
+    monkeypatch.setattr("gw_core.domain.job.claim_gap.GAP_PER_RIVAL", 0.02)
     recorded = proxy.record()
     with site.running({"work": RunRecord()}, url=proxy.url, poll_interval=NEVER) as running:
         running.recorded.wait_for(PoolListening)
@@ -128,7 +128,7 @@ def test_a_worker_that_runs_the_only_queue_with_jobs_claims_no_others(
     site: QueueFixture, proxy: DatabaseProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # After slow claims, the next ones skip what seems to hold only dead rows, and know less about the rest.
-    monkeypatch.setattr("gw_core.postgres.claims.SLOW_SECONDS", DEADLINE)
+    monkeypatch.setattr("gw_core.postgres.road.claims.SLOW_SECONDS", DEADLINE)
 
     def work(payload: dict[str, int]) -> None:
         time.sleep(0.03)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gw_core.domain.stop_signals import StopSignals
+from gw_core.domain.rules.stop_signals import StopSignals
 
 
 def effects(*arrivals: tuple[str, float]) -> list[str]:

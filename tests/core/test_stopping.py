@@ -13,7 +13,7 @@ from support.queue_fixture import DEADLINE, NEVER, Gate, QueueFixture, RunningWo
 from support.time_range import MeasuredBlock
 from support.waiting import wait_until
 
-from gw_core import WorkerSettings, service
+from gw_core import WorkerSettings
 from gw_core.events import (
     JobCompleted,
     JobReturned,
@@ -24,6 +24,7 @@ from gw_core.events import (
     PoolStopping,
     WorkerStopped,
 )
+from gw_core.runtime import service
 from gw_core.worker import pool
 from gw_core.worker.handoff import Handoff
 

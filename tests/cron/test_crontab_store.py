@@ -12,7 +12,7 @@ from support.cron_fixture import CronFixture, at
 from gw_core import JobSpec, cron_item
 from gw_core.crontab import KnownCronItem
 from gw_core.errors import InvalidJobError
-from gw_core.postgres.cron_store import CronStore
+from gw_core.postgres.road.cron_store import CronStore
 
 NOON = at("12:00")
 

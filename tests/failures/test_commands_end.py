@@ -10,7 +10,7 @@ from support.queue_fixture import in_time, ms
 
 from gw_core import Client
 from gw_core.errors import DatabaseUnavailableError
-from gw_core.postgres import database
+from gw_core.postgres.connection import database
 
 
 @pytest.fixture

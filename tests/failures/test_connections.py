@@ -39,9 +39,9 @@ from gw_core.events import (
     PoolListenRestored,
 )
 from gw_core.operations import Database
-from gw_core.postgres import database, notifications
-from gw_core.postgres.connections import ConnectionPool, SharedConnection
-from gw_core.postgres.error_mapping import needs_connection, rejects_a_row, translate
+from gw_core.postgres.connection import database, notifications
+from gw_core.postgres.connection.connections import ConnectionPool, SharedConnection
+from gw_core.postgres.connection.error_mapping import needs_connection, rejects_a_row, translate
 from gw_core.worker import claimer, listener
 
 
@@ -103,8 +103,8 @@ def test_a_network_that_swallows_everything_is_noticed_and_nothing_is_lost(
 
 
 def test_the_servers_own_limit_ends_a_claim_before_our_timeout_does() -> None:
-    from gw_core.postgres.claims import CLAIM_PLAN
-    from gw_core.postgres.job_store import SETTLE_PLAN
+    from gw_core.postgres.road.claims import CLAIM_PLAN
+    from gw_core.postgres.road.job_store import SETTLE_PLAN
 
     for plan in (CLAIM_PLAN, SETTLE_PLAN):
         limit = timedelta(seconds=float(plan["statement_timeout"].removesuffix("s")))

@@ -39,8 +39,8 @@ def ask(request: pytest.FixtureRequest, site: QueueFixture) -> Ask:
 @pytest.fixture
 def no_polling(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let callers ask again after an hour only, so that they get a result in time by a notification alone."""
-    monkeypatch.setattr("gw_core.postgres.job_results.FIRST_PAUSE", 3600.0)
-    monkeypatch.setattr("gw_core.postgres.job_results.MAX_PAUSE", 3600.0)
+    monkeypatch.setattr("gw_core.postgres.read.job_results.FIRST_PAUSE", 3600.0)
+    monkeypatch.setattr("gw_core.postgres.read.job_results.MAX_PAUSE", 3600.0)
 
 
 def listening(site: QueueFixture) -> list[int]:
@@ -98,7 +98,7 @@ def test_a_notification_ends_the_wait(site: QueueFixture, ask: Ask) -> None:
 
 
 def test_without_notifications_the_caller_asks(site: QueueFixture, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gw_core.postgres.job_results.CHANNEL", "gw:elsewhere")
+    monkeypatch.setattr("gw_core.postgres.read.job_results.CHANNEL", "gw:elsewhere")
     with site.running(tasks(partial(until_listening, site))):
         assert ask(site.add(payload={"answer": 2}), timeout=DEADLINE) == 2
 

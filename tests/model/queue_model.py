@@ -22,16 +22,17 @@ import pytest
 from psycopg.rows import DictRow, dict_row
 
 from gw_core import Client, Events, GiveUp, Job, JobSpec, RecoverySettings, RetryAfter, Snooze, WorkerSettings
-from gw_core.domain.history import Keep
-from gw_core.domain.plugins import Interceptors
+from gw_core.domain.job.history import Keep
+from gw_core.domain.rules.plugins import Interceptors
 from gw_core.events import Completed, Failed, JobCompleted, JobLockLost, JobReturned, Outcome, PoolClaimed, Returned
 from gw_core.execution.executor import outcome_of
 from gw_core.maintenance.lock_renewal import LockRenewal
 from gw_core.maintenance.sweeper import Sweep
 from gw_core.operations import Database
-from gw_core.postgres import claims as claims_module, database as database_module
-from gw_core.postgres.connections import SharedConnection
-from gw_core.postgres.job_store import JobStore
+from gw_core.postgres.connection import database as database_module
+from gw_core.postgres.connection.connections import SharedConnection
+from gw_core.postgres.road import claims as claims_module
+from gw_core.postgres.road.job_store import JobStore
 from gw_core.worker import claim_gates as gates_module, claimer as claimer_module, settler as settler_module
 from gw_core.worker.handoff import Handoff, QueueBatch
 from gw_core.worker.lease import Lease

@@ -93,7 +93,7 @@ def quick_pauses(monkeypatch: Any) -> None:
 
 def set_pauses(monkeypatch: Any, *, first: timedelta, most: timedelta) -> None:
     """Set how long an ended process waits before it is started again."""
-    from gw_core.domain import supervision
+    from gw_core.domain.rules import supervision
 
     monkeypatch.setattr(supervision, "FIRST_PAUSE", first)
     monkeypatch.setattr(supervision, "MAX_PAUSE", most)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from gw_core.domain.supervision import (
+from gw_core.domain.rules.supervision import (
     MAX_FAILED_STARTS,
     MAX_PAUSE,
     MAX_TRANSIENT_PAUSE,

@@ -14,7 +14,7 @@ import pytest
 from supervised import Supervised, quick_pauses, set_pauses, supervising, wait_until
 from support.stall_clock import StallClock
 
-from gw_core.domain import stop_signals
+from gw_core.domain.rules import stop_signals
 from gw_core.events import ProcessEnded, ProcessesKilled, ProcessReady, SupervisorGaveUp
 
 

@@ -10,7 +10,7 @@ from support.jobs_in_states import Queue
 from support.plans import plan_for
 
 from gw_core.operations import Count
-from gw_core.postgres import job_queries
+from gw_core.postgres.read import job_queries
 
 
 @pytest.fixture(autouse=True)

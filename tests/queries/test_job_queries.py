@@ -22,8 +22,8 @@ from gw_core.errors import (
     TransientDatabaseError,
 )
 from gw_core.operations import Quality, ReasonCode
-from gw_core.postgres import job_queries as bounds, read_only
-from gw_core.postgres.statements import query
+from gw_core.postgres.connection.statements import query
+from gw_core.postgres.read import job_queries as bounds, read_only
 
 NO_TIME = timedelta(0)
 QUERIES = Path(__file__).parents[2] / "sql" / "queries"

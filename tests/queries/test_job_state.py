@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gw_core import Job, JobState
-from gw_core.domain.job_status import JobFacts, reasons, retry_schedule
-from gw_core.domain.query_results import MIN_HITS, projected
+from gw_core.domain.reports.job_status import JobFacts, reasons, retry_schedule
+from gw_core.domain.reports.query_results import MIN_HITS, projected
 from gw_core.errors import InvalidInputError
 from gw_core.operations import PageCursor, Quality, ReasonCode, WorkerInfo, retry_delay
 

@@ -331,7 +331,7 @@ def test_estimates_are_marked_for_people_and_named_for_programs(
     queue: Queue, gw: CliProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue.many(20_000)
-    monkeypatch.setattr(importlib.import_module("gw_core.postgres.job_queries"), "SAMPLED_PAGES", 150)
+    monkeypatch.setattr(importlib.import_module("gw_core.postgres.read.job_queries"), "SAMPLED_PAGES", 150)
 
     text = gw("stats", terminal=True).out
 

@@ -15,7 +15,7 @@ from support.waiting import wait_until
 from gw_core import Client, RecoverySettings, SessionLimits
 from gw_core.errors import SchemaMissingError
 from gw_core.operations import Count, Quality, QueueSnapshot, TableCounters, ThroughputMeter
-from gw_core.postgres import snapshots as bounds
+from gw_core.postgres.read import snapshots as bounds
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

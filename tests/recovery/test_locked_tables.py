@@ -18,8 +18,8 @@ from gw_core.errors import LockTimeoutError
 from gw_core.events import HeartbeatFailed, HeartbeatRestored, JobCompleted
 from gw_core.maintenance.heartbeat import SESSION, Heartbeat
 from gw_core.operations import Database
-from gw_core.postgres import worker_store
-from gw_core.postgres.connections import SharedConnection
+from gw_core.postgres.connection.connections import SharedConnection
+from gw_core.postgres.road import worker_store
 
 THRESHOLD = 2.0
 LOCK_JOBS = "lock table _private_jobs in access exclusive mode"

@@ -10,7 +10,7 @@ import pytest
 from support.recovery_fixture import Deciding, minutes, seconds
 
 from gw_core import FailWithBackoff, Job, RecoverySettings, Reschedule, SkipRecovery, WorkerSettings
-from gw_core.domain.sweep_rules import decide, is_dead, merged
+from gw_core.domain.rules.sweep_rules import decide, is_dead, merged
 from gw_core.errors import InvalidSettingError
 from gw_core.operations import WorkerInfo
 

@@ -33,7 +33,7 @@ from gw_core.errors import (
     ServerTooOldError,
 )
 from gw_core.operations import Database, MigrationPlan, MigrationReport, SchemaState, SchemaStatus
-from gw_core.postgres import migrations, schema_state
+from gw_core.postgres.schema import migrations, schema_state
 
 OWN_LINE = [
     "gw_0001_ledger",

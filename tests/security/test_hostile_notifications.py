@@ -17,7 +17,7 @@ from support.waiting import wait_until
 
 from gw_core import Client
 from gw_core.events import BreakingMigrationDetected, HeartbeatFailed, JobCompleted, PoolListening
-from gw_core.postgres import notifications
+from gw_core.postgres.connection import notifications
 
 COUNT = 1_000
 JOB_INTERVAL = 25

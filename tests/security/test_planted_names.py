@@ -18,7 +18,7 @@ from support.node_worker import NEWEST, node_worker
 
 from gw_core import Client
 from gw_core.operations import Database, MigrationReport
-from gw_core.postgres.statements import query, sql_folder
+from gw_core.postgres.connection.statements import query, sql_folder
 from gw_core.selection import HISTORY_TERMS, TERMS, Resolved, parse
 
 SCHEMA = "graphile_worker"

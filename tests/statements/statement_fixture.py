@@ -10,11 +10,11 @@ from support.rows import SCHEMA, Rows
 from support.waiting import wait_until
 
 from gw_core import Client, Job
-from gw_core.domain.claim import queue_locks
+from gw_core.domain.job.claim import queue_locks
 from gw_core.events import Completed, Failed, Returned
 from gw_core.operations import Database
-from gw_core.postgres.claims import CLAIM_PLAN
-from gw_core.postgres.job_store import JobStore
+from gw_core.postgres.road.claims import CLAIM_PLAN
+from gw_core.postgres.road.job_store import JobStore
 
 SAME_DAY = "select (now() at time zone 'UTC')::date = ((now() + interval '1 minute') at time zone 'UTC')::date"
 OURS, THEIRS = "ours", "theirs"

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from gw_core import Job
-from gw_core.domain.claim import RENEWAL_STEP, is_same_claim
+from gw_core.domain.job.claim import RENEWAL_STEP, is_same_claim
 from statements.statement_fixture import OURS, Queue, a_failure
 
 MINUTE = timedelta(minutes=1)

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from gw_core.postgres.claims import CLAIMS_WITH_QUEUES, SkipAhead
+from gw_core.postgres.road.claims import CLAIMS_WITH_QUEUES, SkipAhead
 from statements.statement_fixture import HOUR, OURS, THEIRS, Queue, a_failure
 
 

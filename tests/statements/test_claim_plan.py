@@ -9,8 +9,8 @@ import psycopg
 import pytest
 from support.profiles import IS_NIGHTLY
 
-from gw_core.postgres.claims import FOR_MANY
-from gw_core.postgres.statements import numbered_query
+from gw_core.postgres.connection.statements import numbered_query
+from gw_core.postgres.road.claims import FOR_MANY
 from statements.statement_fixture import Queue
 
 ROWS = 1_000_000 if IS_NIGHTLY else 200_000

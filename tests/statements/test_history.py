@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from gw_core import Job
-from gw_core.domain.history import Keep
+from gw_core.domain.job.history import Keep
 from gw_core.events import Completed
 from statements.statement_fixture import OURS, THEIRS, Queue, a_failure
 
@@ -152,7 +152,7 @@ def test_queues_are_released_as_without_history(queue: Queue) -> None:
 
 
 def test_a_worker_that_keeps_nothing_sends_the_statements_without_history() -> None:
-    from gw_core.postgres.statements import query
+    from gw_core.postgres.connection.statements import query
 
     for name in ("complete_jobs", "fail_jobs"):
         assert "history" not in query(name, "s")

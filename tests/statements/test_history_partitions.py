@@ -14,9 +14,9 @@ from support.rows import SCHEMA
 from support.waiting import wait_until
 
 from gw_core import Job
-from gw_core.domain.history import Keep
+from gw_core.domain.job.history import Keep
 from gw_core.events import Completed
-from gw_core.postgres.statements import query
+from gw_core.postgres.connection.statements import query
 from statements.statement_fixture import OURS, Queue, a_failure
 
 KEEPS = {"mail": Keep(timedelta(days=7))}

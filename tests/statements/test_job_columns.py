@@ -10,7 +10,7 @@ import pytest
 
 from gw_core import AsyncClient, Job
 from gw_core.operations import Database
-from gw_core.postgres.worker_store import WorkerStore
+from gw_core.postgres.road.worker_store import WorkerStore
 from statements.statement_fixture import OURS, SCHEMA, Queue
 
 EXPECTED = """

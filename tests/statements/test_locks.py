@@ -10,7 +10,7 @@ import pytest
 from support.time_range import MeasuredBlock
 from support.waiting import wait_until
 
-from gw_core.postgres.statements import query
+from gw_core.postgres.connection.statements import query
 from statements.statement_fixture import OURS, THEIRS, Queue
 
 # -- renew_locks ---------------------------------------------------------------------------------------------------

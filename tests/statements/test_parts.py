@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gw_core.postgres.statements import query, sql_folder, sql_text
+from gw_core.postgres.connection.statements import query, sql_folder, sql_text
 
 QUERIES = sql_folder() / "queries"
 STATEMENTS = sorted(path.stem for path in QUERIES.glob("*.sql"))

@@ -10,7 +10,7 @@ from support.plans import kept_plan
 
 from gw_core import Job
 from gw_core.operations import Database
-from gw_core.postgres.job_store import SETTLE_PLAN
+from gw_core.postgres.road.job_store import SETTLE_PLAN
 from statements.statement_fixture import OURS, Queue
 
 JOBS = 300

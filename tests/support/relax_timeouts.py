@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 from gw_core import Jobs
-from gw_core.postgres import job_queries, name_lookup, read_only, snapshots
+from gw_core.postgres.read import job_queries, name_lookup, read_only, snapshots
 
 LONG: timedelta = timedelta(minutes=2)
 

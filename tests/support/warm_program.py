@@ -127,11 +127,11 @@ def _become(request: dict[str, Any]) -> None:
 if __name__ == "__main__":
     import psycopg_pool  # noqa: F401
 
-    import gw_core.client
-    import gw_core.domain.crontab
+    import gw_core.clients.client
+    import gw_core.domain.cron.crontab
     import gw_core.events
-    import gw_core.postgres.job_queries
-    import gw_core.runner
+    import gw_core.postgres.read.job_queries
+    import gw_core.runner.runner
     import gw_core.selection.parser
     import gw_core.tasks.references  # noqa: F401
     from gw_cli.main import main

@@ -59,7 +59,7 @@ def test_the_plugin_loads_nothing_until_a_fixture_is_used(tmp_path: Path) -> Non
         "import sys\n"
         "def test_it():\n"
         "    loaded = [name for name in sys.modules if name.startswith(('psycopg', 'gw_core'))]\n"
-        f"    allowed = {{'gw_core', 'gw_core.lazy', 'gw_core.version', 'gw_core.testing', '{PLUGIN}'}}\n"
+        f"    allowed = {{'gw_core', 'gw_core.runtime.lazy', 'gw_core.version', 'gw_core.testing', '{PLUGIN}'}}\n"
         "    assert not set(loaded) - allowed\n"
     )
     done = run_pytest(tmp_path, "-p", "no:cacheprovider", "-n0")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gw_core.lazy import public_names
+from gw_core.runtime.lazy import public_names
 
 # Imported on first use: as an app, this package is imported before `django.tasks` can be.
 if TYPE_CHECKING:

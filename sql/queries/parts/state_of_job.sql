@@ -1,4 +1,4 @@
--- The state of a job; gw_core/domain/job_state.py describes each.
+-- The state of a job; gw_core/domain/job/job_state.py describes each.
 case
   when jobs.locked_at is not null then 'running'
   when jobs.attempts >= jobs.max_attempts then 'failed'

@@ -1,0 +1,1 @@
+"""The doors for programs: `Client` and `AsyncClient`, and their parts."""

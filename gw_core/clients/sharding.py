@@ -1,0 +1,81 @@
+"""Add jobs to queues on several databases, each job to the database that its key selects."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from typing import Any, Generic, Protocol, Self, TypeVar, Unpack
+
+from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.job.job import Job, JobOptions, JobSpec, job_spec
+from gw_core.domain.rules.plugins import Skip
+
+ShardKey = Callable[[JobSpec], str | int]
+"""Returns the key of a job: jobs with the same key go to the same database."""
+
+
+class Queue(Protocol):
+    """What `ShardedClient` needs of a client."""
+
+    def __enter__(self) -> Any: ...
+    def __exit__(self, *_: object) -> None: ...
+    def add(self, task: JobSpec, /) -> Job | Skip: ...
+    def add_many(self, specs: Iterable[JobSpec], /) -> list[int]: ...
+
+
+Q = TypeVar("Q", bound=Queue)
+
+
+class ShardedClient(Generic[Q]):
+    """Queues on several databases; `Client.sharded()` makes one. Safe to share between threads.
+
+    Everything but adding happens on one database: `shards["eu"]` is its `Client`.
+    A database that is unavailable affects only the jobs that belong there.
+    """
+
+    def __init__(self, shards: Mapping[str, Q], *, by: ShardKey) -> None:
+        if not shards:
+            raise InvalidInputError("give at least one shard, as {name: connection}")
+        self.shards: Mapping[str, Q] = dict(shards)
+        self._by = by
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all clients, even if one raises."""
+        with ExitStack() as stack:
+            for each in self.shards.values():
+                stack.enter_context(each)
+
+    def shard_for(self, key: str | int) -> str:
+        """Return the name of the shard that a key belongs to.
+
+        Depends on the names alone. When a shard is added, only the keys that move to it change their shard.
+        """
+        return max(self.shards, key=lambda name: (_weight(name, key), name))
+
+    def add(
+        self, task: str | JobSpec | Callable[..., object], payload: Any = None, **options: Unpack[JobOptions]
+    ) -> Job | Skip:
+        """Add a job to the shard of its key, as `Client.add` does.
+
+        To add one in your own transaction, use the client of that database: `shards[name].add(…, conn=…)`.
+        """
+        spec = job_spec(task, payload, **options)
+        return self.shards[self.shard_for(self._by(spec))].add(spec)
+
+    def add_many(self, specs: Iterable[JobSpec]) -> dict[str, list[int]]:
+        """Add jobs and return their ids by shard: all or none within each shard, but not across shards."""
+        found: dict[str, list[JobSpec]] = {}
+        for spec in specs:
+            found.setdefault(self.shard_for(self._by(spec)), []).append(spec)
+        return {name: self.shards[name].add_many(each) for name, each in found.items()}
+
+
+def _weight(name: str, key: str | int) -> bytes:
+    return hashlib.blake2b(f"{name}\0{key}".encode(), digest_size=8).digest()

@@ -1,0 +1,1 @@
+"""Recurring tasks: schedules, crontabs and time zones."""

@@ -1,0 +1,1 @@
+"""A job, its claim, and what became of it."""

@@ -1,0 +1,375 @@
+"""A job as the database holds it, and a job as a caller asks for it."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from math import isfinite
+from typing import Any, Final, TypedDict, TypeVar, Unpack
+
+import msgspec
+
+from gw_core.domain.errors import InvalidInputError, InvalidJobError
+from gw_core.domain.job.slots import SlotLimit
+from gw_core.domain.job.task_identifier import identifier_of
+
+E = TypeVar("E", bound=StrEnum)
+
+MAX_IDENTIFIER_LENGTH: Final = 128
+MAX_QUEUE_NAME_LENGTH: Final = 128
+MAX_JOB_KEY_LENGTH: Final = 512
+SMALLINT_MIN: Final = -32768
+SMALLINT_MAX: Final = 32767
+
+# A lone surrogate cannot be encoded as UTF-8, and PostgreSQL's text holds no NUL.
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+class JobKeyMode(StrEnum):
+    """How `add` treats an existing job with the same key; the values are the schema's own words."""
+
+    REPLACE = "replace"
+    """Overwrite the waiting job, its `run_at` included: debouncing."""
+
+    PRESERVE_RUN_AT = "preserve_run_at"
+    """Overwrite the waiting job but keep its `run_at`: throttling."""
+
+    UNSAFE_DEDUPE = "unsafe_dedupe"
+    """Leave any existing job alone, even a running or permanently failed one; the new one may never run."""
+
+
+class Job(msgspec.Struct, frozen=True, gc=False):
+    """One row of the queue, as it was when it was claimed or read.
+
+    A `msgspec.Struct` and not a dataclass: a pool builds tens of thousands of these a second, and a frozen dataclass
+    with this many fields costs seven times as much to construct. Times are kept as seconds since 1970 and become
+    `datetime` when asked for, since decoding three of them took four times as long as the rest of the row.
+
+    `payload` is the JSON text as stored; `decoded_payload()` parses it.
+    """
+
+    id: int
+    task_identifier: str
+    payload: str
+    attempts: int
+    max_attempts: int
+    priority: int
+    run_at_epoch: float
+    created_at_epoch: float
+    updated_at_epoch: float
+    revision: int
+    key: str | None = None
+    flags: str | None = None
+    queue_id: int | None = None
+    queue_name: str | None = None
+    last_error: str | None = None
+    locked_at_epoch: float | None = None
+    locked_by: str | None = None
+    started_at_epoch: float | None = None
+
+    def decoded_payload(self) -> Any:
+        """Return the payload as plain Python values."""
+        return msgspec.json.decode(self.payload)
+
+    @property
+    def run_at(self) -> datetime:
+        """When the job may run, or might first have run."""
+        return timestamp(self.run_at_epoch)
+
+    @property
+    def created_at(self) -> datetime:
+        """When the job was added."""
+        return timestamp(self.created_at_epoch)
+
+    @property
+    def updated_at(self) -> datetime:
+        """When the job was last changed by anything other than a worker."""
+        return timestamp(self.updated_at_epoch)
+
+    @property
+    def locked_at(self) -> datetime | None:
+        """When its worker claimed the job, or last renewed the lock; None while no worker has claimed it."""
+        return None if self.locked_at_epoch is None else timestamp(self.locked_at_epoch)
+
+    @property
+    def started_at(self) -> datetime | None:
+        """When the running attempt was claimed, however often its lock was renewed since; None while none runs."""
+        started = self.started_epoch
+        return None if started is None else timestamp(started)
+
+    @property
+    def started_epoch(self) -> float | None:
+        """`started_at` in seconds since 1970."""
+        return self.locked_at_epoch if self.started_at_epoch is None else self.started_at_epoch
+
+    @property
+    def flag_names(self) -> tuple[str, ...]:
+        """The names of the flags that are set on the job."""
+        return tuple(msgspec.json.decode(self.flags)) if self.flags else ()
+
+    @property
+    def is_last_attempt(self) -> bool:
+        """True when a failure of this attempt is permanent."""
+        return self.attempts >= self.max_attempts
+
+
+@dataclass(frozen=True, kw_only=True, init=False)
+class JobSpec:
+    """A job to add; every rule of the schema is checked here, before anything is sent.
+
+    `run_at` is an aware `datetime`, or a `timedelta` counted from the database's clock; `None` means now.
+    `payload` is anything JSON can hold (dataclasses, msgspec and pydantic objects included); `None` means `{}`.
+    `limit`, such as `api:4` or `tenant:{tenant_id}:2`, puts the job into one of this many named queues.
+    Raises `InvalidJobError` with the field and the limit in its message.
+    """
+
+    task: str
+    payload: Any = None
+    queue_name: str | None = None
+    run_at: datetime | timedelta | None = None
+    max_attempts: int | None = None
+    job_key: str | None = None
+    job_key_mode: JobKeyMode = JobKeyMode.REPLACE
+    priority: int | None = None
+    flags: Sequence[str] = ()
+
+    # Written out, because the generated one sets every field and takes twice as long: a bulk builds thousands of these.
+    # What is not set here is the default of the class.
+    def __init__(
+        self,
+        *,
+        task: str,
+        payload: Any = None,
+        queue_name: str | None = None,
+        run_at: datetime | timedelta | None = None,
+        max_attempts: int | None = None,
+        job_key: str | None = None,
+        job_key_mode: JobKeyMode | str = JobKeyMode.REPLACE,
+        priority: int | None = None,
+        flags: Sequence[str] = (),
+        limit: str | None = None,
+    ) -> None:
+        if limit is not None:
+            queue_name = _queue_of_slot(limit, payload, queue_name)
+        _set(self, "task", _checked_text("task identifier", task, MAX_IDENTIFIER_LENGTH))
+        if payload is not None:
+            _set(self, "payload", payload)
+        if queue_name is not None:
+            _set(self, "queue_name", _checked_text("queue name", queue_name, MAX_QUEUE_NAME_LENGTH))
+        if job_key is not None:
+            _set(self, "job_key", _checked_text("job key", job_key, MAX_JOB_KEY_LENGTH))
+        if max_attempts is not None:
+            _set(self, "max_attempts", _checked_integer("max attempts", max_attempts, 1))
+        if priority is not None:
+            _set(self, "priority", _checked_integer("priority", priority, SMALLINT_MIN))
+        if job_key_mode is not JobKeyMode.REPLACE:
+            _set(self, "job_key_mode", _checked_key_mode(job_key_mode, job_key))
+        if flags != ():
+            _set(self, "flags", _checked_flags(flags))
+        if run_at is not None:
+            _set(self, "run_at", _checked_run_at(run_at))
+
+    def with_payload(self, payload: Any) -> JobSpec:
+        """Return the same job with another payload, without checking it again."""
+        made = object.__new__(JobSpec)
+        made.__dict__.update(self.__dict__, payload=payload)
+        return made
+
+
+_set = object.__setattr__
+
+
+class JobOptions(TypedDict, total=False):
+    """The options of a job by keyword: the fields of `JobSpec` without the task and its payload."""
+
+    queue_name: str | None
+    run_at: datetime | timedelta | None
+    max_attempts: int | None
+    job_key: str | None
+    job_key_mode: JobKeyMode | str
+    priority: int | None
+    flags: Sequence[str]
+    limit: str | None
+
+
+class AddOptions(JobOptions, total=False):
+    """The options of `Client.add` by keyword: those of a job, and the caller's connection."""
+
+    conn: object | None
+
+
+def job_spec(
+    task: str | JobSpec | Callable[..., object], payload: Any = None, **options: Unpack[JobOptions]
+) -> JobSpec:
+    """Return the job to add: of an identifier, of a task's function, or a whole spec as it is.
+
+    Raises `InvalidJobError` for a function that is not a task, and for options beside a whole spec.
+    """
+    if isinstance(task, JobSpec):
+        if payload is not None or options:
+            raise InvalidJobError("give the payload and the options inside the JobSpec, not beside it")
+        return task
+    identifier = task if isinstance(task, str) or not callable(task) else identifier_of(task)
+    return JobSpec(task=identifier, payload=payload, **options)
+
+
+def encode_payload(payload: Any) -> str:
+    """Return the payload as the JSON text to store; `None` becomes `{}` as in Graphile Worker.
+
+    Raises `InvalidJobError` when it cannot be written as JSON, NaN and Infinity included, or holds a character
+    PostgreSQL cannot keep.
+    """
+    return "{}" if payload is None else json_text(payload)
+
+
+def json_text(value: Any, *, what: str = "payload") -> str:
+    """Return a value as the JSON text to store; `what` names it in errors. Raises as `encode_payload` does."""
+    if hasattr(value, "model_dump_json"):  # pydantic, without importing it
+        text = str(value.model_dump_json())
+        if any(each in text for each in ("null", "NaN", "Infinity")):
+            _reject_not_finite(value.model_dump(), what)
+    else:
+        try:
+            text = msgspec.json.encode(value).decode()
+            # Both are encoded as null. Searching for that is much cheaper than checking every value of every payload.
+            if "null" in text:
+                _reject_not_finite(value, what)
+        except InvalidJobError:
+            raise
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidJobError(f"the {what} cannot be written as JSON: {error}") from error
+    if "\\u0000" in text:
+        check_payload_text(text, what)
+    return text
+
+
+def _reject_not_finite(value: Any, what: str) -> None:
+    """Raise `InvalidJobError` when a float in the value is NaN or infinite; for values that JSON can hold else."""
+    if isinstance(value, float):
+        if not isfinite(value):
+            raise InvalidJobError(f"the {what} contains {value!r}, which JSON cannot hold; give null or a text instead")
+    elif value is None or isinstance(value, str | int):
+        return
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            _reject_not_finite(each, what)
+    elif isinstance(value, list | tuple | Set):
+        for each in value:
+            _reject_not_finite(each, what)
+    else:
+        for name in _field_names(value):
+            _reject_not_finite(getattr(value, name, None), what)
+
+
+def _field_names(value: Any) -> Sequence[str]:
+    if isinstance(value, msgspec.Struct):
+        return value.__struct_fields__
+    if dataclasses.is_dataclass(value):
+        return [each.name for each in dataclasses.fields(value)]
+    return [each.name for each in getattr(type(value), "__attrs_attrs__", ())]
+
+
+def check_payload_text(text: str, what: str = "payload") -> None:
+    """Reject JSON text that PostgreSQL could store but no worker could pass to a task.
+
+    `json` keeps the escape \\u0000 as written, and fails only when something reads it as text.
+    """
+    position = text.find("\\u0000")
+    while position != -1:
+        backslashes = len(text[:position]) - len(text[:position].rstrip("\\"))
+        if backslashes % 2 == 0:
+            raise InvalidJobError(f"the {what} contains \\u0000, which PostgreSQL cannot hold in a text; remove it")
+        position = text.find("\\u0000", position + 1)
+
+
+def batch_items(items: Sequence[Any]) -> list[Any]:
+    """Return the payload of a batch job; raises `InvalidJobError` unless it is a list with at least one item."""
+    if isinstance(items, str | bytes) or not items:
+        raise InvalidJobError("a batch job needs a list with at least one item")
+    return list(items)
+
+
+def named(kind: type[E], name: str, what: str, error: type[InvalidInputError] = InvalidInputError) -> E:
+    """Return the member of that name; raises `error`, which lists the names, for a name that is none."""
+    try:
+        return kind(name)
+    except ValueError:
+        raise error(f"{name!r} is not {what}; give one of {', '.join(kind)}") from None
+
+
+def check_count(what: str, value: int | None, smallest: int) -> None:
+    """Reject a number that does not fit the schema's small integers; None passes."""
+    if value is not None:
+        _checked_integer(what, value, smallest)
+
+
+def check_ids(ids: Sequence[int]) -> None:
+    """Reject anything but job ids."""
+    for job_id in ids:
+        if isinstance(job_id, bool) or not isinstance(job_id, int) or not 0 < job_id < 2**63:
+            raise InvalidJobError(f"{job_id!r} is not the id of a job; ids are whole numbers from 1")
+
+
+def timestamp(epoch: float) -> datetime:
+    """Return seconds since 1970 as a UTC time; PostgreSQL's infinities become Python's minimum and maximum."""
+    try:
+        return datetime.fromtimestamp(epoch, UTC)
+    except (OverflowError, ValueError):
+        return (datetime.max if epoch > 0 else datetime.min).replace(tzinfo=UTC)
+
+
+def _queue_of_slot(limit: str, payload: Any, queue_name: str | None) -> str:
+    if queue_name is not None:
+        raise InvalidJobError("a job with a limit is in one of the limit's queues; leave out queue_name")
+    return SlotLimit.parse(limit).queue_for(payload)
+
+
+def _checked_text(what: str, value: str, longest: int) -> str:
+    if not isinstance(value, str):
+        raise InvalidJobError(f"the {what} must be a text, not {type(value).__name__}")
+    if not value:
+        raise InvalidJobError(f"the {what} is empty; give it at least one character")
+    if len(value) > longest:
+        raise InvalidJobError(f"the {what} is {len(value)} characters long; at most {longest} are allowed")
+    if not (value.isascii() and value.isprintable()) and _UNSTORABLE.search(value):
+        raise InvalidJobError(f"the {what} holds a character PostgreSQL cannot store (NUL or a lone surrogate)")
+    return value
+
+
+def _checked_integer(what: str, value: int, smallest: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidJobError(f"{what} must be a whole number, not {value!r}")
+    if not smallest <= value <= SMALLINT_MAX:
+        raise InvalidJobError(f"{what} is {value}; it must lie between {smallest} and {SMALLINT_MAX}")
+    return value
+
+
+def _checked_key_mode(given: JobKeyMode | str, job_key: str | None) -> JobKeyMode:
+    mode = named(JobKeyMode, given, "a job key mode", InvalidJobError)
+    if mode is not JobKeyMode.REPLACE and job_key is None:
+        raise InvalidJobError(f"job key mode '{mode}' was given without a job key; give job_key as well")
+    return mode
+
+
+def _checked_flags(flags: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(flags, str):
+        raise InvalidJobError(f"flags must be a list of names, not the text {flags!r}")
+    return tuple(_checked_text("flag", flag, MAX_JOB_KEY_LENGTH) for flag in flags)
+
+
+def _checked_run_at(run_at: datetime | timedelta) -> datetime | timedelta:
+    if isinstance(run_at, timedelta):
+        return run_at
+    # A date or a text would be read by the server, in its own time zone.
+    if not isinstance(run_at, datetime):
+        raise InvalidJobError(
+            f"run_at must be an aware datetime or a timedelta, not {type(run_at).__name__}; "
+            "give one such as datetime.now(timezone.utc)"
+        )
+    if run_at.utcoffset() is None:
+        raise InvalidJobError("run_at has no time zone; give an aware datetime such as datetime.now(timezone.utc)")
+    return run_at

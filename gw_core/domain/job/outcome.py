@@ -1,0 +1,128 @@
+"""How one run of a job ended, as a value; and what a task raises to end it in its own way."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from traceback import format_exception
+from typing import Final
+
+import msgspec
+
+from gw_core.domain.job.job import Job
+
+MAX_TRACEBACK: Final = 20_000
+"""Characters of a traceback that history keeps."""
+
+
+class GiveUp(Exception):  # noqa: N818 - states the decision: raise GiveUp("card declined")
+    """Raise from a task to fail the job permanently: no further attempts, whatever `max_attempts` is."""
+
+
+class RetryAfter(Exception):  # noqa: N818 - see GiveUp
+    """Raise from a task to fail this attempt and be tried again after `delay` instead of the usual backoff."""
+
+    def __init__(self, delay: timedelta | float, reason: str = "the task asked to be retried later") -> None:
+        super().__init__(reason)
+        self.delay = _non_negative(delay)
+
+
+class Snooze(Exception):  # noqa: N818 - see GiveUp
+    """Raise from a task to run again after `delay` without counting this attempt."""
+
+    def __init__(self, delay: timedelta | float, reason: str = "snoozed by the task") -> None:
+        super().__init__(reason)
+        self.delay = _non_negative(delay)
+
+
+def _non_negative(delay: timedelta | float) -> timedelta:
+    """Return the delay as a `timedelta`; plain numbers are seconds."""
+    delay = delay if isinstance(delay, timedelta) else timedelta(seconds=delay)
+    if delay < timedelta(0):
+        raise ValueError(f"the delay must not be negative, got {delay}")
+    return delay
+
+
+# Structs for the reason given at `Job`: one is made for every run.
+
+
+class Completed(msgspec.Struct, frozen=True, gc=False):
+    """The task returned; the job is to be deleted.
+
+    `result` is what the task returned, as JSON text, if its results are kept; `result_error` is why this one is not.
+    """
+
+    job: Job
+    seconds: float
+    result: str | None = None
+    result_error: str | None = None
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """The task raised; the job waits for its next attempt, or gave its last.
+
+    `delay` replaces the backoff, `permanent` ends the attempts, `payload` (JSON text) replaces the payload: the items
+    of a batch job that are still to be done.
+    """
+
+    job: Job
+    seconds: float
+    error: BaseException
+    message: str
+    delay: timedelta | None = None
+    permanent: bool = False
+    payload: str | None = None
+
+    @property
+    def is_final(self) -> bool:
+        """True when no attempt is left."""
+        return self.permanent or self.job.is_last_attempt
+
+
+class Returned(msgspec.Struct, frozen=True):
+    """The run does not count: the job returns to the queue with its attempt not counted, to run after `delay`."""
+
+    job: Job
+    reason: str
+    delay: timedelta = timedelta(0)
+    seconds: float = 0.0
+    started: bool = True
+
+
+Outcome = Completed | Failed | Returned
+
+
+def error_message(error: BaseException) -> str:
+    """Return the `last_error` of an exception: its text, or its type if that is empty."""
+    if isinstance(error, GiveUp | RetryAfter):
+        return _text_of(error)
+    if isinstance(error, SystemExit):
+        return f"the task called sys.exit({error.code!r})"
+    return f"{type(error).__name__}: {_text_of(error)}"
+
+
+def error_type_of(error: BaseException) -> str:
+    """Return the module and the name of an exception's class."""
+    kind = type(error)
+    return storable(f"{kind.__module__}.{kind.__qualname__}")
+
+
+def traceback_of(error: BaseException) -> str:
+    """Return the traceback of an exception, its end if it is long."""
+    try:
+        text = "".join(format_exception(error))
+    except Exception:  # noqa: BLE001 - as below
+        text = "(its traceback could not be produced)"
+    return storable(text[-MAX_TRACEBACK:])
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - a broken __str__ of user code must not lose the failure itself
+        text = "(its message could not be produced)"
+    return storable(text)
+
+
+def storable(text: str) -> str:
+    """Return a text as PostgreSQL can hold it: without NUL and lone surrogates."""
+    return text.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,0 +1,437 @@
+"""Diagnose a queue: a finding for each check, with the command that fixes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Final
+
+from gw_core.domain.durations import format_duration
+from gw_core.domain.job.group import GroupStatus
+from gw_core.domain.job.history import HistoryStatus
+from gw_core.domain.reports.job_status import STALE_AFTER
+from gw_core.domain.reports.run_statistics import StatisticsStatus
+from gw_core.domain.rules.pause import Pause
+from gw_core.domain.rules.sweep_rules import WorkerInfo
+from gw_core.domain.rules.task_limit import TaskLimit
+from gw_core.domain.safe_text import shell_command, sql_identifier, sql_literal
+
+STALE_LOCK: Final = timedelta(hours=4)
+MAX_SKEW: Final = timedelta(seconds=2)
+MAX_TRANSACTION_AGE: Final = timedelta(minutes=10)
+MAX_BACKLOG: Final = timedelta(minutes=15)
+DEAD_ROWS: Final = 100_000
+LATE_VACUUM: Final = 300_000
+"""Dead rows that autovacuum may wait for; with this many, a claim takes the server three times as long."""
+MAX_WAITING_ROWS: Final = 10_000
+"""Rows of history without a partition; workers move up to 20,000 of a day."""
+MAX_EXPIRED_PARTITIONS: Final = 1
+"""One is over each midnight, and dropped within the hour."""
+MAX_SEQUENCE_USE: Final = 0.8
+NEEDED_INDEXES: Final = {
+    "jobs_main_index": "_private_jobs (priority, run_at) include (id, task_id, job_queue_id) where is_available = true",
+    "jobs_no_queue_index": "_private_jobs (priority, run_at) include (id, task_id) "
+    "where is_available = true and job_queue_id is null",
+}
+"""Indexes of Graphile Worker, which no migration creates again; gw's own are checked as steps of `gw migrate`."""
+
+
+class CheckStatus(StrEnum):
+    """The result of a check."""
+
+    OK = "ok"
+    WARNING = "warning"
+    """Worth knowing, and possibly intended."""
+    ERROR = "error"
+    """Needs an operator; the queue is not healthy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one check as a message, and how to fix it."""
+
+    check: str
+    status: CheckStatus
+    message: str
+    fix: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableHealth:
+    """How many dead rows a table has, and whether autovacuum cleans it."""
+
+    name: str
+    live_rows: int
+    dead_rows: int
+    last_vacuum: timedelta | None
+    autovacuum: bool
+    vacuum_after: int = 0
+    """The number of dead rows at which autovacuum starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableRights:
+    """The privileges of our role on a table."""
+
+    name: str
+    everything: bool
+    rows_hidden: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorFacts:
+    """What the doctor read. A check that could not run is listed in `not_checked` with its reason."""
+
+    schema: str
+    server: str
+    revision: int | None
+    schema_behind: bool
+    """Whether `gw migrate`, or a starting worker, can update the schema."""
+    schema_problem: str | None
+    schema_warnings: Sequence[str] = ()
+    role: str
+    read_only: bool
+    clock_skew: timedelta
+    uncertainty: timedelta
+    """Half of the duration of the query that read the clock."""
+    through_pooler: bool
+    prepared_statements: bool
+    autovacuum: bool
+    has_heartbeats: bool
+    rights: Sequence[TableRights] = ()
+    tables: Sequence[TableHealth] = ()
+    distributed_tables: Sequence[str] = ()
+    """Tables of the queue that Citus distributes."""
+    parallel_queues: Sequence[str] = ()
+    """Named queues of which a Node.js worker locks several jobs at the same time."""
+    invalid_indexes: Sequence[str] = ()
+    missing_indexes: Sequence[str] = ()
+    holders: Sequence[WorkerInfo] = ()
+    stale_workers: Sequence[str] = ()
+    live_workers: int = 0
+    oldest_transaction: tuple[str, timedelta] | None = None
+    most_used_sequence: tuple[str, float] | None = None
+    backlog: timedelta | None = None
+    not_checked: Sequence[tuple[str, str]] = field(default=())
+    pauses: Sequence[Pause] = ()
+    limits: Sequence[TaskLimit] = ()
+    unconfirmed_workers: Sequence[str] = ()
+    """Live workers that have not confirmed the pauses."""
+    groups: GroupStatus | None = None
+    """None where groups were not checked."""
+    history: HistoryStatus | None = None
+    """What history holds; None where the schema has none."""
+    statistics: StatisticsStatus | None = None
+    """What the statistics hold; None where they were not checked."""
+    allows_transactions: bool = True
+    """False behind a pooler in statement mode; nothing else can be checked then."""
+
+
+def diagnose(facts: DoctorFacts) -> list[Finding]:
+    """Return a finding for each check, in the order of the report."""
+    is_readable = facts.revision is not None and facts.allows_transactions
+    findings = [each for check in (*_SERVER, *(_QUEUE if is_readable else ())) for each in check.findings(facts)]
+    not_checked = {check for check, _ in facts.not_checked}
+    seen = [each for each in findings if each.check not in not_checked]
+    return seen + [Finding(check, CheckStatus.WARNING, f"not checked: {why}") for check, why in facts.not_checked]
+
+
+def is_healthy(findings: Sequence[Finding]) -> bool:
+    """True when no check found an error."""
+    return all(each.status is not CheckStatus.ERROR for each in findings)
+
+
+# -- the checks ------------------------------------------------------------------------------------------------------
+
+Found = Iterator[tuple[CheckStatus, str, str | None]]
+"""Status, message, and how to fix it."""
+
+ERROR: Final = CheckStatus.ERROR
+WARNING: Final = CheckStatus.WARNING
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """A check by its name: what it finds, and the message if there is none; None reports nothing then."""
+
+    name: str
+    search: Callable[[DoctorFacts], Found]
+    healthy: Callable[[DoctorFacts], str | None] = lambda facts: None
+
+    def findings(self, facts: DoctorFacts) -> list[Finding]:
+        """Return what the check has found."""
+        found = [Finding(self.name, *each) for each in self.search(facts)]
+        message = None if found else self.healthy(facts)
+        return found if message is None else [Finding(self.name, CheckStatus.OK, message)]
+
+
+def _server(facts: DoctorFacts) -> Found:
+    if facts.read_only:
+        yield ERROR, f"PostgreSQL {facts.server} is read-only", "connect to the primary server"
+
+
+def _clock(facts: DoctorFacts) -> Found:
+    skew = max(abs(facts.clock_skew) - facts.uncertainty, timedelta())
+    if skew > MAX_SKEW:
+        way = "ahead of" if facts.clock_skew > timedelta() else "behind"
+        message = f"the server's clock is {_rounded(skew)} {way} this machine's"
+        yield ERROR, message, "synchronise both clocks (NTP); until then run workers without --client-time"
+
+
+def _pooler(facts: DoctorFacts) -> Found:
+    if not facts.allows_transactions:
+        message = "the connection goes through a pooler in statement mode, and a queue needs transactions"
+        yield ERROR, message, "set pool_mode to transaction, or connect directly"
+    elif facts.through_pooler:
+        message = "the connection goes through a pooler in transaction mode, which drops notifications, so workers poll"
+        fix = "give workers a direct --listen-connection"
+        if facts.prepared_statements:
+            message += "; prepared statements may fail in your programs"
+            fix += ", and your Client prepared_statements=False"
+        yield WARNING, message, fix
+
+
+def _schema(facts: DoctorFacts) -> Found:
+    if facts.schema_problem is not None:
+        # A queue that only other implementations work on may stay at its revision.
+        status = WARNING if facts.schema_behind else ERROR
+        can_migrate = facts.schema_behind or facts.revision is None
+        yield status, facts.schema_problem, _command(facts, "migrate") if can_migrate else "follow that message first"
+
+
+def _upstream(facts: DoctorFacts) -> Found:
+    for warning in facts.schema_warnings if facts.schema_problem is None else ():
+        yield WARNING, warning, "check for a newer version of gw"
+
+
+def _citus(facts: DoctorFacts) -> Found:
+    if facts.distributed_tables:
+        fix = f"keep the queue local to the coordinator: select citus_schema_undistribute('{facts.schema}')"
+        yield ERROR, f"Citus distributes {_some(facts.distributed_tables)}, and adding jobs fails", fix
+
+
+def _node(facts: DoctorFacts) -> Found:
+    if facts.parallel_queues:
+        message = f"a Node.js worker runs several jobs of {_some(facts.parallel_queues)} at the same time"
+        yield ERROR, message, "upgrade graphile-worker to 0.18, or set its worker.localQueue.size to -1"
+
+
+def _row_security(facts: DoctorFacts) -> Found:
+    if hidden := [each.name for each in facts.rights if each.rows_hidden]:
+        message = f"row level security hides the rows of {_some(hidden)} from role {facts.role}, without any error"
+        yield ERROR, message, f"connect as the owner, or: alter role {sql_identifier(facts.role)} bypassrls"
+
+
+def _rights(facts: DoctorFacts) -> Found:
+    if lacking := [each.name for each in facts.rights if not each.everything]:
+        fix = f"grant usage on the schema, and select, insert, update, delete on its tables, to {facts.role}"
+        yield ERROR, f"role {facts.role} cannot read and write {_some(lacking)}", fix
+
+
+def _indexes(facts: DoctorFacts) -> Found:
+    schema = sql_identifier(facts.schema)
+    for name in facts.invalid_indexes:
+        yield ERROR, f"index {name} is invalid and not used", f"reindex index {schema}.{sql_identifier(name)}"
+    for name in facts.missing_indexes:
+        fix = f"create index concurrently {name} on {schema}.{NEEDED_INDEXES[name]}"
+        yield ERROR, f"index {name} is missing, and claims are slow without it", fix
+
+
+def _locks(facts: DoctorFacts) -> Found:
+    for each in facts.holders:
+        oldest = each.oldest_lock_age or timedelta()
+        what = f"{each.id} has locked {each.jobs} jobs and {each.queues} queues, the oldest for {_rounded(oldest)}"
+        unlock = _unlock(facts, each.id)
+        if each.heartbeat_age is not None and each.heartbeat_age > STALE_AFTER:
+            yield ERROR, f"{what}, last heartbeat {_rounded(each.heartbeat_age)} ago", unlock
+        elif oldest > STALE_LOCK and each.heartbeat_age is None:
+            yield ERROR, f"{what}, and sends no heartbeats", unlock
+
+
+def _workers(facts: DoctorFacts) -> Found:
+    if not facts.has_heartbeats:
+        message = "the schema has no heartbeats table, so dead workers are only found by locks older than 4 hours"
+        yield WARNING, message, _command(facts, "migrate")
+    elif facts.stale_workers:
+        yield WARNING, f"{_some(facts.stale_workers)} exited without unregistering", _command(facts, "sweep")
+
+
+def _pauses(facts: DoctorFacts) -> Found:
+    for pause in facts.pauses:
+        fix = _typed(facts, "resume", str(pause.target)) or "gw resume, with the target as gw pauses prints it"
+        yield WARNING, f"{pause.target} is {pause.description}", fix
+
+
+def _unconfirmed(facts: DoctorFacts) -> Found:
+    if (facts.pauses or facts.limits) and facts.unconfirmed_workers:
+        message = f"{_some(facts.unconfirmed_workers)} has not confirmed the pauses and limits and may ignore them"
+        yield ERROR, message, "restart it, with the newest version of gw"
+
+
+def _groups(facts: DoctorFacts) -> Found:
+    found = facts.groups
+    if found is not None and found.held:
+        message = (
+            f"{found.held} of {found.waiting} waiting groups are held by members that failed permanently, "
+            f"the first, {found.first_held}, by job {found.first_failed_job}"
+        )
+        fix = _typed(facts, "retry", str(found.first_failed_job)) or f"gw retry {found.first_failed_job}"
+        yield WARNING, message, fix
+
+
+def _waiting_groups(facts: DoctorFacts) -> str | None:
+    if facts.groups is None or not facts.groups.waiting:
+        return None
+    return f"groups whose last job waits for members: {facts.groups.waiting}"
+
+
+def _recording(facts: DoctorFacts) -> Found:
+    if facts.history is not None and facts.history.records_others is not None:
+        kept = format_duration(facts.history.records_others)
+        message = (
+            f"jobs ended by other programs are recorded and kept for {kept}, by the "
+            "trigger _private_gw_record_others of the jobs table"
+        )
+        yield CheckStatus.OK, message, None
+
+
+def _history(facts: DoctorFacts) -> Found:
+    found = facts.history
+    if found is not None and found.waiting_rows > MAX_WAITING_ROWS:
+        message = f"at least {MAX_WAITING_ROWS:,} rows wait for a partition, so expiry has to delete them one by one"
+        yield WARNING, message, "start a worker that keeps history; it makes partitions"
+    if found is not None and found.expired_partitions > MAX_EXPIRED_PARTITIONS:
+        fix = _typed(facts, "cleanup", "expired-history") or "gw cleanup expired-history, with --schema"
+        yield WARNING, f"{found.expired_partitions} partitions are expired and still there", fix
+
+
+def _history_size(facts: DoctorFacts) -> str | None:
+    found = facts.history
+    if found is None or found.latest_at is None:
+        return None if found is None else "history is empty"
+    return f"about {found.rows:,} rows, {found.size_bytes / 1_000_000:,.0f} MB"
+
+
+def _statistics(facts: DoctorFacts) -> Found:
+    found = facts.statistics
+    if found is not None and found.recording_workers and (missing := found.live_workers - found.recording_workers):
+        message = f"{missing} of {found.live_workers} live workers record no statistics, so charts leave out their jobs"
+        yield WARNING, message, "set statistics on every worker, or on none"
+
+
+def _statistics_size(facts: DoctorFacts) -> str | None:
+    found = facts.statistics
+    if found is None:
+        return None
+    who = "live workers record statistics" if found.recording_workers else "no live worker records statistics"
+    if found.oldest_age is None or found.latest_age is None:
+        return f"{who}; there are none"
+    times = f"from {_rounded(found.oldest_age)} to {_rounded(found.latest_age)} ago"
+    rows = "" if found.rows is None else f"about {found.rows:,} rows, "
+    return f"{who}; {rows}{found.size_bytes / 1_000_000:,.1f} MB, {times}"
+
+
+def _limits(facts: DoctorFacts) -> Found:
+    for limit in facts.limits:
+        if limit.has_index:
+            yield CheckStatus.OK, f"task {limit.task}: {limit.description}", None
+        else:
+            message = f"task {limit.task}: no jobs are claimed, because the index of {limit.field} is missing"
+            yield ERROR, message, "set the limit again with gw limit"
+
+
+def _backlog(facts: DoctorFacts) -> Found:
+    if facts.backlog is not None and facts.backlog > MAX_BACKLOG:
+        why, fix = "no worker claimed it", "gw queues; gw tasks: a locked queue, an unknown task, or too few workers"
+        if facts.has_heartbeats and not facts.live_workers:
+            why, fix = "there is no live worker", _command(facts, "run")
+        yield ERROR, f"the next job has been due for {_rounded(facts.backlog)}, and {why}", fix
+
+
+def _vacuum(facts: DoctorFacts) -> Found:
+    if not facts.autovacuum:
+        yield ERROR, "autovacuum is off on this server", "alter system set autovacuum = on"
+    for table in facts.tables:
+        name = f"{sql_identifier(facts.schema)}.{table.name}"
+        if not table.autovacuum:
+            yield ERROR, f"autovacuum is off for {table.name}", f"alter table {name} reset (autovacuum_enabled)"
+        if table.dead_rows > max(DEAD_ROWS, table.live_rows):
+            ago = "never vacuumed" if table.last_vacuum is None else f"vacuumed {_rounded(table.last_vacuum)} ago"
+            message = f"{table.name} has {table.dead_rows} dead rows beside {table.live_rows} live ones, {ago}"
+            yield ERROR, message, f"vacuum analyze {name}"
+        elif table.autovacuum and table.vacuum_after > LATE_VACUUM:
+            message = (
+                f"autovacuum of {table.name} starts when {table.vacuum_after} rows are dead, which slows claims down"
+            )
+            yield WARNING, message, f"alter table {name} set (autovacuum_vacuum_scale_factor = 0.01)"
+
+
+def _transactions(facts: DoctorFacts) -> Found:
+    if facts.oldest_transaction is not None and facts.oldest_transaction[1] > MAX_TRANSACTION_AGE:
+        what, age = facts.oldest_transaction
+        message = f"{what} has had a transaction open for {_rounded(age)}, which keeps vacuum from removing dead rows"
+        yield ERROR, message, "end it, or: select pg_terminate_backend(PROCESS)"
+
+
+def _ids(facts: DoctorFacts) -> Found:
+    if facts.most_used_sequence is not None and facts.most_used_sequence[1] > MAX_SEQUENCE_USE:
+        table, share = facts.most_used_sequence
+        fix = "stop adding new names, and restart the identity column's sequence"
+        yield ERROR, f"{share:.0%} of the ids of {table} are used up", fix
+
+
+_SERVER: Final = (
+    _Check("server", _server, lambda facts: f"PostgreSQL {facts.server}, as role {facts.role}"),
+    _Check("clock", _clock, lambda facts: "the clocks agree"),
+    _Check("pooler", _pooler, lambda facts: "no pooler"),
+    _Check("schema", _schema, lambda facts: f"revision {facts.revision}"),
+    _Check("upstream", _upstream),
+)
+_QUEUE: Final = (
+    _Check("citus", _citus),
+    _Check("node", _node),
+    _Check("row security", _row_security, lambda facts: "hides no rows from this role"),
+    _Check("rights", _rights, lambda facts: "the role has all privileges of a worker"),
+    _Check("indexes", _indexes, lambda facts: "all present and valid"),
+    _Check("locks", _locks, lambda f: f"{sum(each.jobs for each in f.holders)} jobs are locked, none by a dead worker"),
+    _Check("workers", _workers, lambda facts: f"{facts.live_workers} alive"),
+    _Check("pauses", _pauses, lambda facts: "nothing is paused"),
+    _Check("pauses", _unconfirmed),
+    _Check("history", _recording),
+    _Check("history", _history, _history_size),
+    _Check("statistics", _statistics, _statistics_size),
+    _Check("limits", _limits, lambda facts: "no task has a limit"),
+    _Check("groups", _groups, _waiting_groups),
+    _Check("backlog", _backlog, lambda facts: "no job is overdue"),
+    _Check("vacuum", _vacuum, lambda facts: "dead rows are vacuumed"),
+    _Check("transactions", _transactions, lambda facts: "none is long"),
+    _Check("ids", _ids, lambda facts: "enough left"),
+)
+
+
+def _command(facts: DoctorFacts, verb: str) -> str:
+    return _typed(facts, verb) or f"gw {verb}, with --schema"
+
+
+def _unlock(facts: DoctorFacts, worker_id: str) -> str:
+    """Return the command that unlocks a worker, or the SQL when its id has characters that cannot be typed."""
+    names = ("--", worker_id) if worker_id.startswith("-") else (worker_id,)
+    schema = sql_identifier(facts.schema)
+    sql = f"select * from {schema}.force_unlock_workers(array[{sql_literal(worker_id)}]);"  # noqa: S608 - a person runs it
+    return _typed(facts, "unlock", *names) or sql
+
+
+def _typed(facts: DoctorFacts, verb: str, *names: str) -> str | None:
+    where = () if facts.schema == "graphile_worker" else (f"--schema={facts.schema}",)
+    return shell_command(("gw", verb, *where, *names))
+
+
+def _rounded(duration: timedelta) -> str:
+    return format_duration(timedelta(seconds=round(duration.total_seconds())))
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"

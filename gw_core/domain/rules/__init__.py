@@ -1,0 +1,1 @@
+"""The rules that workers follow, and their settings and events."""

@@ -1,0 +1,1 @@
+"""Connections, and how statements run on them."""

@@ -1,0 +1,272 @@
+"""Run statements on the connection that an asynchronous caller has, or on one of a pool."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+import psycopg
+from psycopg.rows import tuple_row
+
+from gw_core.domain.errors import InvalidInputError
+from gw_core.postgres.connection.callers_connection import Rows, check_dialect, is_django, is_instance, type_name
+from gw_core.postgres.connection.database import Database
+from gw_core.postgres.connection.statement_steps import Operation, Unit, await_steps
+from gw_core.postgres.road.add_calls import Call
+
+if TYPE_CHECKING:
+    import psycopg_pool
+
+T = TypeVar("T")
+
+ACCEPTED: Final = (
+    "an open psycopg AsyncConnection or AsyncCursor, a SQLAlchemy AsyncSession or AsyncConnection, "
+    "or an asyncpg connection"
+)
+
+ACCEPTED_SOURCES: Final = (
+    "a connection string, a psycopg AsyncConnectionPool, an asyncpg Pool or a SQLAlchemy AsyncEngine"
+)
+
+
+class AsyncCallersConnection:
+    """What adding and removing jobs needs of a connection."""
+
+    def __init__(self, connection: Any, schema: str) -> None:
+        self._connection = connection
+        self._schema = schema
+
+    def fetch(self, call: Call) -> Awaitable[Rows]:
+        """Run a statement in the connection's transaction and return its rows; raises the driver's errors."""
+        raise NotImplementedError
+
+    def run(self, step: Call | Unit) -> Awaitable[Any]:
+        """Run one statement, or those of a unit; the answer is its rows, or the result of the unit."""
+        return self.fetch(step) if isinstance(step, Call) else self._run_unit(step)
+
+    async def _run_unit(self, unit: Unit) -> Any:
+        if not unit.is_atomic:
+            return await await_steps(unit.steps(), self._fetch_any)
+        async with self.atomic():
+            return await await_steps(unit.steps(), self._fetch_any)
+
+    async def _fetch_any(self, step: Call | Iterable[Call]) -> Rows:
+        if isinstance(step, Call):
+            return await self.fetch(step)
+        return [row for call in step for row in await self.fetch(call)]
+
+    def atomic(self) -> AbstractAsyncContextManager[Any]:
+        """Make a block all or nothing: a savepoint in a transaction, a transaction of its own in autocommit mode."""
+        raise NotImplementedError
+
+
+def async_callers_connection(conn: object, schema: str) -> AsyncCallersConnection:
+    """Return what runs statements on `conn`, in its transaction and without changing its settings.
+
+    This is the only place that decides what `conn` may be. Raises `InvalidInputError` for anything else.
+    """
+    if is_instance(conn, "asyncpg", "Connection") or is_instance(conn, "asyncpg.pool", "PoolConnectionProxy"):
+        return AsyncpgConnection(conn, schema)
+    if isinstance(conn, psycopg.AsyncConnection):
+        return AsyncPsycopgConnection(conn, schema)
+    if isinstance(conn, psycopg.AsyncCursor):
+        return AsyncPsycopgConnection(conn.connection, schema)
+    if is_instance(conn, "sqlalchemy.ext.asyncio", "AsyncSession", "async_scoped_session", "AsyncConnection"):
+        return AsyncSqlAlchemyConnection(conn, schema)
+    raise _rejected(conn)
+
+
+def _rejected(conn: object) -> InvalidInputError:
+    kind = type_name(conn)
+    if (
+        is_instance(conn, "asyncpg", "Pool")
+        or is_instance(conn, "sqlalchemy.ext.asyncio", "AsyncEngine")
+        or isinstance(conn, str)
+    ):
+        return InvalidInputError(
+            f"conn cannot be of type {kind}, which has no transaction to join; pass {ACCEPTED}, "
+            "or give it to AsyncClient itself"
+        )
+    is_synchronous = isinstance(conn, psycopg.Connection | psycopg.Cursor) or is_django(conn)
+    if (
+        is_synchronous
+        or is_instance(conn, "sqlalchemy.orm", "Session")
+        or is_instance(conn, "sqlalchemy.engine", "Connection")
+    ):
+        return InvalidInputError(f"conn is synchronous ({kind}); pass it to a Client, or pass {ACCEPTED}")
+    return InvalidInputError(f"conn cannot be of type {kind}; pass {ACCEPTED}, or leave conn out")
+
+
+class AsyncPsycopgConnection(AsyncCallersConnection):
+    """A psycopg `AsyncConnection` of any cursor class, row factory and transaction mode."""
+
+    async def fetch(self, call: Call) -> Rows:
+        async with psycopg.AsyncCursor(self._connection, row_factory=tuple_row) as cursor:
+            cursor.format = psycopg.pq.Format.BINARY
+            await cursor.execute(*call.named(self._schema))
+            return await cursor.fetchall() if cursor.description is not None else []
+
+    @asynccontextmanager
+    async def atomic(self) -> AsyncIterator[None]:
+        connection = self._connection
+        # As the first use of an idle connection, `transaction()` would commit what belongs to the caller.
+        if not connection.autocommit and connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
+            await psycopg.AsyncCursor(connection).execute("select")
+        async with connection.transaction():
+            yield
+
+
+class AsyncpgConnection(AsyncCallersConnection):
+    """An asyncpg connection; outside `conn.transaction()` it commits each statement."""
+
+    def fetch(self, call: Call) -> Awaitable[Rows]:
+        """Run a statement and return its rows, which are sequences as tuples are."""
+        text, values = call.numbered(self._schema)
+        records: Awaitable[Rows] = self._connection.fetch(text, *values)
+        return records
+
+    def atomic(self) -> AbstractAsyncContextManager[Any]:
+        transaction: AbstractAsyncContextManager[Any] = self._connection.transaction()
+        return transaction
+
+
+class AsyncSqlAlchemyConnection(AsyncCallersConnection):
+    """A SQLAlchemy `AsyncSession` or `AsyncConnection` on psycopg or asyncpg."""
+
+    async def fetch(self, call: Call) -> Rows:
+        connection = await self._begun()
+        is_asyncpg = connection.dialect.driver == "asyncpg"
+        text, values = call.numbered(self._schema) if is_asyncpg else call.named(self._schema)
+        result = await connection.exec_driver_sql(text, values)
+        return [tuple(row) for row in result] if result.returns_rows else []
+
+    @asynccontextmanager
+    async def atomic(self) -> AsyncIterator[None]:
+        connection = await self._begun()
+        # In autocommit mode SQLAlchemy sends no `begin`, so that its savepoint would stand outside any transaction.
+        raw = await connection.get_raw_connection()
+        if raw.dbapi_connection.autocommit:
+            async with async_callers_connection(raw.driver_connection, self._schema).atomic():
+                yield
+        else:
+            async with connection.begin_nested():
+                yield
+
+    async def _begun(self) -> Any:
+        # The driver's connection beneath would be wrong: SQLAlchemy begins asyncpg's transaction at its own first
+        # statement, so that a statement sent past it would be committed alone.
+        is_connection = is_instance(self._connection, "sqlalchemy.ext.asyncio", "AsyncConnection")
+        connection = self._connection if is_connection else await self._connection.connection()
+        check_dialect(connection, drivers=("psycopg", "asyncpg"))
+        return connection
+
+
+class CarryOut(Protocol):
+    """Carries an operation out on the caller's connection, or on those of a client."""
+
+    async def __call__(self, operation: Operation[T], conn: object | None = None) -> T:
+        """Return the result of the operation."""
+
+
+class AsyncConnectionSource(Protocol):
+    """Where an `AsyncClient` gets connections when the caller passes none."""
+
+    def connection(self) -> AbstractAsyncContextManager[Any]:
+        """Provide a connection for statements that are committed together."""
+
+    def autocommit(self) -> AbstractAsyncContextManager[Any]:
+        """Provide a connection that commits each statement."""
+
+    async def close(self) -> None:
+        """Close what was opened for the client; what the caller opened stays open."""
+
+
+class GivenPool:
+    """A pool or engine of the caller's."""
+
+    def __init__(self, source: object) -> None:
+        if is_instance(source, "psycopg_pool", "AsyncConnectionPool"):
+            self.connection = source.connection
+            self.autocommit = lambda: _in_autocommit(source)
+        elif is_instance(source, "asyncpg", "Pool"):
+            self.connection = self.autocommit = source.acquire
+        elif is_instance(source, "sqlalchemy.ext.asyncio", "AsyncEngine"):
+            self.connection = source.begin
+            self.autocommit = source.execution_options(isolation_level="AUTOCOMMIT").connect
+        else:
+            raise InvalidInputError(f"an AsyncClient cannot use {type_name(source)}; pass {ACCEPTED_SOURCES}")
+
+    async def close(self) -> None:
+        """Leave the pool open."""
+
+
+@asynccontextmanager
+async def _in_autocommit(pool: psycopg_pool.AsyncConnectionPool[Any]) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+    async with pool.connection() as connection:
+        before = connection.autocommit
+        await connection.set_autocommit(True)
+        try:
+            yield connection
+        finally:
+            if not connection.closed:
+                await connection.set_autocommit(before)
+
+
+class OwnPool:
+    """A pool of autocommit connections, opened when first asked for one. To be used on one event loop."""
+
+    def __init__(self, database: Database, *, max_size: int) -> None:
+        self._database = database
+        self._max_size = max_size
+        self._lock = asyncio.Lock()  # guards _pool: two tasks must not both open it
+        self._pool: psycopg_pool.AsyncConnectionPool[psycopg.AsyncConnection[Any]] | None = None
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+        """Provide a connection of the pool for the block."""
+        async with self._lock:
+            if self._pool is None:
+                self._pool = await self._opened()
+            pool = self._pool
+        async with pool.connection() as connection:
+            yield connection
+
+    autocommit = connection
+
+    async def close(self) -> None:
+        """Close the connections and leave the embedded server, if one was started."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.close()
+        await asyncio.to_thread(self._database.close)
+
+    async def _opened(self) -> psycopg_pool.AsyncConnectionPool[psycopg.AsyncConnection[Any]]:
+        import psycopg_pool
+
+        # The first connection is made here: the pool's own errors say only that time ran out. It is made in a thread,
+        # for it may start an embedded server.
+        (await asyncio.to_thread(self._database.connect, "async")).close()
+        pool: psycopg_pool.AsyncConnectionPool[psycopg.AsyncConnection[Any]] = psycopg_pool.AsyncConnectionPool(
+            self._conninfo,
+            kwargs={"autocommit": True},
+            min_size=0,
+            max_size=self._max_size,
+            max_idle=60.0,
+            configure=self._configure,
+            check=psycopg_pool.AsyncConnectionPool.check_connection,
+            open=False,
+            name="gw-async",
+        )
+        await pool.open()
+        return pool
+
+    async def _conninfo(self) -> str:
+        # In a thread, for each connection: a password that changes may have to be fetched.
+        return await asyncio.to_thread(self._database.libpq_conninfo, "async")
+
+    async def _configure(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        self._database.configure(connection)
+        for statement, values in self._database.session_setup(connection.info.backend_pid):
+            await connection.execute(statement, values, prepare=False)

@@ -1,0 +1,51 @@
+"""Convert rows of the database to values of the domain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from psycopg.rows import tuple_row
+
+from gw_core.domain.job.job import timestamp
+from gw_core.domain.rules.sweep_rules import WorkerInfo
+
+if TYPE_CHECKING:
+    from gw_core.postgres.connection.database import Connection
+
+
+RUST_WORKERS: Final = {"WORKERS": "_private_workers", "DETAILS": "null::text, null::integer, null::text"}
+"""The variables of heartbeat_list.sql for the table of graphile_worker_rs."""
+
+
+def rows(connection: Connection, statement: Any, values: Any) -> list[tuple[Any, ...]]:
+    """Run a statement that is never prepared, and return its rows as tuples."""
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        # A generic plan would read the whole table where a plan for these values uses an index.
+        return cursor.execute(statement, values, prepare=False).fetchall()
+
+
+def heartbeat(row: Sequence[Any]) -> WorkerInfo:
+    """Return the worker that sent a heartbeat, from a row of heartbeat_list.sql."""
+    worker_id, started, last, age, host, pid, version, metadata = row
+    about = _decoded(metadata) if metadata else None
+    return WorkerInfo(
+        id=worker_id,
+        started_at=timestamp(started),
+        last_heartbeat_at=timestamp(last),
+        heartbeat_age=timedelta(seconds=age),
+        host=host,
+        pid=pid,
+        version=version,
+        metadata=about if isinstance(about, dict) else {},
+    )
+
+
+def _decoded(metadata: str) -> object:
+    """Return a worker's metadata; None if it is nested too deeply to be decoded."""
+    try:
+        return msgspec.json.decode(metadata)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None

@@ -1,0 +1,64 @@
+"""Run the statements of `sql/queries` over one connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import psycopg
+from psycopg.rows import tuple_row
+
+from gw_core.postgres.connection.database import Connection, in_its_settings
+from gw_core.postgres.connection.error_mapping import translate
+from gw_core.postgres.connection.statements import numbered_query
+
+
+class StatementRunner:
+    """Runs statements by name and returns their rows as tuples. Raises our errors and not the driver's.
+
+    One thread at a time uses it. With `prepares_early`, each statement is prepared at its first use.
+    """
+
+    def __init__(self, connection: Connection, schema: str, *, prepares_early: bool = False) -> None:
+        self.connection = connection
+        self.schema = schema
+        self._prepares_early = prepares_early
+
+    @cached_property
+    def _cursor(self) -> psycopg.RawCursor[tuple[Any, ...]]:
+        """The cursor of all statements: it remembers how to write values and read columns, half of their time."""
+        return psycopg.RawCursor(self.connection, row_factory=tuple_row)
+
+    def rows(self, name: str, values: Mapping[str, Any], **variables: str) -> list[tuple[Any, ...]]:
+        """Run `sql/queries/NAME.sql` with these values; `variables` replace those of the file."""
+        statement, names = numbered_query(name, self.schema, **variables)
+        prepare = None if not self._prepares_early else self.connection.prepare_threshold is not None
+        cursor = self._cursor
+        try:
+            with in_its_settings(self.connection):
+                cursor.execute(statement, [values[each] for each in names], prepare=prepare, binary=True)
+            rows = cursor.fetchall()
+            if (result := cursor.pgresult) is not None:
+                result.clear()  # or the cursor would keep the payloads in memory
+            return rows
+        except psycopg.Error as error:
+            raise translate(error, schema=self.schema) from error
+
+
+class Store:
+    """Base of classes whose methods run the statements of their names. Raises our errors and not the driver's."""
+
+    def __init__(self, connection: Connection, schema: str) -> None:
+        self.connection = connection
+        self.schema = schema
+        self._statements = StatementRunner(connection, schema)
+
+    def _rows(self, name: str, variables: Mapping[str, str] | None = None, /, **values: Any) -> list[tuple[Any, ...]]:
+        return self._statements.rows(name, values, **variables or {})
+
+
+def array_text(items: Iterable[int | datetime]) -> str:
+    """Return items as the text of an array; the driver adapts a list item by item, and takes 20 times as long."""
+    return "{" + ",".join(map(str, items)) + "}"

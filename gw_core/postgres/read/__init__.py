@@ -1,0 +1,1 @@
+"""Questions about a queue, none of which changes it."""

@@ -1,0 +1,224 @@
+"""Examine a queue: gather the facts a diagnosis needs, and check in a millisecond that it answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from operator import attrgetter
+from typing import Any, Final
+
+from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError
+from gw_core.domain.job.group import GroupStatus
+from gw_core.domain.reports.diagnosis import (
+    NEEDED_INDEXES,
+    DoctorFacts,
+    Finding,
+    TableHealth,
+    TableRights,
+    diagnose,
+)
+from gw_core.domain.reports.job_status import STALE_AFTER
+from gw_core.domain.reports.lock_waits import LockWaits
+from gw_core.domain.rules.session_limits import milliseconds
+from gw_core.postgres.connection.connections import QueueOperations
+from gw_core.postgres.connection.database import Connection, allows_transactions, in_one_trip
+from gw_core.postgres.connection.error_mapping import translated
+from gw_core.postgres.connection.row_mapping import rows
+from gw_core.postgres.connection.statements import query
+from gw_core.postgres.read.history import history_status
+from gw_core.postgres.read.lock_waits import find_lock_waits, oldest_transaction
+from gw_core.postgres.read.statistics_queries import statistics_status, status_values
+from gw_core.postgres.road.limits import limit_of
+from gw_core.postgres.road.pauses import pause_of
+from gw_core.postgres.road.worker_store import list_heartbeats, list_worker_locks
+from gw_core.postgres.schema.schema_state import (
+    GROUPS_STEP,
+    HISTORY_STEP,
+    TABLES_STEP,
+    SchemaState,
+    SchemaStatus,
+    check,
+)
+
+QUERY_TIMEOUT: Final = timedelta(seconds=10)
+"""The timeout of one query, for large tables."""
+
+_Check = Callable[[Connection, DoctorFacts], DoctorFacts]
+
+
+class Doctor(QueueOperations, frozen=True):
+    """Checks the whole queue and changes nothing; `client.doctor` is one. Safe from any thread."""
+
+    def health_check(self) -> timedelta:
+        """Run a cheap query on the jobs table and return how long it took.
+
+        Raises what the database raises: an error is the diagnosis.
+        """
+        with self._connection() as connection:
+            began = time.perf_counter()
+            rows(connection, query("health_check", self.schema), {})
+            return timedelta(seconds=time.perf_counter() - began)
+
+    def findings(self) -> list[Finding]:
+        """Return a finding for each check; raises only what keeps us from connecting."""
+        return diagnose(self.examine())
+
+    def lock_waits(self) -> LockWaits:
+        """Return which sessions block others in this database, and the longest open transactions."""
+        with self._connection() as connection, in_one_trip(connection):
+            self._limit_time(connection)
+            return find_lock_waits(connection, self.schema)
+
+    def examine(self) -> DoctorFacts:
+        """Gather the facts; what the role may not see, or what takes too long, is named as not_checked."""
+        with self._connection() as connection:
+            state = check(connection, self.schema)
+            facts = self._server(connection, state)
+            if state.revision is None or not facts.allows_transactions:
+                return facts
+            for name, check_facts in self._checks(state):
+                facts = self._guarded(connection, facts, name, check_facts)
+        return facts
+
+    def _checks(self, state: SchemaState) -> Iterator[tuple[str, _Check]]:
+        """Yield the checks for what the schema has."""
+        checks: tuple[tuple[str, _Check, int | None], ...] = (
+            ("citus", self._citus, None),
+            ("node", self._node, None),
+            ("rights", self._rights, None),
+            ("indexes", self._indexes, None),
+            ("workers", self._workers, None),
+            ("locks", self._locks, None),
+            ("pauses", self._pauses, TABLES_STEP),
+            ("history", self._history, HISTORY_STEP),
+            ("statistics", self._statistics, TABLES_STEP),
+            ("limits", self._limits, TABLES_STEP),
+            ("groups", self._groups, GROUPS_STEP),
+            ("backlog", self._backlog, None),
+            ("vacuum", self._tables, None),
+            ("transactions", self._transactions, None),
+            ("ids", self._sequences, None),
+        )
+        return ((name, each) for name, each, step in checks if step is None or step in state.own_present)
+
+    def _guarded(self, connection: Connection, facts: DoctorFacts, name: str, check_facts: _Check) -> DoctorFacts:
+        try:
+            with translated(self.schema), in_one_trip(connection):
+                self._limit_time(connection)
+                return check_facts(connection, facts)
+        except DatabaseUnavailableError:
+            raise
+        except DatabaseError as error:
+            return replace(facts, not_checked=(*facts.not_checked, (name, str(error))))
+
+    def _limit_time(self, connection: Connection) -> None:
+        """Bound what follows in this pipeline, which is one transaction; the server does not wait for us in it."""
+        limits = self.connections.database.limits
+        connection.execute(
+            "select set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true)",
+            (
+                milliseconds(limits.cap_statement_timeout(QUERY_TIMEOUT)),
+                milliseconds(limits.cap_lock_timeout(QUERY_TIMEOUT)),
+            ),
+        )
+
+    def _server(self, connection: Connection, state: SchemaState) -> DoctorFacts:
+        before = time.time()
+        [[version, clock, pid, role, read_only, autovacuum]] = self._ask(connection, "doctor_server")
+        after = time.time()
+        problem = state.problem()
+        # A pooler shows its clients an invented process number, because it serves them from many processes.
+        through_pooler = connection.info.backend_pid != pid
+        return DoctorFacts(
+            schema=self.schema,
+            server=version,
+            revision=state.revision,
+            schema_behind=state.status is SchemaStatus.BEHIND,
+            schema_problem=None if problem is None else str(problem),
+            schema_warnings=state.warnings(),
+            role=role,
+            read_only=read_only,
+            clock_skew=timedelta(seconds=clock - (before + after) / 2),
+            uncertainty=timedelta(seconds=(after - before) / 2),
+            through_pooler=through_pooler,
+            allows_transactions=not through_pooler or allows_transactions(connection),
+            prepared_statements=connection.prepare_threshold is not None,
+            autovacuum=autovacuum,
+            has_heartbeats=TABLES_STEP in state.own_present,
+        )
+
+    def _rights(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        return replace(facts, rights=[TableRights(*row) for row in self._ask(connection, "doctor_permissions")])
+
+    def _indexes(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        known = dict(rows(connection, query("index_list", self.schema), {"schema": self.schema, "prefix": ""}))
+        invalid = [name for name, is_valid in known.items() if not is_valid]
+        missing = [name for name in NEEDED_INDEXES if name not in known]
+        return replace(facts, invalid_indexes=invalid, missing_indexes=missing)
+
+    def _workers(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        known = list_heartbeats(connection, self.schema)
+        stale = [worker.id for worker in known if worker.inactive_for > STALE_AFTER]
+        return replace(facts, stale_workers=stale, live_workers=len(known) - len(stale))
+
+    def _citus(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        catalog = connection.execute("select to_regclass('pg_catalog.pg_dist_partition') is not null").fetchone()
+        if catalog is None or not catalog[0]:
+            return facts
+        found = self._ask(connection, "doctor_distributed_tables")
+        return replace(facts, distributed_tables=[name for (name,) in found])
+
+    def _node(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        return replace(facts, parallel_queues=[name for (name,) in self._ask(connection, "doctor_parallel_queues")])
+
+    def _locks(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        is_readable = all(name != "workers" for name, _ in facts.not_checked)
+        heartbeats = list_heartbeats(connection, self.schema) if is_readable else ()
+        ages = {worker.id: worker.heartbeat_age for worker in heartbeats}
+        locks = list_worker_locks(connection, self.schema)
+        holders = [replace(each, heartbeat_age=ages.get(each.id)) for each in locks]
+        return replace(facts, holders=sorted(holders, key=attrgetter("oldest_lock_age"), reverse=True))
+
+    def _pauses(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        pauses = [pause_of(*row) for row in rows(connection, query("pause_list", self.schema), {})]
+        values = {"revision": None, "recent_seconds": STALE_AFTER.total_seconds()}
+        unconfirmed = [name for (name,) in rows(connection, query("claim_rules_unconfirmed", self.schema), values)]
+        return replace(facts, pauses=pauses, unconfirmed_workers=unconfirmed)
+
+    def _history(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        found = rows(connection, query("history_status", self.schema), {"schema": self.schema})
+        return replace(facts, history=history_status(found[0]))
+
+    def _statistics(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        [row] = rows(connection, query("statistics_status", self.schema), status_values(self.schema))
+        return replace(facts, statistics=statistics_status(row))
+
+    def _limits(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        return replace(facts, limits=[limit_of(row) for row in rows(connection, query("limit_list", self.schema), {})])
+
+    def _groups(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        [row] = rows(connection, query("doctor_groups", self.schema), {})
+        return replace(facts, groups=GroupStatus(*row))
+
+    def _backlog(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        found = self._ask(connection, "doctor_backlog")
+        return replace(facts, backlog=timedelta(seconds=found[0][0]) if found else None)
+
+    def _tables(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        tables = [
+            TableHealth(name, live, dead, None if age is None else timedelta(seconds=age), autovacuum, int(threshold))
+            for name, live, dead, age, autovacuum, threshold in self._ask(connection, "doctor_tables")
+        ]
+        return replace(facts, tables=tables)
+
+    def _transactions(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        return replace(facts, oldest_transaction=oldest_transaction(connection, self.schema))
+
+    def _sequences(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        found = self._ask(connection, "doctor_sequences")
+        return replace(facts, most_used_sequence=max(found, key=lambda row: row[1], default=None))
+
+    def _ask(self, connection: Connection, name: str) -> list[Any]:
+        return rows(connection, query(name, self.schema), {"schema": self.schema})

@@ -1,0 +1,86 @@
+"""The names for shell completion; with few imports, because it runs on each Tab key."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, LiteralString
+
+from psycopg.rows import tuple_row
+
+from gw_core.domain.errors import TransientDatabaseError
+from gw_core.embedded.address import EMBEDDED_PREFIX
+from gw_core.postgres.connection.database import Connection, Database, find_conninfo, in_one_trip
+from gw_core.postgres.connection.error_mapping import translated
+from gw_core.postgres.connection.statements import query
+
+MAX_NAMES: Final = 200
+SEARCH_TIMEOUT: Final = "2s"
+
+
+class NameKind(StrEnum):
+    """What a shell can complete."""
+
+    TASKS = "tasks"
+    QUEUES = "queues"
+    KEYS = "keys"
+    WORKERS = "workers"
+    SCHEMAS = "schemas"
+    """Those that have a queue."""
+
+
+COLUMNS: Final = {
+    NameKind.TASKS: ("_private_tasks", "identifier"),
+    NameKind.QUEUES: ("_private_job_queues", "queue_name"),
+    NameKind.KEYS: ("_private_jobs", "key"),
+}
+
+
+def known_names(
+    conninfo: str | None, schema: str, kind: NameKind, *, prefix: str = "", limit: int = MAX_NAMES
+) -> list[str]:
+    """Return the first names of a kind that begin with `prefix`, over a connection found as by `Client`.
+
+    An embedded server is asked when it runs, and not started.
+    """
+    found = find_conninfo(conninfo)
+    if found.startswith(EMBEDDED_PREFIX):
+        running = _of_running_server(found)
+        if running is None:
+            return []
+        found = running
+    with Database(found, schema=schema).connect() as connection:
+        return find_names(connection, schema, kind, prefix=prefix, limit=limit)
+
+
+def _of_running_server(embedded: str) -> str | None:
+    """Return the address of a running embedded server; a completion must not start one."""
+    from gw_core.embedded.address import PORT, conninfo_for, folder_of
+    from gw_core.embedded.data_folder import DataFolder
+
+    home = DataFolder(folder_of(embedded))
+    return conninfo_for(home.socket_folder) if (home.data / f".s.PGSQL.{PORT}").exists() else None
+
+
+def _statement(kind: NameKind, schema: str) -> LiteralString:
+    if kind == NameKind.SCHEMAS:
+        return query("name_completion_schemas", schema)
+    if kind == NameKind.WORKERS:
+        return query("list_worker_locks", schema)
+    table, column = COLUMNS[kind]
+    return query("name_completion", schema, TABLE=table, NAME=column)
+
+
+def find_names(
+    connection: Connection, schema: str, kind: NameKind, *, prefix: str = "", limit: int = MAX_NAMES
+) -> list[str]:
+    """Return the first names of a kind that begin with `prefix`; nothing when that takes long."""
+    try:
+        with translated(schema):
+            with in_one_trip(connection):
+                connection.execute("select set_config('statement_timeout', %s, true)", (SEARCH_TIMEOUT,))
+                cursor = connection.cursor(row_factory=tuple_row)
+                values = {"prefix": prefix, "limit": limit, "resilient_flags": []}
+                cursor.execute(_statement(kind, schema), values)
+            return [row[0] for row in cursor if row[0] is not None and row[0].startswith(prefix)][:limit]
+    except TransientDatabaseError:
+        return []

@@ -1,0 +1,29 @@
+"""Ask the database what a selection needs to know before it becomes SQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gw_core.postgres.connection.database import Connection
+from gw_core.postgres.connection.row_mapping import rows
+from gw_core.postgres.connection.statements import query, quoted
+from gw_core.selection.kinds import Resolved
+from gw_core.selection.selection import Selection
+
+
+def values_of(selection: Selection, schema: str) -> dict[str, Any]:
+    """Return the values of `selection_names.sql`."""
+    tasks, task_prefixes = selection.names("tasks")
+    queues, queue_prefixes = selection.names("queues")
+    return {
+        "tasks": tasks,
+        "task_prefixes": task_prefixes,
+        "queues": queues,
+        "queue_prefixes": queue_prefixes,
+        "renewed_table": f"{quoted(schema)}._private_gw_renewed_locks",
+    }
+
+
+def resolve(connection: Connection, schema: str, selection: Selection) -> Resolved:
+    """Read what a selection needs to know, at the time of the database's clock."""
+    return Resolved(*rows(connection, query("selection_names", schema), values_of(selection, schema))[0])

@@ -1,0 +1,308 @@
+"""Read a snapshot of a queue: everything a console draws at each refresh, in one round trip of bounded cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from math import inf
+from operator import attrgetter
+from time import monotonic, perf_counter
+from typing import Any, Final
+
+from gw_core.domain.cron.cron_item import KnownCronItem
+from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError
+from gw_core.domain.job.job import timestamp
+from gw_core.domain.reports.query_results import Count, Quality
+from gw_core.domain.reports.snapshot import (
+    LockedQueue,
+    PrioritySummary,
+    QueueSnapshot,
+    SchemaInfo,
+    ServerInfo,
+    TableCounters,
+)
+from gw_core.domain.rules.sweep_rules import RecoverySettings, WorkerInfo, is_dead, merged
+from gw_core.postgres.connection.connections import ConnectionSource
+from gw_core.postgres.connection.row_mapping import RUST_WORKERS, heartbeat
+from gw_core.postgres.connection.statements import quoted
+from gw_core.postgres.read.read_only import Rows, read
+from gw_core.postgres.road.add_calls import Call
+
+STATEMENT_TIMEOUT: Final = timedelta(milliseconds=500)
+LOCK_TIMEOUT: Final = timedelta(milliseconds=100)
+
+MAX_LOCKED: Final = 10_000
+MAX_FAILED: Final = 1_000
+MAX_PRIORITIES: Final = 50
+MAX_READY: Final = 1_000
+MIN_READY: Final = 20
+MAX_READY_TOTAL: Final = 1_000
+"""Ready jobs are counted up to this over all priorities, so that fifty of them cost no more than one: beside workers,
+each may lie on a page of the table of its own."""
+
+MAX_WORKERS: Final = 500
+MAX_QUEUES: Final = 200
+
+LOCKED_INDEX: Final = "jobs_gw_locked_index"
+HEARTBEATS: Final = "_private_gw_workers"
+
+OBJECTS: Final = 10
+"""The column of snapshot_place.sql that names the objects of gw and graphile_worker_rs."""
+
+
+class Snapshots:
+    """Reads snapshots of one queue; safe to share between threads. Raises our errors, not the driver's."""
+
+    def __init__(self, connections: ConnectionSource, schema: str) -> None:
+        self._connections = connections
+        self._schema = schema
+        # What the schema had at the last check: which statements can be sent along with the one that checks.
+        self._objects: frozenset[str] | None = None
+        self._priority_count = 1
+        # The last result of the lock query, its time, and the error if it failed.
+        self._locks: Rows = []
+        self._locks_at = -inf
+        self._lock_errors: tuple[tuple[str, str], ...] = ()
+
+    def read(self, recovery: RecoverySettings, *, with_locks: bool) -> QueueSnapshot:
+        """Return the current snapshot; `recovery` defines which workers are presumed dead.
+
+        Locks are counted apart, because the index of locked jobs keeps an entry for each job that was ever run until
+        vacuum has come, and all of them are walked past.
+        """
+        if with_locks:
+            self._locks_at = -inf
+        known = self._objects
+        snapshot = self._read(recovery)
+        # Only the first look, and the first after the schema was changed, find that they asked for the wrong things.
+        return snapshot if self._objects == known else self._read(recovery)
+
+    def count_locks(self, recovery: RecoverySettings) -> timedelta | None:
+        """Query again what workers have locked, for the next snapshots, and return the server's execution time."""
+        if LOCKED_INDEX not in (self._objects or ()):
+            return timedelta()
+        answers, errors = self._ask({"locks": self._about_locks(recovery), "server_time": Call("snapshot_server_time")})
+        self._locks, self._locks_at, self._lock_errors = answers.get("locks", []), monotonic(), errors
+        return _server_time(answers)
+
+    def _read(self, recovery: RecoverySettings) -> QueueSnapshot:
+        most_ready = self._most_ready()
+        began = perf_counter()
+        answers, errors = self._ask(self._questions(recovery, most_ready))
+        took = timedelta(seconds=perf_counter() - began)
+        errors += self._with_locks(answers)
+        place = answers["place"][0]
+        counters, estimates = _counters(answers.get("counters"))
+        held = _locked_queues(answers.get("queues", ()), answers.get("queue starts", ()))
+        priorities = [_head(row, most=most_ready) for row in answers.get("priorities", ())]
+        objects = frozenset(place[OBJECTS])
+        if self._objects != objects:
+            self._objects, self._locks_at = objects, -inf
+        self._priority_count = max(1, len(priorities))
+        return QueueSnapshot(
+            at=timestamp(place[0]),
+            took=took,
+            server_time=_server_time(answers),
+            server=_server(place),
+            schema=_installed(self._schema, place, answers.get("revision")),
+            counters=counters,
+            total=estimates.get("total"),
+            waiting=estimates.get("waiting"),
+            running=_running(answers.get("locks")),
+            locks_age=self._locks_age if "locks" in answers else None,
+            failed=_failed(answers.get("failed"), estimates.get("failed")),
+            table_bytes=estimates["bytes"].value if "bytes" in estimates else None,
+            priorities=priorities[:MAX_PRIORITIES],
+            has_all_priorities=len(priorities) <= MAX_PRIORITIES,
+            workers=_workers(answers, self._locks_age, held, recovery),
+            workers_are_all=_has_all_workers(answers, objects),
+            locked_queues=held[:MAX_QUEUES],
+            locked_queues_are_all=len(held) <= MAX_QUEUES,
+            crontabs=[KnownCronItem(*row) for row in answers.get("crontabs", ())],
+            errors=errors,
+        )
+
+    def _with_locks(self, answers: dict[str, Rows]) -> tuple[tuple[str, str], ...]:
+        """Keep what was found of locks, or put in what is known of them; return what else was not to be seen."""
+        if "locks" in answers:
+            self._locks, self._locks_at, self._lock_errors = answers["locks"], monotonic(), ()
+        elif self._lock_errors and self._locks_at != -inf:
+            return self._lock_errors
+        elif self._locks_at != -inf:
+            answers["locks"] = self._locks
+        return ()
+
+    @property
+    def _locks_age(self) -> timedelta:
+        return timedelta() if self._locks_at == -inf else timedelta(seconds=monotonic() - self._locks_at)
+
+    def _most_ready(self) -> int:
+        return max(MIN_READY, min(MAX_READY, MAX_READY_TOTAL // self._priority_count))
+
+    # -- what is asked -----------------------------------------------------------------------------------------------
+
+    def _questions(self, recovery: RecoverySettings, most_ready: int) -> dict[str, Call]:
+        """Return the statements by the part of the snapshot they fill; the first describes the server."""
+        schema = quoted(self._schema)
+        names = {
+            "jobs_table": "_private_jobs",
+            "waiting_index": "jobs_main_index",
+            "failed_index": "jobs_gw_failed_index",
+        }
+        values = {"schema": self._schema, **{key: f"{schema}.{name}" for key, name in names.items()}}
+        questions: dict[str, Call] = {
+            "place": Call("snapshot_place", values),
+            "revision": Call("snapshot_revision"),
+            "counters": Call("snapshot_counters", values),
+            "priorities": Call("snapshot_priorities", {"levels": MAX_PRIORITIES, "most": most_ready + 1}),
+            "queues": Call("snapshot_queues", {"queues": MAX_QUEUES + 1}),
+            "crontabs": Call("list_cron_items"),
+        }
+        known = self._objects or ()
+        if LOCKED_INDEX in known and self._locks_at == -inf:
+            questions["locks"] = self._about_locks(recovery)
+        if "jobs_gw_failed_index" in known:
+            questions["failed"] = Call("snapshot_failed", {"most": MAX_FAILED + 1})
+        if HEARTBEATS in known:
+            questions["workers"] = Call("heartbeat_list", {"limit": MAX_WORKERS})
+        if "_private_gw_renewed_locks" in known:
+            questions["queue starts"] = Call("queue_starts")
+        if "_private_workers" in known:
+            questions["rust workers"] = Call("heartbeat_list", {"limit": MAX_WORKERS}, RUST_WORKERS)
+        return {**questions, "server_time": Call("snapshot_server_time")}
+
+    @staticmethod
+    def _about_locks(recovery: RecoverySettings) -> Call:
+        return Call("snapshot_locks", {"most": MAX_LOCKED + 1, "resilient_flags": list(recovery.resilient_flags)})
+
+    def _ask(self, questions: Mapping[str, Call]) -> tuple[dict[str, Rows], tuple[tuple[str, str], ...]]:
+        """Run all queries together; when a part fails, run them one by one and name those that fail again."""
+        try:
+            return dict(zip(questions, self._rows(list(questions.values())), strict=True)), ()
+        except DatabaseUnavailableError:
+            raise
+        except DatabaseError:
+            return self._ask_one_by_one(questions)
+
+    def _ask_one_by_one(self, questions: Mapping[str, Call]) -> tuple[dict[str, Rows], tuple[tuple[str, str], ...]]:
+        answers: dict[str, Rows] = {}
+        errors: list[tuple[str, str]] = []
+        for part, question in questions.items():
+            if part == "server_time":  # of a statement alone it would say nothing
+                continue
+            try:
+                (answers[part],) = self._rows([question])
+            except DatabaseUnavailableError:
+                raise
+            except DatabaseError as error:
+                if part == "place":
+                    raise
+                errors.append((part, str(error)))
+        return answers, tuple(errors)
+
+    def _rows(self, questions: Sequence[Call]) -> list[Rows]:
+        """Run statements in one transaction and one trip there and back."""
+        # Planning these again at each refresh would take longer than running them.
+        timeouts = {"timeout": STATEMENT_TIMEOUT, "lock_timeout": LOCK_TIMEOUT}
+        return read(self._connections, self._schema, questions, **timeouts, is_planned_once=True)
+
+
+# -- what is answered --------------------------------------------------------------------------------------------------
+
+
+def _server_time(answers: Mapping[str, Rows]) -> timedelta | None:
+    return timedelta(seconds=answers["server_time"][0][0]) if "server_time" in answers else None
+
+
+def _server(place: tuple[Any, ...]) -> ServerInfo:
+    _, version, database, user, host, port, started, in_recovery, read_only, *_, may_change_jobs = place
+    return ServerInfo(version, database, user, host, port, timestamp(started), in_recovery, read_only, may_change_jobs)
+
+
+def _installed(schema: str, place: tuple[Any, ...], revision: Rows | None) -> SchemaInfo:
+    hidden, objects, _ = place[OBJECTS - 1 :]
+    return SchemaInfo(
+        name=schema,
+        revision=revision[0][0] if revision else None,
+        rows_hidden=hidden,
+        has_heartbeats=HEARTBEATS in objects,
+    )
+
+
+def _counters(rows: Rows | None) -> tuple[TableCounters | None, dict[str, Count]]:
+    """Return the counters, and what the statistics estimate."""
+    if not rows:
+        return None, {}
+    inserted, updated, deleted, live, dead, vacuumed, size, waiting, failed = rows[0]
+    estimates = {"total": live, "waiting": waiting, "failed": failed}
+    vacuumed_at = None if vacuumed is None else timestamp(vacuumed)
+    counters = TableCounters(inserted, updated, deleted, live, dead, vacuumed_at)
+    known = {name: Count(round(each), Quality.ESTIMATE) for name, each in estimates.items() if each is not None}
+    return counters, {**known, "bytes": Count(size)}
+
+
+def _head(row: tuple[Any, ...], *, most: int) -> PrioritySummary:
+    priority, ready, oldest_id, task, oldest, upcoming = row
+    oldest_at, upcoming_at = (None if each is None else timestamp(each) for each in (oldest, upcoming))
+    return PrioritySummary(priority, _bounded(ready, most), oldest_id, task, oldest_at, upcoming_at)
+
+
+def _locked_queues(rows: Rows | tuple[()], starts: Rows | tuple[()]) -> list[LockedQueue]:
+    """Return the locked queues, the oldest first; a lock that was renewed is as old as the attempt that holds it."""
+    began: dict[str, float] = dict(starts)
+    queues = [
+        LockedQueue(name=name, locked_by=by, locked_at=timestamp(min(at, began.get(name, at)))) for name, by, at in rows
+    ]
+    return sorted(queues, key=attrgetter("locked_at"))
+
+
+def _running(rows: Rows | None) -> Count | None:
+    return None if rows is None else _bounded(sum(row[1] for row in rows), MAX_LOCKED)
+
+
+def _failed(rows: Rows | None, estimate: Count | None) -> Count | None:
+    """Return what was counted; beyond the bound the statistics know better, if they know of this many at all."""
+    if not rows:
+        return None
+    counted = _bounded(rows[0][0], MAX_FAILED)
+    is_beyond = counted.quality is Quality.AT_LEAST and estimate is not None and estimate.value > MAX_FAILED
+    return estimate if is_beyond else counted
+
+
+def _workers(
+    answers: Mapping[str, Rows], locks_age: timedelta, held: Sequence[LockedQueue], recovery: RecoverySettings
+) -> list[WorkerInfo]:
+    """Return every worker known by a heartbeat or by a lock among those read."""
+    heartbeats = [heartbeat(row) for part in ("workers", "rust workers") for row in answers.get(part, ())]
+    now = timestamp(answers["place"][0][0])
+    holders = [
+        WorkerInfo(id=name, jobs=jobs, lock_age=locks_age + timedelta(seconds=latest), is_resilient=resilient)
+        for name, jobs, latest, resilient in answers.get("locks", ())
+        if name is not None
+    ]
+    workers = merged(heartbeats, with_queues(holders, held, now))
+    return [replace(worker, is_stale=is_dead(worker, recovery)) for worker in workers]
+
+
+def _has_all_workers(answers: Mapping[str, Rows], objects: frozenset[str]) -> bool:
+    """Return whether every heartbeat and the locks were read."""
+    tables = {"workers": HEARTBEATS, "rust workers": "_private_workers"}
+    parts = {"locks", "queues"} | {part for part, table in tables.items() if table in objects}
+    return parts <= answers.keys() and all(len(answers.get(part, ())) < MAX_WORKERS for part in tables)
+
+
+def with_queues(holders: Sequence[WorkerInfo], held: Sequence[LockedQueue], now: datetime) -> list[WorkerInfo]:
+    """Add to each holder of jobs the queues it holds, and the holders of queues alone."""
+    known = {each.id: each for each in holders}
+    for queue in held:
+        if queue.locked_by is not None:
+            holder = known.get(queue.locked_by, WorkerInfo(id=queue.locked_by))
+            age = now - queue.locked_at
+            latest = age if holder.lock_age is None else min(age, holder.lock_age)
+            known[queue.locked_by] = replace(holder, queues=holder.queues + 1, lock_age=latest)
+    return list(known.values())
+
+
+def _bounded(counted: int, most: int) -> Count:
+    return Count(counted) if counted <= most else Count(most, Quality.AT_LEAST)

@@ -1,0 +1,1 @@
+"""Statements of the road: add, claim, settle, and the rules and workers beside it."""

@@ -1,0 +1,158 @@
+"""The statements that add and remove jobs, with their values, for any driver to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import Any, Final
+
+import msgspec
+
+from gw_core.domain.job.group import OnFailure
+from gw_core.domain.job.job import Job, JobKeyMode, JobSpec, encode_payload
+from gw_core.postgres.connection.statements import numbered_text, query
+
+BULK: Final = 5_000
+"""Jobs in one statement of a bulk: more jobs gain nothing and only need more memory."""
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One statement of sql/queries and its values: texts, numbers, times, lists and None, which every driver adapts."""
+
+    statement: str
+    values: Mapping[str, Any] = {}
+    names: Mapping[str, str] = {}
+    """Values of the file's variables."""
+
+    def named(self, schema: str) -> tuple[str, Mapping[str, Any]]:
+        """Return text and values for drivers that write values as `%(name)s`."""
+        return query(self.statement, schema, **self.names), self.values
+
+    def numbered(self, schema: str) -> tuple[str, tuple[Any, ...]]:
+        """Return text and values for drivers that write values as `$1`."""
+        text, arranged = numbered_text(self.statement, schema, **self.names)
+        return text, arranged(self.values)
+
+
+class RemovedJob(msgspec.Struct, frozen=True):
+    """A job after it was removed by its key."""
+
+    job: Job
+
+    @property
+    def was_running(self) -> bool:
+        """True when the job is still running: it lost its key and will not be tried again."""
+        return self.job.locked_by is not None
+
+
+def add_call(spec: JobSpec, payload: str | None = None) -> Call:
+    """Return the statement that adds one job; its row is a `Job`.
+
+    `payload` is JSON text that replaces the encoding of the spec's own payload.
+    """
+    run_at, delay = run_at_or_delay(spec.run_at)
+    values = {
+        "identifier": spec.task,
+        "payload": encode_payload(spec.payload) if payload is None else payload,
+        "queue_name": spec.queue_name,
+        "run_at": run_at,
+        "delay_seconds": delay,
+        "max_attempts": spec.max_attempts,
+        "job_key": spec.job_key,
+        "priority": spec.priority,
+        "flags": list(spec.flags) or None,
+        "job_key_mode": spec.job_key_mode._value_,
+    }
+    return Call("add_job", values)
+
+
+def bulk_calls(specs: Sequence[JobSpec]) -> Iterator[Call]:
+    """Yield the statements that add these jobs; the first column of each row is a job's id.
+
+    One statement takes at most `BULK` jobs that treat their keys alike, and no key twice.
+    """
+    for mode, alike in groupby(specs, key=lambda spec: spec.job_key_mode):
+        if mode is JobKeyMode.UNSAFE_DEDUPE:  # which the schema's bulk function does not support
+            yield from map(add_call, alike)
+            continue
+        for part in _parts(alike):
+            document = msgspec.json.encode([job_element(spec) for spec in part]).decode()
+            yield Call("add_jobs", {"jobs": document, "preserve_run_at": mode is JobKeyMode.PRESERVE_RUN_AT})
+
+
+def is_one_statement(specs: Sequence[JobSpec]) -> bool:
+    """Return whether `bulk_calls` needs one statement for certain, which is all or nothing without a transaction."""
+    return len(specs) <= BULK and all(spec.job_key is None for spec in specs)
+
+
+def group_call(ids: Sequence[int], then: JobSpec, on_failure: OnFailure) -> Call:
+    """Return the statement that lets a job wait for others; its row has the id of the group."""
+    document = msgspec.json.encode(job_element(then, then.job_key_mode)).decode()
+    return Call("add_group", {"job": document, "on_failure": on_failure.value, "ids": list(ids)})
+
+
+def end_members_call(ids: Sequence[int] | None) -> Call:
+    """Return the statement that takes note that members of groups have ended; None: checks all groups."""
+    return Call("end_group_members", {"ids": None if ids is None else list(ids)})
+
+
+def get_call(job_id: int | None, job_key: str | None) -> Call:
+    """Return the statement that reads one job by its id or, without one, by its key.
+
+    Its row, if there is one, has the fields of a `Job`, and then its state.
+    """
+    ids, key = ([], job_key) if job_id is None else ([job_id], None)
+    return Call("find_jobs", {"ids": ids, "key": key, "with_payload": True})
+
+
+class _Element(msgspec.Struct, omit_defaults=True, gc=False):
+    """A job in the document; the server spends time on every field, so those that are None are left out."""
+
+    task: str
+    payload: msgspec.Raw
+    queue_name: str | None = None
+    run_at: datetime | None = None
+    delay: float | None = None
+    max_attempts: int | None = None
+    job_key: str | None = None
+    priority: int | None = None
+    flags: Sequence[str] | None = None
+    job_key_mode: JobKeyMode | None = None
+
+
+def job_element(spec: JobSpec, mode: JobKeyMode | None = None) -> _Element:
+    """Return a job as an element of the document that statements take."""
+    run_at, delay = run_at_or_delay(spec.run_at)
+    return _Element(
+        spec.task,
+        msgspec.Raw(encode_payload(spec.payload)),
+        spec.queue_name,
+        run_at,
+        delay,
+        spec.max_attempts,
+        spec.job_key,
+        spec.priority,
+        spec.flags or None,
+        mode,
+    )
+
+
+def _parts(specs: Iterator[JobSpec]) -> Iterator[list[JobSpec]]:
+    part: list[JobSpec] = []
+    keys: set[str] = set()
+    for spec in specs:
+        if len(part) == BULK or spec.job_key in keys:
+            yield part
+            part, keys = [], set()
+        part.append(spec)
+        if spec.job_key is not None:
+            keys.add(spec.job_key)
+    yield part
+
+
+def run_at_or_delay(run_at: datetime | timedelta | None) -> tuple[datetime | None, float | None]:
+    """Return a time, or the seconds to count from the database's clock."""
+    if isinstance(run_at, timedelta):
+        return None, run_at.total_seconds()
+    return run_at, None

@@ -1,0 +1,79 @@
+"""Requests to cancel running jobs: a client writes them, the worker that runs the job takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from threading import Event
+from time import monotonic
+
+from msgspec.structs import replace
+
+from gw_core.domain.job.cancellation import (
+    CANCELLABLE_WORKERS,
+    CancelledJob,
+    CancelResult,
+    message_of,
+    result_of,
+)
+from gw_core.postgres.connection.connections import QueueOperations
+from gw_core.postgres.connection.row_mapping import rows
+from gw_core.postgres.connection.statements import query
+from gw_core.postgres.schema.schema_state import check
+
+POLL_INTERVAL_SECONDS = 0.1
+"""Seconds between two polls of the jobs' status."""
+
+
+class CancelRequests(QueueOperations, frozen=True):
+    """Requests workers to cancel jobs and waits for the results. Safe from any thread."""
+
+    def cancel(
+        self, ids: Sequence[int], *, by: str | None, reason: str | None, retry: bool, timeout: timedelta
+    ) -> list[CancelledJob]:
+        """Request the cancellation of all `ids`; return their results when all are final, or after `timeout`."""
+        with self._connection() as connection:
+            check(connection, self.schema).raise_unless_usable()
+            message = message_of(by or connection.info.user, reason)
+        requested = self._request(sorted(set(ids)), message, retry=retry)
+        deadline = monotonic() + timeout.total_seconds()
+        pause = Event()
+        while True:
+            requested = self._poll(requested, message)
+            if monotonic() >= deadline or not any(_is_open(each) for each in requested):
+                return requested
+            pause.wait(POLL_INTERVAL_SECONDS)
+
+    def _request(self, ids: list[int], message: str, *, retry: bool) -> list[CancelledJob]:
+        values = {"ids": ids, "message": message, "retry": retry, "cancellable_workers": CANCELLABLE_WORKERS}
+        with self._connection() as connection:
+            found = {row[0]: row for row in rows(connection, query("cancel_request", self.schema), values)}
+        return [_result(each, found.get(each)) for each in ids]
+
+    def _poll(self, requested: list[CancelledJob], message: str) -> list[CancelledJob]:
+        due = [each.id for each in requested if _is_open(each)]
+        if not due:
+            return requested
+        with self._connection() as connection:
+            found = rows(connection, query("cancel_status", self.schema), {"ids": due})
+        statuses = {row[0]: row[1:] for row in found}
+        return [
+            replace(each, result=result_of(statuses.get(each.id), worker=each.worker or "", message=message))
+            if _is_open(each)
+            else each
+            for each in requested
+        ]
+
+
+def _result(job_id: int, row: tuple[int, str, str | None, bool] | None) -> CancelledJob:
+    if row is None:
+        return CancelledJob(job_id, None, CancelResult.NOT_FOUND)
+    _, task, locked_by, was_requested = row
+    if locked_by is None:
+        return CancelledJob(job_id, task, CancelResult.NOT_RUNNING)
+    result = CancelResult.NO_RESPONSE if was_requested else CancelResult.UNSUPPORTED_WORKER
+    return CancelledJob(job_id, task, result, locked_by)
+
+
+def _is_open(each: CancelledJob) -> bool:
+    return each.result in (CancelResult.NO_RESPONSE, CancelResult.STOPPING)

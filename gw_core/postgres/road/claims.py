@@ -1,0 +1,354 @@
+"""Claim jobs: which statement runs, and where it starts to read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from operator import itemgetter
+from typing import Any, Final
+
+import msgspec
+
+from gw_core.domain.errors import DatabaseUnavailableError
+from gw_core.domain.job.job import Job
+from gw_core.domain.rules.settings import CLAIM_BYTES
+from gw_core.postgres.connection.database import Connection
+from gw_core.postgres.connection.statement_runner import StatementRunner, array_text
+
+# The order of a queue, and near enough the order of everything: by priority, then by `run_at`, then by id. Three sorts,
+# of which the first is by id, take half as long as one by all three.
+_ORDER: Final = (itemgetter(0), itemgetter(6), itemgetter(5))
+
+CLAIM_PLAN: Final = {
+    # The claim must walk its indexes in order whatever the statistics say: with none, or with those of an empty table,
+    # the planner sorts the whole backlog. Measured: 100,000 queues, no statistics: 110 jobs/s with its own choice.
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "plan_cache_mode": "force_generic_plan",
+    # The generic plan guesses that a limit keeps a tenth of the table. Past some 100,000 jobs that looks costly enough
+    # to be compiled, again at every claim, which took 90 ms where the claim itself takes 4.
+    "jit": "off",
+    # Without a response for longer than this, the server is gone, and no claim runs that the worker has given up.
+    "statement_timeout": "15s",
+    # A claim never waits for a row lock, so it can only wait for a table lock, which the error then names.
+    "lock_timeout": "5s",
+    # A claim that is lost in a crash only means that the job is claimed again. One that holds a queue turns it on.
+    "synchronous_commit": "off",
+}
+"""Settings of the session that claims."""
+
+POLLS: Final = 10
+"""One of this many polls without a job claims. After a job that could not be claimed, this many polls do."""
+
+SCAN_LIMIT: Final = 100
+"""How many queued jobs, and then queues, a small claim reads at most before it takes what it found."""
+
+STEPS: Final = 256
+"""How many values of a field, each with one priority, a claim within a limit by field reads at most."""
+
+_BEFORE_ALL_VALUES: Final = ("", -32769)
+
+MANY: Final = 50
+"""After a claim that found this many jobs, the next one runs the form of the short statement for many."""
+
+FOR_MANY: Final = {
+    "COLUMN": "ctid",
+    "REST": "(select count(*) from claimed) < (select count(*) from unqueued)",
+}
+
+CLAIMS_WITH_QUEUES: Final = 50
+"""How many claims include named queues once there were some, before one checks whether there still are."""
+
+SLOW_SECONDS: Final = 0.015
+SLOW_SECONDS_A_JOB: Final = 0.00002
+"""A claim that took longer than this, and this for each job it found, may have read much that it could not take."""
+
+SLOW_ONES: Final = 3
+"""This many in a row are not an accident: a plan that was made, a machine that was busy."""
+
+MAX_MARGIN: Final = 5.0
+"""Seconds before the first job found last time at which a claim begins: there are the jobs of transactions that took
+their time. Where even that holds very many dead rows, as after a bulk, the margin shrinks until claims are quick."""
+
+SHARE: Final = 20
+"""Claims from the very beginning take at most one part in this many of the time, …"""
+
+MAX_SKIPPING_SECONDS: Final = 30.0
+"""… and are this many seconds apart at most: what lies before the margin waits so long."""
+
+
+class Claims:
+    """Claims jobs over one connection; one thread uses it. Raises our errors and not the driver's."""
+
+    def __init__(self, connection: Connection, schema: str) -> None:
+        self.connection = connection
+        self.schema = schema
+        # Prepared at the first use: the plan is forced to be the generic one, see CLAIM_PLAN.
+        self._statements = StatementRunner(connection, schema, prepares_early=True)
+        self.scanned_to: int | None = None
+        """The id of the last queue that the last claim read, if unlocked queues may follow; None when it read all."""
+        self.claims_with_queues = 0
+        self.saw_queues = True
+        """Whether jobs of named queues may have waited during the last claim."""
+        self.is_rest_locked = False
+        """Whether all jobs that the last claim left are in the queue that it locked: only its release makes room."""
+        self.left_rest = False
+        """Whether the last claim left jobs to the complete statement, which the next claim runs."""
+        self.found_many = False
+        """Whether the last claim by the short statement found many jobs, so that the next one probably does."""
+        self.skip_ahead = SkipAhead()
+        self._known_priority: int | None = None
+        """The most urgent priority that the last claim found; None when it found no job."""
+        self._polls_without_asking = 0
+        self._asked = 0
+
+    def is_nothing_waiting(self) -> bool:
+        """Return whether no job waits at all, at half the cost of a claim; false also without having asked.
+
+        Some polls do not ask. While a job waits that cannot be claimed, asking only adds to the claim. And only a claim
+        notices that it reads many dead rows, and skips them.
+        """
+        if self._polls_without_asking:
+            self._polls_without_asking -= 1
+            return False
+        if self.skip_ahead.may_skip(time.monotonic()):
+            return False
+        if self._run("is_any_available", {})[0][0]:
+            self._polls_without_asking = POLLS
+            return False
+        self._asked += 1
+        self._polls_without_asking = int(self._asked % POLLS == 0)
+        return True
+
+    def claim(
+        self,
+        *,
+        worker_id: str,
+        tasks: Mapping[int, str],
+        limit: int,
+        per_queue: int = 1,
+        forbidden_flags: Sequence[str] | None = None,
+        now: datetime | None = None,
+        scan_from: int = 0,
+        max_bytes: int = CLAIM_BYTES,
+    ) -> list[Job]:
+        """Lock up to `limit` runnable jobs for the worker and return them in the order they should start.
+
+        At most `per_queue` come from one named queue, which the worker then has locked; they run one after the other.
+        The payloads take about `max_bytes` of memory at most, or it is a single job.
+        `scan_from` is the queue id from which to search for an unlocked queue when those of the first jobs are locked.
+        """
+        values = {
+            "worker_id": worker_id,
+            "task_ids": array_text(tasks),
+            "limit": limit,
+            "per_queue": per_queue,
+            "scan_limit": max(SCAN_LIMIT, limit),
+            "scan_from": scan_from,
+            "forbidden_flags": list(forbidden_flags) if forbidden_flags else None,
+            "now": now,
+            "max_bytes": max_bytes,
+            "known_priority": self._known_priority,
+        }
+        return _jobs(self._rows(values), tasks)
+
+    def _rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """Skip the dead rows where there are very many; start from the beginning otherwise. Return sorted rows."""
+        skip, began = self.skip_ahead, time.monotonic()
+        if skip.may_skip(began):
+            rows = _sorted(self._claim_with_queues({**values, **skip.values()}))
+            skip.record_partial_scan(found=len(rows), seconds=time.monotonic() - began)
+        else:
+            rows = _sorted(self._claim_from_the_beginning({**values, **_FROM_THE_BEGINNING}))
+            skip.record_full_scan(found=len(rows), seconds=time.monotonic() - began, now=time.monotonic())
+        self._known_priority = rows[0][5] if rows else None
+        if rows:
+            self._polls_without_asking = 0
+            # Of each kind the first job, which comes last here.
+            skip.record_found({(row[5], row[12] is not None): row[6] for row in reversed(rows)})
+        return rows
+
+    def _claim_from_the_beginning(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """Run the short statement while it claims all there is, and the full one else and for some time.
+
+        One claim never returns the jobs of two statements: should the second fail, those of the first would be lost.
+        """
+        self.scanned_to = None
+        self.left_rest = self.is_rest_locked = False
+        if not self.claims_with_queues:
+            rows = self._run("claim_unqueued_jobs", values, **(FOR_MANY if self.found_many else {}))
+            self.found_many = len(rows) >= MANY
+            has_note = rows and rows[-1][0] is None
+            if not has_note:
+                self.saw_queues = False
+                return rows
+            self.claims_with_queues = CLAIMS_WITH_QUEUES
+            rows.pop()
+            if rows:
+                self.left_rest = True
+                return rows
+        self.claims_with_queues -= 1
+        return self._claim_with_queues(values)
+
+    def _claim_with_queues(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        rows = self._run("claim_jobs", values)
+        self.saw_queues, self.left_rest = True, False
+        note = rows.pop()
+        names = {} if note[2] is None else msgspec.json.decode(note[2], type=dict[int, str])
+        self.is_rest_locked, self.scanned_to = bool(note[3]), note[12]
+        return [(*row[:13], names.get(row[12]), *row[14:]) for row in rows]
+
+    def _run(self, name: str, values: Mapping[str, Any], **variables: str) -> list[tuple[Any, ...]]:
+        try:
+            return self._statements.rows(name, values, **variables)
+        except MemoryError as error:
+            raise DatabaseUnavailableError("the claimed jobs do not fit into memory; fewer are claimed next") from error
+
+
+class ClaimsByField(Claims):
+    """Claims jobs of a task whose limit counts each value of a field of the payload separately."""
+
+    def __init__(self, connection: Connection, schema: str, *, task: str, field: str) -> None:
+        super().__init__(connection, schema)
+        self.task = task
+        self.field = field
+        self.is_any_full = False
+        """Whether a value has as many running jobs as may run, by the last claim and those that it went on from."""
+        self.seconds_until_tokens: float | None = None
+        """When the first value without tokens has one, by the same claims; None: there was none."""
+        self._after: tuple[str, int] | None = None
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the last claim ended before it had read all values; the next one goes on there."""
+        return self._after is not None
+
+    def _rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        task_id = int(values["task_ids"].strip("{}"))
+        after_value, after_priority = self._after or _BEFORE_ALL_VALUES
+        scan = {"task": self.task, "scan_limit": STEPS, "after_value": after_value, "after_priority": after_priority}
+        rows = self._run("claim_by_field", {**values, **scan}, TASK=str(task_id), FIELD=self.field)
+        note = rows.pop()
+        if self._after is None:
+            self.is_any_full, self.seconds_until_tokens = False, None
+        self.is_any_full |= note[3] > 0
+        waits = [each for each in (self.seconds_until_tokens, note[15]) if each is not None]
+        self.seconds_until_tokens = min(waits, default=None)
+        self._after = None if note[13] is None else (note[13], note[5])
+        return _sorted(rows)
+
+
+class SkipAhead:
+    """Records the first job found of each priority, and decides when a claim may start there.
+
+    While another transaction prevents vacuum from removing them, the index entries of deleted jobs precede those of
+    waiting jobs, and every claim reads them all. Only then, measured by the duration of claims, do most claims start
+    where the last one found something. From time to time one starts at the beginning; once that is fast again, all do.
+    """
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[int, bool], float] = {}
+        """`run_at`, in seconds since 1970, of the first job that was found last, by priority and having a queue."""
+        self._margin = MAX_MARGIN
+        self._slow_ones = 0
+        self.full_scan_at = 0.0
+
+    def may_skip(self, now: float) -> bool:
+        """Return whether a claim may start at the recorded jobs now."""
+        return now < self.full_scan_at and bool(self._first)
+
+    def skips_until(self, now: float) -> float | None:
+        """Return when the next claim starts at the beginning, if those before do not."""
+        return self.full_scan_at if self.may_skip(now) else None
+
+    def restart_scan(self) -> None:
+        """Let the next claim start from the beginning."""
+        self.full_scan_at = 0.0
+
+    def record_full_scan(self, *, found: int, seconds: float, now: float) -> None:
+        """Record the duration of a claim that started at the beginning."""
+        if not _is_slow(found, seconds):
+            self._slow_ones, self.full_scan_at = 0, 0.0
+            return
+        self._slow_ones += 1
+        if self._slow_ones >= SLOW_ONES:
+            self.full_scan_at = now + min(SHARE * seconds, max(MAX_SKIPPING_SECONDS, 3 * seconds))
+
+    def record_partial_scan(self, *, found: int, seconds: float) -> None:
+        """Record the duration of a claim that started at the recorded jobs."""
+        self._margin = self._margin / 4 if _is_slow(found, seconds) else min(MAX_MARGIN, self._margin * 1.1 + 0.001)
+
+    def record_found(self, first: Mapping[tuple[int, bool], float]) -> None:
+        """Record the first job found of each kind: its `run_at` by its priority and whether it has a named queue."""
+        self._first.update(first)
+
+    def values(self) -> dict[str, list[Any]]:
+        """Return the values of the statement: priorities, and the `run_at` from which to read their jobs."""
+        columns: dict[str, list[Any]] = {}
+        for kind, has_queue in (("unqueued", False), ("queued", True)):
+            known = sorted(
+                (priority, run_at) for (priority, queued), run_at in self._first.items() if queued is has_queue
+            )
+            columns[f"{kind}_priorities"] = [priority for priority, _ in known]
+            columns[f"{kind}_since"] = [run_at - self._margin for _, run_at in known]
+        return columns
+
+
+def _sorted(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    for column in _ORDER:
+        rows.sort(key=column)
+    return rows
+
+
+def _jobs(rows: Iterable[tuple[Any, ...]], tasks: Mapping[int, str]) -> list[Job]:
+    # Each column has a name: to pass on a part of each row takes twice as long.
+    return [
+        Job(
+            job_id,
+            tasks[task_id],
+            payload,
+            attempts,
+            max_attempts,
+            priority,
+            run_at,
+            created_at,
+            updated_at,
+            revision,
+            key,
+            flags,
+            queue_id,
+            queue_name,
+            last_error,
+            locked_at,
+        )
+        for (
+            job_id,
+            task_id,
+            payload,
+            attempts,
+            max_attempts,
+            priority,
+            run_at,
+            created_at,
+            updated_at,
+            revision,
+            key,
+            flags,
+            queue_id,
+            queue_name,
+            last_error,
+            locked_at,
+        ) in rows
+    ]
+
+
+def _is_slow(found: int, seconds: float) -> bool:
+    return seconds > SLOW_SECONDS + SLOW_SECONDS_A_JOB * found
+
+
+_FROM_THE_BEGINNING: Final = dict.fromkeys(
+    ("unqueued_priorities", "unqueued_since", "queued_priorities", "queued_since")
+)

@@ -1,0 +1,210 @@
+"""Add and remove jobs: ask the plugins, run the statements, emit the events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final, TypeVar
+
+from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.job.group import GROUP_FLAG, JobGroup, OnFailure, WaitingGroup, is_member
+from gw_core.domain.job.job import Job, JobSpec, check_payload_text, named
+from gw_core.domain.rules.event_bus import Events
+from gw_core.domain.rules.events import JobAdded
+from gw_core.domain.rules.plugins import Addition, Interceptors, Skip
+from gw_core.postgres.connection.connections import QueueOperations
+from gw_core.postgres.connection.statement_steps import BulkSteps, Operation, Steps, Unit, carry_out
+from gw_core.postgres.road.add_calls import (
+    Call,
+    RemovedJob,
+    add_call,
+    bulk_calls,
+    end_members_call,
+    group_call,
+    is_one_statement,
+)
+
+T = TypeVar("T")
+
+AddInline = Callable[[JobSpec, str | None, object | None], Job]
+"""Runs a job in place of adding it: the spec, JSON text that replaces its payload, and the caller's connection."""
+
+add_inline: Final[ContextVar[AddInline | None]] = ContextVar("add_inline", default=None)
+"""Set by `gw_core.testing.inline`."""
+
+
+class AddOperations:
+    """Adds jobs, for threads and event loops alike: asks the plugins, yields the statements, emits the events.
+
+    `clock` returns the time for jobs without a `run_at`, or with one counted from now, when a worker uses its own
+    clock; otherwise the database's clock counts.
+    """
+
+    def __init__(
+        self, interceptors: Interceptors, events: Events, *, clock: Callable[[], datetime] | None = None
+    ) -> None:
+        self._interceptors = interceptors
+        self._events = events
+        self._clock = clock
+        self._admits_all = not interceptors.see_payloads and clock is None
+
+    def add(self, spec: JobSpec, payload: str | None = None) -> Operation[Job | Skip]:
+        """Add one job and return it, or why a plugin skipped it; `payload` is JSON text in place of the spec's own."""
+        if payload is not None:
+            spec = self._with_decoded(spec, payload)
+        admitted = self._admit(spec)
+        if isinstance(admitted, Skip):
+            return admitted
+        if (run := add_inline.get()) is not None:
+            ran: Job = yield partial(run, admitted, payload if admitted.payload is spec.payload else None)
+            return ran
+        with self._adding([admitted]) as addition:
+            [row] = yield _call(spec, addition.specs[0], payload)
+            job = Job(*row)
+            addition.ids = [job.id]
+        self._added(addition.specs, job.id)
+        return job
+
+    def add_many(self, specs: Iterable[JobSpec]) -> Operation[list[int]]:
+        """Add jobs, all or none of them, and return their ids in no promised order."""
+        admitted = self._admit_all(specs)
+        if not admitted:
+            return []
+        if (run := add_inline.get()) is not None:
+            ran: list[int] = []
+            for spec in admitted:
+                job = yield partial(run, spec, None)
+                ran.append(job.id)
+            return ran
+        with self._adding(admitted) as addition:
+            specs = addition.specs
+            addition.ids = ids = yield Unit(partial(_inserting, specs), is_atomic=not is_one_statement(specs))
+        self._added(specs)
+        return list(ids)
+
+    def add_group(self, specs: Iterable[JobSpec], then: JobSpec, on_failure: OnFailure | str) -> Operation[JobGroup]:
+        """Add the members of a group and the job that waits for them, which must not be skipped."""
+        policy = named(OnFailure, on_failure, "a value of on_failure")
+        admitted = self._admit_all(map(_as_member, specs))
+        last = self._admit(then)
+        if isinstance(last, Skip):
+            raise InvalidInputError(f"the job that waits for the group was not added: {last.reason}")
+        if not admitted or add_inline.get() is not None:
+            ids = yield from self.add_many(admitted)
+            yield from self.add(then)
+            return JobGroup(None, tuple(ids))
+        with self._adding(admitted) as addition:
+            specs = addition.specs
+            group: JobGroup = yield Unit(partial(_inserting_group, specs, last, policy), is_atomic=True)
+            addition.ids = list(group.job_ids)
+        self._added(specs)
+        return group
+
+    def _with_decoded(self, spec: JobSpec, payload: str) -> JobSpec:
+        """Return the job with its JSON text decoded, as plugins see it; without plugins nothing is decoded."""
+        if self._admits_all:
+            return spec
+        check_payload_text(payload)
+        try:
+            return spec.with_payload(json.loads(payload))
+        except (ValueError, RecursionError):
+            return spec  # the server rejects it
+
+    def _adding(self, specs: Sequence[JobSpec]) -> AbstractContextManager[Addition]:
+        """Return the context in which admitted jobs are inserted; it can replace them."""
+        return self._interceptors.adding(specs) if self._interceptors.around_add else Addition(specs)
+
+    def _admit(self, spec: JobSpec) -> JobSpec | Skip:
+        """Return the job to add, or why a plugin skips it; raises `JobRejectedError`."""
+        if self._admits_all:
+            return spec
+        admitted = self._interceptors.admit(spec)
+        if isinstance(admitted, Skip) or self._clock is None or isinstance(admitted.run_at, datetime):
+            return admitted
+        return replace(admitted, run_at=self._clock() + (admitted.run_at or timedelta(0)))
+
+    def _admit_all(self, specs: Iterable[JobSpec]) -> list[JobSpec]:
+        """Return the jobs to add, without those that a plugin skips; raises `JobRejectedError`."""
+        if self._admits_all:
+            return list(specs)
+        return [admitted for admitted in map(self._admit, specs) if not isinstance(admitted, Skip)]
+
+    def _added(self, specs: Sequence[JobSpec], job_id: int | None = None) -> None:
+        """Emit the events for jobs whose statement has run; a caller's transaction may still be rolled back."""
+        if self._events.wants(JobAdded):
+            for spec in specs:
+                self._events.emit(JobAdded(spec=spec, job_id=job_id))
+
+
+def _call(spec: JobSpec, admitted: JobSpec, payload: str | None) -> Call:
+    """Return the statement for an admitted job; `payload` is JSON text in place of the spec's own payload."""
+    if payload is None:
+        return add_call(admitted)
+    check_payload_text(payload)
+    # A plugin may have changed other fields; only a payload that it replaced replaces the text.
+    return add_call(admitted, payload if admitted.payload is spec.payload else None)
+
+
+def _inserting(specs: Sequence[JobSpec]) -> BulkSteps[list[int]]:
+    rows = yield bulk_calls(specs)
+    return [row[0] for row in rows]
+
+
+def _inserting_group(specs: Sequence[JobSpec], last: JobSpec, on_failure: OnFailure) -> BulkSteps[JobGroup]:
+    ids = yield from _inserting(specs)
+    [row] = yield group_call(ids, last, on_failure)
+    return JobGroup(row[0], tuple(ids))
+
+
+class Enqueuer(QueueOperations, frozen=True):
+    """Adds and removes jobs for the client, for a task's context and for front ends. Safe from any thread."""
+
+    adds: AddOperations
+
+    def add(self, spec: JobSpec, *, payload: str | None = None, conn: object | None = None) -> Job | Skip:
+        """Add one job and return it, or why a plugin skipped it.
+
+        `payload` is JSON text that is stored as it is instead of the spec's own payload. With `conn` the job belongs to
+        the caller's transaction.
+        """
+        return self.run(self.adds.add(spec, payload), conn)
+
+    def add_many(self, specs: Iterable[JobSpec], *, conn: object | None = None) -> list[int]:
+        """Add jobs in statements of some thousands, all or none of them, and return their ids in no promised order."""
+        return self.run(self.adds.add_many(specs), conn)
+
+    def run(self, operation: Operation[T], conn: object | None = None) -> T:
+        """Carry an operation out in the caller's transaction, or in our own."""
+        return carry_out(operation, self.connections, self.schema, conn)
+
+
+def removing(job_key: str) -> Steps[RemovedJob | None]:
+    """Remove the job with this key, and return it; None: there is none."""
+    rows = yield Call("remove_job", {"job_key": job_key})
+    removed = RemovedJob(Job(*rows[0])) if rows else None
+    if removed is not None and is_member(removed.job):
+        yield end_members_call([removed.job.id])
+    return removed
+
+
+def waiting_groups(job_id: int | None, job_key: str | None, limit: int) -> Operation[list[WaitingGroup]]:
+    """Return the groups whose last job waits: those of one member, those of a key, or all."""
+    call = Call("list_waiting_groups", {"job_id": job_id, "job_key": job_key, "limit": limit})
+    rows = yield call
+    return [WaitingGroup(number, task, key, OnFailure(policy), *rest) for number, task, key, policy, *rest in rows]
+
+
+def cancelling_groups(ids: Sequence[int]) -> Operation[tuple[int, ...]]:
+    """Drop the waiting jobs of groups, and return the ids of those that waited."""
+    rows = yield Call("cancel_groups", {"ids": list(ids)})
+    return tuple(row[0] for row in rows)
+
+
+def _as_member(spec: JobSpec) -> JobSpec:
+    """Return the job as a member of a group."""
+    return spec if GROUP_FLAG in spec.flags else replace(spec, flags=(*spec.flags, GROUP_FLAG))

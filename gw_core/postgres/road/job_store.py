@@ -1,0 +1,253 @@
+"""The jobs in the database: each method runs the statement of the same name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from operator import attrgetter
+from typing import Any, Final, TypeVar
+
+from gw_core.domain.job.cancellation import CancelRequest
+from gw_core.domain.job.claim import QueueLock
+from gw_core.domain.job.history import Keep
+from gw_core.domain.job.job import Job
+from gw_core.domain.job.outcome import Completed, Failed, Outcome, Returned, error_type_of, traceback_of
+from gw_core.domain.rules.settings import LOCK_EXPIRY
+from gw_core.postgres.connection.database import Connection
+from gw_core.postgres.connection.statement_runner import Store, array_text
+from gw_core.postgres.road.claims import Claims
+
+_Outcome = TypeVar("_Outcome", bound=Outcome)
+_JOB_ID: Final = attrgetter("job.id")
+
+
+NOTHING_KEPT: Final[Mapping[str, Keep]] = {}
+MAX_DELAY: Final = timedelta(days=100 * 365)
+
+SETTLE_PLAN: Final = {
+    "jit": "off",
+    # The plan is the same whatever the values are, and for few jobs it takes longer to make than to run.
+    "plan_cache_mode": "force_generic_plan",
+    # Rows are locked in the order of their ids, which an index scan over a sorted array keeps and a bitmap does not.
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    # One session that locks a job's row, for example to add under its key, must not delay all results.
+    "lock_timeout": "300ms",
+    "statement_timeout": "15s",
+}
+"""Settings of the session that settles."""
+
+
+class JobStore(Store):
+    """Settles jobs over one connection; `claims` claims them. One thread at a time uses it.
+
+    Every method raises our errors (`DatabaseUnavailableError`, `SchemaMissingError`, …) and not the driver's.
+    """
+
+    def __init__(self, connection: Connection, schema: str) -> None:
+        super().__init__(connection, schema)
+        self.claims = Claims(connection, schema)
+
+    # -- claim and settle ------------------------------------------------------------------------------------------
+
+    def register_tasks(self, identifiers: Iterable[str]) -> dict[int, str]:
+        """Make the task identifiers known and return them by their ids."""
+        wanted = sorted(set(identifiers))
+        while True:
+            known = {row[0]: row[1] for row in self._rows("register_tasks", identifiers=wanted)}
+            # A task that another session creates concurrently is neither inserted here nor visible in this snapshot.
+            if len(known) >= len(wanted):
+                return known
+
+    def complete(
+        self,
+        outcomes: Sequence[Completed],
+        *,
+        worker_id: str,
+        releases: Sequence[QueueLock] = (),
+        keeps: Mapping[str, Keep] = NOTHING_KEPT,
+    ) -> set[int]:
+        """Delete the jobs of these claims, release the queues, and return the ids deleted.
+
+        With `keeps`, which has every job's task, the jobs are moved to history.
+        """
+        ordered = _by_id(outcomes)
+        return self._settle(
+            "complete_jobs", ordered, worker_id, releases, kept=_kept_results(ordered, keeps) if keeps else None
+        )
+
+    def fail(
+        self,
+        outcomes: Sequence[Failed],
+        *,
+        worker_id: str,
+        releases: Sequence[QueueLock] = (),
+        keeps: Mapping[str, Keep] = NOTHING_KEPT,
+    ) -> set[int]:
+        """Record the failures of these claims, release the queues, and return the ids recorded.
+
+        With `keeps`, which has every job's task, the attempts are added to history.
+        """
+        ordered = _by_id(outcomes)
+        return self._settle(
+            "fail_jobs",
+            ordered,
+            worker_id,
+            releases,
+            kept=_kept_failures(ordered, keeps) if keeps else None,
+            messages=[each.message for each in ordered],
+            delays=[None if each.delay is None else _delay_seconds(each.delay) for each in ordered],
+            finals=[each.permanent for each in ordered],
+            payloads=[each.payload for each in ordered],
+        )
+
+    def return_jobs(
+        self, outcomes: Sequence[Returned], *, worker_id: str, releases: Sequence[QueueLock] = ()
+    ) -> set[int]:
+        """Return the jobs of these claims with the attempt not counted, release the queues, and return the ids."""
+        ordered = _by_id(outcomes)
+        return self._settle(
+            "return_jobs",
+            ordered,
+            worker_id,
+            releases,
+            attempts=[each.job.attempts for each in ordered],
+            keys=[each.job.key for each in ordered],
+            delays=[_delay_seconds(each.delay) for each in ordered],
+        )
+
+    def _settle(
+        self,
+        name: str,
+        ordered: Sequence[Outcome],
+        worker_id: str,
+        releases: Sequence[QueueLock],
+        kept: Mapping[str, Any] | None = None,
+        **values: Any,
+    ) -> set[int]:
+        """Run a statement in its form for what is to be released and kept, and return the ids that it settled."""
+        ids = [outcome.job.id for outcome in ordered]
+        rows = self._rows(
+            name,
+            {"RELEASES": "true" if releases else "false", "KEEPS": "false" if kept is None else "true"},
+            ids=array_text(ids),
+            # A few times and not one for each job: the ledger writes the outcomes of a job with two claims apart.
+            claims=array_text(_times({outcome.job.locked_at_epoch for outcome in ordered})),
+            queue_ids=array_text([queue_id for queue_id, _ in releases]),
+            worker_id=worker_id,
+            **(kept or {}),
+            **values,
+        )
+        return set(rows[0][0] or ()) if rows else set(ids)
+
+    def end_members(self, ids: Sequence[int] | None) -> int:
+        """Take note that members of groups have ended; return how many waiting jobs that added. None: check all."""
+        return int(self._one("end_group_members", ids=None if ids is None else list(ids))[0])
+
+    def blocked(self, ids: Iterable[int]) -> set[int]:
+        """Return which of these jobs have a row that another session has locked."""
+        return self._ids("row_locked_jobs", ids=sorted(ids))
+
+    @property
+    def session(self) -> int:
+        """The server process of this connection, as the protocol reports it."""
+        return self.connection.info.backend_pid
+
+    def has_session_ended(self, pid: int) -> bool:
+        """Return whether the server process `pid` has ended; false where that cannot be known, as behind a pooler."""
+        return bool(self._one("has_session_ended", own_pid=self.session, pid=pid)[0])
+
+    def return_unknown_jobs(self, *, worker_id: str, jobs: Sequence[Job], queues: Sequence[QueueLock]) -> set[int]:
+        """Return what the worker claimed without knowing: all jobs and queues it has locked but these."""
+        return self._ids("return_unknown_jobs", worker_id=worker_id, **_claims(jobs), **_queue_claims(queues))
+
+    def is_anything_runnable(
+        self, *, tasks: Mapping[int, str], forbidden_flags: Sequence[str] | None = None, now: datetime | None = None
+    ) -> bool:
+        """Return whether there is a job to claim now, including one whose row another session locks briefly."""
+        row = self._one(
+            "is_anything_runnable",
+            task_ids=list(tasks),
+            forbidden_flags=list(forbidden_flags) if forbidden_flags else None,
+            now=now,
+        )
+        return bool(row[0])
+
+    def renew_locks(self, jobs: Sequence[Job], *, worker_id: str, queues: Sequence[QueueLock] = ()) -> set[int]:
+        """Renew the locks of these claims where they are ten minutes old, and return the ids that are still ours."""
+        return self._ids("renew_locks", worker_id=worker_id, **_claims(jobs), **_queue_claims(queues))
+
+    def take_cancellations(self, *, worker_id: str) -> list[CancelRequest]:
+        """Return and delete the cancel requests for jobs of this pool."""
+        return [CancelRequest(*row) for row in self._rows("cancel_take", worker_id=worker_id)]
+
+    def reset_stale_locks(self) -> tuple[int, int]:
+        """Release all expired locks, of any worker; return how many jobs and queues."""
+        row = self._one("release_expired_locks", older_than_seconds=LOCK_EXPIRY.total_seconds())
+        return row[0], row[1]
+
+    def _one(self, name: str, **values: Any) -> tuple[Any, ...]:
+        return self._rows(name, **values)[0]
+
+    def _ids(self, name: str, **values: Any) -> set[int]:
+        return {row[0] for row in self._rows(name, **values)}
+
+
+def _by_id(outcomes: Sequence[_Outcome]) -> list[_Outcome]:
+    """Return outcomes in the order in which all statements lock jobs."""
+    return sorted(outcomes, key=_JOB_ID)
+
+
+def _kept_values(outcomes: Sequence[_Outcome], keeps: Mapping[str, Keep]) -> dict[str, Any]:
+    """Return what `parts/kept.sql` is given, as columns."""
+    jobs = [each.job for each in outcomes]
+    kept = [keeps[job.task_identifier] for job in jobs]
+    return {
+        "tasks": [job.task_identifier for job in jobs],
+        "queue_names": [job.queue_name for job in jobs],
+        "attempt_numbers": [job.attempts for job in jobs],
+        "started_ats": _times(job.started_epoch for job in jobs),
+        "keep_seconds": [each.period.total_seconds() for each in kept],
+        "keeps_payload": [each.payload for each in kept],
+        "is_awaited": [each.result for each in kept],
+    }
+
+
+def _kept_results(outcomes: Sequence[Completed], keeps: Mapping[str, Keep]) -> dict[str, Any]:
+    """Return what history keeps of completed jobs, as columns."""
+    return {
+        **_kept_values(outcomes, keeps),
+        "results": [each.result for each in outcomes],
+        "result_errors": [each.result_error for each in outcomes],
+    }
+
+
+def _kept_failures(outcomes: Sequence[Failed], keeps: Mapping[str, Keep]) -> dict[str, Any]:
+    """Return what history keeps of failures, as columns."""
+    return {
+        **_kept_values(outcomes, keeps),
+        "error_types": [error_type_of(each.error) for each in outcomes],
+        "tracebacks": [traceback_of(each.error) for each in outcomes],
+    }
+
+
+def _claims(jobs: Sequence[Job]) -> dict[str, Any]:
+    """Return jobs and the times of their claims as columns."""
+    return {"ids": [job.id for job in jobs], "claims": _times(job.locked_at_epoch for job in jobs)}
+
+
+def _queue_claims(queues: Sequence[QueueLock]) -> dict[str, Any]:
+    return {
+        "queue_ids": [queue_id for queue_id, _ in queues],
+        "queue_claims": _times(locked_at for _, locked_at in queues),
+    }
+
+
+def _times(epochs: Iterable[float | None]) -> list[datetime]:
+    """Return times given in seconds since 1970, to the microsecond."""
+    return [datetime.fromtimestamp(epoch or 0.0, UTC) for epoch in epochs]
+
+
+def _delay_seconds(delay: timedelta) -> float:
+    """Return a delay a task asked for; PostgreSQL's calendar ends, and one bad outcome would hold up all others."""
+    return min(delay, MAX_DELAY).total_seconds()

@@ -1,0 +1,211 @@
+"""Set and read the limits of tasks, and claim within them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+from hashlib import md5
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from gw_core.domain.job.job import Job, timestamp
+from gw_core.domain.rules.pause import PauseResult, check_pause_text
+from gw_core.domain.rules.task_limit import LimitRoom, TaskLimit
+from gw_core.postgres.connection.connections import QueueOperations
+from gw_core.postgres.connection.database import Connection
+from gw_core.postgres.connection.error_mapping import translated
+from gw_core.postgres.connection.row_mapping import rows
+from gw_core.postgres.connection.statement_steps import Operation, Steps, carry_out
+from gw_core.postgres.connection.statements import query
+from gw_core.postgres.road.add_calls import Call
+from gw_core.postgres.road.pauses import CONFIRM_TIMEOUT, changing
+from gw_core.postgres.schema.schema_state import TABLES_STEP, check
+
+
+class Limits(QueueOperations, frozen=True):
+    """The limits of tasks across all gw workers; `client.limits` is one. Safe to use from any thread.
+
+    Workers in other languages do not know of them.
+    """
+
+    def list(self) -> Sequence[TaskLimit]:
+        """Return the limits by task, with how many jobs of each are locked."""
+        with self._connection() as connection:
+            return list_limits(connection, self.schema)
+
+    def set(
+        self,
+        task: str,
+        *,
+        running: int | None = None,
+        per_period: int | None = None,
+        period: timedelta | None = None,
+        burst: int | None = None,
+        field: str | None = None,
+        by: str | None = None,
+        timeout: timedelta = CONFIRM_TIMEOUT,
+    ) -> PauseResult:
+        """Set the limit of a task: at most `running` jobs at a time, at most `per_period` starts per `period`.
+
+        With `field`, a place in the payload such as `tenant_id` or `customer.id`, it counts for each value there. That
+        needs an index, which only the owner of the queue may build: some seconds for a million waiting jobs.
+
+        It replaces the limit that the task has. Returns when all live gw workers have confirmed it; after `timeout`,
+        with those that have not. Raises `InvalidInputError` before anything is changed.
+        """
+        limit = TaskLimit(task=task, running=running, per_period=per_period, period=period, burst=burst, field=field)
+        return self._change(setting(limit, self.schema, timeout, by=by))
+
+    def remove(self, task: str, *, timeout: timedelta = CONFIRM_TIMEOUT) -> PauseResult:
+        """Remove the limit of a task; `changed` is 0 if it had none."""
+        return self._change(removing(task, self.schema, timeout))
+
+    def _change(self, operation: Operation[PauseResult]) -> PauseResult:
+        with self._connection() as connection:
+            check(connection, self.schema).raise_unless_usable()
+        return carry_out(operation, self.connections, self.schema)
+
+
+def setting(limit: TaskLimit, schema: str, timeout: timedelta, *, by: str | None) -> Operation[PauseResult]:
+    """Return the operation that sets a limit. Raises `InvalidInputError`."""
+    check_pause_text("by", by)
+    return changing(
+        Call("limit_set", {**_limit_columns(limit), "by": by}),
+        timeout,
+        before=None if limit.field is None else partial(_build_index, limit.task, limit.field, schema),
+        after=partial(_match_indexes, limit.task, schema),
+    )
+
+
+def removing(task: str, schema: str, timeout: timedelta) -> Operation[PauseResult]:
+    """Return the operation that removes the limit of a task."""
+    return changing(Call("limit_delete", {"task": task}), timeout, after=partial(_match_indexes, task, schema))
+
+
+def list_limits(connection: Connection, schema: str) -> Sequence[TaskLimit]:
+    """Return the limits by task; none in a schema without gw's tables."""
+    if TABLES_STEP not in check(connection, schema).own_present:
+        return []
+    return [limit_of(row) for row in rows(connection, query("limit_list", schema), {})]
+
+
+class LimitLock(msgspec.Struct, frozen=True):
+    """The limit of a task, locked by this transaction: the field that it counts by, and whether its index is there."""
+
+    field: str | None
+    has_index: bool
+
+
+@contextmanager
+def locked_limit(connection: Connection, schema: str, *, task: str, task_id: int) -> Iterator[LimitLock | None]:
+    """Lock the limit of a task for the block, in a transaction; None: another worker has it locked, or it is gone."""
+    with translated(schema), connection.transaction():
+        found = rows(connection, query("limit_lock", schema), {"task": task, "task_id": task_id})
+        yield LimitLock(*found[0][2:]) if found else None
+
+
+def claim_within_limit(
+    connection: Connection, schema: str, *, task: str, task_id: int, claim: Callable[[int | None], Sequence[Job]]
+) -> tuple[Sequence[Job], LimitRoom]:
+    """Claim jobs of a task whose limit is locked; return them with what the limit leaves.
+
+    `claim` gets the number of jobs that the limit allows.
+    """
+    [row] = rows(connection, query("limit_room", schema), {"task": task, "task_id": task_id})
+    room = LimitRoom(free=row[0], tokens=row[1], tokens_per_second=row[2], bucket_size=row[3])
+    jobs = claim(room.jobs) if room.jobs != 0 else ()
+    if jobs:
+        room = replace(room, tokens=None if room.tokens is None else room.tokens - len(jobs))
+        rows(connection, query("limit_spend", schema), {"task": task, "tokens": room.tokens, "filled_at": row[4]})
+    return jobs, replace(room, free=None if room.free is None else room.free - len(jobs))
+
+
+def forget_full_buckets(connection: Connection, schema: str, task: str) -> None:
+    """Delete what is known of values that may start as many jobs as any other; the limit is locked."""
+    connection.execute(query("limit_forget", schema), {"task": task})
+
+
+# -- the index for a limit by a field, which can only be built and dropped outside of a transaction -----------------
+
+
+def _build_index(task: str, field: str, schema: str) -> Steps[None]:
+    """Build the index of a field if it is missing, one session at a time. Only the owner of the queue may."""
+    is_busy = True
+    while is_busy:
+        task_id, known = yield from _indexes(task, schema)
+        name = _index_name(task_id, field)
+        if known.get(name):
+            return
+        is_busy = bool((yield Call("limit_index_wait", {"schema": schema})))
+    yield Call("limit_index_drop", names={"INDEX": name})  # what a build that was interrupted has left
+    yield Call("limit_index_build", names={"TASK": str(task_id), "FIELD": field, "INDEX": name})
+
+
+def _match_indexes(task: str, schema: str) -> Steps[None]:
+    """Leave a task the index of its current limit, which another session may have set since, and drop all others.
+
+    After each drop it checks again: the other session may have set a limit by the field whose index has just gone.
+    """
+    has_dropped = True
+    while has_dropped:
+        field = next((row[8] for row in (yield Call("limit_list")) if row[0] == task), None)
+        if field is not None:
+            yield from _build_index(task, field, schema)
+        has_dropped = yield from _drop_indexes(task, schema, keep=field)
+
+
+def _drop_indexes(task: str, schema: str, *, keep: str | None) -> Steps[bool]:
+    """Drop the indexes of all fields but one, and return whether there were any."""
+    task_id, known = yield from _indexes(task, schema)
+    others = [name for name in known if keep is None or name != _index_name(task_id, keep)]
+    while others and (yield Call("limit_index_wait", {"schema": schema})):
+        pass
+    for name in others:
+        yield Call("limit_index_drop", names={"INDEX": name})
+    return bool(others)
+
+
+def _indexes(task: str, schema: str) -> Steps[tuple[int, dict[str, bool]]]:
+    """Return the id of a task, and the names of its indexes with whether each may be used."""
+    [(task_id, _)] = yield Call("register_tasks", {"identifiers": [task]})
+    found = yield Call("index_list", {"schema": schema, "prefix": f"jobs_gw_field_{task_id}_"})
+    return task_id, dict(found)
+
+
+def _index_name(task_id: int, field: str) -> str:
+    """Return the name that limit_lock.sql expects."""
+    return f"jobs_gw_field_{task_id}_{md5(field.encode(), usedforsecurity=False).hexdigest()[:8]}"
+
+
+def _limit_columns(limit: TaskLimit) -> dict[str, object]:
+    """Return a limit as values of limit_set.sql."""
+    is_rate = limit.per_period is not None
+    return {
+        "task": limit.task,
+        "most_running": limit.running,
+        "per_period": limit.per_period,
+        "period_seconds": None if limit.period is None else limit.period.total_seconds(),
+        "burst": limit.bucket_size if is_rate else None,
+        "field": limit.field,
+    }
+
+
+def limit_of(row: Sequence[Any]) -> TaskLimit:
+    """Return the limit of a row of limit_list.sql."""
+    task, running, per_period, seconds, burst, by, at, locked, field, has_index = row
+    return TaskLimit(
+        task=task,
+        running=running,
+        per_period=None if per_period is None else round(per_period),
+        period=None if seconds is None else timedelta(seconds=seconds),
+        burst=None if burst is None else max(1, round(burst)),
+        set_by=by,
+        set_at=timestamp(at),
+        locked=locked,
+        field=field,
+        has_index=has_index,
+    )

@@ -1,0 +1,249 @@
+"""Pause and resume tasks, named queues, flags or everything, and read what is paused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from time import monotonic
+from typing import Any, Final
+
+import msgspec
+
+from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.job.job import timestamp
+from gw_core.domain.rules.pause import (
+    PAUSE_LOCK,
+    Pause,
+    PauseKind,
+    PauseResult,
+    PauseRules,
+    PauseTarget,
+    check_pause_text,
+)
+from gw_core.domain.rules.sweep_rules import RecoverySettings
+from gw_core.postgres.connection.callers_connection import Rows
+from gw_core.postgres.connection.connections import QueueOperations
+from gw_core.postgres.connection.database import Connection, in_its_settings
+from gw_core.postgres.connection.error_mapping import translated
+from gw_core.postgres.connection.row_mapping import rows
+from gw_core.postgres.connection.statement_steps import Operation, Steps, Unit, carry_out, fetch_on, run_steps
+from gw_core.postgres.connection.statements import query
+from gw_core.postgres.road.add_calls import Call
+from gw_core.postgres.schema.schema_state import TABLES_STEP, check
+
+CONFIRM_TIMEOUT: Final = timedelta(seconds=2)
+"""How long workers may take to confirm a change before they are named."""
+
+POLL_SECONDS: Final = 0.01
+"""Seconds between two checks which workers have confirmed a change."""
+
+
+NEW_REVISION: Final = Call("claim_rules_change")
+"""Returns the new revision of the rules; the transaction keeps all others from changing them."""
+
+
+class ClaimRules(msgspec.Struct, frozen=True, kw_only=True):
+    """The rules for claims as one snapshot; `has_expired`: a pause has ended and is still stored."""
+
+    revision: int
+    pauses: PauseRules
+    has_expired: bool
+    limited_tasks: frozenset[str]
+    """Tasks that have a limit."""
+
+
+class Pauses(QueueOperations, frozen=True):
+    """What is paused in a queue; `client.pauses` is one. Safe to use from any thread.
+
+    A target is `task:NAME`, `queue:NAME`, `flag:NAME` or `all`. No further job of it starts in any gw worker; running
+    jobs finish. A paused named queue stays locked for workers in every language. Other pauses bind gw workers only.
+    """
+
+    def list(self) -> Sequence[Pause]:
+        """Return what is paused, the oldest pause first; nothing in a schema without gw's tables."""
+        with self._connection() as connection:
+            if TABLES_STEP not in check(connection, self.schema).own_present:
+                return []
+            return [pause_of(*row) for row in rows(connection, query("pause_list", self.schema), {})]
+
+    def pause(
+        self,
+        *targets: str | PauseTarget,
+        until: datetime | timedelta | None = None,
+        reason: str | None = None,
+        by: str | None = None,
+        timeout: timedelta = CONFIRM_TIMEOUT,
+    ) -> PauseResult:
+        """Pause these targets, until a time, for a duration, or until they are resumed.
+
+        Returns when all live gw workers have confirmed it; after `timeout`, with those that have not. A target that is
+        paused already gets the new end, reason and author. Raises `InvalidInputError` before anything is changed.
+        """
+        operation = pausing(targets, self.schema, timeout, until=until, reason=reason, by=by)
+        with self._connection() as connection:
+            check(connection, self.schema).raise_unless_usable()
+        return carry_out(operation, self.connections, self.schema)
+
+    def resume(self, *targets: str | PauseTarget, timeout: timedelta = CONFIRM_TIMEOUT) -> PauseResult:
+        """Resume these targets; workers claim their jobs again immediately. `changed` is 0 if none was paused."""
+        # Without a check of the schema, which is most of the time until the jobs start: without gw's tables, the first
+        # statement fails.
+        return carry_out(resuming(targets, self.schema, timeout), self.connections, self.schema)
+
+
+# -- changes, for threads and event loops ----------------------------------------------------------------------------
+
+
+def changing(
+    change: Call,
+    timeout: timedelta,
+    *,
+    then: Callable[[], Steps[None]] | None = None,
+    before: Callable[[], Steps[None]] | None = None,
+    after: Callable[[], Steps[None]] | None = None,
+) -> Operation[PauseResult]:
+    """Change the rules for claims, and wait until all live workers have confirmed it, or until the timeout.
+
+    `change` returns a row for each rule that it changes. `then` runs in the same transaction, `before` and `after`
+    outside of one; `after` only if a rule has changed.
+    """
+    if before is not None:
+        yield Unit(before)
+    revision, changed = yield Unit(partial(_change, change, then), is_atomic=True)
+    recent = RecoverySettings().sweep_threshold
+    unconfirmed = Call("claim_rules_unconfirmed", {"revision": revision, "recent_seconds": recent.total_seconds()})
+    deadline = monotonic() + timeout.total_seconds()
+    while (missing := (yield unconfirmed)) and monotonic() < deadline:
+        yield POLL_SECONDS
+    if changed and after is not None:
+        yield Unit(after)
+    return PauseResult(changed=changed, unconfirmed=tuple(name for (name,) in missing))
+
+
+def _change(change: Call, then: Callable[[], Steps[None]] | None) -> Steps[tuple[int, int]]:
+    """Return the new revision, and how many rules changed."""
+    [(revision, *_)] = yield NEW_REVISION
+    changed = yield change
+    if then is not None:
+        yield from then()
+    return revision, len(changed)
+
+
+def pausing(
+    targets: Sequence[str | PauseTarget],
+    schema: str,
+    timeout: timedelta,
+    *,
+    until: datetime | timedelta | None,
+    reason: str | None,
+    by: str | None,
+) -> Operation[PauseResult]:
+    """Return the operation that pauses these targets. Raises `InvalidInputError`."""
+    wanted = _checked_targets(targets)
+    check_pause_text("reason", reason)
+    check_pause_text("by", by)
+    values = {**_target_columns(wanted), **_end_columns(until), "reason": reason, "by": by}
+    return changing(Call("pause_set", values), timeout, then=partial(_lock_queues, schema))
+
+
+def resuming(targets: Sequence[str | PauseTarget], schema: str, timeout: timedelta) -> Operation[PauseResult]:
+    """Return the operation that resumes these targets. Raises `InvalidInputError`."""
+    wanted = _checked_targets(targets)
+    # Also without a row: a queue's lock may be left over from a pause that is gone.
+    names = [each.name for each in wanted if each.kind is PauseKind.QUEUE]
+    change = Call("pause_delete", _target_columns(wanted))
+    return changing(change, timeout, then=partial(_release_queues, names, schema))
+
+
+def _lock_queues(schema: str) -> Steps[None]:
+    """Lock the paused queues, or renew their locks."""
+    locked = yield Call("pause_lock_queues", {"prefix": PAUSE_LOCK, "schema": schema})
+    for name, has_rust_workers in locked:
+        if has_rust_workers:
+            yield Call("rust_heartbeat", {"worker_id": PAUSE_LOCK + name, "metadata": "{}"})
+
+
+def _release_queues(names: Sequence[str], schema: str) -> Steps[None]:
+    if not names:
+        return
+    yield Call("pause_release_queues", {"names": names, "prefix": PAUSE_LOCK})
+    [(_, has_rust_workers, _)] = yield Call("sweep_preconditions", {"schema": schema})
+    for name in names if has_rust_workers else ():
+        yield Call("delete_rust_heartbeat", {"worker_id": PAUSE_LOCK + name})
+
+
+def pause_of(kind: str, name: str, since: float, until: float | None, by: str, reason: str | None) -> Pause:
+    """Return the pause of a row of pause_list.sql."""
+    return Pause(
+        target=PauseTarget(PauseKind(kind), name),
+        since=timestamp(since),
+        until=None if until is None else timestamp(until),
+        by=by,
+        reason=reason,
+    )
+
+
+# -- for workers -----------------------------------------------------------------------------------------------------
+
+
+def read_claim_rules(connection: Connection, schema: str) -> ClaimRules:
+    """Return the current rules for claims."""
+    found = _rows(connection, schema, "claim_rules_read", {})
+    targets = [PauseTarget(PauseKind(kind), name) for *_, kind, name, _ in found if kind is not None]
+    ends = [seconds for *_, seconds in found if seconds is not None]
+    return ClaimRules(
+        revision=found[0][0],
+        has_expired=found[0][1],
+        limited_tasks=frozenset(found[0][2]),
+        pauses=PauseRules.of(targets, ends_in=timedelta(seconds=min(ends)) if ends else None),
+    )
+
+
+def confirm_claim_rules(connection: Connection, schema: str, *, worker_id: str, revision: int) -> None:
+    """Record that a worker applies this revision of the rules."""
+    _rows(connection, schema, "claim_rules_confirm", {"worker_id": worker_id, "revision": revision})
+
+
+def end_expired_pauses(connection: Connection, schema: str) -> None:
+    """Delete pauses that have ended, release their queues and notify all workers."""
+    with translated(schema), connection.transaction():
+        fetch = fetch_on(connection, schema)
+        if deleted := fetch(Call("pause_delete_expired")):
+            run_steps(_release_queues([name for kind, name in deleted if kind == PauseKind.QUEUE], schema), fetch)
+            fetch(NEW_REVISION)
+
+
+def lock_paused_queues(connection: Connection, schema: str) -> None:
+    """Lock the paused queues, or renew their locks."""
+    run_steps(_lock_queues(schema), lambda call: _rows(connection, schema, call.statement, call.values))
+
+
+def _rows(connection: Connection, schema: str, name: str, values: Mapping[str, Any]) -> Rows:
+    with translated(schema), connection.cursor() as cursor:
+        with in_its_settings(connection):
+            cursor.execute(query(name, schema), values, prepare=False)
+        return cursor.fetchall()
+
+
+def _checked_targets(targets: Sequence[str | PauseTarget]) -> Sequence[PauseTarget]:
+    """Return the targets, each once. Raises `InvalidInputError`."""
+    if not targets:
+        raise InvalidInputError("name what to pause or resume: task:NAME, queue:NAME, flag:NAME or all")
+    return list(dict.fromkeys(PauseTarget.parse(each) if isinstance(each, str) else each for each in targets))
+
+
+def _target_columns(targets: Sequence[PauseTarget]) -> dict[str, Any]:
+    """Return targets as columns of a statement."""
+    return {"kinds": [str(each.kind) for each in targets], "names": [each.name for each in targets]}
+
+
+def _end_columns(until: datetime | timedelta | None) -> dict[str, Any]:
+    """Return the end as a time, or as seconds by the database's clock. Raises `InvalidInputError`."""
+    if isinstance(until, timedelta):
+        if until <= timedelta(0):
+            raise InvalidInputError("the pause ends before it begins; give a future time")
+        return {"until": None, "seconds": until.total_seconds()}
+    if until is not None and until.tzinfo is None:
+        raise InvalidInputError("until has no time zone; give an aware datetime")
+    return {"until": until, "seconds": None}

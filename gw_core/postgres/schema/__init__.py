@@ -1,0 +1,1 @@
+"""What is installed: migrations, partitions and schemas for tests."""

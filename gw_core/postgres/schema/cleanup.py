@@ -1,0 +1,123 @@
+"""Delete what is no longer needed: permanently failed jobs, unused queues and unused task identifiers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+from gw_core.domain.errors import TransientDatabaseError
+from gw_core.postgres.connection.connections import QueueOperations
+from gw_core.postgres.connection.database import Connection
+from gw_core.postgres.connection.row_mapping import rows
+from gw_core.postgres.connection.statements import query
+from gw_core.postgres.road.bulk_actions import BATCH, Jobs
+from gw_core.postgres.road.limits import list_limits
+from gw_core.postgres.road.worker_store import list_heartbeats
+from gw_core.postgres.schema.schema_state import READ_INDEXES_STEP, check
+
+LOCK_TIMEOUT: Final = "250ms"
+"""The timeout for a table's lock: later sessions queue behind ours, so it must be short."""
+
+TRIES: Final = 20
+PAUSE_SECONDS: Final = 0.25
+
+LIVE: Final = timedelta(minutes=10)
+"""A worker with a heartbeat within this time may still use the ids it has cached."""
+
+
+class CleanupTarget(StrEnum):
+    """What can be deleted, in the order it is done: a deleted job may have been the last of its queue."""
+
+    FAILED_JOBS = "failed-jobs"
+    UNUSED_TASKS = "unused-tasks"
+    UNUSED_QUEUES = "unused-queues"
+
+
+QUEUES: Final = {
+    "TABLE": "_private_job_queues",
+    "REFERENCE": "job_queue_id",
+    "UNUSED": "unused.locked_at is null",
+}
+"""The variables of the `cleanup_*` statements for queues; the files have those for tasks."""
+
+BY_ID: Final = {"PLACE": "jobs.id", "AFTER": "%(after)s::bigint"}
+"""The variables of cleanup_failed_jobs.sql for a schema without gw's index of failed jobs."""
+
+
+class Cleanup(QueueOperations, frozen=True):
+    """Deletes in batches, each a transaction; `client.cleanup` is one. Safe from any thread."""
+
+    batch: int = BATCH
+
+    def count(self, target: CleanupTarget, keep: Collection[str] = (), *, after: Collection[CleanupTarget] = ()) -> int:
+        """Return how many rows `delete` would delete now, and change nothing; task identifiers in `keep` do not count.
+
+        `after` names what would be deleted first: a failed job may be the last one of its task or queue.
+        """
+        if target is CleanupTarget.FAILED_JOBS:
+            return Jobs(self.connections, self.schema).count("state:failed").jobs
+        without = {"without_failed_jobs": CleanupTarget.FAILED_JOBS in after}
+        with self._connection() as connection:
+            if target is CleanupTarget.UNUSED_QUEUES:
+                return len(rows(connection, query("cleanup_find", self.schema, **QUEUES), without))
+            values = {"keep": sorted(self._kept(connection, keep)), **without}
+            return len(rows(connection, query("cleanup_find", self.schema), values))
+
+    def delete(self, target: CleanupTarget, keep: Collection[str] = ()) -> Iterator[int]:
+        """Delete it, and yield after each batch how much that was.
+
+        A task identifier stays when it is in `keep`, or when a live worker reports it: workers cache the
+        ids of their tasks, and would never again find jobs of one that was deleted. Workers without heartbeats, such as
+        Node.js ones, cannot be asked: name their tasks in `keep`.
+        """
+        if target is CleanupTarget.FAILED_JOBS:
+            return self._clear_failed_jobs()
+        return self._clear_unused(target, keep)
+
+    def _clear_failed_jobs(self) -> Iterator[int]:
+        with self._connection() as connection:
+            has_index = READ_INDEXES_STEP in check(connection, self.schema).own_present
+        statement = query("cleanup_failed_jobs", self.schema, **({} if has_index else BY_ID))
+        after, run_at, count = 0, "-infinity", 0
+        while after is not None:
+            values = {"after": after, "after_run_at": run_at, "limit": self.batch}
+            with self._connection() as connection:
+                after, run_at, count = rows(connection, statement, values)[0]
+            if count:
+                yield count
+
+    def _clear_unused(self, target: CleanupTarget, keep: Collection[str]) -> Iterator[int]:
+        names = QUEUES if target is CleanupTarget.UNUSED_QUEUES else {}
+        with self._connection() as connection:
+            # The horizon comes first: a job added between the two statements is later than it, and found below.
+            highest, since = rows(connection, query("cleanup_high_water_mark", self.schema), {})[0]
+            values: dict[str, Any] = {"keep": sorted(self._kept(connection, keep)), "without_failed_jobs": False}
+            ids = [row[0] for row in rows(connection, query("cleanup_find", self.schema, **names), values)]
+        for start in range(0, len(ids), self.batch):
+            some = {"ids": ids[start : start + self.batch], "highest_id": highest, "since": since}
+            yield self._delete_unused(target, some, keep)
+
+    def _delete_unused(self, target: CleanupTarget, values: dict[str, Any], keep: Collection[str]) -> int:
+        names = QUEUES if target is CleanupTarget.UNUSED_QUEUES else {}
+        for _ in range(TRIES):
+            try:
+                with self._connection() as connection, connection.transaction():
+                    connection.execute("select set_config('lock_timeout', %s, true)", (LOCK_TIMEOUT,))
+                    connection.execute(query("cleanup_lock", self.schema, **names))
+                    # Read again under the lock: a worker that started in the meantime has reported its tasks.
+                    kept = {"keep": sorted(self._kept(connection, keep))}
+                    return len(rows(connection, query("cleanup_delete", self.schema, **names), {**values, **kept}))
+            except TransientDatabaseError:
+                time.sleep(PAUSE_SECONDS)
+        raise TransientDatabaseError(
+            f"open transactions kept the {target.value.replace('-', ' ')} locked, so cleanup stopped; try again later"
+        )
+
+    def _kept(self, connection: Connection, keep: Collection[str]) -> set[str]:
+        live = [each for each in list_heartbeats(connection, self.schema) if each.inactive_for < LIVE]
+        # The index of a limit by field belongs to the id of its task.
+        limited = (each.task for each in list_limits(connection, self.schema) if each.field is not None)
+        return {*keep, *limited, *(task for worker in live for task in worker.tasks or ())}

@@ -1,0 +1,242 @@
+"""What is installed in a schema, and whether this version can work on it."""
+
+from __future__ import annotations
+
+import shlex
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+import psycopg
+from psycopg.rows import tuple_row
+
+from gw_core.domain.errors import (
+    DatabaseError,
+    GraphileWorkerError,
+    MigrationError,
+    PermissionDeniedError,
+    SchemaMissingError,
+    SchemaTooNewError,
+    SchemaTooOldError,
+    ServerTooOldError,
+)
+from gw_core.postgres.connection.database import DEFAULT_SCHEMA
+from gw_core.postgres.connection.error_mapping import translated
+from gw_core.postgres.connection.statements import query
+
+REVISION: Final = 20
+"""The revision of the shared line that we install and upgrade to."""
+
+MIN_REVISION: Final = 11
+"""The oldest revision we can upgrade; before it the jobs table had another shape."""
+
+INSTALLING_SECONDS: Final = 10
+"""Graphile Worker (Node.js) commits each revision; one that is younger than this may be followed by the next."""
+
+MIN_SERVER_VERSION: Final = 120_000
+
+LEDGER_STEP: Final = 1
+REPAIR_STEP: Final = 2
+TABLES_STEP: Final = 3
+INDEX_STEP: Final = 4
+READ_INDEXES_STEP: Final = 5
+SEARCH_PATH_STEP: Final = 6
+HISTORY_STEP: Final = 7
+GROUPS_STEP: Final = 8
+OWN_STEPS: Final = tuple(range(LEDGER_STEP, GROUPS_STEP + 1))
+"""The line of our own, numbered in a ledger of its own."""
+
+REPAIR_MARKER: Final = "gw:add-jobs:1"
+"""A marker in the body of gw's `add_jobs`; without it, another program replaced the function."""
+
+FUNCTION_STEPS: Final = (REPAIR_STEP, SEARCH_PATH_STEP)
+"""Those that replace functions of the shared revision."""
+
+STEP_RELATIONS: Final = {
+    LEDGER_STEP: {"_private_gw_migrations"},
+    TABLES_STEP: {
+        *("_private_gw_workers", "_private_gw_cancellations", "_private_gw_renewed_locks", "_private_gw_claim_rules"),
+        *("_private_gw_pauses", "_private_gw_limits", "_private_gw_buckets", "_private_gw_statistics"),
+    },
+    INDEX_STEP: {"jobs_gw_queued_index", "jobs_gw_queue_heads_index"},
+    READ_INDEXES_STEP: {"jobs_gw_locked_index", "jobs_gw_failed_index"},
+    HISTORY_STEP: {"_private_gw_history"},
+    GROUPS_STEP: {"_private_gw_waiting", "_private_gw_edges", "gw_edges_waiting_index"},
+}
+"""The relations that the other steps make."""
+
+
+class SchemaStatus(StrEnum):
+    """How an installed schema compares with what this version knows."""
+
+    MISSING = "missing"
+    TOO_OLD = "too old"
+    BEHIND = "behind"
+    CURRENT = "current"
+    NEWER = "newer"
+    """A later revision that does not break us: usable, with a warning."""
+    TOO_NEW = "too new"
+    """A later revision that breaks us: not to be touched."""
+
+
+class SchemaState(msgspec.Struct, frozen=True, kw_only=True):
+    """What is installed in a schema, as one statement found it."""
+
+    schema: str
+    server_version: int
+    schema_exists: bool
+    breaking_known: bool
+    """Whether the shared ledger has its flag for breaking revisions; old ones have not."""
+    revision: int | None
+    breaking_revision: int | None
+    own_recorded: frozenset[int]
+    own_present: frozenset[int]
+    """The numbers of gw's schema additions whose objects exist as this version needs them."""
+    has_rust_workers: bool
+    """Whether `_private_workers` of graphile_worker_rs exists; its sweep takes jobs from workers it does not know."""
+    is_recent: bool = False
+    """Whether the latest revision was installed within the last seconds, so that another program may still be at it."""
+    hidden_from: str | None = None
+    """Our role, when row security lets it see or change no job."""
+
+    @property
+    def own_missing(self) -> tuple[int, ...]:
+        """The numbers of gw's schema additions that are still to be applied, or to be applied again."""
+        wanted = OWN_STEPS
+        if (self.revision or 0) > REVISION:
+            # Our functions over those of a revision we do not know could break what it brought.
+            wanted = tuple(number for number in wanted if number not in FUNCTION_STEPS)
+        return tuple(number for number in wanted if number not in self.own_present & self.own_recorded)
+
+    @property
+    def is_being_installed(self) -> bool:
+        """Whether another program is likely to be installing the schema now, revision by revision."""
+        return self.status is SchemaStatus.TOO_OLD and self.is_recent
+
+    @property
+    def status(self) -> SchemaStatus:
+        """The verdict in one word."""
+        if self.revision is None:
+            return SchemaStatus.MISSING
+        if (self.breaking_revision or 0) > REVISION:
+            return SchemaStatus.TOO_NEW
+        if self.revision < MIN_REVISION:
+            return SchemaStatus.TOO_OLD
+        if self.revision < REVISION or not self.breaking_known or self.own_missing:
+            return SchemaStatus.BEHIND
+        return SchemaStatus.CURRENT if self.revision == REVISION else SchemaStatus.NEWER
+
+    def raise_unless_usable(self) -> None:
+        """Raise the error that explains what to do, unless this version can use the schema as it is."""
+        problem = self.problem()
+        if problem is not None:
+            raise problem
+
+    def problem(self) -> GraphileWorkerError | None:
+        """Return the error that explains why this version cannot use the schema, or None."""
+        fatal = self.migration_problem()
+        if fatal is not None:
+            return fatal
+        fix = f"gw migrate --schema {shlex.quote(self.schema)}"
+        if self.status is SchemaStatus.MISSING:
+            return SchemaMissingError(f"schema {self.schema!r} has no job queue yet; install it with: {fix}")
+        if self.status is SchemaStatus.BEHIND:
+            return SchemaMissingError(
+                f"schema {self.schema!r} is at revision {self.revision} and lacks steps that this version needs; "
+                f"bring it up to date with: {fix}"
+            )
+        return None
+
+    def migration_problem(self) -> MigrationError | None:
+        """Return the error that explains why this version cannot even migrate the schema, or None."""
+        if self.server_version < MIN_SERVER_VERSION:
+            return ServerTooOldError(
+                "this version needs PostgreSQL 12 or later, and the server's server_version_num is "
+                f"{self.server_version}; upgrade the server or use another one"
+            )
+        if self.status is SchemaStatus.TOO_NEW:
+            return SchemaTooNewError(
+                f"schema {self.schema!r} is at revision {self.revision}, which includes breaking migration "
+                f"{self.breaking_revision}, but this version only supports up to revision {REVISION}; it would be "
+                "unsafe to continue: upgrade graphile-worker here, so that all workers on the schema are compatible"
+            )
+        if self.status is SchemaStatus.TOO_OLD:
+            return SchemaTooOldError(
+                f"schema {self.schema!r} is at revision {self.revision}, and upgrades start at revision "
+                f"{MIN_REVISION}; first run: npx graphile-worker@0.16.6 --schema-only "
+                f"--schema {shlex.quote(self.schema)}"
+            )
+        return None
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return what a reader should know although work can go on."""
+        found: list[str] = []
+        if self.status is SchemaStatus.NEWER:
+            found.append(
+                f"schema {self.schema!r} is at revision {self.revision}, but this version only supports up to "
+                f"revision {REVISION}, which may or may not be compatible; continuing"
+            )
+            if REPAIR_STEP not in self.own_present:
+                found.append(
+                    f"the add_jobs function of revision {self.revision} is not the repaired one and is left as it is: "
+                    "a job added under a key may be lost when it races with a worker"
+                )
+            if SEARCH_PATH_STEP not in self.own_present:
+                found.append(
+                    f"functions of revision {self.revision} have no search_path of their own and are left as they are: "
+                    "roles that may create objects in a schema on a caller's path may be able to act as that caller"
+                )
+        return tuple(found)
+
+
+def check(connection: psycopg.Connection[Any], schema: str = DEFAULT_SCHEMA) -> SchemaState:
+    """Read what is installed in `schema`, in one statement; a missing schema is a result, not an error."""
+    relations = ["migrations", "_private_workers", *(name for names in STEP_RELATIONS.values() for name in names)]
+    values = {"schema": schema, "marker": REPAIR_MARKER, "relations": relations}
+    try:
+        with translated(schema):
+            # A connection of the caller's may make its rows in another manner.
+            row = connection.cursor(row_factory=tuple_row).execute(query("check_schema", schema), values).fetchone()
+    except PermissionDeniedError as error:
+        raise _with_fix(connection, schema, error) from error
+    if row is None:
+        raise DatabaseError(f"the server returned nothing about schema {schema!r}")
+    return _state_from(schema, row)
+
+
+def _with_fix(connection: psycopg.Connection[Any], schema: str, error: PermissionDeniedError) -> PermissionDeniedError:
+    """Return the error with the statement that gives the role what it lacks; inside a broken transaction, as it is."""
+    if connection.info.transaction_status is not psycopg.pq.TransactionStatus.IDLE:
+        return error
+    with translated(schema):
+        cursor = connection.cursor(row_factory=tuple_row)
+        row = cursor.execute(query("find_missing_grant", schema), {"schema": schema}).fetchone()
+    if row is None or row[0] is None:
+        return error
+    return PermissionDeniedError(f"{error}; run as a superuser or its owner: {row[0]}")
+
+
+def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
+    server_version, schema_exists, relations, shared_ledger, own_ledger, is_repaired, is_pinned, hidden_from = row
+    present = {number for number, names in STEP_RELATIONS.items() if names <= set(relations)}
+    present |= {step for step, is_there in ((REPAIR_STEP, is_repaired), (SEARCH_PATH_STEP, is_pinned)) if is_there}
+    shared = _numbered(shared_ledger)
+    ages = [int(word.rpartition(":")[2]) for word in shared_ledger]
+    return SchemaState(
+        schema=schema,
+        server_version=server_version,
+        schema_exists=schema_exists,
+        breaking_known="unknown" not in shared.values(),
+        revision=max(shared, default=None),
+        breaking_revision=max((number for number, flag in shared.items() if flag == "true"), default=None),
+        own_recorded=frozenset(_numbered(own_ledger)),
+        own_present=frozenset(present),
+        has_rust_workers="_private_workers" in relations,
+        hidden_from=hidden_from,
+        is_recent=bool(ages) and min(ages) < INSTALLING_SECONDS,
+    )
+
+
+def _numbered(words: list[str]) -> dict[int, str]:
+    """Take the ledger's words apart: `19:true:12` is revision 19 with its flag, installed 12 s ago."""
+    return {int(number): flag for number, flag, *_ in (word.split(":") for word in words)}

@@ -1,0 +1,315 @@
+"""Run jobs on the caller's thread, one at a time: the road of a worker, for `gw_core.testing`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import count
+from threading import current_thread
+from typing import Any, Final, Self
+
+import msgspec
+
+from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.job.claim import queue_locks
+from gw_core.domain.job.history import keeps_of
+from gw_core.domain.job.job import Job, JobSpec, encode_payload
+from gw_core.domain.job.outcome import Failed, Outcome
+from gw_core.domain.rules.event_bus import Events
+from gw_core.domain.rules.plugins import Interceptors, Plugin
+from gw_core.execution.context import JobContext, TaskResources
+from gw_core.execution.signature import compose
+from gw_core.execution.task import Task
+from gw_core.postgres.connection.callers_connection import callers_connection
+from gw_core.postgres.connection.callers_transaction import ClaimPlan, Savepoint, SingleConnection, psycopg_connection
+from gw_core.postgres.connection.connections import ConnectionSource
+from gw_core.postgres.connection.database import DEFAULT_SCHEMA as DEFAULT_SCHEMA, Connection, Database
+from gw_core.postgres.road.add_calls import Call
+from gw_core.postgres.road.enqueue import AddOperations, Enqueuer, add_inline as add_inline
+from gw_core.postgres.road.job_store import JobStore
+from gw_core.postgres.schema.migrations import migrate
+from gw_core.postgres.schema.scratch_database import ScratchDatabase as ScratchDatabase
+from gw_core.tasks.registry import TaskRegistry, make_task, mark_of, source_of
+from gw_core.worker.cancellations import Cancellations
+from gw_core.worker.handoff import Handoff
+from gw_core.worker.lease import Lease
+from gw_core.worker.ledger import Ledger
+from gw_core.worker.pauses import CurrentPauses
+from gw_core.worker.pool import new_pool_id
+from gw_core.worker.settler import divided, emit_settled, ended_members, send_outcomes
+from gw_core.worker.thread import WorkerThread, intercepted
+from gw_core.worker.timeouts import Timeouts
+
+MAX_WAITING_JOBS: Final = 10_000
+_UNSTORED_IDS: Final = count(1)
+_END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One run of a job: its outcome, what the task returned, and what it raised."""
+
+    job: Job
+    outcome: Outcome
+    value: Any
+    error: BaseException | None
+
+
+class TaskRunner:
+    """Runs tasks as a worker's thread does, on the thread that calls, and without a queue.
+
+    Without a connection, whatever a task asks of the database raises `InvalidInputError`.
+    """
+
+    def __init__(
+        self,
+        *,
+        schema: str = DEFAULT_SCHEMA,
+        connection: Connection | None = None,
+        plugins: Sequence[Plugin] = (),
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
+        self.events = Events()
+        for plugin in plugins:
+            plugin.attach(self.events)
+        self.worker_id = new_pool_id()
+        self._interceptors = Interceptors(plugins)
+        source: ConnectionSource = _NoConnection() if connection is None else SingleConnection(connection, schema)
+        adds = AddOperations(self._interceptors, self.events, clock=clock)
+        self._resources = TaskResources(Enqueuer(source, schema, adds), source)
+        self._timeouts = Timeouts()
+        self._outcomes: list[Outcome] = []
+        self._task: Task | None = None
+        self._thread = WorkerThread(
+            current_thread().name,
+            worker_id=self.worker_id,
+            handoff=Handoff(on_low=lambda: None),
+            find_task=lambda identifier: self._task,
+            report=self._outcomes.append,
+            resources=self._resources,
+            events=self.events,
+            on_end=lambda: None,
+            timeouts=self._timeouts,
+            cancellations=Cancellations(self.worker_id, Ledger(), self._timeouts, self.events),
+            lease=Lease(),
+            pauses=CurrentPauses(self.worker_id),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timeouts.stop()
+
+    def run(self, task: Task, job: Job) -> Attempt:
+        """Run the task for the job; what the task raises is part of the answer."""
+        record = _Recorder(intercepted(_in_this_process(task), self._interceptors))
+        before = self._task
+        self._task = replace(task, invoke=record)
+        self._thread.run(job)
+        self._task = before
+        outcome = self._outcomes.pop()
+        error = outcome.error if isinstance(outcome, Failed) else record.error
+        return Attempt(job, outcome, record.value, error)
+
+
+class _Recorder:
+    """Calls a task and keeps what it returns or raises."""
+
+    def __init__(self, task: Task) -> None:
+        self._invoke = task.invoke
+        self.value: Any = None
+        self.error: BaseException | None = None
+
+    def __call__(self, job: Job, context: JobContext) -> object:
+        try:
+            self.value = self._invoke(job, context)
+        except BaseException as error:
+            self.error = error
+            raise
+        return self.value
+
+
+class _NoConnection:
+    """Stands in for the database where there is none."""
+
+    @property
+    def database(self) -> Database:
+        raise _without_database()
+
+    def connection(self) -> AbstractContextManager[Connection]:
+        raise _without_database()
+
+
+def _without_database() -> InvalidInputError:
+    return InvalidInputError("the task asks its context for the database; pass your connection, as conn=…")
+
+
+def _in_this_process(task: Task) -> Task:
+    """Return the task without its isolation: another process would not see the caller's transaction."""
+    if task.isolation is None or task.function is None:
+        return task
+    return replace(task, invoke=compose(task.function), isolation=None)
+
+
+class ConnectionWorker:
+    """Claims, runs and settles jobs on the caller's connection, in its transaction and on its thread."""
+
+    def __init__(
+        self,
+        conn: object,
+        tasks: Mapping[str, Task],
+        *,
+        schema: str = DEFAULT_SCHEMA,
+        plugins: Sequence[Plugin] = (),
+        clock: Callable[[], datetime] | None = None,
+        with_scheduled: bool = False,
+    ) -> None:
+        self._conn = conn
+        self._connection = psycopg_connection(conn, schema)
+        self._tasks = tasks
+        self._keeps = keeps_of({identifier: task.history for identifier, task in tasks.items()}, None)
+        self._now = (lambda: _END_OF_TIME) if with_scheduled else clock
+        self._runner = TaskRunner(schema=schema, connection=self._connection, plugins=plugins, clock=clock)
+        self._store = JobStore(self._connection, schema)
+        self._task_ids = self._store.register_tasks(tasks)
+        self._plan = ClaimPlan(self._connection)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._runner.__exit__()
+
+    def work_one(self) -> Attempt | None:
+        """Claim, run and settle the next job; None when no job can run now."""
+        jobs = self._claim(limit=1)
+        return self._work(jobs[0]) if jobs else None
+
+    def is_anything_runnable(self) -> bool:
+        """Return whether `work_one` would find a job."""
+        return self._store.is_anything_runnable(tasks=self._task_ids, now=None if self._now is None else self._now())
+
+    def _claim(self, limit: int) -> Sequence[Job]:
+        self._store.claims.skip_ahead.restart_scan()
+        with self._plan.in_use():
+            return self._store.claims.claim(
+                worker_id=self._runner.worker_id,
+                tasks=self._task_ids,
+                limit=limit,
+                now=None if self._now is None else self._now(),
+            )
+
+    def _work(self, job: Job) -> Attempt:
+        savepoint = Savepoint(self._connection, self._conn)
+        attempt = self._runner.run(self._tasks[job.task_identifier], job)
+        if attempt.error is None:  # a session in which a flush has failed accepts nothing more
+            psycopg_connection(self._conn, self._store.schema)  # flushes what the task left in the caller's session
+        savepoint.end()
+        self._settle(attempt)
+        return attempt
+
+    def _settle(self, attempt: Attempt) -> None:
+        outcome, worker_id = attempt.outcome, self._runner.worker_id
+        [batch] = divided([outcome], self._keeps)
+        settled = send_outcomes(self._store, batch, worker_id, queue_locks([attempt.job]))
+        if not settled:
+            raise _lost_claim(attempt)
+        if ids := ended_members([outcome]):
+            self._store.end_members(ids)
+        emit_settled(self._runner.events, worker_id, [outcome])
+
+
+def _lost_claim(attempt: Attempt) -> BaseException:
+    """Return the error of a task that rolled back its claim: its own, as from a failed flush of SQLAlchemy's."""
+    message = (
+        f"the task {attempt.job.task_identifier!r} rolled back the transaction that its job was claimed in; "
+        "give the task a session or a transaction of its own"
+    )
+    if attempt.error is None:
+        return InvalidInputError(message)
+    attempt.error.add_note(message)
+    return attempt.error
+
+
+def connection_of(conn: object | None, schema: str) -> Connection | None:
+    """Return the psycopg connection beneath `conn`, or None without one."""
+    return None if conn is None else psycopg_connection(conn, schema)
+
+
+def task_for(task: Callable[..., object] | Task | str, tasks: TaskRegistry | None) -> Task:
+    """Return the task that a function, an identifier or a task stands for. Raises `InvalidInputError` if unknown."""
+    if isinstance(task, Task):
+        return task
+    if isinstance(task, str):
+        found = None if tasks is None else tasks.get(task)
+        if found is None:
+            known = "no registry was given" if tasks is None else f"the registry has {', '.join(tasks.identifiers)}"
+            raise InvalidInputError(f"no task {task!r} is known here: {known}")
+        return found
+    registered = next((each for each in tasks or () if each.function is task), None)
+    if registered is not None:
+        return registered
+    mark = mark_of(task)
+    identifier = (mark and mark.identifier) or getattr(task, "__name__", "task").strip("<>")
+    return replace(make_task(identifier, task, source_of(task), _no_home), isolation=None, invoke=compose(task))
+
+
+def _no_home() -> Any:
+    raise InvalidInputError("a task that is performed runs in this process")
+
+
+def unstored_job(
+    spec: JobSpec, *, attempt: int = 1, now: datetime | None = None, payload: str | None = None, worker_id: str
+) -> Job:
+    """Return the job that a worker would claim for the spec; it is in no database."""
+    seconds = time.time() if now is None else now.timestamp()
+    run_at = spec.run_at.timestamp() if isinstance(spec.run_at, datetime) else seconds
+    return Job(
+        id=next(_UNSTORED_IDS),
+        task_identifier=spec.task,
+        payload=encode_payload(spec.payload) if payload is None else payload,
+        attempts=attempt,
+        max_attempts=25 if spec.max_attempts is None else spec.max_attempts,
+        priority=spec.priority or 0,
+        run_at_epoch=run_at,
+        created_at_epoch=seconds,
+        updated_at_epoch=seconds,
+        revision=0,
+        key=spec.job_key,
+        flags=msgspec.json.encode(dict.fromkeys(spec.flags, True)).decode() if spec.flags else None,
+        queue_name=spec.queue_name,
+        locked_at_epoch=seconds,
+        locked_by=worker_id,
+    )
+
+
+def items_of_batch(attempt: Attempt) -> list[Any] | None:
+    """Return the items that a batch job has left to do; None for a job that is not a batch."""
+    if isinstance(attempt.outcome, Failed) and attempt.outcome.payload is not None:
+        items: list[Any] = msgspec.json.decode(attempt.outcome.payload)
+        return items
+    given = attempt.job.decoded_payload()
+    is_batch = isinstance(attempt.value, list) and isinstance(given, list) and len(attempt.value) == len(given)
+    return [] if is_batch and attempt.error is None else None
+
+
+def waiting_jobs(conn: object, *, task: str | None = None, schema: str = DEFAULT_SCHEMA) -> list[Job]:
+    """Return the waiting jobs that the connection's transaction sees, in the order in which workers take them."""
+    values = {"task": task, "limit": MAX_WAITING_JOBS}
+    return [Job(*row) for row in callers_connection(conn, schema).fetch(Call("list_waiting_jobs", values))]
+
+
+def install(conn: object, *, schema: str = DEFAULT_SCHEMA) -> None:
+    """Install the schema in the database that `conn` leads to, or upgrade it.
+
+    This uses a second connection and commits, so one call per test database is enough. `conn` is what `drain` takes.
+    """
+    database = SingleConnection(psycopg_connection(conn, schema), schema).database
+    try:
+        migrate(database, schema)
+    finally:
+        database.close()

@@ -1,0 +1,1 @@
+"""What threads, processes and logs need, whatever they are used for."""

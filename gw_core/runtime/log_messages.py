@@ -1,0 +1,495 @@
+"""Log records for events, through the standard library's `logging`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, get_type_hints
+
+from gw_core.domain.cron import schedule_events as c
+from gw_core.domain.durations import format_duration
+from gw_core.domain.job.job import Job
+from gw_core.domain.job.outcome import Completed, Failed, Returned
+from gw_core.domain.rules import events as e
+from gw_core.domain.rules.event_bus import Event, Events
+from gw_core.domain.rules.settings import PoolerMode
+from gw_core.domain.rules.stop_signals import REPEAT_SECONDS
+
+LOGGER_NAME: Final = "graphile_worker"
+"""The name above those of all loggers of gw: `graphile_worker.worker`, `graphile_worker.cron` and so on."""
+
+JOB_LOGGER: Final = f"{LOGGER_NAME}.job"
+"""The logger of `context.logger`."""
+
+_COMPLETED: Final = "Completed task %s (%s, %.2fms) with success"
+_COMPLETED_RETRY: Final = "Completed task %s (%s, %.2fms, attempt %s of %s) with success"
+_FAILED: Final = "Failed task %s (%s, %.2fms, attempt %s of %s) with error '%s'%s"
+
+if TYPE_CHECKING:
+    _LoggerAdapter = logging.LoggerAdapter[logging.Logger]
+else:
+    _LoggerAdapter = logging.LoggerAdapter
+
+
+def get_logger(name: str = "", base: logging.Logger | None = None) -> logging.Logger:
+    """Return the logger of a part of gw, such as "worker", under `base` or under `graphile_worker`."""
+    base = base or logging.getLogger(LOGGER_NAME)
+    return base.getChild(name) if name else base
+
+
+def enable_loggers(base: logging.Logger) -> None:
+    """Enable gw's loggers again: `logging.config` disables existing loggers by default."""
+    for name in ("", "core", "cron", "job", "supervisor", "tasks", "worker"):
+        get_logger(name, base).disabled = False
+
+
+class JobLogger(_LoggerAdapter):
+    """A logger whose records have the fields of a job, beside the `extra` of each call."""
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        """Add the job's fields to a call's `extra`."""
+        kwargs["extra"] = {**(kwargs.get("extra") or {}), **(self.extra or {})}
+        return msg, kwargs
+
+
+_STANDARD_ATTRIBUTES: Final = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
+
+
+def record_fields(record: logging.LogRecord) -> dict[str, object]:
+    """Return the attributes of a record that `extra` added."""
+    return {name: value for name, value in vars(record).items() if name not in _STANDARD_ATTRIBUTES}
+
+
+def job_fields(job: Job, worker_id: str | None = None) -> dict[str, object]:
+    """Return the attributes that a record about a job has."""
+    return {
+        "job_id": job.id,
+        "task_identifier": job.task_identifier,
+        "queue_name": job.queue_name,
+        "attempt": job.attempts,
+        "max_attempts": job.max_attempts,
+        "worker_id": worker_id,
+    }
+
+
+class CompletedJobs:
+    """The records of a batch of completed jobs, made only where a handler needs them.
+
+    A busy worker completes thousands of jobs a second, and a record costs more than a small job. A handler with a
+    method `handle_batch` gets the batch as it is; any other handler gets one record for each job.
+    """
+
+    __slots__ = ("_outcomes", "_worker_id", "logger")
+
+    level: Final = logging.INFO
+
+    def __init__(self, logger: logging.Logger, worker_id: str, outcomes: Sequence[Completed]) -> None:
+        self.logger = logger
+        self._worker_id = worker_id
+        self._outcomes = outcomes
+
+    def tasks(self) -> set[str]:
+        """Return the identifiers of the tasks: all else in the messages is numbers and our own words."""
+        return {outcome.job.task_identifier for outcome in self._outcomes}
+
+    def messages(self, start: str = "", end: str = "") -> list[str]:
+        """Return the formatted messages, each between `start` and `end`; adding these later takes as long again."""
+        before, after = start.replace("%", "%%"), end.replace("%", "%%")
+        first, retry = f"{before}{_COMPLETED}{after}", f"{before}{_COMPLETED_RETRY}{after}"
+        return [
+            first % (job.id, job.task_identifier, outcome.seconds * 1000)
+            if (job := outcome.job).attempts <= 1
+            else retry % _completed(outcome)[1]
+            for outcome in self._outcomes
+        ]
+
+    def fields(self) -> Iterator[dict[str, object]]:
+        """Return the fields of each record."""
+        return (self._fields(outcome) for outcome in self._outcomes)
+
+    def records(self) -> Iterator[logging.LogRecord]:
+        """Return the records."""
+        for outcome in self._outcomes:
+            template, values = _completed(outcome)
+            yield self.logger.makeRecord(
+                self.logger.name, self.level, __file__, 0, template, values, None, "completed", self._fields(outcome)
+            )
+
+    def log(self) -> None:
+        """Pass the batch to the handlers of the logger."""
+        if not self._outcomes or not self.logger.isEnabledFor(self.level):
+            return
+        handlers = list(_handlers_of(self.logger))
+        if not self.logger.filters and all(map(_takes_batches, handlers)):
+            for handler in handlers:
+                handler.handle_batch(self)  # type: ignore[attr-defined] # checked above
+            return
+        for record in self.records():
+            self.logger.handle(record)
+
+    def _fields(self, outcome: Completed) -> dict[str, object]:
+        return {**job_fields(outcome.job, self._worker_id), "duration_ms": _milliseconds(outcome.seconds)}
+
+
+def _takes_batches(handler: logging.Handler) -> bool:
+    return hasattr(handler, "handle_batch") and not handler.filters
+
+
+def _handlers_of(logger: logging.Logger) -> Iterator[logging.Handler]:
+    current: logging.Logger | None = logger
+    while current is not None:
+        yield from current.handlers
+        current = current.parent if current.propagate else None
+
+
+class _EventLog:
+    """Logs the events for which it has a method: one whose argument `event` is of their type."""
+
+    def __init__(self, core: logging.Logger) -> None:
+        self._core = core
+
+    def attach(self, events: Events) -> None:
+        """Subscribe to all events that are logged."""
+        for name in dir(self):
+            method = getattr(self, name)
+            if "event" in getattr(method, "__annotations__", ()):
+                events.on(get_type_hints(method)["event"], method)
+
+    def _signal_received(self, event: e.SignalReceived) -> None:
+        if event.forced:
+            self._core.info("Received %s; stopping immediately", event.signal)
+        elif event.repeated:
+            self._core.info("Received %s again; still waiting for running jobs", event.signal)
+        else:
+            message = "Received %s; stopping when running jobs finish; send it again after %g s to stop immediately"
+            self._core.info(message, event.signal, REPEAT_SECONDS)
+
+    def _maintenance_failed(self, event: e.MaintenanceFailed) -> None:
+        self._core.warning("%s failed and will be retried: %s", event.service, event.error)
+
+
+class JobLog(_EventLog):
+    """Logs each event; subscribe it with `attach`.
+
+    Without `log_startup`, startup messages have the level debug: another process has logged them.
+    """
+
+    def __init__(self, logger: logging.Logger | None = None, *, log_startup: bool = True) -> None:
+        super().__init__(get_logger("core", logger))
+        self._log_startup = self._core.info if log_startup else self._core.debug
+        self._worker = get_logger("worker", logger)
+        self._cron = get_logger("cron", logger)
+
+    def attach(self, events: Events) -> None:
+        """Subscribe to all events that are logged."""
+        super().attach(events)
+        events.on_error = self._listener_failed
+
+    # -- pool ------------------------------------------------------------------------------------------------------
+
+    def _runner_started(self, event: e.RunnerStarted) -> None:
+        self._log_startup("Connected to %s, schema %s", event.database, event.schema)
+        if event.crontab_items:
+            source = f" from {event.crontab}" if event.crontab else ""
+            self._log_startup("%s%s", _counted(event.crontab_items, "cron item"), source)
+        if event.unknown_tasks:
+            self._cron.warning(
+                "This worker has no task for these cron items; their jobs wait for another worker: %s",
+                _quoted(event.unknown_tasks),
+            )
+
+    def _pool_started(self, event: e.PoolStarted) -> None:
+        self._log_startup(
+            "Worker %s started with %s threads; tasks: %s",
+            event.worker_id,
+            event.concurrency,
+            _quoted(event.tasks) or "none",
+            extra={"worker_id": event.worker_id},
+        )
+
+    def _pool_listening(self, event: e.PoolListening) -> None:
+        self._core.debug("Worker %s listens for new jobs", event.worker_id, extra={"worker_id": event.worker_id})
+
+    def _connection_lost(self, event: e.PoolConnectionLost) -> None:
+        seconds = event.delay.total_seconds()
+        self._core.warning("Cannot %s: %s; retrying, first in %.2f s", event.operation, event.error, seconds)
+
+    def _connection_restored(self, event: e.PoolConnectionRestored) -> None:
+        attempts = _counted(event.attempts, "failed attempt")
+        self._core.info("Database available again: can %s after %s", event.operation, attempts)
+
+    def _listen_lost(self, event: e.PoolListenLost) -> None:
+        self._core.warning("LISTEN connection lost; polling until it is restored: %s", event.error)
+
+    def _listen_restored(self, event: e.PoolListenRestored) -> None:
+        self._core.info("LISTEN connection restored; new jobs start immediately again")
+
+    def _pooler_detected(self, event: e.PoolerDetected) -> None:
+        if event.mode is not PoolerMode.TRANSACTION:
+            self._core.info("Connected through a pooler in session mode")
+            return
+        every = format_duration(event.poll_interval)
+        discovery = (
+            "new jobs arrive over the listen connection"
+            if event.listens
+            else f"new jobs are found by polling every {every} (pass a direct connection with --listen-connection)"
+        )
+        self._core.info("Connected through a pooler in transaction mode: no prepared statements; %s", discovery)
+
+    def _pool_stopping(self, event: e.PoolStopping) -> None:
+        level = logging.INFO if event.running else logging.DEBUG
+        self._core.log(level, "Stopping (%s); waiting for %s", event.reason, _counted(event.running, "running job"))
+
+    def _pool_interrupting(self, event: e.PoolInterrupting) -> None:
+        for job in event.jobs:
+            message = "Returning job %s (%s) to the queue: it did not finish in time"
+            _log_job(self._core.warning, message, job, event.worker_id)
+
+    def _pool_stopped(self, event: e.PoolStopped) -> None:
+        if event.unsettled:
+            self._core.error(
+                "%s could not be recorded before the worker stopped; release their jobs with: gw unlock %s",
+                _counted(event.unsettled, "outcome"),
+                event.worker_id,
+                extra={"worker_id": event.worker_id},
+            )
+        if event.has_unknown_claim:
+            self._core.warning(
+                "A claim was not answered before the worker stopped; if it locked jobs, release them with: "
+                "gw unlock %s",
+                event.worker_id,
+                extra={"worker_id": event.worker_id},
+            )
+
+    def _locks_reset(self, event: e.LocksReset) -> None:
+        if event.jobs or event.queues:
+            jobs, queues = _counted(event.jobs, "job"), _counted(event.queues, "queue")
+            self._core.warning("Released locks older than four hours: %s, %s", jobs, queues)
+
+    # -- recovery --------------------------------------------------------------------------------------------------
+
+    def _recovery_configured(self, event: e.RecoveryConfigured) -> None:
+        if event.recovery is None:
+            self._log_startup(
+                "Recovery is off in this worker: jobs of a crashed worker stay locked for up to four hours, unless "
+                "another worker or gw sweep recovers them"
+            )
+            return
+        self._log_startup(
+            "Recovery is on: jobs of workers without a heartbeat for %s are recovered, to run %s later",
+            format_duration(event.recovery.sweep_threshold),
+            format_duration(event.recovery.effective_recovery_delay),
+        )
+
+    def _heartbeat_failed(self, event: e.HeartbeatFailed) -> None:
+        self._core.warning("Heartbeat failed; other workers may presume this worker dead: %s", event.error)
+
+    def _heartbeat_restored(self, event: e.HeartbeatRestored) -> None:
+        self._core.info("Heartbeat restored after %s", _counted(event.attempts, "failed attempt"))
+
+    def _heartbeat_late(self, event: e.HeartbeatLate) -> None:
+        consequence = (
+            " and was presumed dead; its jobs were recovered, their results are discarded"
+            if event.presumed_dead
+            else ", longer than a sweep tolerates; it loses the jobs that a sweep recovered"
+        )
+        age = event.heartbeat_age.total_seconds()
+        self._core.warning("This worker sent no heartbeat for %.1f s%s", age, consequence)
+
+    def _workers_recovered(self, event: e.WorkersRecovered) -> None:
+        jobs, queues = _counted(event.jobs, "job"), _counted(event.queues, "queue")
+        self._core.warning("Recovered %s and released %s of dead workers: %s", jobs, queues, ", ".join(event.workers))
+
+    def _recovery_hook_failed(self, event: e.RecoveryHookFailed) -> None:
+        self._core.error(
+            "A recovery hook raised %s for job %s, which is recovered anyway: %s",
+            type(event.error).__name__,
+            event.job.id,
+            event.error,
+            exc_info=event.error,
+            extra=job_fields(event.job),
+        )
+
+    def _breaking_migration(self, event: e.BreakingMigrationDetected) -> None:
+        self._core.warning(
+            "Another process installed schema revision %s, which needs a newer version of gw; stopping", event.revision
+        )
+
+    def _tasks_reloaded(self, event: e.TasksReloaded) -> None:
+        self._core.info("Tasks reloaded: %s", ", ".join(event.tasks))
+        for error in event.errors:
+            self._core.error("%s", error)
+
+    # -- job -------------------------------------------------------------------------------------------------------
+
+    def _job_cancelling(self, event: e.JobCancelling) -> None:
+        _log_job(self._core.info, "Cancelling job %s (%s): %s", event.job, event.worker_id, event.message)
+
+    def _result_rejected(self, event: e.JobResultRejected) -> None:
+        message = "The database rejected the outcome of job %s (%s); the job stays locked, and the worker retries: %s"
+        _log_job(self._worker.error, message, event.job, event.worker_id, event.error, error=event.error)
+
+    def _jobs_settled(self, event: e.JobsSettled) -> None:
+        worker_id = event.worker_id
+        if self._worker.isEnabledFor(CompletedJobs.level):
+            done = [each for each in event.outcomes if type(each) is Completed]
+            CompletedJobs(self._worker, worker_id, done).log()
+        for outcome in event.outcomes:
+            if type(outcome) is Failed:
+                self._job_failed(outcome, worker_id)
+            elif type(outcome) is Returned and outcome.started:
+                self._job_returned(outcome, worker_id)
+        for outcome in event.lost:
+            message = "Lost job %s (%s): it lost its lock while running; the result was discarded"
+            _log_job(self._worker.warning, message, outcome.job, worker_id)
+
+    def _job_failed(self, outcome: Failed, worker_id: str) -> None:
+        job = outcome.job
+        end = "; no attempts left" if job.is_last_attempt else "; it failed permanently" if outcome.permanent else ""
+        values = (job.attempts, job.max_attempts, outcome.message, end)
+        _log_run(self._worker.error, _FAILED, outcome, worker_id, *values, error=outcome.error)
+
+    def _job_returned(self, outcome: Returned, worker_id: str) -> None:
+        message = "Returned task %s (%s, %.2fms) to the queue: %s"
+        _log_run(self._worker.info, message, outcome, worker_id, outcome.reason)
+
+    # -- cron ------------------------------------------------------------------------------------------------------
+
+    def _cron_failed(self, event: c.CronFailed) -> None:
+        seconds = event.delay.total_seconds()
+        self._cron.warning("Cannot schedule recurring tasks: %s; retrying, first in %.2f s", event.error, seconds)
+
+    def _cron_restored(self, event: c.CronRestored) -> None:
+        self._cron.info("Scheduling of recurring tasks restored after %s", _counted(event.attempts, "failed attempt"))
+
+    def _cron_item_failed(self, event: c.CronItemFailed) -> None:
+        self._cron.warning(
+            "The run of '%s' at %s was not scheduled: %s",
+            event.item.identifier,
+            _minute(event.timestamp),
+            event.error,
+            extra={"task_identifier": event.item.task},
+        )
+
+    def _cron_items_rejected(self, event: c.CronItemsRejected) -> None:
+        self._cron.warning("New cron items rejected; the previous ones stay in use: %s", event.error)
+
+    def _cron_runs_skipped(self, event: c.CronRunsSkipped) -> None:
+        self._cron.warning(
+            "Runs from %s to %s were missed; only items with a long enough fill are backfilled",
+            _minute(event.first),
+            _minute(event.last),
+        )
+
+    def _cron_premature(self, event: c.CronPrematureTimer) -> None:
+        self._cron.debug("Clock set back to %s; waiting for %s", event.current, event.expected)
+
+    def _cron_overdue(self, event: c.CronOverdueTimer) -> None:
+        self._cron.debug("Scheduler is late: at %s, %s is not scheduled yet", event.current, event.expected)
+
+    def _cron_scheduled(self, event: c.CronScheduled) -> None:
+        if not event.jobs:
+            return
+        level = logging.INFO if event.backfilled else logging.DEBUG
+        template = "Backfilled %s for %s" if event.backfilled else "Scheduled %s for %s"
+        names, minute = ", ".join(event.jobs), _minute(event.timestamp)
+        self._cron.log(level, template, names, minute, extra={"backfilled": event.backfilled})
+
+    # -- process ---------------------------------------------------------------------------------------------------
+
+    def _probe_started(self, event: e.ProbeStarted) -> None:
+        pages = "/live, /ready and /metrics" if event.metrics else "/live and /ready"
+        host = f"[{event.host}]" if ":" in event.host else event.host
+        self._core.info("Probe server listens on http://%s:%s: %s", host, event.port, pages)
+
+    def _runner_stopped(self, event: e.RunnerStopped) -> None:
+        self._core.info("Stopped: %s", event.reason)
+
+    def _listener_failed(self, failed: Event, error: Exception) -> None:
+        self._core.error("A listener for '%s' raised %s: %s", failed.name, type(error).__name__, error, exc_info=error)
+
+
+class SupervisorLog(_EventLog):
+    """Logs the events of worker processes; subscribe it with `attach`."""
+
+    def __init__(self, logger: logging.Logger | None = None) -> None:
+        super().__init__(get_logger("supervisor", logger))
+
+    def _started(self, event: e.SupervisorStarted) -> None:
+        self._core.info("Starting %s", _counted(event.processes, "worker process", "worker processes"))
+
+    def _ready(self, event: e.ProcessReady) -> None:
+        self._core.info("Process %s is ready (pid %s)", event.number, event.pid)
+
+    def _ended(self, event: e.ProcessEnded) -> None:
+        level, consequence = logging.WARNING, f"restarting in {(event.restart_in or timedelta()).total_seconds():g} s"
+        if event.restart_in is None:
+            level = logging.DEBUG if event.graceful or event.stops_all else logging.ERROR
+            consequence = "it is not restarted"
+        elif event.graceful:
+            level, consequence = logging.INFO, "starting a replacement"
+        self._core.log(level, "Process %s (pid %s) %s; %s", event.number, event.pid, event.exit_reason, consequence)
+
+    def _gave_up(self, event: e.SupervisorGaveUp) -> None:
+        self._core.error("Process %s cannot run; stopping all processes: %s", event.number, event.reason)
+
+    def _killed(self, event: e.ProcessesKilled) -> None:
+        numbers = ", ".join(map(str, event.numbers))
+        self._core.error(
+            "Killed processes that ran on after the grace period: %s; a sweep recovers their jobs", numbers
+        )
+
+    def _stopped(self, event: e.SupervisorStopped) -> None:
+        self._core.info("All processes exited: %s", event.reason)
+
+
+def _log_job(
+    log: Callable[..., None],
+    message: str,
+    job: Job,
+    worker_id: str,
+    *values: object,
+    error: BaseException | None = None,
+    **fields: object,
+) -> None:
+    """Log a message about a job, whose first values are its id and its task."""
+    extra = {**job_fields(job, worker_id), **fields}
+    log(message, job.id, job.task_identifier, *values, exc_info=error, extra=extra)
+
+
+def _log_run(
+    log: Callable[..., None],
+    message: str,
+    outcome: Failed | Returned,
+    worker_id: str,
+    *values: object,
+    error: BaseException | None = None,
+) -> None:
+    """Log a message about a run, whose third value is its duration."""
+    duration = _milliseconds(outcome.seconds)
+    _log_job(log, message, outcome.job, worker_id, duration, *values, error=error, duration_ms=duration)
+
+
+def _completed(outcome: Completed) -> tuple[str, tuple[object, ...]]:
+    job, milliseconds = outcome.job, outcome.seconds * 1000
+    if job.attempts > 1:
+        return _COMPLETED_RETRY, (job.id, job.task_identifier, milliseconds, job.attempts, job.max_attempts)
+    return _COMPLETED, (job.id, job.task_identifier, milliseconds)
+
+
+def _milliseconds(seconds: float) -> float:
+    return round(seconds * 1000, 3)
+
+
+def _minute(timestamp: datetime) -> str:
+    return f"{timestamp:%Y-%m-%d %H:%M} UTC"
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
+def _counted(number: int, noun: str, nouns: str | None = None) -> str:
+    """Return a number with its noun, singular or plural."""
+    return f"1 {noun}" if number == 1 else f"{number} {nouns or noun + 's'}"
