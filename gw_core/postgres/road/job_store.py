@@ -127,17 +127,20 @@ class JobStore(Store):
     ) -> set[int]:
         """Run a statement in its form for what is to be released and kept, and return the ids that it settled."""
         ids = [outcome.job.id for outcome in ordered]
-        rows = self._rows(
-            name,
-            {"RELEASES": "true" if releases else "false", "KEEPS": "false" if kept is None else "true"},
-            ids=array_text(ids),
+        form = {"RELEASES": "true" if releases else "false", "KEEPS": "false" if kept is None else "true"}
+        values |= {
+            "ids": array_text(ids),
             # A few times and not one for each job: the ledger writes the outcomes of a job with two claims apart.
-            claims=array_text(_times({outcome.job.locked_at_epoch for outcome in ordered})),
-            queue_ids=array_text([queue_id for queue_id, _ in releases]),
-            worker_id=worker_id,
+            "claims": array_text(_times({outcome.job.locked_at_epoch for outcome in ordered})),
+            "queue_ids": array_text([queue_id for queue_id, _ in releases]),
+            "worker_id": worker_id,
             **(kept or {}),
-            **values,
-        )
+        }
+        rows = self._rows(name, form, **values)
+        if releases and rows and rows[0][1]:
+            # A session that ended a pause may have locked the jobs, and given us the lock of their queue. The statement
+            # waited for the jobs, and its snapshot is older than that. Sent again, it only releases queues.
+            self._rows(name, form, **values)
         return set(rows[0][0] or ()) if rows else set(ids)
 
     def end_members(self, ids: Sequence[int] | None) -> int:

@@ -10,5 +10,6 @@ released as (
      \set ROW queues
      \ir is_of_claim.sql
      and (select count(*) from :SETTLED) >= 0
+  returning queues.id
 )
 \endif
