@@ -36,7 +36,7 @@ def fails(payload: object) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+def _without_lock_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let outcomes wait for a job's row as long as the test takes: after a lock timeout they are sent again."""
     monkeypatch.setitem(SETTLE_PLAN, "lock_timeout", "60s")
 
