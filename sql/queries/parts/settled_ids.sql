@@ -1,6 +1,6 @@
 -- The ids in `:SETTLED`, in one row, when there are fewer than were sent; nothing at all when every job was settled.
 -- So the usual answer has no row instead of one for each job. With `:NOTIFIES` the notifications are sent first.
--- With `:RELEASES` there is a row as well when a queue was not released, and its second column says so.
+-- With `:RELEASES` there is a row as well when a queue was not released; its second column reports that.
 select pg_catalog.array_agg(id)
 \if :RELEASES
      , (select count(*) from released) < pg_catalog.cardinality(%(queue_ids)s::int[])
