@@ -43,6 +43,15 @@ select current_setting('server_version_num')::integer as server_version,
                             'remove_job', 'force_unlock_workers')
             and not exists (select from pg_catalog.unnest(proconfig) as setting where starts_with(setting, 'search_path='))
        ) as is_pinned,
+       array(
+         select proname::text from pg_proc
+           join namespace on namespace.oid = pronamespace
+          where prosecdef
+            and not exists (
+                  select from aclexplode(coalesce(proacl, acldefault('f'::"char", proowner))) as rights
+                   where rights.grantee = 0::oid
+                )
+       ) as private_functions,
        coalesce(
          \set COMMAND r
          \ir parts/role_without_rows.sql

@@ -139,12 +139,28 @@ def worker_role(site: QueueFixture) -> Iterator[str]:
     site.run(f"grant usage on schema graphile_worker to {role}")
     site.run(f"grant select, insert, update, delete on all tables in schema graphile_worker to {role}")
     site.run(f"grant usage, select on all sequences in schema graphile_worker to {role}")
+    for function in ("_private_gw_make_history_partition(date)", "_private_gw_expire_history()"):
+        site.run(f"grant execute on function graphile_worker.{function} to {role}")
     yield make_conninfo(site.url, user=role)
     site.run(f"drop owned by {role}")
     site.run(f"drop role {role}")
 
 
-def test_a_worker_that_does_not_own_the_queue_makes_and_drops_partitions(site: QueueFixture, worker_role: str) -> None:
+@pytest.fixture
+def login_of_worker(site: QueueFixture, worker_role: str) -> Iterator[str]:
+    """The connection of a role without rights of its own, whose sessions begin with `set role` to the worker's."""
+    login, worker = role_of(site, "login"), role_of(site, "worker")
+    site.run(f"create role {login} login noinherit in role {worker}")
+    site.run(f"alter role {login} set role {worker}")
+    yield make_conninfo(site.url, user=login)
+    site.run(f"drop role {login}")
+
+
+@pytest.mark.parametrize("connection", ["worker_role", "login_of_worker"])
+def test_a_worker_that_does_not_own_the_queue_makes_and_drops_partitions(
+    site: QueueFixture, connection: str, request: pytest.FixtureRequest
+) -> None:
+    url: str = request.getfixturevalue(connection)
     site.run(
         "create table _private_gw_history_20200101 partition of _private_gw_history "
         "for values from ('2020-01-01+00') to ('2020-01-02+00')"
@@ -152,7 +168,7 @@ def test_a_worker_that_does_not_own_the_queue_makes_and_drops_partitions(site: Q
     tasks = TaskRegistry()
     tasks.task("kept", keep=timedelta(days=20))(lambda payload: None)
     site.add("kept")
-    with site.running(tasks, url=worker_role) as running:
+    with site.running(tasks, url=url) as running:
         running.recorded.wait_for(JobCompleted)
         wait_until(lambda: site.run("select to_regclass('_private_gw_history_20200101') as r")[0]["r"] is None)
     owners = site.run("select distinct tableowner from pg_tables where tablename like '\\_private\\_gw\\_history%%'")

@@ -44,6 +44,7 @@ OWN_LINE = [
     "gw_0006_search_path",
     "gw_0007_history",
     "gw_0008_groups",
+    "gw_0009_history_functions",
 ]
 WAITING_FOR_A_TABLE = """
 select 1 from pg_locks

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -78,17 +76,6 @@ CALLS = (
     "select graphile_worker._private_gw_make_history_partition('2040-01-01')",
     "select graphile_worker._private_gw_expire_history()",
 )
-
-
-@pytest.fixture
-def intruder(server_url: str) -> Iterator[str]:
-    """A role without any rights of its own; asked for before the database, so that it is dropped after it."""
-    name = f"schema_intruder_{uuid4().hex[:12]}"
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f"create role {name}")
-    yield name
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f"drop role {name}")
 
 
 def migrate(url: str) -> MigrationReport:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
+import attacks
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
@@ -142,6 +143,16 @@ def test_the_adder_adds_what_the_function_allows_and_a_reader_sees_it_without_it
             site.run(statement, role)
 
     assert_the_adder_runs_no_code_of_its_own_as_the_owner(site)
+
+
+@pytest.mark.parametrize("role", ROLES[1:])
+def test_no_role_but_the_owner_gains_the_owner_s_rights(site: Site, role: str) -> None:
+    site.run("grant usage on schema graphile_worker to queue_adder", "queue_owner")
+
+    for attack in (attacks.run_code_as_the_owner, lambda session: attacks.forge_history(session, 1, 1)):
+        denied = pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied for function")
+        with psycopg.connect(site.as_role(role)) as session, denied:
+            attack(session)
 
 
 def assert_the_adder_runs_no_code_of_its_own_as_the_owner(site: Site) -> None:

@@ -43,7 +43,8 @@ READ_INDEXES_STEP: Final = 5
 SEARCH_PATH_STEP: Final = 6
 HISTORY_STEP: Final = 7
 GROUPS_STEP: Final = 8
-OWN_STEPS: Final = tuple(range(LEDGER_STEP, GROUPS_STEP + 1))
+HISTORY_FUNCTIONS_STEP: Final = 9
+OWN_STEPS: Final = tuple(range(LEDGER_STEP, HISTORY_FUNCTIONS_STEP + 1))
 """The line of our own, numbered in a ledger of its own."""
 
 REPAIR_MARKER: Final = "gw:add-jobs:1"
@@ -64,6 +65,11 @@ STEP_RELATIONS: Final = {
     GROUPS_STEP: {"_private_gw_waiting", "_private_gw_edges", "gw_edges_waiting_index"},
 }
 """The relations that the other steps make."""
+
+PRIVATE_FUNCTIONS: Final = frozenset(
+    {"_private_gw_make_history_partition", "_private_gw_expire_history", "_private_gw_record_others"}
+)
+"""Those that run with their owner's rights. PUBLIC cannot execute them; a dump restored without rights changes that."""
 
 
 class SchemaStatus(StrEnum):
@@ -217,9 +223,15 @@ def _with_fix(connection: psycopg.Connection[Any], schema: str, error: Permissio
 
 
 def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
-    server_version, schema_exists, relations, shared_ledger, own_ledger, is_repaired, is_pinned, hidden_from = row
+    server_version, schema_exists, relations, shared_ledger, own_ledger, *functions, hidden_from = row
+    is_repaired, is_pinned, private_functions = functions
+    steps_of_functions = {
+        REPAIR_STEP: is_repaired,
+        SEARCH_PATH_STEP: is_pinned,
+        HISTORY_FUNCTIONS_STEP: set(private_functions) >= PRIVATE_FUNCTIONS,
+    }
     present = {number for number, names in STEP_RELATIONS.items() if names <= set(relations)}
-    present |= {step for step, is_there in ((REPAIR_STEP, is_repaired), (SEARCH_PATH_STEP, is_pinned)) if is_there}
+    present |= {number for number, is_there in steps_of_functions.items() if is_there}
     shared = _numbered(shared_ledger)
     ages = [int(word.rpartition(":")[2]) for word in shared_ledger]
     return SchemaState(

@@ -1,0 +1,175 @@
+-- The functions of history that run with their owner's rights: workers need not own the queue to make and drop partitions,
+-- and a program that completes a job need not see the history. Unless revoked, every role could execute them, so each
+-- function is revoked from PUBLIC in the transaction that creates it, and each has a search_path of its own.
+
+-- Make the partition for rows that expire on this day (UTC) and move those that wait for it. Returns whether it exists.
+-- Attaching alone would lock only the default partition. A statement that was planned with the old list of partitions
+-- would wait for it, and then scan or write only that one: it would miss the rows that move, or fail with an error about
+-- the constraint of the default partition. So the function locks the table, which all statements lock before they read
+-- the list. The short timeout limits how long other sessions queue behind it.
+create or replace function :GRAPHILE_WORKER_SCHEMA._private_gw_make_history_partition(day date)
+returns boolean
+language plpgsql strict security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '200ms'
+set timezone = 'UTC'
+as $gw$
+declare
+  v_schema text := :'GRAPHILE_WORKER_SCHEMA';
+  v_history regclass := format('%I._private_gw_history', v_schema);
+  v_name text := '_private_gw_history_' || to_char(day, 'YYYYMMDD');
+  v_from timestamptz := day;
+  v_until timestamptz := day + 1;
+begin
+  if day not between current_date and current_date + 36600 then
+    raise invalid_parameter_value using message = 'history partitions are made for the next hundred years only';
+  end if;
+  -- First without the lock, which is seldom needed, and then with it: another worker may have made the partition.
+  for needs_lock in 0..1 loop
+    if needs_lock = 1 then
+      lock table only :GRAPHILE_WORKER_SCHEMA._private_gw_history in access exclusive mode;
+    end if;
+    if exists (
+         select
+           from pg_inherits
+           join pg_class as children on children.oid = pg_inherits.inhrelid
+          where pg_inherits.inhparent = v_history
+            and children.relname = v_name
+       ) then
+      return true;
+    end if;
+  end loop;
+  -- Moving takes time under that lock. A day with many rows in the default partition stays there until it expires.
+  if (
+       select count(*)
+         from (
+           select
+             from :GRAPHILE_WORKER_SCHEMA._private_gw_history_default as waiting
+            where waiting.expires_at >= v_from
+              and waiting.expires_at < v_until
+            limit 5001
+         ) as waiting
+     ) > 5000 then
+    return false;
+  end if;
+  execute format('create table %I.%I (like %s including all)', v_schema, v_name, v_history);
+  execute format('alter table %I.%I enable row level security', v_schema, v_name);
+  execute format(
+    'with moved as (
+       delete from %I._private_gw_history_default where expires_at >= $1 and expires_at < $2 returning *
+     )
+     insert into %I.%I select * from moved',
+    v_schema, v_schema, v_name
+  ) using v_from, v_until;
+  execute format(
+    'alter table %s attach partition %I.%I for values from (%L) to (%L)',
+    v_history, v_schema, v_name, v_from, v_until
+  );
+  return true;
+end;
+$gw$;
+
+-- Drop the oldest partition whose day is over, or delete expired rows of the default partition, at most 10,000.
+-- Returns the name of the table, or null when nothing is expired.
+create or replace function :GRAPHILE_WORKER_SCHEMA._private_gw_expire_history()
+returns text
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '200ms'
+set timezone = 'UTC'
+as $gw$
+declare
+  v_schema text := :'GRAPHILE_WORKER_SCHEMA';
+  v_history regclass := format('%I._private_gw_history', v_schema);
+  v_name text;
+begin
+  select children.relname into v_name
+    from pg_inherits
+    join pg_class as children on children.oid = pg_inherits.inhrelid
+   where pg_inherits.inhparent = v_history
+     and children.relname ~ '^_private_gw_history_[0-9]{8}$'
+     and to_date(right(children.relname, 8), 'YYYYMMDD') < current_date
+   order by children.relname
+   limit 1;
+  if found then
+    execute format('drop table %I.%I', v_schema, v_name);
+    return v_name;
+  end if;
+  delete from :GRAPHILE_WORKER_SCHEMA._private_gw_history_default as expired
+   where expired.ctid = any(array(
+           select ctid from :GRAPHILE_WORKER_SCHEMA._private_gw_history_default where expires_at < now() limit 10000
+         ));
+  return case when found then '_private_gw_history_default' end;
+end;
+$gw$;
+
+-- Record jobs that others end: a trigger on the jobs table calls this, and only an owner who wants it creates that trigger
+-- (`gw record-others`). What gw's workers settle is not recorded here. Of a job that a worker held nothing is known but
+-- that it completed; one without a lock was removed. The argument of the trigger is the period in seconds.
+create or replace function :GRAPHILE_WORKER_SCHEMA._private_gw_record_others()
+returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $gw$
+declare
+  v_jobs regclass := format('%I._private_jobs', :'GRAPHILE_WORKER_SCHEMA');
+begin
+  -- The types of another table's columns could bring casts of their own, and those would run as the owner.
+  if tg_relid <> v_jobs then
+    raise insufficient_privilege using message = format('only a trigger on %s may record its jobs', v_jobs);
+  end if;
+  insert into :GRAPHILE_WORKER_SCHEMA._private_gw_history (
+    job_id, attempt, max_attempts, task, queue_name, key, state, final, error, worker_id,
+    created_at, started_at, finished_at, expires_at
+  )
+  select ended.id,
+         ended.attempts,
+         ended.max_attempts,
+         tasks.identifier,
+         queues.queue_name,
+         ended.key,
+         case when ended.locked_by is null then 'removed' else 'completed' end,
+         true,
+         case when ended.locked_by is null then ended.last_error end,
+         ended.locked_by,
+         ended.created_at,
+         ended.locked_at,
+         now(),
+         now() + make_interval(secs => tg_argv[0]::double precision)
+    from ended
+    join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.id = ended.task_id
+    left join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = ended.job_queue_id
+   where ended.locked_by is null
+      or ended.locked_by !~ '^gw-.+-[0-9]+-[0-9a-f]{10}$';
+  return null;
+end;
+$gw$;
+
+revoke all on function
+  :GRAPHILE_WORKER_SCHEMA._private_gw_make_history_partition(date),
+  :GRAPHILE_WORKER_SCHEMA._private_gw_expire_history(),
+  :GRAPHILE_WORKER_SCHEMA._private_gw_record_others()
+from public;
+
+-- Workers are the roles that may write rows of history. The trigger's function needs no grant: PostgreSQL asks for the right
+-- when the trigger is created, which only the owner does.
+do $gw$
+declare
+  v_schema text := :'GRAPHILE_WORKER_SCHEMA';
+  v_role regrole;
+begin
+  for v_role in
+    select distinct rights.grantee
+      from pg_class as history
+     cross join aclexplode(history.relacl) as rights
+     where history.oid = format('%I._private_gw_history', v_schema)::regclass
+       and rights.privilege_type = 'INSERT'
+       and rights.grantee <> 0
+  loop
+    execute format(
+      'grant execute on function %1$I._private_gw_make_history_partition(date), %1$I._private_gw_expire_history() to %2$s',
+      v_schema, v_role
+    );
+  end loop;
+end;
+$gw$;
