@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         HistoryState as HistoryState,
         HistoryStatus as HistoryStatus,
     )
+    from gw_core.domain.job.job import encode_payload as encode_payload
     from gw_core.domain.reports.diagnosis import (
         CheckStatus as CheckStatus,
         DoctorFacts as DoctorFacts,
@@ -62,14 +63,18 @@ if TYPE_CHECKING:
     )
     from gw_core.domain.rules.sweep_rules import SweepReport as SweepReport, WorkerInfo as WorkerInfo
     from gw_core.domain.rules.task_limit import TaskLimit as TaskLimit
-    from gw_core.domain.safe_text import UNSAFE_NAME as UNSAFE_NAME, UNSAFE_TEXT as UNSAFE_TEXT
+    from gw_core.domain.safe_text import (
+        UNSAFE_NAME as UNSAFE_NAME,
+        UNSAFE_TEXT as UNSAFE_TEXT,
+        shell_command as shell_command,
+    )
     from gw_core.maintenance.metrics import METRICS as METRICS, MetricInfo as MetricInfo
     from gw_core.postgres.connection.database import (
+        DEFAULT_SCHEMA as DEFAULT_SCHEMA,
         Database as Database,
         described as described,
         find_conninfo as find_conninfo,
     )
-    from gw_core.postgres.read.command_preview import CommandPreview as CommandPreview, CommandText as CommandText
     from gw_core.postgres.read.doctor import Doctor as Doctor
     from gw_core.postgres.read.history import History as History
     from gw_core.postgres.read.listener import JobListener as JobListener

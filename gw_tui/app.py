@@ -22,7 +22,8 @@ from textual.widgets import Input, TextArea
 
 from gw_core.operations import CleanupTarget
 from gw_tui import clipboard
-from gw_tui.actions.actions import Action, preview
+from gw_tui.actions.actions import Action
+from gw_tui.actions.command_preview import CommandPreview
 from gw_tui.console import TICK
 from gw_tui.data.messages import (
     ActionFinished,
@@ -248,17 +249,15 @@ class ConsoleApp(Maintenance):
         """Copy a text as one line without control characters, safe to paste anywhere."""
         super().copy_to_clipboard(clipboard.on_one_line(text))
 
-    @work
-    async def copy_preview(self, action: Action) -> None:
-        typed = preview(action, self.source.info, self.snapshot)
-        if typed is None:
+    def copy_preview(self, action: Action) -> None:
+        words = action.preview(CommandPreview(self.source.info.schema))
+        if words is None:
             self.notify("No equivalent command")
-        elif not (ways := clipboard.ways(typed)):
-            self.notify("Nothing can be copied: the command is too long or has control characters", severity="warning")
-        else:
-            chosen = await self.push_screen_wait(Choose("Copy", [choice for choice, _ in ways.values()]))
-            if chosen is not None:
-                self.copy(ways[chosen][1])
+            return
+        try:
+            self.copy(clipboard.command_line(words))
+        except ValueError as error:
+            self.notify(str(error), severity="warning")
 
     # -- the frame -------------------------------------------------------------------------------------------------
 

@@ -1,16 +1,12 @@
-"""What may go to the clipboard: one line of text, in which no shell, psql or terminal finds a key to press."""
+"""What may go to the clipboard: one line of text, in which no shell or terminal finds a key to press."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
-from gw_core.operations import UNSAFE_TEXT
-from gw_tui.dialogs.choose import Choice
-from gw_tui.text import sanitize
-
-if TYPE_CHECKING:
-    from gw_core.operations import CommandText
+from gw_core.operations import UNSAFE_TEXT, shell_command
 
 LONGEST: Final = 55_000
 """Bytes of text; terminals take about 75,000 to copy, in base64."""
@@ -31,16 +27,11 @@ def is_too_long(text: str) -> bool:
     return len(text) > LONGEST or len(text.encode(errors="surrogatepass")) > LONGEST
 
 
-def ways(typed: CommandText) -> dict[str, tuple[Choice, str]]:
-    """Return the forms of an action that can be pasted safely, by their ids; where the command is none of them, why."""
-    found: dict[str, tuple[Choice, str]] = {}
-    words = "pastes into psql"
-    if typed.command is None:
-        words = "no command: a value has control or invisible characters"
-    elif len(typed.command.encode()) > MAX_COMMAND:
-        words = f"no command: it has more than {MAX_COMMAND:,} bytes"
-    else:
-        found["command"] = Choice("command", "command", sanitize.line(typed.command, 50)), typed.command
-    if typed.sql is not None and not is_too_long(typed.sql) and not UNSAFE_TEXT.search(typed.sql):
-        found["sql"] = Choice("sql", "SQL", words), typed.sql
-    return found
+def command_line(words: Sequence[str]) -> str:
+    """Return a command as one line for a shell; raises `ValueError` with the reason when pasting it is not safe."""
+    line = shell_command(words)
+    if line is None:
+        raise ValueError("Not copied: a value has control or invisible characters")
+    if len(line.encode()) > MAX_COMMAND:
+        raise ValueError(f"Not copied: the command has more than {MAX_COMMAND:,} bytes")
+    return line

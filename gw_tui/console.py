@@ -207,6 +207,6 @@ class Console(App[Options]):
         """Copy a text, and confirm it; reject one that is too long for a terminal to copy."""
         raise NotImplementedError
 
-    def copy_preview(self, action: Action) -> object:
-        """Copy what does the same as an action: the gw command or the SQL, whichever is chosen."""
+    def copy_preview(self, action: Action) -> None:
+        """Copy the gw command that does the same as an action."""
         raise NotImplementedError

@@ -11,24 +11,22 @@ from msgspec.structs import replace
 
 from gw_core import Selection, Skip
 from gw_core.errors import StatementTimeoutError
-from gw_core.operations import CommandPreview, SkippedJob
+from gw_core.operations import SkippedJob
 
 if TYPE_CHECKING:
     from gw_core import ActionResult, Client, Job, JobSpec, RecoverySettings
     from gw_core.operations import (
         CleanupTarget,
-        CommandText,
         Count,
         Finding,
         FoundJob,
         PageCursor,
         PauseResult,
-        QueueSnapshot,
         QueueStatistics,
         RemovedJob,
         SweepReport,
     )
-    from gw_tui.rules.options import QueueInfo
+    from gw_tui.actions.command_preview import CommandPreview, Words
 
 CANCEL_TIMEOUT: Final = timedelta(seconds=5)
 """How long a cancellation waits for the task to stop; the request stays."""
@@ -69,14 +67,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class PreviewContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What an equivalent command depends on besides its action."""
-
-    recovery: RecoverySettings
-    stale_workers: Sequence[str] = ()
-    has_heartbeats: bool = True
-
-
 class Action(msgspec.Struct, frozen=True):
     """Something an operator can do."""
 
@@ -97,8 +87,8 @@ class Action(msgspec.Struct, frozen=True):
         """Do it, and return what became of each job or worker."""
         raise NotImplementedError
 
-    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
-        """Return the equivalent command, and the SQL if there is any; None where there is neither."""
+    def preview(self, write: CommandPreview) -> Words | None:
+        """Return the equivalent command; None where there is none."""
         return None
 
     def entry(self) -> Mapping[str, Any]:
@@ -137,7 +127,7 @@ class Retry(JobAction, frozen=True, kw_only=True):
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
         return _changed(client.jobs.retry(expected=self.jobs))
 
-    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+    def preview(self, write: CommandPreview) -> Words | None:
         return write.retry(self.ids)
 
 
@@ -154,7 +144,7 @@ class Reschedule(JobAction, frozen=True, kw_only=True):
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
         return _changed(client.jobs.reschedule(expected=self.jobs, run_at=self.run_at, **self._numbers))
 
-    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+    def preview(self, write: CommandPreview) -> Words | None:
         """Return `gw reschedule`; a duration is left out, as it would count from when the command runs."""
         run_at = self.run_at if isinstance(self.run_at, datetime) else None
         return write.reschedule(self.ids, run_at=run_at, **self._numbers)
@@ -174,7 +164,7 @@ class Fail(JobAction, frozen=True, kw_only=True):
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
         return _changed(client.jobs.fail(reason=self.reason, expected=self.jobs))
 
-    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+    def preview(self, write: CommandPreview) -> Words | None:
         return write.fail(self.ids, self.reason)
 
 
@@ -186,8 +176,8 @@ class Complete(JobAction, frozen=True, kw_only=True):
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
         return _changed(client.jobs.complete(expected=self.jobs))
 
-    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
-        return write.remove(self.ids)
+    def preview(self, write: CommandPreview) -> Words | None:
+        return write.complete(self.ids)
 
 
 class Cancel(JobAction, frozen=True, kw_only=True):
@@ -207,7 +197,7 @@ class Cancel(JobAction, frozen=True, kw_only=True):
             ),
         )
 
-    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+    def preview(self, write: CommandPreview) -> Words | None:
         return write.cancel(self.ids)
 
 
@@ -233,7 +223,7 @@ class RemoveByKey(Action, frozen=True, kw_only=True):
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
         return _removed(client.remove(self.key, expected=self.job))
 
-    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+    def preview(self, write: CommandPreview) -> Words | None:
         return write.remove_by_key(self.key)
 
 
@@ -260,7 +250,7 @@ class Add(Action, frozen=True, kw_only=True):
         job = client.add(self.spec) if self.payload is None else client.add_json(self.spec, self.payload)
         return Result(done=() if isinstance(job, Skip) else (str(job.id),))
 
-    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+    def preview(self, write: CommandPreview) -> Words | None:
         return write.add(self.spec, self.payload)
 
     def entry(self) -> Mapping[str, Any]:
@@ -283,7 +273,7 @@ class Unlock(Action, frozen=True, kw_only=True):
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
         return Result(done=tuple(each.id for each in client.workers.unlock(self.workers)))
 
-    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+    def preview(self, write: CommandPreview) -> Words | None:
         return write.unlock(self.workers)
 
 
@@ -311,7 +301,7 @@ class Pause(PauseAction, frozen=True, kw_only=True):
         result = client.pauses.pause(self.target, reason=self.reason)
         return Result(done=(self.target,), message=_unconfirmed(result))
 
-    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+    def preview(self, write: CommandPreview) -> Words | None:
         return write.pause(self.target, self.reason)
 
 
@@ -326,7 +316,7 @@ class Resume(PauseAction, frozen=True, kw_only=True):
             return Result(skipped=(SkippedItem(self.target, "not paused"),))
         return Result(done=(self.target,), message=_unconfirmed(result))
 
-    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+    def preview(self, write: CommandPreview) -> Words | None:
         return write.resume(self.target)
 
 
@@ -366,11 +356,8 @@ class Sweep(PreviewedAction, frozen=True, kw_only=True):
         message = "another sweep is running; nothing was changed" if report.already_running else ""
         return Result(done=tuple(worker.id for worker in report.workers), sweep=report, message=message)
 
-    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
-        """Return `gw sweep`, when there are stale workers."""
-        if self.dry_run or not info.stale_workers:
-            return None
-        return write.sweep(info.stale_workers, recovery=info.recovery, forgets=info.has_heartbeats)
+    def preview(self, write: CommandPreview) -> Words | None:
+        return None if self.dry_run else write.sweep()
 
 
 class Cleanup(PreviewedAction, frozen=True, kw_only=True):
@@ -389,8 +376,8 @@ class Cleanup(PreviewedAction, frozen=True, kw_only=True):
             return self.counted(lambda: client.cleanup.count(self.target))
         return Result(count=sum(client.cleanup.delete(self.target)))
 
-    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
-        return None if self.dry_run else write.clean(self.target.value, has_heartbeats=info.has_heartbeats)
+    def preview(self, write: CommandPreview) -> Words | None:
+        return None if self.dry_run else write.clean(self.target.value)
 
     def entry(self) -> Mapping[str, Any]:
         return {"cleanup": self.target.value}
@@ -440,7 +427,7 @@ class Forget(Action, frozen=True, kw_only=True):
             return Result(done=(self.identifier,))
         return Result(skipped=(SkippedItem(self.identifier, "not registered"),))
 
-    def preview(self, write: CommandPreview, info: PreviewContext) -> CommandText | None:
+    def preview(self, write: CommandPreview) -> Words | None:
         return write.forget(self.identifier)
 
     def entry(self) -> Mapping[str, Any]:
@@ -467,14 +454,6 @@ class CountExactly(Action, frozen=True, kw_only=True):
         if self.queue is not None:
             return Result(queue=client.count_queue(self.queue))
         return Result(statistics=client.statistics(exact=True))
-
-
-def preview(action: Action, info: QueueInfo, snapshot: QueueSnapshot | None = None) -> CommandText | None:
-    """Return the `gw` command and the SQL equivalent to an action; None where there is none, or nothing changes."""
-    stale = () if snapshot is None else tuple(each.id for each in snapshot.workers if each.is_stale)
-    has_heartbeats = snapshot is None or snapshot.schema.has_heartbeats
-    context = PreviewContext(recovery=info.recovery, stale_workers=stale, has_heartbeats=has_heartbeats)
-    return action.preview(CommandPreview(info.schema), context)
 
 
 # -- results ---------------------------------------------------------------------------------------------------------

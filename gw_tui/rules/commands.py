@@ -235,7 +235,7 @@ COMMANDS: Final = (
         "copy_command",
         "Y",
         "Copy command",
-        "Copy the equivalent gw command or SQL.",
+        "Copy the equivalent gw command.",
         on=_OF_JOBS | {"queues", "workers", "cron", "locks"},
     ),
     # -- everywhere --

@@ -217,7 +217,7 @@ class ConsoleScreen(Screen[None]):
 
     @work
     async def action_copy_command(self) -> None:
-        """Copy what would do an action, as a gw command or as SQL; ask first which action, when there are several."""
+        """Copy the gw command of an action; ask first which action, when there are several."""
         offered = {choice.id: (choice, action) for choice, action in self.available_actions()}
         if not offered:
             self.notify("No equivalent command")

@@ -18,8 +18,9 @@ import psycopg
 import pytest
 
 from gw_core import JobSpec
-from gw_core.operations import UNSAFE_TEXT, CommandPreview, CommandText
-from gw_tui.clipboard import on_one_line, ways
+from gw_core.operations import UNSAFE_TEXT
+from gw_tui.actions.command_preview import CommandPreview
+from gw_tui.clipboard import command_line, on_one_line
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.once]
 
@@ -174,26 +175,27 @@ def ran(tmp_path: Path) -> Callable[[], list[list[str]]]:
     return calls
 
 
-def removal(value: str) -> CommandText:
+def removal(value: str) -> Sequence[str]:
     return CommandPreview().remove_by_key(value)
 
 
-def copied(typed: CommandText, way: str) -> str:
+def copied(words: Sequence[str]) -> str:
     """Return what the console would copy."""
-    text = on_one_line(ways(typed)[way][1])
+    text = on_one_line(command_line(words))
     assert UNSAFE_TEXT.search(text) is None
     return text
 
 
 @pytest.mark.parametrize("name", UNTYPEABLE)
-def test_what_no_shell_can_be_given_is_offered_as_sql_alone(name: str) -> None:
+def test_what_no_shell_can_be_given_is_not_copied(name: str) -> None:
     for typed in (
         removal(UNTYPEABLE[name]),
         CommandPreview().unlock([UNTYPEABLE[name]]),
         CommandPreview().forget(UNTYPEABLE[name]),
         CommandPreview().fail([1], UNTYPEABLE[name]),
     ):
-        assert list(ways(typed)) == ["sql"]
+        with pytest.raises(ValueError, match="control or invisible"):
+            command_line(typed)
 
 
 PSQL = ["psql", "-X", "-v", f"PROMPT1={PROMPT}", "-v", f"PROMPT2={PROMPT}"]
@@ -219,7 +221,7 @@ def test_a_command_pasted_into_a_shell_runs_as_it_stands_and_nothing_else(
             (CommandPreview().forget(value), ["cron", "forget", *dashes, value]),
             (CommandPreview().fail([7], value), ["fail", "7", f"--reason={value}"]),
         ):
-            terminal.paste(copied(typed, "command"))
+            terminal.paste(copied(typed))
             terminal.enter()
             expected.append(words)
             terminal.until(lambda: len(ran()) >= len(expected))
@@ -229,14 +231,12 @@ def test_a_command_pasted_into_a_shell_runs_as_it_stands_and_nothing_else(
 
 
 @pytest.mark.parametrize(("shell", "brackets"), SHELLS)
-def test_sql_and_names_pasted_into_a_shell_by_mistake_run_nothing_of_their_own(
+def test_names_pasted_into_a_shell_by_mistake_run_nothing_of_their_own(
     start: Start, ran: Callable[[], list[list[str]]], tmp_path: Path, shell: list[str], brackets: bool
 ) -> None:
     terminal = start(shell, brackets=brackets, PATH=f"{tmp_path}/bin:/usr/bin:/bin")
     for number, value in enumerate(HOSTILE.values(), 1):
-        terminal.paste(copied(removal(value), "sql"))
-        terminal.enter()
-        # A name of its own is no command: without Enter it does nothing, and the operator sees what it is.
+        # A name is no command: without Enter it does nothing, and the operator sees what it is.
         terminal.paste(on_one_line(value))
         terminal.kill_line()
         terminal.paste("gw done")
@@ -248,30 +248,6 @@ def test_sql_and_names_pasted_into_a_shell_by_mistake_run_nothing_of_their_own(
 
 
 @pytest.mark.parametrize("brackets", [True, False], ids=["bracketed", "plain"])
-def test_sql_pasted_into_psql_acts_on_what_it_names_and_nothing_else(
-    start: Start, database_url: str, tmp_path: Path, brackets: bool
-) -> None:
-    with psycopg.connect(database_url, autocommit=True) as hands:
-
-        def keys() -> set[str]:
-            return {row[0] for row in hands.execute("select key from graphile_worker._private_jobs").fetchall()}
-
-        for value in (*HOSTILE.values(), "bystander"):
-            hands.execute("select graphile_worker.add_job('t', job_key => %s)", (value,))
-        left = keys()
-        terminal = start([*PSQL, database_url], brackets=brackets, PATH=os.environ["PATH"], PAGER="cat")
-        for value in HOSTILE.values():
-            terminal.paste(copied(removal(value), "sql"))
-            terminal.enter()
-            left.remove(value)
-            terminal.until(lambda: len(keys()) <= len(left))
-
-            assert keys() == left
-        assert left == {"bystander"}
-    assert not (tmp_path / "pwned").exists()
-
-
-@pytest.mark.parametrize("brackets", [True, False], ids=["bracketed", "plain"])
 def test_a_command_pasted_into_psql_by_mistake_runs_nothing(
     start: Start, database_url: str, tmp_path: Path, brackets: bool
 ) -> None:
@@ -279,7 +255,7 @@ def test_a_command_pasted_into_psql_by_mistake_runs_nothing(
         hands.execute("select graphile_worker.add_job('t', job_key => 'bystander')")
         terminal = start([*PSQL, database_url], brackets=brackets, PATH=os.environ["PATH"], PAGER="cat")
         for number, value in enumerate(TYPEABLE.values()):
-            terminal.paste(copied(removal(value), "command"))
+            terminal.paste(copied(removal(value)))
             terminal.enter()
             terminal.paste("\\r")  # forgets what it was given; inside an open quote it would not
             terminal.enter()
@@ -291,20 +267,9 @@ def test_a_command_pasted_into_psql_by_mistake_runs_nothing(
     assert not (tmp_path / "pwned").exists()
 
 
-def test_a_command_too_long_for_a_terminal_is_not_offered_and_the_sql_covers_every_job() -> None:
-    # A shell that leaves lines to the terminal gets 4,095 bytes of them, and would action on the first half of an id.
-    typed = CommandPreview().retry(range(1_000_000, 1_000_700))
-    found = ways(typed)
-
-    assert list(found) == ["sql"]
-    assert found["sql"][1].count(",1000") + found["sql"][1].count(", 1000") >= 699
-
-
 def test_a_payload_is_one_line_that_means_the_same() -> None:
-    typed = CommandPreview().add(JobSpec(task="mail"), '{\n\t"a": "x\x7f\u202e\U000e0041",\r\n "n": 90071992547409931}')
+    spec, payload = JobSpec(task="mail"), '{\n\t"a": "x\x7f\u202e\U000e0041",\r\n "n": 90071992547409931}'
 
-    assert typed.command is not None
-    payload = shlex.split(typed.command)[-1]
-    assert payload == '--payload={  "a": "x\\u007f\\u202e\\udb40\\udc41",   "n": 90071992547409931}'
-    assert typed.sql is not None
-    assert UNSAFE_TEXT.search(typed.sql) is None
+    line = command_line(CommandPreview().add(spec, payload))
+
+    assert shlex.split(line)[-1] == '--payload={  "a": "x\\u007f\\u202e\\udb40\\udc41",   "n": 90071992547409931}'

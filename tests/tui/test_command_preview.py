@@ -1,4 +1,4 @@
-"""What is copied does what the action does: the action, its command and its SQL leave three equal databases equal."""
+"""What is copied does what the action does: the action and its command leave two equal databases equal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from support.task_builders import a_job
 from gw_core import Job, JobSpec, RecoverySettings, Selection
 from gw_core.operations import CleanupTarget
 from gw_tui.actions import actions
-from gw_tui.actions.actions import preview
+from gw_tui.actions.command_preview import CommandPreview
+from gw_tui.clipboard import command_line
 
 pytestmark = pytest.mark.once
 
@@ -129,8 +130,6 @@ ACTS: dict[str, Callable[[Ground], actions.Action]] = {
     "pause a queue": lambda _: actions.Pause(target="queue:empty"),
     "resume": lambda _: actions.Resume(target="task:it's paused"),
 }
-ONLY_GW = {"pause a task", "pause a queue", "resume"}
-"""Workers take part in these, so there is no SQL that does the same."""
 NOTHING_HAPPENS = {"retry of a job that has not failed"}
 ASKS = {"unlock", "cleanup"}
 
@@ -139,35 +138,15 @@ ASKS = {"unlock", "cleanup"}
 def test_what_is_copied_does_what_the_act_does(ground: Ground, name: str) -> None:
     before = ground.recreate()
     action = ACTS[name](ground)
-    typed = preview(action, ground.source.info, ground.source.snapshot())
-    assert typed is not None
+    words = action.preview(CommandPreview())
+    assert words is not None
     ground.source.run(action)
     done = ground.state()
     assert (done != before) is (name not in NOTHING_HAPPENS)
 
     assert ground.recreate() == before
-    assert typed.command is not None
-    gw(ground.url, typed.command)
-    assert ground.state() == done, typed.command
-
-    assert (typed.sql is None) is (name in ONLY_GW)
-    if typed.sql is None:
-        return
-    assert ground.recreate() == before
-    ground.hands.execute(typed.sql.encode())
-    assert ground.state() == done, typed.sql
-
-
-def test_the_sql_of_a_sweep_spares_a_worker_that_has_come_back(ground: Ground) -> None:
-    before = ground.recreate()
-    typed = preview(actions.Sweep(), ground.source.info, ground.source.snapshot())
-    assert typed is not None
-    assert typed.sql is not None
-    ground.hands.execute("update _private_gw_workers set last_heartbeat_at = now() where id = 'dead'")
-
-    ground.hands.execute(typed.sql.encode())
-
-    assert ground.state() == before
+    gw(ground.url, command_line(words))
+    assert ground.state() == done, words
 
 
 def gw(url: str, command: str) -> None:
@@ -200,23 +179,15 @@ def gw(url: str, command: str) -> None:
     ],
     ids=lambda action: type(action).__name__,
 )
-def test_what_only_reads_is_not_offered_to_be_typed(ground: Ground, action: actions.Action) -> None:
-    assert preview(action, ground.source.info, ground.source.snapshot()) is None
+def test_what_only_reads_is_not_offered_to_be_typed(action: actions.Action) -> None:
+    assert action.preview(CommandPreview()) is None
 
 
-def test_what_is_copied_names_every_job_of_the_action(ground: Ground) -> None:
+def test_what_is_copied_names_every_job_of_the_action() -> None:
     versions = [a_job(id=job) for job in range(1, 701)]
 
-    typed = preview(actions.Retry(jobs=versions), ground.source.info)
-
-    assert typed is not None
-    assert [int(word) for word in shlex.split(typed.command or "")[2:]] == list(range(1, 701))
-    assert typed.sql is not None
-    assert all(f"{job}" in typed.sql for job in (1, 501, 700))
+    assert actions.Retry(jobs=versions).preview(CommandPreview()) == ["gw", "retry", *map(str, range(1, 701))]
 
 
-def test_a_cancellation_is_copied_as_a_command_alone(ground: Ground) -> None:
-    typed = preview(actions.Cancel(jobs=[a_job(id=3), a_job(id=5)]), ground.source.info)
-
-    assert typed is not None
-    assert (typed.command, typed.sql) == ("gw cancel 3 5", None)
+def test_a_cancellation_is_copied_as_a_command() -> None:
+    assert actions.Cancel(jobs=[a_job(id=3), a_job(id=5)]).preview(CommandPreview()) == ["gw", "cancel", "3", "5"]
