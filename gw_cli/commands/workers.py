@@ -111,7 +111,6 @@ def _show_sweep(report: SweepReport, *, as_json: bool) -> None:
     if as_json:
         record = {
             "dry_run": report.dry_run,
-            "already_running": report.already_running,
             "jobs": report.jobs,
             "queues": report.queues,
             "skipped": report.skipped,
@@ -124,8 +123,6 @@ def _show_sweep(report: SweepReport, *, as_json: bool) -> None:
 
 
 def _sentence(report: SweepReport) -> str:
-    if report.already_running:
-        return "Another sweep is running; nothing was done."
     if not report.workers:
         return "No worker counts as dead."
     jobs, queues = counted(report.jobs), counted(report.queues, "queue")

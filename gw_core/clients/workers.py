@@ -37,6 +37,7 @@ class Workers(WorkerActions, frozen=True):
         """Recover the jobs of dead workers, release their queues and delete their heartbeats; plugins are asked.
 
         With `dry_run`, only report what would be done. A worker without a heartbeat is judged by its latest lock.
+        Raises `LockTimeoutError` while another session sweeps.
         """
         from gw_core.maintenance.sweeper import Sweep
 

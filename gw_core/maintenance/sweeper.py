@@ -36,7 +36,7 @@ class Sweep:
 
     Jobs and queues of dead workers are taken in one short transaction, in which hooks do not run: they are called
     before, with what was found then. A worker that was active in the meantime is skipped. Raises
-    `LockTimeoutError` when another session keeps the jobs table locked.
+    `LockTimeoutError` when another session sweeps or keeps the jobs table locked.
     """
 
     def __init__(
@@ -120,8 +120,7 @@ class Sweep:
         with self._connections.connection() as connection:
             store = WorkerStore(connection, self._connections.database.schema)
             with store.transaction():
-                if not store.try_sweep_lock():
-                    return SweepReport(already_running=True)
+                store.lock_sweep()
                 store.lock_jobs_table()  # before the heartbeats are read, see there
                 still = [
                     worker

@@ -353,8 +353,7 @@ class Sweep(PreviewedAction, frozen=True, kw_only=True):
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
         report = client.workers.sweep(recovery, dry_run=self.dry_run)
-        message = "another sweep is running; nothing was changed" if report.already_running else ""
-        return Result(done=tuple(worker.id for worker in report.workers), sweep=report, message=message)
+        return Result(done=tuple(worker.id for worker in report.workers), sweep=report)
 
     def preview(self, write: CommandPreview) -> Words | None:
         return None if self.dry_run else write.sweep()

@@ -222,7 +222,11 @@ def _sessions(blockages: LockWaits) -> Iterator[TableRow]:
     for session in blockages.blockers:
         yield _of_session("blocker", symbols.ALARM, "blocks others", session)
     for lock in blockages.advisory:
-        symbol, words = (symbols.NOTE, "holds lock") if lock.granted else (symbols.WARNING, "waits for lock")
+        is_normal = lock.granted and lock.is_respected
+        symbol, words = (
+            symbols.NOTE if is_normal else symbols.WARNING,
+            "holds lock" if lock.granted else "waits for lock",
+        )
         yield _of_session(f"advisory {lock.name}", symbol, words, lock.session, f"lock of {lock.name}")
     shown = {session.pid for session in blockages.blockers}
     for session in blockages.oldest_transactions:

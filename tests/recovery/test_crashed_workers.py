@@ -11,7 +11,7 @@ from support.queue_fixture import DEADLINE, RunRecord, ms
 from support.recovery_fixture import RecoveryFixture, WorkerProcess
 from support.waiting import wait_until
 
-from gw_core.events import JobCompleted, JobLockLost, JobRecovered, JobStarted, WorkersRecovered
+from gw_core.events import JobCompleted, JobLockLost, JobRecovered, JobStarted, MaintenanceFailed, WorkersRecovered
 
 # A worker whose own heartbeats come later than half of the threshold does not sweep.
 QUICK: dict[str, Any] = {
@@ -51,6 +51,25 @@ def test_the_jobs_of_a_killed_worker_run_elsewhere(ward: RecoveryFixture) -> Non
     assert [event.job.attempts for event in running.recorded.of(JobStarted)] == [1, 1]
     assert len(running.recorded.of(JobRecovered)) == 2
     assert (ward.jobs(), ward.held(), ward.workers()) == ([], [], [])
+
+
+def test_a_worker_that_cannot_sweep_names_the_session_that_does_and_recovers_afterwards(ward: RecoveryFixture) -> None:
+    job_id = ward.add("wait", {"n": 1})
+    with ward.process() as process:
+        dead = the_worker_of(process, job_id)
+        process.kill()
+    ward.let_time_pass(dead)
+    with ward.running({"wait": RunRecord()}, **QUICK) as running:
+        with ward.locking("select pg_advisory_xact_lock(1196905043, 1398228304)"):
+            holder = ward.value("select pid from pg_locks where locktype = 'advisory' and granted")
+            (failed,) = running.recorded.wait_for(MaintenanceFailed)
+        running.recorded.wait_for(WorkersRecovered)
+        running.recorded.wait_for(JobCompleted)
+
+    assert (failed.service, f"another session is sweeping: process {holder} of" in str(failed.error)) == (
+        "gw-sweep",
+        True,
+    )
 
 
 def test_without_recovery_a_manual_sweep_returns_the_jobs_of_a_killed_worker(ward: RecoveryFixture) -> None:

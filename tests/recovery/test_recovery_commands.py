@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -46,8 +47,21 @@ def test_sweep_prints_a_dry_run_as_json_and_changes_nothing(shell: Shell, ward: 
     report = report_of(shell.gw("sweep", "--dry-run", "--json"))
 
     assert (report["dry_run"], report["jobs"], [worker["id"] for worker in report["workers"]]) == (True, 1, ["dead"])
-    assert list(report) == ["dry_run", "already_running", "jobs", "queues", "skipped", "workers"]
+    assert list(report) == ["dry_run", "jobs", "queues", "skipped", "workers"]
     assert ward.held() == ["dead"]
+
+
+def test_a_sweep_that_another_session_blocks_fails_and_names_it(shell: Shell, ward: RecoveryFixture) -> None:
+    ward.dead_worker()
+    ward.locked_by("dead")
+
+    with ward.locking(
+        "select pg_advisory_xact_lock(1196905043, 1398228304), set_config('application_name', 'rust', false)"
+    ):
+        ended = shell.gw("sweep")
+
+    assert (ended.code, ended.out, ward.held()) == (3, "", ["dead"])
+    assert re.fullmatch(r"gw: another session is sweeping: process \d+ of role \w+ \(application rust\)\n", ended.err)
 
 
 def test_sweep_takes_a_node_workers_locks_only_when_asked_to(shell: Shell, ward: RecoveryFixture) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 from support.recovery_fixture import RUST_WORKERS, Deciding, RecoveryFixture, minutes, seconds
 from support.time_range import MeasuredBlock
 
@@ -22,6 +26,7 @@ from gw_core import (
     Reschedule,
     SkipRecovery,
 )
+from gw_core.errors import LockTimeoutError
 from gw_core.events import JobRecovered, RecoveryHookFailed, WorkersRecovered
 
 
@@ -208,7 +213,8 @@ def test_the_last_attempt_of_a_job_without_a_key_is_not_counted_either(ward: Rec
 # -- a sweep beside others --------------------------------------------------------------------------------------------
 
 
-def test_two_concurrent_sweeps_recover_each_job_once(ward: RecoveryFixture) -> None:
+@pytest.mark.parametrize("has_stranger", [False, True])
+def test_two_concurrent_sweeps_recover_each_job_once(ward: RecoveryFixture, has_stranger: bool) -> None:
     ward.dead_worker()
     for _ in range(50):
         ward.locked_by("dead")
@@ -220,23 +226,41 @@ def test_two_concurrent_sweeps_recover_each_job_once(ward: RecoveryFixture) -> N
         reports.append(ward.sweep())
 
     threads = [threading.Thread(target=sweep) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    with a_stranger(ward) if has_stranger else nullcontext():
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
 
     assert sum(report.jobs for report in reports) == 50
     assert all(job["attempts"] == 0 for job in ward.jobs())
+    assert ward.workers() == []
 
 
-def test_a_sweep_beside_one_of_the_rust_port_says_so_and_does_nothing(ward: RecoveryFixture) -> None:
+@contextmanager
+def a_stranger(ward: RecoveryFixture) -> Iterator[None]:
+    """Let a role that may only connect hold the lock of sweeps: sweeps then run side by side."""
+    role = f"stranger_{uuid4().hex[:10]}"
+    ward.run(f"create role {role} login")
+    try:
+        with psycopg.connect(make_conninfo(ward.url, user=role)) as session:
+            session.execute("select pg_advisory_lock(1196905043, 1398228304)")
+            yield
+    finally:
+        ward.run(f"drop role {role}")
+
+
+def test_a_sweep_beside_one_of_the_rust_port_names_its_session_and_does_nothing(ward: RecoveryFixture) -> None:
     ward.dead_worker()
     ward.locked_by("dead")
 
     with ward.locking("select pg_advisory_xact_lock(1196905043, 1398228304)"):
-        report = ward.sweep()
+        holder = ward.value("select pid from pg_locks where locktype = 'advisory'")
+        with pytest.raises(LockTimeoutError, match=f"another session is sweeping: process {holder} of role "):
+            ward.sweep()
 
-    assert (report.already_running, report.jobs, ward.held()) == (True, 0, ["dead"])
+    assert ward.held() == ["dead"]
+    assert ward.sweep().jobs == 1
 
 
 def test_a_job_its_worker_settles_after_all_is_left_to_the_next_sweep(ward: RecoveryFixture) -> None:

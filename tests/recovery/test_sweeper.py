@@ -8,7 +8,7 @@ import pytest
 from support.recovery_fixture import minutes, seconds
 
 from gw_core import Events, RecoverySettings
-from gw_core.errors import DatabaseUnavailableError
+from gw_core.errors import DatabaseUnavailableError, LockTimeoutError
 from gw_core.events import MaintenanceFailed
 from gw_core.maintenance.sweeper import Sweep, Sweeper
 
@@ -20,6 +20,7 @@ class FakeSweep:
 
     def __init__(self) -> None:
         self.is_away = False
+        self.is_blocked = False
         self.with_orphans: list[bool] = []
 
     def contact(self) -> None:
@@ -28,6 +29,8 @@ class FakeSweep:
 
     def run(self, *, with_orphans: bool, since_server_start: bool) -> None:
         assert since_server_start
+        if self.is_blocked:
+            raise LockTimeoutError("another session is sweeping")
         self.with_orphans.append(with_orphans)
 
 
@@ -142,3 +145,13 @@ def test_a_sweeper_whose_own_heartbeats_came_too_late_first_waits_for_heartbeats
 
     assert world.turn_for(5 * MINUTE) == 0
     assert world.turn_for(2 * MINUTE) == 2
+
+
+def test_a_sweeper_that_another_session_blocks_reports_it_once_for_each_time_it_is_blocked(world: World) -> None:
+    for _ in range(2):
+        world.sweep.is_blocked = True
+        world.turn_for(3 * MINUTE)
+        world.sweep.is_blocked = False
+        assert world.turn_for(2 * MINUTE) == 2
+
+    assert [str(failure.error) for failure in world.failures] == ["another session is sweeping"] * 2

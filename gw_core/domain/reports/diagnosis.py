@@ -12,6 +12,7 @@ from gw_core.domain.durations import format_duration
 from gw_core.domain.job.group import GroupStatus
 from gw_core.domain.job.history import HistoryStatus
 from gw_core.domain.reports.job_status import STALE_AFTER
+from gw_core.domain.reports.lock_waits import AdvisoryLock
 from gw_core.domain.reports.run_statistics import StatisticsStatus
 from gw_core.domain.rules.pause import Pause
 from gw_core.domain.rules.sweep_rules import WorkerInfo
@@ -111,6 +112,8 @@ class DoctorFacts:
     holders: Sequence[WorkerInfo] = ()
     stale_workers: Sequence[str] = ()
     live_workers: int = 0
+    sweep_locks: Sequence[AdvisoryLock] = ()
+    """The sessions that have the lock of sweeps."""
     oldest_transaction: tuple[str, timedelta] | None = None
     most_used_sequence: tuple[str, float] | None = None
     backlog: timedelta | None = None
@@ -258,6 +261,16 @@ def _workers(facts: DoctorFacts) -> Found:
         yield WARNING, f"{_some(facts.stale_workers)} exited without unregistering", _command(facts, "sweep")
 
 
+def _sweeps(facts: DoctorFacts) -> Found:
+    for lock in facts.sweep_locks:
+        if lock.granted and not lock.is_respected:
+            message = (
+                f"{lock.session} has the lock of sweeps, and is not sweeping; gw sweeps anyway, but "
+                "graphile_worker_rs recovers no jobs"
+            )
+            yield WARNING, message, f"select pg_terminate_backend({lock.session.pid})"
+
+
 def _pauses(facts: DoctorFacts) -> Found:
     for pause in facts.pauses:
         fix = _typed(facts, "resume", str(pause.target)) or "gw resume, with the target as gw pauses prints it"
@@ -397,6 +410,7 @@ _QUEUE: Final = (
     _Check("indexes", _indexes, lambda facts: "all present and valid"),
     _Check("locks", _locks, lambda f: f"{sum(each.jobs for each in f.holders)} jobs are locked, none by a dead worker"),
     _Check("workers", _workers, lambda facts: f"{facts.live_workers} alive"),
+    _Check("sweeps", _sweeps),
     _Check("pauses", _pauses, lambda facts: "nothing is paused"),
     _Check("pauses", _unconfirmed),
     _Check("history", _recording),

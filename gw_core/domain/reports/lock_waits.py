@@ -22,6 +22,9 @@ class BackendSession:
     transaction_age: timedelta | None
     statement: str | None
 
+    def __str__(self) -> str:
+        return f"process {self.pid} of role {self.user or '?'} (application {self.application or '?'})"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockWait:
@@ -40,6 +43,8 @@ class AdvisoryLock:
     name: str
     granted: bool
     session: BackendSession
+    is_respected: bool = True
+    """False for a holder that may not sweep or keeps the lock for minutes: gw sweeps all the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -185,8 +185,6 @@ class SweepReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a sweep did, or with `dry_run` what it would do."""
 
     dry_run: bool = False
-    already_running: bool = False
-    """True when another session was sweeping: nothing was done, nor had to be."""
     workers: tuple[WorkerInfo, ...] = ()
     """The workers that counted as dead."""
     jobs: int = 0

@@ -28,7 +28,7 @@ from gw_core.postgres.connection.error_mapping import translated
 from gw_core.postgres.connection.row_mapping import rows
 from gw_core.postgres.connection.statements import query
 from gw_core.postgres.read.history import history_status
-from gw_core.postgres.read.lock_waits import find_lock_waits, oldest_transaction
+from gw_core.postgres.read.lock_waits import MOST, find_lock_waits, oldest_transaction, sweep_locks
 from gw_core.postgres.read.statistics_queries import statistics_status, status_values
 from gw_core.postgres.road.limits import limit_of
 from gw_core.postgres.road.pauses import pause_of
@@ -91,6 +91,7 @@ class Doctor(QueueOperations, frozen=True):
             ("indexes", self._indexes, None),
             ("workers", self._workers, None),
             ("locks", self._locks, None),
+            ("sweeps", self._sweeps, None),
             ("pauses", self._pauses, TABLES_STEP),
             ("history", self._history, HISTORY_STEP),
             ("statistics", self._statistics, TABLES_STEP),
@@ -180,6 +181,12 @@ class Doctor(QueueOperations, frozen=True):
         locks = list_worker_locks(connection, self.schema)
         holders = [replace(each, heartbeat_age=ages.get(each.id)) for each in locks]
         return replace(facts, holders=sorted(holders, key=attrgetter("oldest_lock_age"), reverse=True))
+
+    def _sweeps(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        values = {"schema": self.schema, "most": MOST}
+        return replace(
+            facts, sweep_locks=sweep_locks(rows(connection, query("sweep_lock_sessions", self.schema), values))
+        )
 
     def _pauses(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         pauses = [pause_of(*row) for row in rows(connection, query("pause_list", self.schema), {})]

@@ -26,9 +26,7 @@ def find_lock_waits(connection: Connection, schema: str) -> LockWaits:
     waiting = {each.session.pid for each in blocked}
     causes = {pid for each in blocked for pid in each.blocked_by} - waiting
     sessions = [_session(row) for row in ask("doctor_sessions", pids=sorted(causes))]
-    advisory = [
-        AdvisoryLock(name=SWEEP, granted=row[0], session=_session(row[1:])) for row in ask("doctor_advisory_locks")
-    ]
+    advisory = sweep_locks(ask("sweep_lock_sessions", schema=schema))
     prepared = [(name, timedelta(seconds=seconds)) for name, seconds in ask("doctor_prepared")]
     return LockWaits(
         blocked=tuple(blocked[:MOST]),
@@ -38,6 +36,14 @@ def find_lock_waits(connection: Connection, schema: str) -> LockWaits:
         prepared_transactions=tuple(prepared[:MOST]),
         is_all=all(len(found) <= MOST for found in (blocked, sessions, advisory, prepared)),
     )
+
+
+def sweep_locks(rows: Sequence[Sequence[Any]]) -> list[AdvisoryLock]:
+    """Return the locks of the rows of sweep_lock_sessions.sql."""
+    return [
+        AdvisoryLock(name=SWEEP, granted=granted, is_respected=may_sweep, session=_session(session))
+        for granted, may_sweep, *session in rows
+    ]
 
 
 def oldest_transaction(connection: Connection, schema: str) -> tuple[str, timedelta] | None:
@@ -50,7 +56,7 @@ def oldest_transaction(connection: Connection, schema: str) -> tuple[str, timede
     return max(found, key=itemgetter(1), default=None)
 
 
-def _ask(connection: Connection, schema: str, most: int, name: str, **values: Any) -> list[Any]:
+def _ask(connection: Connection, schema: str, most: int, name: str, /, **values: Any) -> list[Any]:
     return connection.execute(query(name, schema), {**values, "most": most}, prepare=False).fetchall()
 
 

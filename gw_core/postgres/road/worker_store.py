@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -11,7 +12,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 import psycopg
 
-from gw_core.domain.errors import DatabaseUnavailableError
+from gw_core.domain.errors import DatabaseUnavailableError, LockTimeoutError
 from gw_core.domain.job.job import Job
 from gw_core.domain.rules.session_limits import milliseconds
 from gw_core.domain.rules.sweep_rules import (
@@ -30,10 +31,16 @@ from gw_core.postgres.connection.error_mapping import translate, translated
 from gw_core.postgres.connection.row_mapping import RUST_WORKERS, heartbeat, rows
 from gw_core.postgres.connection.statement_runner import Store
 from gw_core.postgres.connection.statements import query
+from gw_core.postgres.read.lock_waits import MOST, sweep_locks
 from gw_core.postgres.schema.schema_state import REVISION, TABLES_STEP, check
 
 LOCK_TIMEOUT: Final = timedelta(seconds=5)
 """The lock timeout of a sweep; it retries later, and the heartbeats it has read age in the meantime."""
+
+SWEEP_TIMEOUT: Final = timedelta(seconds=1)
+"""How long a sweep waits for another one, which usually takes milliseconds."""
+
+POLL_SECONDS: Final = 0.02
 
 QUERY_TIMEOUT: Final = timedelta(seconds=10)
 """How long a person waits for the list of workers at most."""
@@ -156,9 +163,21 @@ class WorkerStore(Store):
 
     # -- sweeping --------------------------------------------------------------------------------------------------
 
-    def try_sweep_lock(self) -> bool:
-        """Lock sweeping for this transaction; False when another session has the lock."""
-        return bool(self._rows("try_sweep_lock")[0][0])
+    def lock_sweep(self) -> None:
+        """Lock sweeping for this transaction; raises `LockTimeoutError` naming the session that sweeps.
+
+        Every role that can connect can hold this lock, so only a session that may be sweeping is waited for. Two sweeps
+        at a time do no harm: neither waits for rows that the other has locked.
+        """
+        deadline = time.monotonic() + SWEEP_TIMEOUT.total_seconds()
+        while not self._rows("try_sweep_lock")[0][0]:
+            sessions = sweep_locks(self._rows("sweep_lock_sessions", schema=self.schema, most=MOST))
+            sweepers = [each.session for each in sessions if each.granted and each.is_respected]
+            if not sweepers:
+                return
+            if time.monotonic() > deadline:
+                raise LockTimeoutError(f"another session is sweeping: {sweepers[0]}")
+            time.sleep(POLL_SECONDS)
 
     def lock_jobs_table(self) -> None:
         """Wait until jobs can be changed, and keep it so for this transaction; raises `LockTimeoutError`."""
