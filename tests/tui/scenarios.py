@@ -16,7 +16,7 @@ from gw_tui.rules.journal import EntryKind, Journal
 GONE = DatabaseUnavailableError("the database is not available: terminating connection")
 LEAST = (60, 20)
 """The smallest size is kept as text alone."""
-SMALL = ((80, 24), LEAST)
+EVERY_SIZE = ((80, 24), (120, 34), (160, 45), LEAST)
 LIVED = 30
 """How many seconds the queue has lived."""
 
@@ -34,7 +34,7 @@ class Scene:
     screen: str
     prepare: Prepare
     options: dict[str, Any] = field(default_factory=dict)
-    sizes: tuple[tuple[int, int], ...] = ((80, 24), (120, 34), (160, 45), LEAST)
+    sizes: tuple[tuple[int, int], ...] = ((80, 24),)
 
 
 def a_queue() -> QueueSource:
@@ -173,11 +173,11 @@ async def added(console: Console) -> None:
 FAILED = {"filter": "state:failed"}
 
 SCENES = (
-    Scene("overview", "overview", lived),
-    Scene("jobs", "jobs", pressing("down", "m", "m", "down", words="2 marked"), FAILED),
-    Scene("filter", "jobs", filtering, sizes=SMALL),
-    Scene("misspelt", "jobs", misspelt, sizes=SMALL),
-    Scene("job", "jobs", job, FAILED),
+    Scene("overview", "overview", lived, sizes=EVERY_SIZE),
+    Scene("jobs", "jobs", pressing("down", "m", "m", "down", words="2 marked"), FAILED, sizes=EVERY_SIZE),
+    Scene("filter", "jobs", filtering),
+    Scene("misspelt", "jobs", misspelt),
+    Scene("job", "jobs", job, FAILED, sizes=EVERY_SIZE),
     Scene("queues", "queues", nothing),
     Scene("workers", "workers", nothing),
     Scene("cron", "cron", nothing),
@@ -188,17 +188,17 @@ SCENES = (
     Scene("help", "jobs", pressing("?", until="HelpScreen")),
     Scene("palette", "jobs", palette),
     Scene("question", "jobs", pressing("m", "m", "m", "x", until="Confirm"), {**FAILED, "environment": "production"}),
-    Scene("reason", "jobs", pressing("f", until="Confirm"), FAILED, sizes=SMALL),
+    Scene("reason", "jobs", pressing("f", until="Confirm"), FAILED),
     Scene("typed", "workers", pressing("end", "u", until="Confirm")),
-    Scene("sweep", "workers", pressing("S", until="Confirm"), sizes=SMALL),
+    Scene("sweep", "workers", pressing("S", until="Confirm")),
     Scene("time", "jobs", pressing("t", until="RescheduleDialog"), FAILED),
     Scene("add", "jobs", added),
     Scene("result", "jobs", result, FAILED),
     Scene("choice", "locks", pressing("C", until="Choose")),
-    Scene("paused", "overview", pressing("space", words="PAUSED 00:00"), sizes=SMALL),
+    Scene("paused", "overview", pressing("space", words="PAUSED 00:00")),
     Scene("down", "overview", down),
-    Scene("asking-while-down", "jobs", asking_while_down, FAILED, sizes=SMALL),
-    Scene("denied", "overview", denied, sizes=SMALL),
-    Scene("no-schema", "overview", no_schema, sizes=SMALL),
+    Scene("asking-while-down", "jobs", asking_while_down, FAILED),
+    Scene("denied", "overview", denied),
+    Scene("no-schema", "overview", no_schema),
     Scene("stale", "jobs", stale, FAILED),
 )

@@ -1,4 +1,4 @@
-"""Every screen and the main dialogs screen as they did, at four sizes and in our three themes.
+"""Every screen and the main dialogs look as they did, in our three themes; three screens at four sizes, others at one.
 
 When one of these fails, recreate them and review the diff: `GW_RENEW=1 pytest tests/tui/test_snapshots.py`.
 A file has the screen as text, and below it a letter for each cell that stands for its paint: small enough to read in a
