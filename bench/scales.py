@@ -19,7 +19,6 @@ class Scale:
     stuck: int
     free: int
     bulk: int
-    async_adds: int
     connections: int
     connections_node: int
     memory: int
@@ -56,7 +55,6 @@ TINY: Final = Scale(
     stuck=50,
     free=50,
     bulk=200,
-    async_adds=200,
     connections=100,
     connections_node=50,
     memory=1_000,
@@ -91,7 +89,6 @@ SMALL: Final = Scale(
     stuck=100_000,
     free=20_000,
     bulk=30_000,
-    async_adds=2_000,
     connections=20_000,
     connections_node=5_000,
     memory=100_000,
@@ -125,7 +122,6 @@ FULL: Final = Scale(
     stuck=100_000,
     free=50_000,
     bulk=100_000,
-    async_adds=10_000,
     connections=100_000,
     connections_node=10_000,
     memory=1_000_000,
