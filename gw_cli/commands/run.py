@@ -39,7 +39,8 @@ def run(
 ) -> int:
     """Run jobs until stopped, or with --once until none is left.
 
-    Installs or updates the schema first. The first signal stops gracefully, the second immediately.
+    Installs or updates the schema first. A signal stops gracefully; another one after five seconds stops
+    immediately.
     """
     if once and schema_only:
         raise InvalidInputError("--once and --schema-only were both given; give one of them")

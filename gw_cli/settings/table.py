@@ -255,13 +255,13 @@ RECOVER: Final = _worker("recover", SWITCH, "Recover jobs locked by dead workers
 HEARTBEAT_INTERVAL: Final = _worker(
     "heartbeat-interval",
     duration(_MILLISECOND),
-    "Heartbeat interval; at most 1/4 of --sweep-threshold",
+    "Heartbeat interval; at most half of --sweep-threshold",
     derived="effective_heartbeat_interval",
 )
 SWEEP_INTERVAL: Final = _worker(
     "sweep-interval",
     duration(_MILLISECOND),
-    "How often to check for dead workers; at most 1/4 of the threshold",
+    "How often to check for dead workers; at most --sweep-threshold",
     derived="effective_sweep_interval",
 )
 SWEEP_THRESHOLD: Final = _worker(
@@ -270,7 +270,7 @@ SWEEP_THRESHOLD: Final = _worker(
 RECOVERY_DELAY: Final = _worker(
     "recovery-delay",
     duration(),
-    "Delay of recovered jobs; at most 1/10 of the threshold",
+    "Delay of recovered jobs",
     derived="effective_recovery_delay",
     commands=frozenset({"run", "sweep"}),
 )

@@ -12,7 +12,8 @@ from typing import Any, Final
 from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError, TransientDatabaseError
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import BreakingMigrationDetected, HeartbeatFailed, HeartbeatLate, HeartbeatRestored
-from gw_core.domain.rules.sweep_rules import overdue_after
+from gw_core.domain.rules.session_limits import milliseconds
+from gw_core.domain.rules.settings import WorkerSettings
 from gw_core.postgres.connection.connections import SharedConnection
 from gw_core.postgres.road.worker_store import with_workers
 from gw_core.runtime.service import Service
@@ -24,15 +25,16 @@ TRY_AGAIN_AFTER: Final = timedelta(seconds=2)
 MIN_GAP: Final = timedelta(seconds=1)
 """Between requested heartbeats: any client that can connect can send the notification that requests one."""
 
-RESPONSE_TIMEOUT: Final = timedelta(seconds=10)
-"""How long a heartbeat may take until its connection is given up."""
-
-SESSION: Final = {"statement_timeout": "5s", "synchronous_commit": "off"}
-"""What the connection for heartbeats is set to: it waits neither for locks nor for a disk or a standby. A heartbeat
-that a server crash loses does no harm, because no time before the server's start counts as inactivity."""
-
 MIN_TEARDOWN_TIME: Final = timedelta(seconds=0.1)
 """What taking the heartbeat away may take in any case."""
+
+
+def heartbeat_session(response_timeout: timedelta) -> Mapping[str, str]:
+    """Return the session settings of the connection for heartbeats: it waits neither for locks nor for disks.
+
+    A heartbeat that a server crash loses does no harm, because no time before the server's start counts as inactivity.
+    """
+    return {"statement_timeout": milliseconds(response_timeout / 2), "synchronous_commit": "off"}
 
 
 class Heartbeat(Service):
@@ -56,8 +58,7 @@ class Heartbeat(Service):
         worker_id: str,
         connection: SharedConnection,
         events: Events,
-        every: timedelta,
-        tolerated: timedelta,
+        settings: WorkerSettings,
         metadata: Callable[[], Mapping[str, Any]],
         first_after: timedelta = timedelta(0),
         needs_ping: Callable[[], bool] = lambda: False,
@@ -71,8 +72,8 @@ class Heartbeat(Service):
         self._worker_id = worker_id
         self._connection = connection
         self._events = events
-        self._every = every
-        self._tolerated = tolerated
+        self._every = settings.effective_heartbeat_interval
+        self._tolerated = settings.sweep_threshold
         self._metadata = metadata
         self._first_after = first_after
         self._needs_ping = needs_ping
@@ -87,7 +88,7 @@ class Heartbeat(Service):
         self._tried_at = float("-inf")
         self._is_wanted = False
         self._late_at: float | None = None
-        self._too_late = overdue_after(every, tolerated).total_seconds()
+        self._too_late = settings.lease.total_seconds()
         self._has_seen_migration = False
         self._has_rust_workers = False
         self._failures = 0

@@ -42,11 +42,7 @@ from gw_core.domain.rules.stop_signals import StopSignals
 from gw_core.execution.context import TaskResources
 from gw_core.maintenance.cron_scheduler import ItemSource, Scheduler
 from gw_core.maintenance.group_check import GroupCheck
-from gw_core.maintenance.heartbeat import (
-    RESPONSE_TIMEOUT as HEARTBEAT_RESPONSE_TIMEOUT,
-    SESSION as HEARTBEAT_SESSION,
-    Heartbeat,
-)
+from gw_core.maintenance.heartbeat import Heartbeat, heartbeat_session
 from gw_core.maintenance.history_expiry import HistoryExpiry
 from gw_core.maintenance.lock_renewal import ExpiredLocks, LockRenewal
 from gw_core.maintenance.recycling import RecycleMonitor
@@ -198,7 +194,10 @@ class Runner:
         self._migration = SharedConnection(self._database, role="migrate")
         # A connection of its own, so that heartbeats never wait for other statements.
         self._heartbeat_connection = SharedConnection(
-            self._database, role="heartbeat", settings=HEARTBEAT_SESSION, response_timeout=HEARTBEAT_RESPONSE_TIMEOUT
+            self._database,
+            role="heartbeat",
+            settings=heartbeat_session(self.settings.heartbeat_timeout),
+            response_timeout=self.settings.heartbeat_timeout,
         )
         self._adder = Enqueuer(
             self._connections,
@@ -525,13 +524,13 @@ class Runner:
             worker_id=pool.id,
             connection=self._heartbeat_connection,
             events=self.events,
-            every=settings.effective_heartbeat_interval,
-            tolerated=settings.sweep_threshold,
+            settings=settings,
             metadata=lambda: {
                 "tasks": registry.identifiers,
                 "concurrency": settings.concurrency,
                 "recovery": settings.recover,
                 "statistics": bool(settings.statistics),
+                "lease_seconds": settings.lease.total_seconds(),
             },
             # A long single run needs heartbeats too, or a sweep recovers its jobs; most end before the first.
             first_after=settings.effective_heartbeat_interval if once else timedelta(0),

@@ -19,7 +19,6 @@ from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import PoolInterrupting, PoolStarted, PoolStopped, PoolStopping
 from gw_core.domain.rules.plugins import Interceptors
 from gw_core.domain.rules.settings import WorkerSettings
-from gw_core.domain.rules.sweep_rules import overdue_after
 from gw_core.execution.context import JobContext, TaskResources
 from gw_core.execution.task import Task
 from gw_core.postgres.connection.database import Database
@@ -221,8 +220,7 @@ class WorkerPool:
         was_over = self._lease.is_over
         if was_over:
             self.claimer.return_unstarted(LEASE_IS_OVER)
-        overdue = overdue_after(self._settings.effective_heartbeat_interval, self._settings.sweep_threshold)
-        self._lease.until = steady_time() + (overdue - since).total_seconds()
+        self._lease.until = steady_time() + (self._settings.lease - since).total_seconds()
         if was_over:
             self.claimer.request_claim()
 

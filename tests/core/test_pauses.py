@@ -180,6 +180,20 @@ def test_workers_that_do_not_confirm_are_named(site: QueueFixture) -> None:
     assert result.unconfirmed == ("stuck",)
 
 
+def test_a_worker_that_was_killed_is_named_until_its_lease_ends(site: QueueFixture) -> None:
+    """A worker starts no job once its last heartbeat is older than its lease."""
+    site.run(
+        "insert into _private_gw_workers (id, started_at, last_heartbeat_at, metadata) select"
+        " name, now(), now() - interval '1 minute', metadata::jsonb from (values"
+        """ ('ended', '{"lease_seconds": 59}'), ('holds', '{"lease_seconds": 90}'), ('says nothing', '{}'),"""
+        """ ('odd', '{"lease_seconds": "x"}'), ('endless', '{"lease_seconds": 1e400}')) as workers (name, metadata)"""
+    )
+
+    result = site.client.pauses.pause("task:work", timeout=ms(0))
+
+    assert result.unconfirmed == ("endless", "holds", "odd", "says nothing")
+
+
 def test_the_list_says_since_when_by_whom_and_why(site: QueueFixture) -> None:
     until = datetime.now(UTC) + timedelta(hours=1)
     site.client.pauses.pause("flag:mail", until=until, reason="provider down", by="ada")

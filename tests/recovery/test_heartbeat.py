@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from support.database_proxy import DatabaseProxy
-from support.queue_fixture import RunRecord, in_time, ms
+from support.queue_fixture import DEADLINE, RunRecord, in_time, ms
 from support.recovery_fixture import RUST_WORKERS, RecoveryFixture
+from support.stall_clock import StallClock
 from support.waiting import wait_until
 
 import gw_core
@@ -68,7 +69,13 @@ def test_the_heartbeat_says_who_and_where(ward: RecoveryFixture) -> None:
 
     assert (row["id"], row["host"], row["pid"]) == (running.worker_id, socket.gethostname(), os.getpid())
     assert (row["version"], row["is_older"]) == (gw_core.__version__, True)
-    assert row["metadata"] == {"tasks": ["more", "work"], "concurrency": 3, "recovery": True, "statistics": True}
+    assert row["metadata"] == {
+        "tasks": ["more", "work"],
+        "concurrency": 3,
+        "recovery": True,
+        "statistics": True,
+        "lease_seconds": 150,
+    }
     assert (info.id, info.is_stale, info.metadata) == (running.worker_id, False, row["metadata"])
 
 
@@ -141,6 +148,21 @@ def test_heartbeats_and_sweeps_need_no_session_of_their_own(ward: RecoveryFixtur
     assert (done.entries, ward.workers()) == ([1], [])
     assert running.recorded.of(HeartbeatFailed) == []
     assert running.recorded.of(MaintenanceFailed) == []
+
+
+def test_an_answer_that_the_network_swallows_is_soon_followed_by_another_heartbeat(ward: RecoveryFixture) -> None:
+    proxy = DatabaseProxy(ward.url)
+    settings = {"heartbeat_interval": ms(200), "sweep_threshold": ms(4_000)}
+    with ward.running({"work": RunRecord()}, url=proxy.url, **settings) as running:
+        loss = proxy.lose_next("gw:heartbeat", stays_open=True)
+        assert loss.happened.wait(DEADLINE)
+        lost_at = last_heartbeat(ward)
+        with StallClock() as watch:
+            wait_until(lambda: last_heartbeat(ward) > lost_at, what="another heartbeat")
+
+    proxy.close()
+    assert watch.seconds < 4
+    assert running.recorded.of(HeartbeatLate) == []
 
 
 # -- late -------------------------------------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ from support.queue_fixture import RunRecord, ms
 from support.recovery_fixture import RecoveryFixture
 from support.waiting import wait_until
 
-from gw_core import Events
+from gw_core import Events, WorkerSettings
 from gw_core.errors import LockTimeoutError
 from gw_core.events import HeartbeatFailed, HeartbeatRestored, JobCompleted
-from gw_core.maintenance.heartbeat import SESSION, Heartbeat
+from gw_core.maintenance.heartbeat import Heartbeat, heartbeat_session
 from gw_core.operations import Database
 from gw_core.postgres.connection.connections import SharedConnection
 from gw_core.postgres.road import worker_store
@@ -90,7 +90,7 @@ def test_a_sweep_reads_heartbeats_after_it_may_change_jobs(
 def test_a_heartbeat_gives_up_a_lock_on_its_own_table_and_tries_again(ward: RecoveryFixture) -> None:
     with ward.running({"work": RunRecord()}, heartbeat_interval=ms(50), sweep_threshold=ms(60_000)) as running:
         runner = running.runner
-        runner._heartbeat_connection._settings = {**SESSION, "statement_timeout": "100ms"}
+        runner._heartbeat_connection._settings = heartbeat_session(ms(200))
         kill_heartbeat_connections(ward)
         with ward.locking("lock table _private_gw_workers in access exclusive mode"):
             running.recorded.wait_for(HeartbeatFailed)
@@ -98,10 +98,10 @@ def test_a_heartbeat_gives_up_a_lock_on_its_own_table_and_tries_again(ward: Reco
 
 
 def test_a_worker_knows_when_its_own_heartbeats_came_too_late(ward: RecoveryFixture) -> None:
-    connection = SharedConnection(Database(ward.url), role="heartbeat", settings=SESSION)
-    heartbeat = Heartbeat(
-        worker_id="gw-1", connection=connection, events=Events(), every=ms(20), tolerated=ms(80), metadata=dict
-    )
+    settings = WorkerSettings(heartbeat_interval=ms(20), sweep_threshold=ms(80), sweep_interval=ms(20))
+    session = heartbeat_session(settings.heartbeat_timeout)
+    connection = SharedConnection(Database(ward.url), role="heartbeat", settings=session)
+    heartbeat = Heartbeat(worker_id="gw-1", connection=connection, events=Events(), settings=settings, metadata=dict)
     assert heartbeat.held_up_at() is None
     heartbeat.write()
     written_at = heartbeat.last_written_at

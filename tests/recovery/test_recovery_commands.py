@@ -107,6 +107,11 @@ def test_workers_are_listed(shell: Shell, ward: RecoveryFixture) -> None:
             "--sweep-threshold (40s) must be at least twice --heartbeat-interval (21s)",
             id="too short",
         ),
+        pytest.param(
+            ("run", "--sweep-threshold", "40s", "--sweep-interval", "41s"),
+            "--sweep-interval (41s) must be at most --sweep-threshold (40s)",
+            id="too rare",
+        ),
         pytest.param(("run", "--max-rss", "lots"), "give a size like 512M or 2G", id="no size"),
     ],
 )

@@ -133,6 +133,20 @@ def test_the_threshold_matters_only_to_those_who_sweep() -> None:
         WorkerSettings(heartbeat_interval=seconds(25), sweep_threshold=seconds(45))
 
 
+@pytest.mark.parametrize("threshold", [seconds(4), seconds(8), seconds(10), seconds(60), minutes(5), minutes(60)])
+def test_one_lost_heartbeat_kills_no_worker(threshold: timedelta) -> None:
+    """Also with the longest interval: the next heartbeat follows when the answer to the last one is given up."""
+    settings = WorkerSettings(sweep_threshold=threshold, heartbeat_interval=threshold / 2)
+
+    assert settings.effective_heartbeat_interval + settings.heartbeat_timeout <= 0.75 * threshold
+
+
+def test_sweeps_that_are_rarer_than_the_threshold_are_rejected() -> None:
+    assert WorkerSettings(sweep_threshold=seconds(60), sweep_interval=seconds(60)).recover
+    with pytest.raises(InvalidSettingError, match=r"sweep_interval \(1m1s\) must be at most sweep_threshold \(1m\)"):
+        WorkerSettings(sweep_threshold=seconds(60), sweep_interval=seconds(61))
+
+
 @pytest.mark.parametrize(
     ("threshold", "heartbeat", "sweep", "delay"),
     [

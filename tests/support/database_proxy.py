@@ -72,13 +72,14 @@ class Requests:
 
 @dataclass(eq=False)
 class Loss:
-    """One answer that will be lost, and the connection with it."""
+    """One answer that will be lost, and the connection with it, or with `stays_open` all further answers on it."""
 
     name: str
     mark: bytes
     committed: bool
     immediately: bool = False
     """Lose whatever comes next, such as a notification; otherwise wait until the statement is committed."""
+    stays_open: bool = False
     happened: threading.Event = field(default_factory=threading.Event)
 
 
@@ -155,12 +156,13 @@ class DatabaseProxy:
             link.loss = Loss(name, b"", committed=True, immediately=True)
         return link.loss.happened
 
-    def lose_next(self, name: str, *, mark: str = "", committed: bool = True) -> Loss:
+    def lose_next(self, name: str, *, mark: str = "", committed: bool = True, stays_open: bool = False) -> Loss:
         """Break that connection at its next statement whose text or values contain the mark.
 
-        With `committed` the server carries it out and its answer is lost; without, it never receives it.
+        With `committed` the server carries it out and its answer is lost; without, it never receives it. With
+        `stays_open` nothing arrives on the connection from then on, as when a network swallows the answers.
         """
-        loss = Loss(name, mark.encode(), committed)
+        loss = Loss(name, mark.encode(), committed, stays_open=stays_open)
         with self._changed:
             self._losses.append(loss)
         return loss
@@ -270,7 +272,8 @@ class DatabaseProxy:
                     seen += data
                     if link.loss.immediately or READY in seen:
                         self._note(link.loss)
-                        break
+                        if not link.loss.stays_open:
+                            break
                 elif not self._is_among(self._swallowed, link):
                     link.client.sendall(data)
         self._wait_while_held(link)

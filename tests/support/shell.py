@@ -124,6 +124,11 @@ class Running:
         self._process.send_signal(number)
 
     @property
+    def is_running(self) -> bool:
+        """Whether it has not ended yet."""
+        return self._process.poll() is None
+
+    @property
     def last_line(self) -> str:
         """The last line that was read."""
         return self._said[-1].decode()

@@ -11,7 +11,7 @@ from typing import Final
 from gw_core.domain.durations import format_duration
 from gw_core.domain.errors import InvalidSettingError
 from gw_core.domain.job.history import MAX_KEEP
-from gw_core.domain.rules.sweep_rules import RecoverySettings
+from gw_core.domain.rules.sweep_rules import RecoverySettings, overdue_after
 
 LOCK_EXPIRY: Final = timedelta(hours=4)
 """The age at which a lock expires. Graphile Worker fixes it: its workers release every older lock, gw's included."""
@@ -21,6 +21,10 @@ CLAIM_BYTES: Final = 64 * 1024 * 1024
 
 DEFAULT_HEARTBEAT_INTERVAL: Final = timedelta(seconds=30)
 DEFAULT_SWEEP_INTERVAL: Final = timedelta(seconds=60)
+MAX_HEARTBEAT_TIMEOUT: Final = timedelta(seconds=10)
+MIN_HEARTBEAT_TIMEOUT: Final = timedelta(seconds=1)
+"""For a threshold below four seconds; with less, an answer that is only slow would count as lost."""
+
 DEFAULT_NOTIFY_DELAY: Final = timedelta(seconds=5)
 _MIN_INTERVAL: Final = timedelta(milliseconds=1)
 
@@ -94,10 +98,10 @@ class WorkerSettings(RecoverySettings):
     """Recover the jobs of dead workers. The worker sends heartbeats whether this is on or off."""
 
     heartbeat_interval: timedelta | None = None
-    """The heartbeat interval; None is 30 s, or a quarter of the threshold if that is less."""
+    """The heartbeat interval, at most half of the threshold; None is 30 s, or a quarter of the threshold if less."""
 
     sweep_interval: timedelta | None = None
-    """How often to sweep; None is 60 s, or a quarter of the threshold if that is less."""
+    """How often to sweep, at least once per threshold; None is 60 s, or a quarter of the threshold if that is less."""
 
     max_jobs: int | None = None
     """Shut down gracefully after this many jobs; None for no limit."""
@@ -127,6 +131,16 @@ class WorkerSettings(RecoverySettings):
     def effective_heartbeat_interval(self) -> timedelta:
         """The heartbeat interval, given or default."""
         return _or_default(self.heartbeat_interval, DEFAULT_HEARTBEAT_INTERVAL, self.sweep_threshold / 4)
+
+    @property
+    def lease(self) -> timedelta:
+        """How old its last heartbeat may be for a worker to start jobs; after that, others may recover its jobs."""
+        return overdue_after(self.effective_heartbeat_interval, self.sweep_threshold)
+
+    @property
+    def heartbeat_timeout(self) -> timedelta:
+        """How long a heartbeat may take: another one can follow before the worker is presumed dead."""
+        return min(MAX_HEARTBEAT_TIMEOUT, max(MIN_HEARTBEAT_TIMEOUT, self.sweep_threshold / 4))
 
     @property
     def effective_notify_delay(self) -> timedelta:
@@ -176,6 +190,11 @@ class WorkerSettings(RecoverySettings):
             raise InvalidSettingError(
                 f"sweep_threshold ({format_duration(self.sweep_threshold)}) must be at least twice heartbeat_interval "
                 f"({format_duration(self.effective_heartbeat_interval)}), or live workers would be presumed dead"
+            )
+        if self.recover and self.effective_sweep_interval > self.sweep_threshold:
+            raise InvalidSettingError(
+                f"sweep_interval ({format_duration(self.effective_sweep_interval)}) must be at most sweep_threshold "
+                f"({format_duration(self.sweep_threshold)}), or dead workers would be found long after it"
             )
 
 
