@@ -10,7 +10,7 @@ select
     where parts.relname::text ~ '^_private_gw_history_[0-9]{8}$'::text
       and to_date(right(parts.relname::text, 8), 'YYYYMMDD'::text) < (now() at time zone 'UTC'::text)::date
   ),
-  (select max(history.finished_at) from :GRAPHILE_WORKER_SCHEMA._private_gw_history as history),
+  (select date_part('epoch', max(history.finished_at)) from :GRAPHILE_WORKER_SCHEMA._private_gw_history as history),
   (
     select triggers.tgargs
       from pg_trigger as triggers

@@ -6,7 +6,7 @@ select
   waiting.job->>'job_key',
   waiting.on_failure,
   waiting.members,
-  waiting.created_at,
+  date_part('epoch', waiting.created_at),
   pg_catalog.count(edges.job_id),
   count(*) filter (where jobs.locked_at is null and jobs.attempts >= jobs.max_attempts)
 from :GRAPHILE_WORKER_SCHEMA._private_gw_waiting as waiting

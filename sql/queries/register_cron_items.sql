@@ -6,9 +6,9 @@ with added as (
   on conflict (identifier) do nothing
   returning identifier, known_since, last_execution
 )
-select identifier, known_since, last_execution
+select identifier, date_part('epoch', known_since), date_part('epoch', last_execution)
   from added
 union all
-select known.identifier, known.known_since, known.last_execution
+select known.identifier, date_part('epoch', known.known_since), date_part('epoch', known.last_execution)
   from :GRAPHILE_WORKER_SCHEMA._private_known_crontabs as known
  where known.identifier = any(%(identifiers)s::text[])

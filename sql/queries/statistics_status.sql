@@ -3,8 +3,8 @@
 select
   case when tables.reltuples > 0::real then tables.reltuples::bigint end,
   pg_total_relation_size(tables.oid::regclass),
-  (select min(first.minute) from :GRAPHILE_WORKER_SCHEMA._private_gw_statistics as first),
-  (select max(last.minute) from :GRAPHILE_WORKER_SCHEMA._private_gw_statistics as last),
+  (select date_part('epoch', min(first.minute)) from :GRAPHILE_WORKER_SCHEMA._private_gw_statistics as first),
+  (select date_part('epoch', max(last.minute)) from :GRAPHILE_WORKER_SCHEMA._private_gw_statistics as last),
   date_part('epoch', now()),
   workers.recording,
   workers.live

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from support.cli_program import CliProgram
 from support.program_fixtures import gw as gw, relaxed_timeouts as relaxed_timeouts
 from support.queue_fixture import QueueFixture
 
+from gw_core import TaskRegistry
 from gw_core.errors import InvalidInputError, SelectionError
 
 
@@ -143,6 +145,22 @@ def test_history_prints_json(gw: CliProgram, filled: QueueFixture) -> None:
 
     expected = {"id": 1, "state": "completed", "attempts": 3, "result": {"sent": 1}, "final": True, "worker": "gw-a"}
     assert {key: found[key] for key in expected} == expected
+
+
+def test_a_job_without_a_real_time_is_shown_among_the_others(gw: CliProgram, site: QueueFixture) -> None:
+    tasks = TaskRegistry()
+    tasks.task("mail", keep=timedelta(days=7))(lambda payload: None)
+    for created_at in ("infinity", "-infinity", "now"):
+        job_id = site.add("mail")
+        site.run("update _private_jobs set created_at = %s::text::timestamptz where id = %s", created_at, job_id)
+    site.run_once(tasks)
+
+    latest, earliest, _ = sorted(site.client.history.list().attempts, key=lambda each: each.job_id)
+
+    assert (latest.created_at.year, earliest.created_at.year) == (9999, 1)
+    assert site.client.history.attempts(latest.job_id) == (latest,)
+    shown = [row["created_at"] for row in gw("history", "--json").json]
+    assert {"0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"} <= set(shown)
 
 
 def test_history_says_where_to_continue(gw: CliProgram, filled: QueueFixture) -> None:

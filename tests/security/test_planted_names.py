@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -12,22 +10,17 @@ import pytest
 import traps
 from parse_trees import recorded
 from psycopg import sql
+from support.every_statement import HISTORY, NEIGHBOURS, STATEMENTS, prepare
 from support.node_worker import NEWEST, node_worker
 
 from gw_core import Client
 from gw_core.operations import Database, MigrationReport
-from gw_core.postgres.connection.statements import query, sql_folder
-from gw_core.selection import HISTORY_TERMS, TERMS, Resolved, parse
 
 SCHEMA = "graphile_worker"
 SEARCH_PATH = "pg_catalog, pg_temp"
 """Temporary objects come last: otherwise a role that creates one shadows every name."""
 TASK_ROLE = "task"
 """The role of connections that tasks borrow: names resolve by the search_path of the user."""
-CITUS = "doctor_distributed_tables"
-"""Cannot even be parsed where Citus is not installed."""
-STATEMENTS = sorted({path.stem for path in Path(sql_folder(), "queries").glob("*.sql")} - {CITUS})
-HISTORY = ("list_history", "count_history")
 PINNED = (
     *(
         "snapshot_",
@@ -42,22 +35,6 @@ PINNED = (
     *("count_selected_jobs", "find_jobs", "session_limits", "return_jobs", *HISTORY),
 )
 """Statements that never run without our search_path: their transaction sets it where their session cannot."""
-EVERY_TERM = parse(
-    " ".join([*(term.example for term in TERMS.values()), "payload:anywhere", "flag:b*", "key:w*", "-queue:none"])
-).sql(Resolved(now=datetime.now(UTC), tasks={"mail": 1}, queues={"reports": 1}))
-"""A selection with every condition."""
-EVERY_HISTORY_TERM = parse(
-    " ".join([*(term.example for term in HISTORY_TERMS.values()), "task:a,b*", "result:any"]), HISTORY_TERMS
-).sql(Resolved(now=datetime.now(UTC)))
-
-NEIGHBOURS = """
-create table graphile_worker._private_workers (
-  id text primary key, started_at timestamptz, last_heartbeat_at timestamptz, metadata jsonb
-);
-create function graphile_worker.worker_deregister(text) returns void language sql as '';
-create function graphile_worker.worker_heartbeat(text, json) returns void language sql as '';
-"""
-
 CALLS = (
     "select graphile_worker.add_job('mail', '{}', 'q', '2030-01-01', 3, 'k', 2, '{a,b}', 'replace')",
     "select graphile_worker.add_job('mail', job_key => 'k', job_key_mode => 'preserve_run_at')",
@@ -86,16 +63,6 @@ def migrate(url: str) -> MigrationReport:
 def call_everything(connection: psycopg.Connection[Any]) -> None:
     for statement in CALLS:
         connection.execute(statement)
-
-
-def prepare_everything(connection: psycopg.Connection[Any], names: list[str] | tuple[str, ...]) -> None:
-    for name in names:
-        selection = EVERY_HISTORY_TERM if name in HISTORY else EVERY_TERM
-        text = query(name, SCHEMA, SELECTION=selection.text)
-        for number, value in enumerate(sorted(set(re.findall(r"%\((\w+)\)[sb]", text))), 1):
-            text = re.sub(rf"%\({value}\)[sb]", f"${number}", text)
-        result = connection.pgconn.prepare(name.encode(), text.replace("%%", "%").encode())
-        assert result.status == psycopg.pq.ExecStatus.COMMAND_OK, f"{name}: {result.error_message.decode()}"
 
 
 @pytest.fixture
@@ -142,12 +109,12 @@ def test_no_statement_springs_a_trap(intruder: str, installed: str, session: str
     names = [name for name in STATEMENTS if session == "ours" or not name.startswith(PINNED)]
     with connected(installed) as connection:
         with recorded(connection) as calls:
-            prepare_everything(connection, STATEMENTS)
+            prepare(connection, STATEMENTS)
         assert traps.plant(connection, calls, intruder) > 100
 
     role = "" if session == "ours" else TASK_ROLE
     with Database(installed).connect(role) as connection, recorded(connection) as calls:
-        prepare_everything(connection, names)
+        prepare(connection, names)
         assert len(set(calls)) > 50
         assert ", ".join(traps.sprung(connection, calls)) == ""
 

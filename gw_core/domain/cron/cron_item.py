@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
@@ -19,6 +19,8 @@ from gw_core.domain.cron.time_zone import UTC_NAME
 from gw_core.domain.durations import shown
 from gw_core.domain.errors import CrontabError, InvalidInputError, InvalidJobError
 from gw_core.domain.job.job import JobKeyMode, JobSpec, json_text
+
+_LAST_MINUTE: Final = floor_minute(datetime.max.replace(tzinfo=UTC))
 
 MAX_FILL: Final = timedelta(days=3650)
 NO_FILL: Final = timedelta(0)
@@ -183,7 +185,10 @@ class KnownCronItem(msgspec.Struct, frozen=True):
     @property
     def missed_from(self) -> datetime:
         """The time from which runs count as missed: the minute after its last run, or when it became known."""
-        return self.known_since if self.last_execution is None else floor_minute(self.last_execution) + MINUTE
+        if self.last_execution is None:
+            return self.known_since
+        last = floor_minute(self.last_execution)
+        return last if last == _LAST_MINUTE else last + MINUTE
 
 
 def by_minute(windows: Iterable[Window]) -> Iterator[tuple[datetime, tuple[CronItem, ...]]]:

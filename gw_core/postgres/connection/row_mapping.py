@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 RUST_WORKERS: Final = {"WORKERS": "_private_workers", "DETAILS": "null::text, null::integer, null::text"}
 """The variables of heartbeat_list.sql for the table of graphile_worker_rs."""
+
+
+def optional_timestamp(epoch: float | None) -> datetime | None:
+    """Return seconds since 1970 as a UTC time, and null as None."""
+    return None if epoch is None else timestamp(epoch)
 
 
 def rows(connection: Connection, statement: Any, values: Any) -> list[tuple[Any, ...]]:

@@ -11,6 +11,7 @@ from gw_core.domain.job.history import MAX_KEEP, EndedAttempt, HistoryPage, Hist
 from gw_core.postgres.connection.callers_connection import callers_connection
 from gw_core.postgres.connection.connections import QueueOperations
 from gw_core.postgres.connection.error_mapping import rows_hidden
+from gw_core.postgres.connection.row_mapping import optional_timestamp
 from gw_core.postgres.read.read_only import Rows, read
 from gw_core.postgres.read.selection_names import values_of
 from gw_core.postgres.road.add_calls import Call
@@ -129,9 +130,9 @@ def job_end(row: Sequence[Any], schema: str) -> JobEnd:
 
 def history_status(row: Sequence[Any]) -> HistoryStatus:
     """Return the answer of `history_status.sql`."""
-    *counts, arguments = row
+    *counts, latest, arguments = row
     seconds = None if arguments is None else float(bytes(arguments).rstrip(b"\0"))
-    values = [*counts, None if seconds is None else timedelta(seconds=seconds)]
+    values = [*counts, optional_timestamp(latest), None if seconds is None else timedelta(seconds=seconds)]
     return HistoryStatus(*values)
 
 
@@ -142,6 +143,7 @@ def _of_ids(which: int | Sequence[int]) -> Selection:
 
 def _attempt(row: Sequence[Any]) -> EndedAttempt:
     job_id, attempt, max_attempts, task, queue_name, key, state, *others = row
+    others[3:7] = map(optional_timestamp, others[3:7])
     return EndedAttempt(job_id, attempt, max_attempts, task, queue_name, key, HistoryState(state), *others)
 
 

@@ -10,7 +10,6 @@ from operator import attrgetter
 from time import monotonic, perf_counter
 from typing import Any, Final
 
-from gw_core.domain.cron.cron_item import KnownCronItem
 from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError
 from gw_core.domain.job.job import timestamp
 from gw_core.domain.reports.query_results import Count, Quality
@@ -28,6 +27,7 @@ from gw_core.postgres.connection.row_mapping import RUST_WORKERS, heartbeat
 from gw_core.postgres.connection.statements import quoted
 from gw_core.postgres.read.read_only import Rows, read
 from gw_core.postgres.road.add_calls import Call
+from gw_core.postgres.road.cron_store import known_cron_item
 
 STATEMENT_TIMEOUT: Final = timedelta(milliseconds=500)
 LOCK_TIMEOUT: Final = timedelta(milliseconds=100)
@@ -119,7 +119,7 @@ class Snapshots:
             workers_are_all=_has_all_workers(answers, objects),
             locked_queues=held[:MAX_QUEUES],
             locked_queues_are_all=len(held) <= MAX_QUEUES,
-            crontabs=[KnownCronItem(*row) for row in answers.get("crontabs", ())],
+            crontabs=[known_cron_item(row) for row in answers.get("crontabs", ())],
             errors=errors,
         )
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.job.job import timestamp
 from gw_core.domain.reports.job_status import STALE_AFTER
 from gw_core.domain.reports.run_statistics import RunHistory, RunStatistics, StatisticsStatus, run_history
 from gw_core.postgres.connection.connections import ConnectionSource
@@ -34,7 +35,7 @@ class StatisticsQueries:
         values = {"back_seconds": back.total_seconds(), "step_seconds": step.total_seconds(), "task": task}
         rows, workers = self._read(Call("statistics_list", values), Call("statistics_workers", values))
         return run_history(
-            datetime.fromtimestamp(workers[0][0], UTC),
+            timestamp(workers[0][0]),
             back=back,
             step=step,
             steps={int(row[0]): _statistics(row) for row in rows},
@@ -74,8 +75,7 @@ def status_values(schema: str) -> Mapping[str, Any]:
 def statistics_status(row: tuple[Any, ...]) -> StatisticsStatus:
     """Return the answer of `statistics_status.sql`."""
     rows, size, oldest, latest, now, recording, live = row
-    at = datetime.fromtimestamp(now, UTC)
-    oldest_age, latest_age = (None if each is None else at - each for each in (oldest, latest))
+    oldest_age, latest_age = (None if each is None else timestamp(now) - timestamp(each) for each in (oldest, latest))
     return StatisticsStatus(rows, size, oldest_age, latest_age, recording, live)
 
 

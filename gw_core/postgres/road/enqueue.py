@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job.group import GROUP_FLAG, JobGroup, OnFailure, WaitingGroup, is_member
-from gw_core.domain.job.job import Job, JobSpec, check_payload_text, named
+from gw_core.domain.job.job import Job, JobSpec, check_payload_text, named, timestamp
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import JobAdded
 from gw_core.domain.rules.plugins import Addition, Interceptors, Skip
@@ -196,7 +196,10 @@ def waiting_groups(job_id: int | None, job_key: str | None, limit: int) -> Opera
     """Return the groups whose last job waits: those of one member, those of a key, or all."""
     call = Call("list_waiting_groups", {"job_id": job_id, "job_key": job_key, "limit": limit})
     rows = yield call
-    return [WaitingGroup(number, task, key, OnFailure(policy), *rest) for number, task, key, policy, *rest in rows]
+    return [
+        WaitingGroup(number, task, key, OnFailure(policy), members, timestamp(created), *rest)
+        for number, task, key, policy, members, created, *rest in rows
+    ]
 
 
 def cancelling_groups(ids: Sequence[int]) -> Operation[tuple[int, ...]]:

@@ -1,4 +1,5 @@
 -- A row of history, in the order in which it is read. Result and payload follow: they can be large.
+-- Times are seconds, because drivers have no value for infinity.
 history.job_id,
 history.attempt,
 history.max_attempts,
@@ -9,8 +10,8 @@ history.state,
 history.final,
 history.error,
 history.worker_id,
-history.created_at,
-history.started_at,
-history.finished_at,
-history.expires_at,
+date_part('epoch', history.created_at),
+date_part('epoch', history.started_at),
+date_part('epoch', history.finished_at),
+date_part('epoch', history.expires_at),
 history.error_type,
