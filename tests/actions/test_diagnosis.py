@@ -32,7 +32,6 @@ SOUND = DoctorFacts(
     clock_skew=timedelta(milliseconds=30),
     uncertainty=timedelta(milliseconds=1),
     through_pooler=False,
-    prepared_statements=True,
     autovacuum=True,
     has_heartbeats=True,
     live_workers=2,
@@ -160,7 +159,7 @@ def test_what_is_wrong_is_said_with_its_fix(check: str, facts: dict[str, Any], m
 @pytest.mark.parametrize(
     ("check", "facts", "message"),
     [
-        pytest.param("pooler", {"through_pooler": True}, "prepared statements may fail", id="a pooler"),
+        pytest.param("pooler", {"through_pooler": True}, "so workers poll", id="a pooler"),
         pytest.param("schema", {"schema_behind": True, "schema_problem": "behind"}, "behind", id="an older schema"),
         pytest.param("upstream", {"schema_warnings": ["newer"]}, "newer", id="a newer schema"),
         pytest.param("vacuum", {"tables": [table(vacuum_after=2_000_050)]}, "2000050 rows are dead", id="late vacuum"),

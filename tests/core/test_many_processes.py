@@ -137,7 +137,7 @@ def test_two_thousand_keyed_adds_racing_with_claims_lose_no_last_payload(site: Q
     empty: list[object] = []
 
     def add(thread: int) -> None:
-        with Client(site.url, max_pool_size=1, prepared_statements=not site.is_pooled) as client:
+        with Client(site.url, max_pool_size=1) as client:
             for number in range(rounds * keys):
                 # Each key belongs to one thread, so that its last payload is known; all meet on the claims.
                 key = f"k{thread}-{number % keys}"

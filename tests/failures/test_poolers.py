@@ -7,7 +7,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 from support.cli_program import CliProgram
-from support.pgbouncer import PgBouncer
+from support.pgbouncer import PgBouncer, bouncer_program
 from support.queue_fixture import DEADLINE, NEVER, QueueFixture, RunRecord, ms
 from support.waiting import wait_until
 
@@ -24,6 +24,17 @@ def test_the_mode_of_a_pooler_is_noticed(site: QueueFixture, bouncer: PgBouncer)
 
     assert noticed(site.url) is PoolerMode.NONE
     assert noticed(bouncer.url) is PoolerMode.TRANSACTION
+
+
+@pytest.mark.parametrize("servers", [1, 2, 3, 4, 5])
+def test_a_pooler_that_takes_its_connections_in_turn_is_noticed(site: QueueFixture, servers: int) -> None:
+    in_turn = {"mode": "transaction", "pool_size": servers, "settings": "server_round_robin = 1"}
+    with PgBouncer(site.url, bouncer_program(), **in_turn) as bouncer:
+        bouncer.prepare_for_others()
+        database = Database(bouncer.url, notice_pooler=True)
+        database.connect("look").close()
+
+        assert database.pooling is PoolerMode.TRANSACTION
 
 
 def test_a_pooler_that_lends_for_sessions_is_no_failure(site: QueueFixture, session_bouncer: PgBouncer) -> None:
@@ -96,7 +107,7 @@ def test_results_of_jobs_survive_a_pooler_that_restarts(site: QueueFixture, boun
 def test_the_doctor_notices_the_pooler_and_checks_everything_through_it(
     site: QueueFixture, bouncer: PgBouncer, gw: CliProgram
 ) -> None:
-    ended = gw("doctor", "--connection", bouncer.url, "--no-prepared-statements", "--json")
+    ended = gw("doctor", "--connection", bouncer.url, "--json")
     found = {each["check"]: each for each in ended.json}
 
     assert "pooler" in found["pooler"]["message"]
@@ -112,7 +123,7 @@ def test_a_client_that_only_reads_does_not_keep_the_poolers_other_clients_from_w
         with Client(bouncer.url, limits=SessionLimits(read_only=True), max_pool_size=connections) as reading:
             assert reading.jobs.get(1) is None
 
-    with Client(bouncer.url, prepared_statements=False) as writing:
+    with Client(bouncer.url) as writing:
         assert writing.add("work") is not None
 
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -30,12 +31,13 @@ def bouncer_program() -> str:
 class PgBouncer:
     """A pooler before all databases of a server; `url` leads through it to the database of the URL it was given."""
 
-    def __init__(self, url: str, program: str, *, mode: str, pool_size: int = 20) -> None:
+    def __init__(self, url: str, program: str, *, mode: str, pool_size: int = 20, settings: str = "") -> None:
         # The socket of an embedded server is for its owner and for root, and PgBouncer is neither.
         self._road = DatabaseProxy(url) if str(conninfo_to_dict(url)["host"]).startswith("/") else None
         parts = conninfo_to_dict(self._road.url if self._road else url)
         self._folder = Path(tempfile.mkdtemp(prefix="gw-bouncer-"))
         self._port = free_port()
+        self._pool_size = pool_size
         self._account = account_for(self._folder)
         self.url = self.through(url)
         user = str(parts.get("user") or "postgres")
@@ -45,7 +47,8 @@ class PgBouncer:
             f"[databases]\n* = {target} user={user}\n"
             f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {self._port}\nunix_socket_dir =\n"
             f"auth_type = any\nauth_file = {self._folder / 'users'}\npool_mode = {mode}\n"
-            f"default_pool_size = {pool_size}\nlogfile = {self._folder / 'log'}\npidfile = {self._folder / 'pid'}\n"
+            f"default_pool_size = {pool_size}\n{settings}\n"
+            f"logfile = {self._folder / 'log'}\npidfile = {self._folder / 'pid'}\n"
         )
         if self._account.borrowed:
             for place in (self._folder, *self._folder.iterdir()):
@@ -60,6 +63,14 @@ class PgBouncer:
     def through(self, url: str) -> str:
         """Return the URL of a database of this server through the pooler."""
         return make_conninfo(url, host="127.0.0.1", port=self._port, sslmode="disable", gssencmode="disable")
+
+    def prepare_for_others(self) -> None:
+        """Prepare statements as another program with psycopg does, on every connection of the pool to the server."""
+        with ExitStack() as stack:
+            for _ in range(self._pool_size):
+                other = stack.enter_context(psycopg.connect(self.url))  # its transaction keeps a connection to itself
+                for number in range(30):
+                    other.execute(f"select 'of another program', {number}, %s::text", ("",), prepare=True)
 
     def __enter__(self) -> Self:
         try:

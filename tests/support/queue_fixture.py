@@ -234,7 +234,7 @@ class QueueFixture(Rows):
         )
         if url is None and self.is_pooled:
             # As the guide recommends behind a pooler.
-            options = {"listen_conninfo": self.direct, "prepared_statements": False, **options}
+            options = {"listen_conninfo": self.direct, **options}
         runner = Runner(
             url or self.url,
             tasks=registry,

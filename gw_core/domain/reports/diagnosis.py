@@ -98,7 +98,6 @@ class DoctorFacts:
     uncertainty: timedelta
     """Half of the duration of the query that read the clock."""
     through_pooler: bool
-    prepared_statements: bool
     autovacuum: bool
     has_heartbeats: bool
     rights: Sequence[TableRights] = ()
@@ -189,11 +188,7 @@ def _pooler(facts: DoctorFacts) -> Found:
         yield ERROR, message, "set pool_mode to transaction, or connect directly"
     elif facts.through_pooler:
         message = "the connection goes through a pooler in transaction mode, which drops notifications, so workers poll"
-        fix = "give workers a direct --listen-connection"
-        if facts.prepared_statements:
-            message += "; prepared statements may fail in your programs"
-            fix += ", and your Client prepared_statements=False"
-        yield WARNING, message, fix
+        yield WARNING, message, "give workers a direct --listen-connection"
 
 
 def _schema(facts: DoctorFacts) -> Found:

@@ -267,6 +267,6 @@ class OwnPool:
         return await asyncio.to_thread(self._database.libpq_conninfo, "async")
 
     async def _configure(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        self._database.configure(connection)
-        for statement, values in self._database.session_setup(connection.info.backend_pid):
-            await connection.execute(statement, values, prepare=False)
+        setup = self._database.session_setup(connection.info.backend_pid)
+        counts = [(await connection.execute(statement, values, prepare=False)).rowcount for statement, values in setup]
+        self._database.configure(connection, is_direct=all(counts))

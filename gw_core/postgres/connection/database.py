@@ -264,8 +264,8 @@ def described(conninfo: str) -> str:
 class Database:
     """One database and schema; opens connections, starts the embedded server when the string asks for it.
 
-    `prepared_statements=False` is for poolers that hand a connection to another client after each transaction; with
-    `notice_pooler` it checks for such a pooler. `limits` apply where the session is ours. Safe to use from
+    Behind a pooler, nothing is prepared; `prepared_statements=False` is for one that cannot be recognized. With
+    `notice_pooler` it also finds out the pooler's mode. `limits` apply where the session is ours. Safe to use from
     several threads. `password` is called for each new connection. Raises `InvalidSettingError` for a name that no
     schema can have.
     """
@@ -380,18 +380,25 @@ class Database:
 
         A forked child must not share it.
         """
-        self.configure(connection)
-        for statement, values in self.session_setup(connection.info.backend_pid, role):
-            connection.execute(statement, values, prepare=False)
+        setup = self.session_setup(connection.info.backend_pid, role)
+        counts = [connection.execute(statement, values, prepare=False).rowcount for statement, values in setup]
+        self.configure(connection, is_direct=all(counts))
 
-    def configure(self, connection: Connection | psycopg.AsyncConnection[Any]) -> None:
-        """Apply what concerns this side of a fresh connection."""
+    def configure(self, connection: Connection | psycopg.AsyncConnection[Any], *, is_direct: bool = True) -> None:
+        """Apply what concerns this side of a fresh connection; it prepares statements only on a session of its own.
+
+        A pooler would give them to its other clients, and the names that the driver chooses may be taken.
+        """
         forks.close_in_children(connection)
-        if not self.prepared_statements:
+        has_session = is_direct or self.pooling is PoolerMode.SESSION
+        if not self.prepared_statements or not has_session:
             connection.prepare_threshold = None
 
     def session_setup(self, backend_pid: int, role: str = "") -> Iterator[tuple[LiteralString, Sequence[Any]]]:
-        """Yield the statements, with their values, that apply what concerns the server's side."""
+        """Yield the statements, with their values, that apply what concerns the server's side.
+
+        One without rows means that there is a pooler in between.
+        """
         # Behind such a pooler settings would stay behind for its other clients: workers that may no longer write.
         if self.pooling is PoolerMode.TRANSACTION:
             return
@@ -487,8 +494,11 @@ def _mode(one: Connection, other: QueueConnection) -> PoolerMode:
     own = _server_process(one)
     other.response_timeout = _A_TURN
     try:
-        if any(_server_process(other) == own or _server_process(one) != own for _ in range(_POOLER_CHECKS)):
-            return PoolerMode.TRANSACTION
+        for number in range(_POOLER_CHECKS):
+            # More often each time: a pooler that takes its connections in turn would otherwise repeat itself.
+            others = [_server_process(other) for _ in range(number + 1)]
+            if own in others or _server_process(one) != own:
+                return PoolerMode.TRANSACTION
     except psycopg.OperationalError:  # it lets the second one wait for as long as the first is there
         return PoolerMode.SESSION
     return PoolerMode.SESSION

@@ -145,7 +145,6 @@ class Doctor(QueueOperations, frozen=True):
             uncertainty=timedelta(seconds=(after - before) / 2),
             through_pooler=through_pooler,
             allows_transactions=not through_pooler or allows_transactions(connection),
-            prepared_statements=connection.prepare_threshold is not None,
             autovacuum=autovacuum,
             has_heartbeats=TABLES_STEP in state.own_present,
         )

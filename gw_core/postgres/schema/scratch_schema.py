@@ -17,7 +17,13 @@ from gw_core.postgres.connection.error_mapping import translated
 
 PREFIX: Final = "gw_bench_"
 TRIES: Final = 50
-LOCK_TIMEOUT_SECONDS: Final = 10
+
+# Statements that are sent together are one transaction. Settings of the session would remain for other programs
+# behind a pooler, whose commits would then no longer wait for the disk.
+_COMMIT_UNFLUSHED: Final = "set local synchronous_commit to off; insert into {schema}.commits values (1)"
+_DROP: Final = (
+    "set local lock_timeout to '10s'; set local client_min_messages to warning; drop schema if exists {schema} cascade"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +69,7 @@ class ScratchSchema:
         self._close()
         try:
             self._connection = self._database.connect("bench")
-            self._run(f"set lock_timeout to '{LOCK_TIMEOUT_SECONDS}s'")
-            self._run("set client_min_messages to warning")
-            self._run("drop schema if exists {schema} cascade")
+            self._run(_DROP)
         finally:
             self._close()
             self._database.close()
@@ -75,9 +79,7 @@ class ScratchSchema:
         self._run("create table {schema}.commits (n integer)")
         round_trip = _median(lambda: self._run("select 1"))
         commit = _median(lambda: self._run("insert into {schema}.commits values (1)"))
-        self._run("set synchronous_commit to off")
-        unflushed = _median(lambda: self._run("insert into {schema}.commits values (1)"))
-        self._run("reset synchronous_commit")
+        unflushed = _median(lambda: self._run(_COMMIT_UNFLUSHED))
         return ServerTiming(
             server=str(self._ask("show server_version")),
             round_trip=round_trip,
