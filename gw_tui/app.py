@@ -52,7 +52,6 @@ from gw_tui.text import formatting, sanitize
 from gw_tui.text.ansi_filters import OnlyAscii, StripControls
 from gw_tui.widgets.connection_line import SIGNS, Fact, minutes, replay_words
 from gw_tui.widgets.screen_diff import ShownCells
-from gw_tui.widgets.stylesheet import CachedStylesheet
 from gw_tui.widgets.themes import FALLBACK, NAMES, THEMES
 
 SEEK: Final = 30.0
@@ -102,7 +101,6 @@ class ConsoleApp(Maintenance):
         self.no_color = not options.colour
         if "TEXTUAL_ANIMATIONS" not in os.environ:
             self.animation_level = "none"
-        self.stylesheet = CachedStylesheet(variables=self.get_css_variables())
         self.last_action: ActionFinished | None = None
         self._shown_cells = ShownCells()
         self._generation = 0  # of the query of the screen in front
