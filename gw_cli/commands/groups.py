@@ -27,6 +27,7 @@ GROUPS: Final = Shape(
         Column("failed", "FAILED", right=True),
         Column("on_failure", "ON FAILURE", lambda group: str(group.on_failure), rank=3),
         Column("since", "SINCE", "created_at", rank=2),
+        Column("error", "ERROR", shrinks=True, rank=5),
     )
 )
 CANCELLED_COLUMNS: Final = (Column("id", "GROUP", right=True), Column("result", "RESULT"))

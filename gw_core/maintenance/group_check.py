@@ -6,6 +6,7 @@ import random
 from datetime import timedelta
 from typing import Final
 
+from gw_core.domain.errors import InvalidJobError
 from gw_core.domain.rules.event_bus import Events
 from gw_core.postgres.connection.connections import SharedConnection
 from gw_core.postgres.road.job_store import JobStore
@@ -24,5 +25,8 @@ class GroupCheck(MaintenanceService):
     def step(self) -> timedelta:
         """Check the groups; rest, more or less, so that a fleet spreads out."""
         with self._reporting(), self._connection.connection() as connection:
-            JobStore(connection, self._connection.database.schema).end_members(None)
+            store = JobStore(connection, self._connection.database.schema)
+            store.end_members(None)
+            if broken := store.broken_groups():
+                raise InvalidJobError(broken.sentence)
         return INTERVAL * random.uniform(0.5, 1.5)

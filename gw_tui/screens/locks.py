@@ -162,9 +162,11 @@ class LocksScreen(ListScreen[LocksData, Finding]):
     def action_open(self) -> None:
         """List the members of waiting groups; otherwise go to the pane, to read all of it."""
         match self.highlighted:
-            case Finding(check="groups", status=status):
-                # Only a member that failed permanently makes this a warning.
-                self.console.visit("jobs", MEMBERS if status is CheckStatus.OK else f"{MEMBERS} state:failed")
+            case Finding(check="groups", status=CheckStatus.OK):
+                self.console.visit("jobs", MEMBERS)
+            case Finding(check="groups", status=CheckStatus.WARNING):
+                # Only a member that failed permanently makes this a warning; an error has no member left.
+                self.console.visit("jobs", f"{MEMBERS} state:failed")
             case _:
                 self.query_one("#below", TextPanel).focus()
 

@@ -14,6 +14,13 @@ select current_setting('server_version_num')::integer as server_version,
        array(
          select relname::text from relation
           where relname = any(%(relations)s::name[])
+          union all
+         select relname || '.' || attname
+           from pg_attribute
+           join pg_class on pg_class.oid = attrelid
+           join namespace on namespace.oid = relnamespace
+          where relname || '.' || attname = any(%(relations)s::text[])
+            and not attisdropped
        ) as relations,
        array(
          select word from ts_stat(coalesce((

@@ -8,7 +8,8 @@ select
   waiting.members,
   date_part('epoch', waiting.created_at),
   pg_catalog.count(edges.job_id),
-  count(*) filter (where jobs.locked_at is null and jobs.attempts >= jobs.max_attempts)
+  count(*) filter (where jobs.locked_at is null and jobs.attempts >= jobs.max_attempts),
+  waiting.error
 from :GRAPHILE_WORKER_SCHEMA._private_gw_waiting as waiting
 left join :GRAPHILE_WORKER_SCHEMA._private_gw_edges as edges on edges.waiting_id = waiting.id
 left join :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs on jobs.id = edges.job_id

@@ -18,6 +18,7 @@ from support.waiting import wait_until
 
 from gw_core import AsyncClient, GiveUp, JobSpec
 from gw_core.errors import InvalidInputError, InvalidJobError
+from gw_core.events import MaintenanceFailed
 from gw_core.operations import CheckStatus, WaitingGroup
 
 LAST = JobSpec(task="last", payload={"n": 0})
@@ -290,6 +291,73 @@ def test_statistics_count_the_groups_that_wait(site: QueueFixture) -> None:
     site.client.group(members(2), then=LAST)
 
     assert site.client.statistics().waiting_groups == 1
+
+
+# -- last jobs that cannot be added
+
+
+REJECTING = """
+create function reject() returns trigger language plpgsql as
+  $$begin if new.payload->>'n' = '13' then raise 'thirteen brings bad luck'; end if; return new; end$$;
+create trigger reject before insert on _private_jobs for each row execute function reject()
+"""
+
+
+def unlucky_and_lucky(site: QueueFixture) -> tuple[int | None, list[int]]:
+    """Add two groups, the first of which has a last job that a trigger rejects."""
+    site.run(REJECTING)
+    bad = site.client.group(members(1), then=JobSpec(task="last", payload={"n": 13}))
+    good = site.client.group(members(1), then=LAST)
+    return bad.id, [*bad.job_ids, *good.job_ids]
+
+
+def end_by_sql(site: QueueFixture, job_ids: list[int]) -> None:
+    """As by workers in another language: the check must notice."""
+    site.run("select complete_jobs(%s)", job_ids)
+    check_all(site)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param(end_by_sql, id="in the check of all groups"),
+        pytest.param(lambda site, ids: site.client.jobs.complete(ids), id="by one action"),
+        pytest.param(lambda site, ids: site.run_once({"work": lambda payload: None}), id="by a worker"),
+    ],
+)
+def test_a_group_whose_last_job_is_rejected_keeps_the_error_and_stops_no_other(
+    own_site: QueueFixture, end: Callable[[QueueFixture, list[int]], object]
+) -> None:
+    bad, job_ids = unlucky_and_lucky(own_site)
+
+    end(own_site, job_ids)
+
+    assert tasks(own_site) == ["last"]
+    assert [(each.id, each.open, each.error) for each in waiting(own_site)] == [(bad, 0, "thirteen brings bad luck")]
+
+    own_site.run("drop trigger reject on _private_jobs")
+    check_all(own_site)
+
+    assert (tasks(own_site), waiting(own_site)) == (["last", "last"], [])
+
+
+def test_the_error_of_a_group_is_listed_diagnosed_and_logged(own_site: QueueFixture, tmp_path: Path) -> None:
+    bad, job_ids = unlucky_and_lucky(own_site)
+    end_by_sql(own_site, job_ids)
+    shell = Shell(tmp_path, database=own_site.url)
+    sentence = f"group {bad}: all members have ended, but the job of last cannot be added: thirteen brings bad luck"
+
+    [listed] = json.loads(shell.gw("groups", "list", "--json").out)
+    [found] = [each for each in own_site.client.doctor.findings() if each.check == "groups"]
+    with own_site.running({"work": RunRecord()}) as running:
+        [failed] = running.recorded.wait_for(MaintenanceFailed)
+
+    assert (listed["id"], listed["open"], listed["error"]) == (bad, 0, "thirteen brings bad luck")
+    assert (found.status, found.message) == (CheckStatus.ERROR, sentence)
+    assert found.fix == f"remove the cause, or the job: gw groups cancel {bad}"
+    assert (failed.service, str(failed.error)) == ("gw-groups", sentence)
+    assert shell.gw("groups", "cancel", str(bad)).code == 0
+    assert waiting(own_site) == []
 
 
 # -- cancelling

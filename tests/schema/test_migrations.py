@@ -45,6 +45,7 @@ OWN_LINE = [
     "gw_0007_history",
     "gw_0008_groups",
     "gw_0009_history_functions",
+    "gw_0010_group_errors",
 ]
 WAITING_FOR_A_TABLE = """
 select 1 from pg_locks

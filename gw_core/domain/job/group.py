@@ -45,10 +45,14 @@ class WaitingGroup(msgspec.Struct, frozen=True):
     """Members that have not ended, with those that failed."""
     failed: int
     """Members that failed permanently."""
+    error: str | None = None
+    """Why the last job could not be added although all members have ended; workers try again about once a minute."""
 
     @property
     def sentence(self) -> str:
         """What the last job waits for."""
+        if self.error is not None:
+            return cannot_be_added(self.id, self.task, self.error)
         ended = self.members - self.open
         failed = f", {self.failed} failed permanently" if self.failed else ""
         return (
@@ -65,6 +69,28 @@ class GroupStatus(msgspec.Struct, frozen=True):
     """Groups that wait for a member that failed permanently."""
     first_held: int | None = None
     first_failed_job: int | None = None
+    broken: BrokenGroups | None = None
+    """Groups whose last job cannot be added, if there are any."""
+
+
+class BrokenGroups(msgspec.Struct, frozen=True):
+    """How many groups have a last job that cannot be added, and the first of them."""
+
+    number: int
+    id: int
+    task: str
+    error: str
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong."""
+        others = f"; {self.number - 1} more groups have such a job" if self.number > 1 else ""
+        return cannot_be_added(self.id, self.task, self.error) + others
+
+
+def cannot_be_added(group: int, task: str, error: str) -> str:
+    """Return the message about a group whose members have ended and whose last job was rejected."""
+    return f"group {group}: all members have ended, but the job of {task} cannot be added: {error}"
 
 
 def is_member(job: Job) -> bool:

@@ -280,6 +280,9 @@ def _unconfirmed(facts: DoctorFacts) -> Found:
 
 def _groups(facts: DoctorFacts) -> Found:
     found = facts.groups
+    if found is not None and found.broken is not None:
+        drop = _typed(facts, "groups cancel", str(found.broken.id)) or f"gw groups cancel {found.broken.id}"
+        yield ERROR, found.broken.sentence, f"remove the cause, or the job: {drop}"
     if found is not None and found.held:
         message = (
             f"{found.held} of {found.waiting} waiting groups are held by members that failed permanently, "
@@ -434,7 +437,7 @@ def _unlock(facts: DoctorFacts, worker_id: str) -> str:
 
 def _typed(facts: DoctorFacts, verb: str, *names: str) -> str | None:
     where = () if facts.schema == "graphile_worker" else (f"--schema={facts.schema}",)
-    return shell_command(("gw", verb, *where, *names))
+    return shell_command(("gw", *verb.split(), *where, *names))
 
 
 def _rounded(duration: timedelta) -> str:

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError
-from gw_core.domain.job.group import GroupStatus
+from gw_core.domain.job.group import BrokenGroups, GroupStatus
 from gw_core.domain.reports.diagnosis import (
     NEEDED_INDEXES,
     DoctorFacts,
@@ -34,7 +34,7 @@ from gw_core.postgres.road.limits import limit_of
 from gw_core.postgres.road.pauses import pause_of
 from gw_core.postgres.road.worker_store import list_heartbeats, list_worker_locks
 from gw_core.postgres.schema.schema_state import (
-    GROUPS_STEP,
+    GROUP_ERRORS_STEP,
     HISTORY_STEP,
     TABLES_STEP,
     SchemaState,
@@ -96,7 +96,7 @@ class Doctor(QueueOperations, frozen=True):
             ("history", self._history, HISTORY_STEP),
             ("statistics", self._statistics, TABLES_STEP),
             ("limits", self._limits, TABLES_STEP),
-            ("groups", self._groups, GROUPS_STEP),
+            ("groups", self._groups, GROUP_ERRORS_STEP),
             ("backlog", self._backlog, None),
             ("vacuum", self._tables, None),
             ("transactions", self._transactions, None),
@@ -205,8 +205,9 @@ class Doctor(QueueOperations, frozen=True):
         return replace(facts, limits=[limit_of(row) for row in rows(connection, query("limit_list", self.schema), {})])
 
     def _groups(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
-        [row] = rows(connection, query("doctor_groups", self.schema), {})
-        return replace(facts, groups=GroupStatus(*row))
+        [[waiting, held, first, job]] = rows(connection, query("doctor_groups", self.schema), {})
+        broken = [BrokenGroups(*row) for row in rows(connection, query("broken_groups", self.schema), {})]
+        return replace(facts, groups=GroupStatus(waiting, held, first, job, broken[0] if broken else None))
 
     def _backlog(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         found = self._ask(connection, "doctor_backlog")

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 from gw_core.domain.job.cancellation import CancelRequest
 from gw_core.domain.job.claim import QueueLock
+from gw_core.domain.job.group import BrokenGroups
 from gw_core.domain.job.history import Keep
 from gw_core.domain.job.job import Job
 from gw_core.domain.job.outcome import Completed, Failed, Outcome, Returned, error_type_of, traceback_of
@@ -146,6 +147,11 @@ class JobStore(Store):
     def end_members(self, ids: Sequence[int] | None) -> int:
         """Take note that members of groups have ended; return how many waiting jobs that added. None: check all."""
         return int(self._one("end_group_members", ids=None if ids is None else list(ids))[0])
+
+    def broken_groups(self) -> BrokenGroups | None:
+        """Return the groups whose last job cannot be added; None: there is none."""
+        found = self._rows("broken_groups")
+        return BrokenGroups(*found[0]) if found else None
 
     def blocked(self, ids: Iterable[int]) -> set[int]:
         """Return which of these jobs have a row that another session has locked."""

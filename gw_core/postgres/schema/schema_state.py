@@ -44,7 +44,8 @@ SEARCH_PATH_STEP: Final = 6
 HISTORY_STEP: Final = 7
 GROUPS_STEP: Final = 8
 HISTORY_FUNCTIONS_STEP: Final = 9
-OWN_STEPS: Final = tuple(range(LEDGER_STEP, HISTORY_FUNCTIONS_STEP + 1))
+GROUP_ERRORS_STEP: Final = 10
+OWN_STEPS: Final = tuple(range(LEDGER_STEP, GROUP_ERRORS_STEP + 1))
 """The line of our own, numbered in a ledger of its own."""
 
 REPAIR_MARKER: Final = "gw:add-jobs:1"
@@ -63,8 +64,9 @@ STEP_RELATIONS: Final = {
     READ_INDEXES_STEP: {"jobs_gw_locked_index", "jobs_gw_failed_index"},
     HISTORY_STEP: {"_private_gw_history"},
     GROUPS_STEP: {"_private_gw_waiting", "_private_gw_edges", "gw_edges_waiting_index"},
+    GROUP_ERRORS_STEP: {"_private_gw_waiting.error"},
 }
-"""The relations that the other steps make."""
+"""The relations and columns that the other steps make."""
 
 PRIVATE_FUNCTIONS: Final = frozenset(
     {"_private_gw_make_history_partition", "_private_gw_expire_history", "_private_gw_record_others"}
