@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from json.encoder import encode_basestring
 from pathlib import Path
@@ -30,10 +31,11 @@ json_string: Callable[[str], str] = encode_basestring
 """Writes a text as a JSON string; what could steer a terminal is still in it, see `json_text`."""
 
 
-class JsonText(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class JsonText:
     """JSON text from the database, handed on as it is: numbers keep every digit."""
 
-    text: str
+    text: str = field(repr=False)
 
 
 class Column(msgspec.Struct, frozen=True):

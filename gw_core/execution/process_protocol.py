@@ -14,6 +14,7 @@ import msgspec
 
 from gw_core.domain import errors as known_errors
 from gw_core.domain.errors import GraphileWorkerError
+from gw_core.domain.hidden_fields import hides
 from gw_core.domain.job.cancellation import StopReason
 from gw_core.domain.job.history import EncodedResult
 from gw_core.domain.job.job import Job, JobSpec, encode_payload
@@ -163,6 +164,7 @@ def given_of(spec: Spec) -> JobSpec:
 # -- messages of the worker ------------------------------------------------------------------------------------------
 
 
+@hides("conninfo")
 class Setup(msgspec.Struct, frozen=True, tag=True):
     """The first message: how the task can reach the database. Not on the command line, because it has a password."""
 
@@ -202,6 +204,7 @@ class AddedMessage(msgspec.Struct, frozen=True, tag=True):
     failure: Failure | None = None
 
 
+@hides("password")
 class PasswordMessage(msgspec.Struct, frozen=True, tag=True):
     """The current password of the database, or why it cannot be read."""
 
@@ -226,6 +229,7 @@ class LogMessage(msgspec.Struct, frozen=True, tag=True):
     failure: Failure | None = None
 
 
+@hides("specs")
 class Add(msgspec.Struct, frozen=True, tag=True):
     """Add these jobs and answer."""
 

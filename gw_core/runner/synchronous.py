@@ -14,6 +14,7 @@ from typing import Any, Final, Self
 import msgspec
 
 from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.hidden_fields import hides
 from gw_core.domain.job.claim import queue_locks
 from gw_core.domain.job.history import keeps_of
 from gw_core.domain.job.job import Job, JobSpec, encode_payload
@@ -48,6 +49,7 @@ _UNSTORED_IDS: Final = count(1)
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
 
+@hides("value")
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One run of a job: its outcome, what the task returned, and what it raised."""

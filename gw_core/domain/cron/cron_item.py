@@ -18,6 +18,7 @@ from gw_core.domain.cron.schedule import MINUTE, Schedule, floor_minute
 from gw_core.domain.cron.time_zone import UTC_NAME
 from gw_core.domain.durations import shown
 from gw_core.domain.errors import CrontabError, InvalidInputError, InvalidJobError
+from gw_core.domain.hidden_fields import hides
 from gw_core.domain.job.job import JobKeyMode, JobSpec, json_text
 
 _LAST_MINUTE: Final = floor_minute(datetime.max.replace(tzinfo=UTC))
@@ -29,6 +30,7 @@ _JOB_FIELDS: Final = ("task", "queue_name", "max_attempts", "job_key", "job_key_
 JsonObject = Mapping[str, Any]
 
 
+@hides("payload")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CronItem:
     """One recurring task: when, which task, and how its jobs are added.

@@ -16,6 +16,7 @@ from gw_core.domain.errors import (
     ResultError,
     ResultUnavailableError,
 )
+from gw_core.domain.hidden_fields import hides
 from gw_core.domain.job.job import json_text
 
 DEFAULT_KEEP: Final = timedelta(days=1)
@@ -60,6 +61,7 @@ def keeps_of(options: Mapping[str, HistoryOptions], default: timedelta | None) -
     return MappingProxyType({task: keep for task, keep in keeps.items() if keep is not None})
 
 
+@hides("text")
 class EncodedResult(msgspec.Struct, frozen=True):
     """What a task returned, as JSON text; or why it is not kept."""
 
@@ -104,6 +106,7 @@ class HistoryState(StrEnum):
     """The job was deleted while no worker had it; recorded only where jobs ended by others are."""
 
 
+@hides("result", "payload")
 class EndedAttempt(msgspec.Struct, frozen=True):
     """One row of history, in the order of its columns: an attempt that has ended."""
 

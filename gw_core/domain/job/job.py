@@ -14,6 +14,7 @@ from typing import Any, Final, TypedDict, TypeVar, Unpack
 import msgspec
 
 from gw_core.domain.errors import InvalidInputError, InvalidJobError
+from gw_core.domain.hidden_fields import hides
 from gw_core.domain.job.slots import SlotLimit
 from gw_core.domain.job.task_identifier import identifier_of
 
@@ -42,6 +43,7 @@ class JobKeyMode(StrEnum):
     """Leave any existing job alone, even a running or permanently failed one; the new one may never run."""
 
 
+@hides("payload")
 class Job(msgspec.Struct, frozen=True, gc=False):
     """One row of the queue, as it was when it was claimed or read.
 
@@ -117,6 +119,7 @@ class Job(msgspec.Struct, frozen=True, gc=False):
         return self.attempts >= self.max_attempts
 
 
+@hides("payload")
 @dataclass(frozen=True, kw_only=True, init=False)
 class JobSpec:
     """A job to add; every rule of the schema is checked here, before anything is sent.

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from gw_core.domain.hidden_fields import hides
 from gw_core.domain.job.job import Job
 
 MAX_TRACEBACK: Final = 20_000
@@ -45,6 +46,7 @@ def _non_negative(delay: timedelta | float) -> timedelta:
 # Structs for the reason given at `Job`: one is made for every run.
 
 
+@hides("result")
 class Completed(msgspec.Struct, frozen=True, gc=False):
     """The task returned; the job is to be deleted.
 
@@ -57,6 +59,7 @@ class Completed(msgspec.Struct, frozen=True, gc=False):
     result_error: str | None = None
 
 
+@hides("payload")
 class Failed(msgspec.Struct, frozen=True):
     """The task raised; the job waits for its next attempt, or gave its last.
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from gw_core.domain.hidden_fields import hides
 from gw_core.domain.job.group import OnFailure
 from gw_core.domain.job.job import Job, JobKeyMode, JobSpec, encode_payload
 from gw_core.postgres.connection.statements import numbered_text, query
@@ -17,6 +18,7 @@ BULK: Final = 5_000
 """Jobs in one statement of a bulk: more jobs gain nothing and only need more memory."""
 
 
+@hides("values")
 class Call(msgspec.Struct, frozen=True):
     """One statement of sql/queries and its values: texts, numbers, times, lists and None, which every driver adapts."""
 
@@ -106,6 +108,7 @@ def get_call(job_id: int | None, job_key: str | None) -> Call:
     return Call("find_jobs", {"ids": ids, "key": key, "with_payload": True})
 
 
+@hides("payload")
 class _Element(msgspec.Struct, omit_defaults=True, gc=False):
     """A job in the document; the server spends time on every field, so those that are None are left out."""
 
