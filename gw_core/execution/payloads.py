@@ -135,6 +135,8 @@ def _convert(kind: Any, value: Any) -> Any:
         raise ValueError(_pydantic_reason(error)) from None
 
 
+NOT_ALLOWED: Final = "the value is not among those allowed"
+
 # msgspec repeats the offending value for these two; a payload does not belong in a log.
 _QUOTED_VALUE = re.compile(r"^Invalid (enum )?value .*?(?= - at `\$[^`]*`$|$)", re.DOTALL)
 
@@ -142,7 +144,7 @@ _QUOTED_VALUE = re.compile(r"^Invalid (enum )?value .*?(?= - at `\$[^`]*`$|$)", 
 def _msgspec_reason(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
-    return _QUOTED_VALUE.sub("the value is not among those allowed", str(error))
+    return _QUOTED_VALUE.sub(NOT_ALLOWED, str(error))
 
 
 # -- pydantic ------------------------------------------------------------------------------------------------------
@@ -173,7 +175,12 @@ def _pydantic_reason(error: Exception) -> str:
     if list_errors is None:
         return str(error)
     errors = list_errors()
-    return "; ".join(f"{error['msg']} - at `{_path(error['loc'])}`" for error in errors)
+    return "; ".join(f"{_pydantic_message(error)} - at `{_path(error['loc'])}`" for error in errors)
+
+
+def _pydantic_message(error: Mapping[str, Any]) -> str:
+    # The only message of pydantic's own that quotes a value.
+    return NOT_ALLOWED if error["type"] == "union_tag_invalid" else str(error["msg"])
 
 
 def _path(location: Sequence[int | str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from itertools import product
 
@@ -101,6 +102,18 @@ def test_an_error_of_the_database_is_one_of_gw(callers: CallersTransaction) -> N
     with pytest.raises(InvalidJobError, match="calm"):
         callers.add(JobSpec(task="mail", priority=-10))
     callers.rollback()
+
+
+@pytest.mark.parametrize("bulk", [False, True], ids=["one job", "a bulk"])
+def test_an_error_of_the_database_shows_no_payload(callers: CallersTransaction, bulk: bool) -> None:
+    """PostgreSQL quotes the rejected row below its message, and SQLAlchemy quotes the values."""
+    spec = JobSpec(task="a", payload={"token": "tok_live_x9"}, priority=-10)
+    with pytest.raises(InvalidJobError, match="calm") as caught:
+        callers.add_many([spec, spec]) if bulk else callers.add(spec)
+
+    shown = "".join(traceback.format_exception(caught.value)) + repr(caught.value) + repr(caught.value.__cause__)
+    assert "calm" in str(caught.value.__cause__)
+    assert "tok_live_x9" not in shown
 
 
 def test_a_failed_bulk_leaves_the_transaction_usable(callers: CallersTransaction, outside: Outside) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
@@ -42,10 +43,17 @@ _OWN_SETTINGS = re.compile(
     r'(?:certificate|private key|revocation list|service) file "|definition of service "'
     r"|invalid (?:\S+ value|port number|integer value)"
 )
+_OTHER_LIBRARIES: Final = ("sqlalchemy", "django", "psycopg2", "asyncpg")
 
 
 def translate(error: BaseException, *, schema: str = "graphile_worker") -> DatabaseError | InvalidJobError:
-    """Return our error for one of the driver's; raise it `from` the original."""
+    """Return our error for one of the driver's; raise it `from` the original, whose message is cut."""
+    translated_error = _translated(error, schema)
+    cut_messages(error)
+    return translated_error
+
+
+def _translated(error: BaseException, schema: str) -> DatabaseError | InvalidJobError:
     if isinstance(error, pg.InvalidPassword | pg.InvalidAuthorizationSpecification | pg.InvalidCatalogName):
         return AuthenticationError(f"the server rejected the connection: {sentence(error)}")
     if isinstance(error, pg.InsufficientPrivilege):
@@ -139,26 +147,57 @@ def sentence(error: BaseException) -> str:
     return " ".join(text.split()) or type(error).__name__
 
 
-_OTHER_LIBRARIES: Final = ("sqlalchemy", "django", "psycopg2", "asyncpg")
+def cut_messages(error: BaseException) -> None:
+    """Cut the messages of a driver's error, and of the errors that it wraps, to PostgreSQL's first line.
+
+    The other lines can quote a rejected row with its payload, and SQLAlchemy quotes the values of the statement. As the
+    cause of our error, a driver's error is part of tracebacks. The `diag` of psycopg's errors still has everything.
+    """
+    chain = list(_chain(error))
+    if not any(_state_of(each) for each in chain):
+        return  # of libpq, which knows no rows
+    for each in chain:
+        each.args = (_first_line(each),)
+        for name, value in (("hide_parameters", True), ("detail", None)):  # of SQLAlchemy, of asyncpg
+            if isinstance(getattr(each, name, None), bool | str):
+                setattr(each, name, value)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error of a database library and those that it wraps, down to one of psycopg."""
+    while error is not None and type(error).__module__.partition(".")[0] in _OTHER_LIBRARIES:
+        yield error
+        # SQLAlchemy keeps the driver's error in `orig`; Django, and SQLAlchemy's adapter of asyncpg, in `__cause__`.
+        error = getattr(error, "orig", None) or error.__cause__
+    if isinstance(error, psycopg.Error):
+        yield error
+
+
+def _first_line(error: BaseException) -> str:
+    diagnostic = getattr(error, "diag", None)
+    text = (diagnostic.message_primary if diagnostic is not None else None) or str(error).partition("\n")[0]
+    return str(text)
+
+
+def _state_of(error: BaseException) -> str | None:
+    """Return the SQLSTATE of an error of psycopg, psycopg2 or asyncpg."""
+    state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
+    return state if isinstance(state, str) else None
 
 
 def as_psycopg_error(error: BaseException) -> psycopg.Error | None:
     """Return the psycopg error that an error of another database library wraps or stands for, if it is one."""
+    innermost_first = reversed(list(_chain(error)))
+    return next((found for each in innermost_first if (found := _psycopg_error(each)) is not None), None)
+
+
+def _psycopg_error(error: BaseException) -> psycopg.Error | None:
     if isinstance(error, psycopg.Error):
         return error
-    if type(error).__module__.partition(".")[0] not in _OTHER_LIBRARIES:
-        return None
-    # SQLAlchemy keeps the driver's error in `orig`; Django, and SQLAlchemy's adapter of asyncpg, in `__cause__`.
-    wrapped = getattr(error, "orig", None) or error.__cause__
-    found = None if wrapped is None else as_psycopg_error(wrapped)
-    return found or _of_state(error)
-
-
-def _of_state(error: BaseException) -> psycopg.Error | None:
-    state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
-    if isinstance(state, str):
+    state = _state_of(error)
+    if state is not None:
         with suppress(KeyError):
-            return pg.lookup(state)(str(error))
+            return pg.lookup(state)(_first_line(error))
     is_connection = type(error).__name__ in ("OperationalError", "InterfaceError", "ConnectionDoesNotExistError")
     return psycopg.OperationalError(str(error)) if is_connection else None
 
@@ -179,4 +218,6 @@ class translated:  # noqa: N801 # read as a verb after `with`; a generator would
             return
         driver_error = as_psycopg_error(error)
         if driver_error is not None:
-            raise translate(driver_error, schema=self._schema) from error
+            ours = translate(driver_error, schema=self._schema)
+            cut_messages(error)
+            raise ours from error
