@@ -41,18 +41,23 @@ class OpenTelemetry(Plugin):
     of its items. Jobs that SQL or a crontab added have no such span. The outcome of a run is recorded in the database
     after the run, in a child span that begins when the run ends. Without `tracer_provider` and `meter_provider` the
     global ones are used.
+
+    Everyone who can add a job chooses the trace, the sampling and the baggage in its `_trace`. Without `trust_trace`
+    the plugin ignores it.
     """
 
     def __init__(
         self,
         *,
         relation: Literal["link", "parent"] = "link",
+        trust_trace: bool = True,
         tracer_provider: trace.TracerProvider | None = None,
         meter_provider: metrics.MeterProvider | None = None,
     ) -> None:
         if relation not in ("link", "parent"):
             raise ValueError(f'relation must be "link" or "parent", not {relation!r}')
         self._continues_trace = relation == "parent"
+        self._trusts_trace = trust_trace
         self._tracer = trace.get_tracer(__name__, __version__, tracer_provider)
         self._running: dict[str, _Run] = {}
         """The run on each thread. A thread writes its own key only, so no lock is needed."""
@@ -114,7 +119,7 @@ class OpenTelemetry(Plugin):
 
     def around_run(self, job: Job, context: JobContext, run: Any) -> object:
         """Make the span of a run. It ends when the outcome is known, which can be later, for example for batches."""
-        origins = _origins(job)
+        origins = _origins(job) if self._trusts_trace else []
         # Baggage travels in either relation.
         parent = origins[0] if len(origins) == 1 else _NOTHING
         links: Sequence[Link] = ()

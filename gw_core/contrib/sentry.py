@@ -13,25 +13,36 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import sentry_sdk
 from sentry_sdk.crons import capture_checkin
 from sentry_sdk.integrations.logging import ignore_logger
-from sentry_sdk.scope import Scope, use_isolation_scope, use_scope
+from sentry_sdk.scope import (
+    Scope,
+    add_global_event_processor,
+    global_event_processors,
+    use_isolation_scope,
+    use_scope,
+)
 from sentry_sdk.tracing_utils import has_tracing_enabled
-from sentry_sdk.utils import event_from_exception
+from sentry_sdk.utils import current_stacktrace, event_from_exception
 
 from gw_core import Addition, CronItem, Events, GiveUp, Job, JobContext, Plugin, RetryAfter, Snooze
 from gw_core.contrib.payload_trace import with_trace
 from gw_core.errors import BatchError, JobCancelledError
 from gw_core.events import CronSchedule, CronStarting, JobErrored, JobSucceeded, PoolStopped
 
+if TYPE_CHECKING:
+    from sentry_sdk.types import Event, Hint
+
 __all__ = ["Sentry"]
 
 ORIGIN: Final = "auto.queue.graphile_worker"
 SYSTEM: Final = "graphile-worker"
 
+_OWN_PACKAGES: Final = frozenset({"gw_core", "gw_cli", "gw_tui"})
+_DRIVERS: Final = frozenset({"psycopg", "psycopg_pool", "psycopg2", "asyncpg", "sqlalchemy", "django"})
 _MECHANISM: Final = {"type": "graphile_worker", "handled": False}
 
 
@@ -60,6 +71,8 @@ class Sentry(Plugin):
     `attempts` selects the failed attempts that become events: `"all"`, `"last"`, or a function of the job and the
     error. Attempts before the last have the level warning. `RetryAfter`, `Snooze` and cancellations by operators are no
     events. `monitor` has settings of the cron monitors, such as `checkin_margin`; with None there are no check-ins.
+    Payloads are not sent: events of a run have no local variables, unless `include_local_variables` is true, and those
+    of gw's own frames are never sent. Without `trust_trace`, the trace context in a payload is ignored.
     If `SENTRY_DSN` is set and the SDK is not initialized, the plugin initializes it.
     """
 
@@ -68,6 +81,8 @@ class Sentry(Plugin):
         *,
         attempts: Literal["all", "last"] | Callable[[Job, BaseException], bool] = "all",
         monitor: Mapping[str, Any] | None = MappingProxyType({"checkin_margin": 5}),
+        include_local_variables: bool = False,
+        trust_trace: bool = True,
     ) -> None:
         if not callable(attempts) and attempts not in ("all", "last"):
             raise ValueError(f'attempts must be "all", "last" or a function, not {attempts!r}')
@@ -75,12 +90,17 @@ class Sentry(Plugin):
             sentry_sdk.init()
         self._attempts = attempts
         self._monitor = monitor
+        self._clears_run = not include_local_variables
+        self._trusts_trace = trust_trace
         self._items: dict[str, CronItem] = {}
         self._runs: dict[str, _Run] = {}
         """The run on each thread. A thread writes its own key only, so no lock is needed."""
         # gw logs each failure as well, on another thread, where Sentry's deduplication does not see it.
         for name in ("", ".core", ".cron", ".supervisor", ".tasks", ".worker"):  # not ".job", which tasks use
             ignore_logger(f"graphile_worker{name}")
+        # For each event of the process: an add can fail in a request, whose event is not made here.
+        if _clear_own_frames not in global_event_processors:
+            add_global_event_processor(_clear_own_frames)
 
     def attach(self, events: Events) -> None:
         """Subscribe to the ends of runs and to the items of crontabs."""
@@ -119,10 +139,10 @@ class Sentry(Plugin):
             return run()
         self._finish(context.thread_name, "aborted")  # the thread's former run, if it was interrupted
         with sentry_sdk.isolation_scope() as scope:
-            _describe(scope, job)
+            self._describe(scope, job)
             known = _Run(scope, sentry_sdk.get_current_scope())
             if _is_tracing():
-                _start_spans(known, job, context)
+                _start_spans(known, job, _headers(context.trace) if self._trusts_trace else {})
             known.check_in = self._check_in(job, context)
             self._runs[context.thread_name] = known
             try:
@@ -131,6 +151,12 @@ class Sentry(Plugin):
                 self._finish(context.thread_name, "aborted")
                 raise
 
+    def _describe(self, scope: Scope, job: Job) -> None:
+        """Set what every event of the run has, and what it lacks."""
+        _name_job(scope, job)
+        if self._clears_run:
+            scope.add_event_processor(_clear_all_frames)
+
     def _succeeded(self, event: JobSucceeded) -> None:
         self._finish(event.thread, "ok", event.seconds)
 
@@ -138,7 +164,7 @@ class Sentry(Plugin):
         known, error = self._runs.get(event.thread), event.error
         if known is None:
             with sentry_sdk.isolation_scope() as scope:  # the job was cancelled before its task started
-                _describe(scope, event.job)
+                self._describe(scope, event.job)
                 self._capture(event.job, error)
             return
         with use_isolation_scope(known.isolation_scope), use_scope(known.scope):
@@ -198,8 +224,8 @@ class Sentry(Plugin):
 # -- scope ---------------------------------------------------------------------------------------------------------
 
 
-def _describe(scope: Scope, job: Job) -> None:
-    """Say in every event of the run which job it is; payloads are not sent."""
+def _name_job(scope: Scope, job: Job) -> None:
+    """Say in every event of the run which job it is."""
     scope.clear_breadcrumbs()
     scope.set_transaction_name(job.task_identifier, source="task")
     current = sentry_sdk.get_current_scope()
@@ -213,6 +239,43 @@ def _describe(scope: Scope, job: Job) -> None:
     scope.set_context("job", {**numbers, "key": job.key})
 
 
+# -- local variables -----------------------------------------------------------------------------------------------
+
+
+def _clear_own_frames(event: Event, hint: Hint) -> Event:
+    """Remove the local variables of gw's frames, and of the database drivers that they call."""
+    for frames in _stacks_of(event):
+        is_called_by_gw = False
+        for frame in frames:  # the caller first
+            package = str(frame.get("module") or "").split(".")[0]
+            is_called_by_gw = package in _OWN_PACKAGES or (is_called_by_gw and package in _DRIVERS)
+            if is_called_by_gw:
+                frame.pop("vars", None)
+    return event
+
+
+def _clear_all_frames(event: Event, hint: Hint) -> Event:
+    """Remove all local variables: in a task's frames, they are the payload or parts of it."""
+    for frames in _stacks_of(event):
+        for frame in frames:
+            frame.pop("vars", None)
+    return event
+
+
+def _stacks_of(event: Any) -> Iterator[list[dict[str, Any]]]:
+    """Yield the frames of each stack of the event."""
+    options = sentry_sdk.get_client().options
+    if options.get("attach_stacktrace") and not event.keys() & {"type", "exception", "stacktrace", "threads"}:
+        # The SDK would add this one later, with variables.
+        event["threads"] = {"values": [{"stacktrace": current_stacktrace(False), "crashed": False, "current": True}]}
+    holders = [
+        event,
+        *(each for name in ("exception", "threads") for each in (event.get(name) or {}).get("values") or ()),
+    ]
+    for holder in holders:
+        yield (holder.get("stacktrace") or {}).get("frames") or []
+
+
 # -- spans ---------------------------------------------------------------------------------------------------------
 
 
@@ -223,11 +286,11 @@ def _is_tracing() -> bool:
     return has_tracing_enabled(options) and is_streaming != "stream"
 
 
-def _start_spans(known: _Run, job: Job, context: JobContext) -> None:
-    """Start the transaction of a run, in the trace of the add, and the span that queue insights read."""
+def _start_spans(known: _Run, job: Job, headers: dict[str, str]) -> None:
+    """Start the transaction of a run, in the trace of these headers, and the span that queue insights read."""
     transaction = sentry_sdk.start_transaction(
         sentry_sdk.continue_trace(
-            _headers(context.trace),
+            headers,
             op="queue.task.graphile_worker",
             name=job.task_identifier,
             source="task",

@@ -268,6 +268,16 @@ def test_a_run_can_continue_the_trace(site: QueueFixture) -> None:
     assert process.links == ()
 
 
+@pytest.mark.parametrize("relation", ["link", "parent"])
+def test_the_trace_of_a_payload_can_be_ignored(site: QueueFixture, relation: str) -> None:
+    telemetry = Telemetry(relation=relation, trust_trace=False)
+    site.add(payload={"_trace": {**RUST_TRACE, "flags": 0, "baggage": "tenant=acme"}})
+    seen: list[Any] = []
+    span = run(site, telemetry, lambda payload: seen.append(baggage.get_all()))
+
+    assert (span.parent, span.links, seen) == (None, (), [{}])
+
+
 def test_the_outcome_of_each_run_is_settled_in_a_child_span(site: QueueFixture, telemetry: Telemetry) -> None:
     def work(payload: dict[str, str]) -> None:
         match payload["end"]:

@@ -17,6 +17,7 @@ from support.call_count import calls_in
 from support.queue_fixture import QueueFixture, a_registry
 
 from gw_core import Client, Events, GiveUp, Job, JobSpec, RetryAfter, Runner, Snooze
+from gw_core.errors import GraphileWorkerError
 from gw_core.events import CronStarted, JobErrored, JobSucceeded, RunnerStopped
 
 pytest.importorskip("sentry_sdk")
@@ -201,6 +202,59 @@ def test_breadcrumbs_stay_with_their_job(site: QueueFixture, sent: Captured) -> 
         assert [crumb["message"] for crumb in event["breadcrumbs"]["values"]] == [f"job {number}"]
 
 
+# -- local variables -----------------------------------------------------------------------------------------------
+
+PAYLOAD = {"card": "4242424242424242"}
+
+
+def charge(payload: Any) -> None:
+    card = payload["card"]
+    raise ValueError(f"card of {len(card)} digits refused")
+
+
+def variables(event: Any) -> dict[str, Any]:
+    """Return the local variables of each function in the event's stack."""
+    frames = event["exception"]["values"][-1]["stacktrace"]["frames"]
+    return {frame["function"]: frame["vars"] for frame in frames if frame.get("vars")}
+
+
+def test_an_event_of_a_run_has_no_local_variables(site: QueueFixture, sent: Captured) -> None:
+    site.add(payload=PAYLOAD)
+    run(site, charge)
+
+    (event,) = sent.of("event")
+    assert variables(event) == {}
+
+
+def test_local_variables_of_the_task_are_sent_if_asked_for(site: QueueFixture, sent: Captured) -> None:
+    site.add(payload=PAYLOAD)
+    run(site, charge, Sentry(include_local_variables=True))
+
+    (event,) = sent.of("event")
+    assert variables(event) == {"charge": {"payload": {"card": f"'{PAYLOAD['card']}'"}, "card": f"'{PAYLOAD['card']}'"}}
+
+
+def test_a_failed_add_sends_no_payload(site: QueueFixture, sent: Captured) -> None:
+    site.run("alter table _private_jobs add constraint refused check (task_id < 0) not valid")
+
+    def request(client: Client) -> None:
+        try:
+            client.add("work", PAYLOAD)
+        except GraphileWorkerError:
+            sentry_sdk.capture_exception()
+
+    try:
+        with Client(site.url, plugins=[Sentry()]) as client:
+            request(client)
+    finally:
+        site.run("alter table _private_jobs drop constraint refused")
+
+    (event,) = sent.of("event")
+    assert "work" in json.dumps(event)
+    assert "4242" not in json.dumps(event)
+    assert list(variables(event)) == ["request"]
+
+
 # -- traces --------------------------------------------------------------------------------------------------------
 
 
@@ -238,6 +292,14 @@ def test_a_failed_run_has_its_status_and_its_event_the_same_trace(site: QueueFix
     assert process["spans"][0]["status"] == "internal_error"
     assert process["contexts"]["trace"]["trace_id"] == RUST_TRACE["trace_id"]
     assert event["contexts"]["trace"]["trace_id"] == RUST_TRACE["trace_id"]
+
+
+def test_the_trace_of_a_payload_can_be_ignored(site: QueueFixture, traced: Captured) -> None:
+    site.add(payload={"_trace": {**RUST_TRACE, "flags": 0}})
+    run(site, fail, Sentry(trust_trace=False))
+
+    (process,) = traced.of("transaction")  # a parent that is not sampled would suppress it
+    assert process["contexts"]["trace"]["trace_id"] != RUST_TRACE["trace_id"]
 
 
 def test_without_tracing_payloads_stay_as_they_are(site: QueueFixture, sent: Captured) -> None:
