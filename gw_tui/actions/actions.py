@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -249,8 +249,8 @@ class Add(Action, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return f"Add({self.spec!r})"
 
-    def __rich_repr__(self) -> Iterator[JobSpec]:
-        yield self.spec
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("spec", self.spec)]
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
         job = client.add(self.spec) if self.payload is None else client.add_json(self.spec, self.payload)
