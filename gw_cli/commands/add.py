@@ -18,7 +18,7 @@ from gw_cli.stderr import note
 from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from gw_core import Client, Job
+    from gw_core import Job
 
 
 @command("add")
@@ -75,7 +75,9 @@ def add(
     Prints the job's id. With --from, adds the jobs of a file instead, in atomic batches; the other options are the
     defaults of its lines.
     """
+    from gw_cli.typos import doubt_about
     from gw_core import JobKeyMode, JobSpec, Skip
+    from gw_core.operations import NameKind
 
     if from_file is not None:
         if not payload is payload_file is job_key is None:
@@ -106,7 +108,7 @@ def add(
     )
     text = payload_text(payload, payload_file)
     with open_to_change(configuration) as client:
-        doubt = _doubt_about(client, task)
+        doubt = doubt_about(client, NameKind.TASKS, task)
         if doubt and strict:
             raise InvalidInputError(f"{doubt} (--strict)")
         job = client.add_json(spec, text)
@@ -116,21 +118,6 @@ def add(
         raise InvalidInputError(f"the job was not added: {job.reason}")
     _answer(job, untouched=spec.job_key_mode is JobKeyMode.UNSAFE_DEDUPE and job.revision > 0, as_json=as_json)
     return ExitCode.OK
-
-
-def _doubt_about(client: Client, task: str) -> str:
-    """Return a warning about an identifier that was never used, which is probably misspelled; else an empty text."""
-    from difflib import get_close_matches
-
-    from gw_core.operations import NameKind
-
-    if client.names(NameKind.TASKS, task, limit=1) == [task]:
-        return ""
-    known = client.names(NameKind.TASKS)
-    if not known:  # a new queue, to which jobs may be added before the first worker starts
-        return ""
-    similar = get_close_matches(task, known, n=1)
-    return f"no worker has registered a task {task!r}" + (f"; did you mean {similar[0]!r}?" if similar else "")
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:

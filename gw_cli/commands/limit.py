@@ -17,8 +17,9 @@ from gw_cli.exit_codes import NothingMatchedError
 from gw_cli.output import Column, Shape
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
+from gw_cli.typos import doubt_about
 from gw_core.errors import InvalidInputError
-from gw_core.operations import format_duration, operator_name, parse_duration
+from gw_core.operations import NameKind, format_duration, operator_name, parse_duration
 
 MAX_COUNT: Final = 1_000_000
 _RATE: Final = re.compile(r"([0-9]{1,7})/([0-9]*)([a-z]+)")
@@ -78,6 +79,8 @@ def limit(
             if not result.changed:
                 raise NothingMatchedError(f"task {quoted(task)} has no limit; gw limits lists those that have")
         else:
+            if doubt := doubt_about(client, NameKind.TASKS, task):
+                stderr.note(doubt)
             by = visible(operator_name())
             result = client.limits.set(
                 task, running=most, per_period=count, period=period, burst=together, field=field, by=by

@@ -17,10 +17,12 @@ from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.output import Column, Shape
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
+from gw_cli.typos import doubt_about
 from gw_core.errors import InvalidInputError
-from gw_core.operations import operator_name
+from gw_core.operations import NameKind, PauseKind, PauseTarget, operator_name
 
 if TYPE_CHECKING:
+    from gw_core import Client
     from gw_core.operations import PauseResult
 
 _CLOCK: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
@@ -60,9 +62,12 @@ def pause(
     """
     end = None if until is None else end_time(until, datetime.now().astimezone())
     with open_to_change(configuration) as client:
+        doubts = _doubts(client, targets)  # before a pause adds the queue
         result = client.pauses.pause(
             *targets, until=end, reason=None if reason is None else visible(reason), by=visible(operator_name())
         )
+    for each in doubts:
+        stderr.note(each)
     return report(targets, "paused", result, as_json=as_json)
 
 
@@ -91,6 +96,13 @@ def pauses(configuration: Configuration, layout: Printed) -> None:
     layout.show(found, PAUSES)
     if not found:
         stderr.note("Nothing is paused.")
+
+
+def _doubts(client: Client, targets: Sequence[str]) -> list[str]:
+    """Return a warning for each target whose name is probably misspelled."""
+    kinds = {PauseKind.TASK: NameKind.TASKS, PauseKind.QUEUE: NameKind.QUEUES}
+    named = [(kinds[each.kind], each.name) for each in map(PauseTarget.parse, targets) if each.kind in kinds]
+    return [doubt for kind, name in named if (doubt := doubt_about(client, kind, name))]
 
 
 def end_time(text: str, now: datetime) -> datetime | timedelta:

@@ -33,6 +33,20 @@ def test_what_is_paused_is_listed_and_resumed(gw: CliProgram, queue: Queue) -> N
     assert "is not paused" in again.err
 
 
+def test_a_name_that_nobody_uses_is_questioned_and_paused_all_the_same(gw: CliProgram, queue: Queue) -> None:
+    queue.ready("mail", queue_name="slow")
+
+    for arguments, doubt in (
+        (("pause", "task:mial"), "no worker has registered a task 'mial'; did you mean 'mail'?"),
+        (("pause", "queue:slwo"), "there is no queue 'slwo'; did you mean 'slow'?"),
+        (("limit", "mial", "--running", "4"), "no worker has registered a task 'mial'; did you mean 'mail'?"),
+    ):
+        ended = gw(*arguments)
+        assert (ended.code, ended.err.strip()) == (0, doubt)
+    assert gw("pause", "task:mail", "queue:slow", "flag:f", "all").err == ""
+    assert gw("limit", "mail", "--running", "4").err == ""
+
+
 def test_a_worker_that_does_not_confirm_is_named_and_fails_the_command(gw: CliProgram, queue: Queue) -> None:
     queue.heartbeat("gw-host-1")
 
