@@ -45,7 +45,7 @@ Selected = Annotated[
 
 
 def _condition(*flags: str, help: str, metavar: str | None = None) -> Any:
-    return typer.Option(*flags, metavar=metavar, help=help, rich_help_panel="Conditions")
+    return typer.Option(*flags, metavar=metavar, help=help, rich_help_panel=command.CONDITIONS)
 
 
 _CONDITIONS: Final[Mapping[str, Any]] = {

@@ -19,6 +19,9 @@ from gw_core.errors import InvalidInputError
 
 _NEGATED: Final = re.compile(r"-[a-z_]{2,}[.:]")
 
+CONDITIONS: Final = "Conditions"
+"""The section of the options that select jobs."""
+
 HELP_OPTIONS: Final = {"help_option_names": ["-h", "--help"]}
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON with stable keys", rich_help_panel="Output")]
@@ -92,7 +95,7 @@ class Command(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and options, section by section."""
-        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], "Conditions": []}
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], CONDITIONS: []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None:
@@ -114,8 +117,20 @@ class Command(TyperCommand):
         """Parse the arguments; `-queue:slow` in a selection is a condition, and not the option `-q`."""
         if any(parameter.name == "selection" for parameter in self.params):
             args = [f" {each}" if _NEGATED.match(each) else each for each in args]
+            self._reject_repeated_conditions(ctx, args)
         parsed: list[str] = super().parse_args(ctx, args)
         return parsed
+
+
+    def _reject_repeated_conditions(self, ctx: Any, args: list[str]) -> None:
+        """Raise `InvalidInputError` for a condition given twice: the last one alone would count."""
+        _, _, given = self.make_parser(ctx).parse_args(args=[*args])
+        values = [each for each in given if _section_of(each) == CONDITIONS and not each.is_flag]
+        for option in values:
+            if values.count(option) > 1:
+                raise InvalidInputError(
+                    f"{option.opts[0]} was given more than once; for one of several values write {option.name}:A,B"
+                )
 
 
 def _section_of(parameter: Any) -> str:

@@ -11,7 +11,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from support.cli_program import every_command
 from support.shell import CliResult, InProcessShell, Shell, jobs, rows
+
+from gw_cli.command import CONDITIONS
 
 HELLO = "def hello(payload):\n    pass\n"
 
@@ -86,6 +89,18 @@ def assert_rejected(ended: CliResult, code: int, *words: str) -> None:
 )
 def test_wrong_words_are_rejected(within: InProcessShell, arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
     assert_rejected(within.gw(*arguments), 2, *words)
+
+
+def test_a_condition_given_twice_is_rejected_by_every_command_that_has_it(within: InProcessShell) -> None:
+    tried = 0
+    for name, command in every_command().items():
+        conditions = (each for each in command.params if getattr(each, "rich_help_panel", None) == CONDITIONS)
+        for flag in (each.opts[0] for each in conditions if not each.is_flag):
+            ended = within.gw(*name.split()[1:], flag, "ready", "-q", "other", flag, "failed")
+            assert_rejected(ended, 2, f"{flag} was given more than once; for one of several values write")
+            tried += 1
+
+    assert tried > 40
 
 
 def test_a_wrong_variable_is_named(within: InProcessShell) -> None:
