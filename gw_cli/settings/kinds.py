@@ -248,8 +248,14 @@ def _read_keys(raw: object) -> Mapping[str, str]:
     return {str(name).replace("-", "_"): str(key) for name, key in raw.items()}
 
 
+_SHARD_SEPARATOR: Final = re.compile(r"[;\n]|,(?=\s*[A-Za-z0-9_-]+=)")
+"""A comma separates shards only before a name: the hosts of a connection string have commas between them too."""
+
+
 def _read_shards(raw: object) -> Mapping[str, str]:
-    parts: Sequence[object] = re.split(r"[;\n]", raw) if isinstance(raw, str) else raw if isinstance(raw, list) else ()
+    parts: Sequence[object] = (
+        _SHARD_SEPARATOR.split(raw) if isinstance(raw, str) else raw if isinstance(raw, list) else ()
+    )
     pairs = [part.strip().partition("=") for part in parts if isinstance(part, str) and part.strip()]
     shards = {name: connection for name, _, connection in pairs}
     is_valid = all(re.fullmatch(r"[A-Za-z0-9_-]+", name) and connection for name, connection in shards.items())

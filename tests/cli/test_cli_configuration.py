@@ -30,6 +30,14 @@ def resolved(setting: c.Setting[object], **given: dict[str, object]) -> tuple[ob
     return configuration[setting], str(configuration.origin(setting))
 
 
+@pytest.mark.parametrize("separator", [",", ", ", ";", "\n"])
+def test_shards_in_the_environment_are_separated_like_other_lists(separator: str) -> None:
+    first, second = "postgres://a,b:5433/app", "host=c,d dbname=app"
+    given = separator.join((f"eu={first}", f"us={second}"))
+
+    assert resolved(c.SHARDS, environment={"GW_SHARDS": given}) == ({"eu": first, "us": second}, "GW_SHARDS")
+
+
 # -- which value counts ------------------------------------------------------------------------------------------------
 
 
