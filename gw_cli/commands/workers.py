@@ -37,7 +37,7 @@ WORKERS: Final = Shape(
         Column("started_at", "STARTED", rank=5),
         Column("last_heartbeat_at"),
         Column("heartbeat_age_seconds", find=lambda worker: _seconds(worker.heartbeat_age)),
-        Column("lock_age", find=lambda worker: _seconds(worker.lock_age)),
+        Column("lock_age_seconds", find=lambda worker: _seconds(worker.lock_age)),
         Column("jobs", "JOBS", right=True),
         Column("queues", "QUEUES", right=True),
         Column("heartbeat", "HEARTBEAT", lambda worker: _ago(worker.heartbeat_age), right=True, rank=7, shown=True),

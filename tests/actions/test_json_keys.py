@@ -10,7 +10,10 @@ import pytest
 from support.cli_program import CliProgram, every_command
 from support.jobs_in_states import Queue
 
+from gw_cli.settings.table import SHARDED
+
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "json.md").read_text("utf-8")
+INTRODUCTION = PAGE.partition("\n## ")[0]
 SECTIONS = {
     name.strip(): text
     for headings, text in re.findall(r"^## (gw .*?)$(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
@@ -77,6 +80,8 @@ def test_the_keys_of_a_command_are_those_on_the_page(gw: CliProgram, queue: Queu
     for line in LINES[name]:
         ended = gw(*line.split(), "--json")
         printed |= keys_in(ended.json)
+        shape = "list of" if isinstance(ended.json, list) else "one object"
+        assert shape in SECTIONS[name].lower(), f"gw {line} prints {shape}"
     # A part may say that there are the keys of another one as well.
     parts = [SECTIONS[each] for each in (name, *re.findall(r"`(gw \w+)`", SECTIONS[name])) if each in SECTIONS]
     promised = {"count", "quality"} | {
@@ -84,7 +89,18 @@ def test_the_keys_of_a_command_are_those_on_the_page(gw: CliProgram, queue: Queu
     }
 
     assert printed, f"{name} printed nothing"
+    assert not {each for each in printed if each.endswith("_age")}, "the unit is missing"
     assert printed - promised == set(), "not documented"
+
+
+def test_with_shards_every_record_has_the_name_of_its_shard(gw: CliProgram, queue: Queue) -> None:
+    queue.ready("mail")
+    printing = sorted(SHARDED - {"run", "tui"})
+
+    for name in printing:
+        records = gw(name, "--shard", f"eu={queue.url}", "--json").json
+        assert {each["shard"] for each in records} == {"eu"}, name
+        assert f"`gw {name}`" in INTRODUCTION
 
 
 def fill(queue: Queue, folder: Path) -> None:
