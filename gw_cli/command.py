@@ -121,7 +121,6 @@ class Command(TyperCommand):
         parsed: list[str] = super().parse_args(ctx, args)
         return parsed
 
-
     def _reject_repeated_conditions(self, ctx: Any, args: list[str]) -> None:
         """Raise `InvalidInputError` for a condition given twice: the last one alone would count."""
         _, _, given = self.make_parser(ctx).parse_args(args=[*args])

@@ -33,7 +33,7 @@ def test_what_is_paused_is_listed_and_resumed(gw: CliProgram, queue: Queue) -> N
     assert "is not paused" in again.err
 
 
-def test_a_name_that_nobody_uses_is_questioned_and_paused_all_the_same(gw: CliProgram, queue: Queue) -> None:
+def test_an_unknown_name_causes_a_warning_and_is_paused_all_the_same(gw: CliProgram, queue: Queue) -> None:
     queue.ready("mail", queue_name="slow")
 
     for arguments, doubt in (
