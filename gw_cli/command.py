@@ -124,7 +124,7 @@ class Command(TyperCommand):
     def _reject_repeated_conditions(self, ctx: Any, args: list[str]) -> None:
         """Raise `InvalidInputError` for a condition given twice: the last one alone would count."""
         _, _, given = self.make_parser(ctx).parse_args(args=[*args])
-        values = [each for each in given if _section_of(each) == CONDITIONS and not each.is_flag]
+        values = [each for each in given if _section_of(each) == CONDITIONS and not getattr(each, "is_flag", False)]
         for option in values:
             if values.count(option) > 1:
                 raise InvalidInputError(
