@@ -3,11 +3,13 @@
 -- this one runs. ts_stat does that in every build of PostgreSQL: it runs a query and lists the words of its tsvectors.
 -- The XML functions do it too, but not all servers have them. A word is a number, the flag, and the seconds since the
 -- step was taken: `19:true:12`.
+-- Only a table with PostgreSQL's own types counts as a ledger: a view, or a cast from a type of its owner's, could run code
+-- with the rights of the role that asks.
 -- Objects count, not numbers: Graphile Worker's implementations gave the same number to different things.
 with namespace as (
   select oid, nspname from pg_namespace where nspname = %(schema)s
 ), relation as (
-  select relname, nspname from pg_class join namespace on namespace.oid = relnamespace
+  select pg_class.oid, relname, relkind, nspname from pg_class join namespace on namespace.oid = relnamespace
 )
 select current_setting('server_version_num')::integer as server_version,
        exists (select from namespace) as schema_exists,
@@ -29,13 +31,19 @@ select current_setting('server_version_num')::integer as server_version,
                     'array[id || '':'' || coalesce(to_jsonb(ledger)->>''breaking'', ''unknown'') || '':'' '
                     '|| date_part(''epoch'', clock_timestamp() - ts)::bigint::text]) '
                     'from %%I.migrations as ledger', nspname)
-             from relation where relname = 'migrations'
+             from relation
+            where relname = 'migrations'
+              and
+              \ir parts/is_plain_table.sql
          ), 'select null::tsvector where false'))
        ) as shared_ledger,
        array(
          select word from ts_stat(coalesce((
            select pg_catalog.format('select array_to_tsvector(array[id || '':'']) from %%I._private_gw_migrations', nspname)
-             from relation where relname = '_private_gw_migrations'
+             from relation
+            where relname = '_private_gw_migrations'
+              and
+              \ir parts/is_plain_table.sql
          ), 'select null::tsvector where false'))
        ) as own_ledger,
        exists (

@@ -18,7 +18,7 @@ select
   \ir parts/session_columns.sql
 from pg_locks as locks
 join pg_stat_activity as sessions on sessions.pid = locks.pid
-left join pg_class as jobs on jobs.oid = to_regclass(pg_catalog.format('%%I._private_jobs', %(schema)s::text))
+left join pg_class as jobs on jobs.oid = to_regclass(pg_catalog.format('%%I._private_jobs', %(schema)s::text))::oid
 where locks.locktype = 'advisory'
   and locks.database = (select databases.oid from pg_database as databases where databases.datname = current_database())
   and locks.classid = 1196905043::oid

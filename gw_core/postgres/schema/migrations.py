@@ -32,7 +32,13 @@ Origin = Literal["graphile_worker", "gw"]
 """A revision of Graphile Worker, or one of gw's schema additions."""
 
 _LOCKED_JOBS: Final = "GWLKJ"
+_NOT_AS_OWNER: Final = "GWOWN"
 _TABLES_TURN_PRIVATE: Final = 16
+
+_LEDGERS: Final = ("migrations", "_private_gw_migrations")
+_SHARED_TABLES: Final = tuple(
+    prefix + name for prefix in ("", "_private_") for name in ("jobs", "job_queues", "tasks", "known_crontabs")
+)
 
 # Errors that show that another program just ran the same step.
 _CLASHES: Final = (pg.UniqueViolation, pg.DuplicateSchema, pg.DuplicateTable, pg.DuplicateObject)
@@ -202,6 +208,8 @@ def _failure(step: MigrationStep, schema: str, error: psycopg.Error) -> Graphile
             f"there are locked jobs in schema {schema!r}, so migration {step.name} cannot run: stop all workers "
             "gracefully and run gw migrate again; locks of dead workers are ignored after four hours"
         )
+    if error.sqlstate == _NOT_AS_OWNER:
+        return PermissionDeniedError(sentence(error))
     if isinstance(error, pg.InsufficientPrivilege):
         return PermissionDeniedError(
             f"the database role lacks a right that migration {step.name} needs in schema {schema!r} "
@@ -248,7 +256,8 @@ def _install_step(state: SchemaState) -> MigrationStep:
 def _shared_step(state: SchemaState, file: _File, guard: tuple[str, ...]) -> MigrationStep:
     values = {"NUMBER": str(file.number), "BREAKING": str(file.breaking).lower()}
     texts = (_part("record_step", **values), *guard, file.text, _part("notify_workers", **values))
-    return _step(file.name, state, "graphile_worker", file.number, texts, breaking=file.breaking)
+    writes = (*_LEDGERS, *_SHARED_TABLES)
+    return _step(file.name, state, "graphile_worker", file.number, texts, breaking=file.breaking, writes=writes)
 
 
 def _own_steps(state: SchemaState) -> Iterator[MigrationStep]:
@@ -269,8 +278,10 @@ def _step(
     *,
     breaking: bool = False,
     reapplied: bool = False,
+    writes: Sequence[str] = _LEDGERS,
 ) -> MigrationStep:
-    sql = in_schema("\n".join((_part("begin_step"), *texts, _part("end_step"))), state.schema)
+    begin = _part("begin_step", TABLES=",".join(writes))
+    sql = in_schema("\n".join((begin, *texts, _part("end_step"))), state.schema)
     return MigrationStep(name=name, origin=origin, number=number, breaking=breaking, reapplied=reapplied, sql=sql)
 
 
