@@ -17,10 +17,20 @@ UNITS: Final = {
     "ms": timedelta(milliseconds=1),
 }
 
+MAX_FROM_NOW: Final = timedelta(days=1_000_000)
+"""How far from now a time may lie that is given as a duration; PostgreSQL's and Python's calendars end."""
+
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|[wdhms])")
 _WHOLE = re.compile(f"(?:{_PART.pattern})+")
 _MAX_INPUT = 64
 _MAX_SHOWN = 40
+
+
+def check_from_now(what: str, duration: timedelta, error: type[InvalidInputError] = InvalidInputError) -> timedelta:
+    """Return a duration that leads from now to a time that PostgreSQL can hold; raises `error` for another."""
+    if abs(duration) > MAX_FROM_NOW:
+        raise error(f"{what} lies {abs(duration).days:,} days from now; at most {MAX_FROM_NOW.days:,} are allowed")
+    return duration
 
 
 def parse_duration(text: str) -> timedelta:

@@ -213,7 +213,7 @@ def test_a_job_only_postgresql_rejects_is_found_when_skipping(gw: CliProgram, qu
     ended = gw("add", "t", "--from", "-", "--on-error", "skip", stdin=b'{}\n{"priority": 13}\n{}\n')
 
     assert (ended.code, len(queue.ids())) == (1, 2)
-    assert "line 2 was skipped: PostgreSQL rejected the job" in ended.err
+    assert "line 2 was skipped: PostgreSQL rejected a value" in ended.err
 
 
 @pytest.mark.parametrize(

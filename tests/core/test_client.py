@@ -18,6 +18,7 @@ from gw_core import Client, JobKeyMode, JobSpec
 from gw_core.errors import (
     AuthenticationError,
     DatabaseUnavailableError,
+    InvalidInputError,
     InvalidJobError,
     NoConnectionError,
     SchemaMissingError,
@@ -82,6 +83,10 @@ class MeasuredModel(pydantic.BaseModel):
         pytest.param({"run_at": date(2030, 1, 1)}, "run_at must be an aware datetime", id="day"),
         pytest.param({"run_at": "tomorrow"}, "run_at must be an aware datetime", id="timestamp as text"),
         pytest.param({"run_at": 5}, "run_at must be an aware datetime", id="seconds as a number"),
+        pytest.param(
+            {"run_at": timedelta(days=2_000_000)}, "2,000,000 days from now; at most 1,000,000", id="far future"
+        ),
+        pytest.param({"run_at": timedelta.min}, "999,999,999 days from now; at most", id="far past"),
         pytest.param({"payload": float("nan")}, "contains nan, which JSON cannot hold", id="NaN"),
         pytest.param({"payload": {"a": [1, None, {"b": float("inf")}]}}, "contains inf", id="Infinity deep inside"),
         pytest.param({"payload": (1.0, -float("inf"))}, "contains -inf", id="-Infinity in a tuple"),
@@ -101,6 +106,9 @@ def test_a_wrong_job_is_rejected_with_its_reason_and_nothing_is_added(
         site.client.add(**{"task": "work", **fields})
     with pytest.raises(InvalidJobError):
         site.client.add_many([JobSpec(task="fine"), JobSpec(**{"task": "work", **fields})])
+
+    with pytest.raises(InvalidJobError):
+        site.client.group([JobSpec(task="fine")], then=JobSpec(**{"task": "work", **fields}))
 
     if isinstance(fields.get("payload"), list | tuple):
         with pytest.raises(InvalidJobError):
@@ -206,9 +214,12 @@ def test_more_jobs_than_one_statement_takes_are_added(site: QueueFixture) -> Non
 
 
 def a_bulk_that_breaks_after(count: int, **options: Any) -> list[JobSpec]:
-    """The last job cannot be stored, and only the database knows: its run_at is past the end of the calendar."""
+    """The last job cannot be stored, and only the database knows: its payload is not JSON."""
     good = [JobSpec(task="work", **{name: value(n) for name, value in options.items()}) for n in range(count)]
-    return [*good, JobSpec(task="work", run_at=timedelta.max, **{name: value(0) for name, value in options.items()})]
+    return [
+        *good,
+        JobSpec(task="work", payload=msgspec.Raw(b"no JSON"), **{name: value(0) for name, value in options.items()}),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -226,7 +237,7 @@ def a_bulk_that_breaks_after(count: int, **options: Any) -> list[JobSpec]:
 def test_many_jobs_are_added_all_or_none(
     site: QueueFixture, count: int, options: dict[str, Callable[[int], Any]], by_caller: bool
 ) -> None:
-    with psycopg.connect(site.url, autocommit=True) as conn, pytest.raises(Exception, match="out of range"):
+    with psycopg.connect(site.url, autocommit=True) as conn, pytest.raises(Exception, match="type json"):
         site.client.add_many(a_bulk_that_breaks_after(count, **options), conn=conn if by_caller else None)
 
     assert site.jobs() == []
@@ -252,7 +263,7 @@ def test_a_job_belongs_to_the_callers_transaction(site: QueueFixture) -> None:
 def test_a_rejected_bulk_leaves_the_callers_transaction_usable(site: QueueFixture) -> None:
     with psycopg.connect(site.url) as conn:
         site.client.add("work", job_key="first", conn=conn)
-        with pytest.raises(Exception, match="out of range"):
+        with pytest.raises(Exception, match="type json"):
             site.client.add_many(a_bulk_that_breaks_after(2, job_key=lambda n: f"k{n}"), conn=conn)
         site.client.add("work", job_key="second", conn=conn)
         conn.commit()
@@ -380,3 +391,28 @@ def test_a_client_with_one_connection_uses_one(site: QueueFixture) -> None:
         for _ in range(3):
             client.add("work")
         assert len(site.connections("gw")) == 1  # those of earlier tests have ended
+
+
+# -- texts that PostgreSQL cannot store -------------------------------------------------------------------------------
+
+TEXTS: dict[str, Callable[[Client, str], object]] = {
+    "the error of a job": lambda client, text: client.jobs.fail([client.add("work").id], text),
+    "the key to remove": lambda client, text: client.remove(text),
+    "the key to show": lambda client, text: client.jobs.show(job_key=text),
+    "the worker to unlock": lambda client, text: client.workers.unlock([text]),
+    "the name to pause": lambda client, text: client.pauses.pause(f"task:{text}"),
+    "the reason of a pause": lambda client, text: client.pauses.pause("task:work", reason=text),
+    "the task of a limit": lambda client, text: client.limits.set(text, running=1),
+    "who set a limit": lambda client, text: client.limits.set("work", running=1, by=text),
+}
+
+
+@pytest.mark.parametrize("text", ["a\0b", "a\ud800b"], ids=["NUL", "a lone surrogate"])
+@pytest.mark.parametrize("call", TEXTS.values(), ids=TEXTS)
+def test_a_text_that_cannot_be_stored_is_rejected_as_wrong_input(
+    site: QueueFixture, call: Callable[[Client, str], object], text: str
+) -> None:
+    with pytest.raises(InvalidInputError) as rejected:
+        call(site.client, text)
+
+    assert "\n" not in str(rejected.value)

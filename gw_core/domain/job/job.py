@@ -13,6 +13,7 @@ from typing import Any, Final, TypedDict, TypeVar, Unpack
 
 import msgspec
 
+from gw_core.domain.durations import check_from_now
 from gw_core.domain.errors import InvalidInputError, InvalidJobError
 from gw_core.domain.hidden_fields import hides
 from gw_core.domain.job.slots import SlotLimit
@@ -366,7 +367,7 @@ def _checked_flags(flags: Sequence[str]) -> tuple[str, ...]:
 
 def _checked_run_at(run_at: datetime | timedelta) -> datetime | timedelta:
     if isinstance(run_at, timedelta):
-        return run_at
+        return check_from_now("run_at", run_at, InvalidJobError)
     # A date or a text would be read by the server, in its own time zone.
     if not isinstance(run_at, datetime):
         raise InvalidJobError(

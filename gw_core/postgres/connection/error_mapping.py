@@ -33,7 +33,10 @@ _SCHEMA_MISSING = (
     pg.UndefinedColumn,
     pg.UndefinedObject,
 )
-_REJECTED_VALUES = (pg.CheckViolation, pg.NumericValueOutOfRange, pg.NotNullViolation, pg.UntranslatableCharacter)
+_REJECTED_VALUES = (
+    *(pg.CheckViolation, pg.NotNullViolation, pg.NumericValueOutOfRange, pg.DatetimeFieldOverflow),
+    *(pg.UntranslatableCharacter, pg.CharacterNotInRepertoire),
+)
 # Data, constraints, views with checks, triggers, functions of users, and what PL/pgSQL raises.
 _ROW_CLASSES = ("09", "22", "23", "27", "38", "39", "44", "P0")
 _UNAVAILABLE_CLASSES = ("08", "53", "57", "58")
@@ -54,6 +57,8 @@ def translate(error: BaseException, *, schema: str = "graphile_worker") -> Datab
 
 
 def _translated(error: BaseException, schema: str) -> DatabaseError | InvalidJobError:
+    if isinstance(error, UnicodeEncodeError):
+        return InvalidJobError("PostgreSQL cannot store a value: a text holds a lone surrogate")
     if isinstance(error, pg.InvalidPassword | pg.InvalidAuthorizationSpecification | pg.InvalidCatalogName):
         return AuthenticationError(f"the server rejected the connection: {sentence(error)}")
     if isinstance(error, pg.InsufficientPrivilege):
@@ -64,7 +69,7 @@ def _translated(error: BaseException, schema: str) -> DatabaseError | InvalidJob
             f"install it with: {shell_command(('gw', 'migrate', f'--schema={schema}')) or 'gw migrate'}"
         )
     if isinstance(error, _REJECTED_VALUES):
-        return InvalidJobError(f"PostgreSQL rejected the job: {sentence(error)}")
+        return InvalidJobError(f"PostgreSQL rejected a value: {sentence(error)}")
     state = getattr(error, "sqlstate", None)
     if state is None:
         return _without_state(error)
@@ -125,9 +130,11 @@ def rejects_a_row(error: BaseException) -> bool:
     return is_of_rows or bool(cause.diag.context)
 
 
-def _without_state(error: BaseException) -> DatabaseError:
-    """Judge an error libpq raised before or after the server could speak."""
+def _without_state(error: BaseException) -> DatabaseError | InvalidJobError:
+    """Judge an error of the driver, or of libpq before or after the server could speak."""
     text = sentence(error)
+    if isinstance(error, psycopg.DataError):
+        return InvalidJobError(f"PostgreSQL cannot store a value: {text}")
     if isinstance(error, psycopg.OperationalError) and _OWN_SETTINGS.search(text):
         return ConnectionSettingsError(f"the connection's settings cannot be used: {text}")
     if isinstance(error, psycopg.OperationalError) and ("authentication failed" in text or "does not exist" in text):
@@ -216,7 +223,7 @@ class translated:  # noqa: N801 # read as a verb after `with`; a generator would
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if error is None or not isinstance(error, Exception):
             return
-        driver_error = as_psycopg_error(error)
+        driver_error = error if isinstance(error, UnicodeEncodeError) else as_psycopg_error(error)
         if driver_error is not None:
             ours = translate(driver_error, schema=self._schema)
             cut_messages(error)

@@ -43,7 +43,7 @@ class StatementRunner:
             if (result := cursor.pgresult) is not None:
                 result.clear()  # or the cursor would keep the payloads in memory
             return rows
-        except psycopg.Error as error:
+        except (psycopg.Error, UnicodeEncodeError) as error:
             raise translate(error, schema=self.schema) from error
 
 

@@ -63,5 +63,5 @@ def read(
             ):
                 raise rows_hidden(row[0], schema)
             return [cursor.fetchall() for cursor in cursors]
-        except psycopg.Error as error:
+        except (psycopg.Error, UnicodeEncodeError) as error:
             raise translate(error, schema=schema) from error

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from gw_core.domain.durations import check_from_now
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job.job import timestamp
 from gw_core.domain.rules.pause import (
@@ -243,7 +244,7 @@ def _end_columns(until: datetime | timedelta | None) -> dict[str, Any]:
     if isinstance(until, timedelta):
         if until <= timedelta(0):
             raise InvalidInputError("the pause ends before it begins; give a future time")
-        return {"until": None, "seconds": until.total_seconds()}
+        return {"until": None, "seconds": check_from_now("the end of the pause", until).total_seconds()}
     if until is not None and until.tzinfo is None:
         raise InvalidInputError("until has no time zone; give an aware datetime")
     return {"until": until, "seconds": None}
