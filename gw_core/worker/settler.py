@@ -12,6 +12,7 @@ from typing import Any, Final
 from gw_core.domain.errors import (
     DatabaseUnavailableError,
     GraphileWorkerError,
+    InvalidJobError,
     LockTimeoutError,
 )
 from gw_core.domain.job.claim import QueueLock
@@ -29,7 +30,7 @@ from gw_core.domain.rules.events import (
     PoolConnectionRestored,
 )
 from gw_core.postgres.connection.database import RESPONSE_TIMEOUT, Database
-from gw_core.postgres.connection.error_mapping import needs_connection, rejects_a_row
+from gw_core.postgres.connection.error_mapping import is_beyond_encoding, needs_connection, rejects_a_row
 from gw_core.postgres.road.job_store import SETTLE_PLAN, JobStore
 from gw_core.runtime.service import Service
 from gw_core.worker.claim_demand import JobDurations
@@ -51,8 +52,8 @@ RESULT_BYTES: Final = 4_000_000
 LOCK_RETRY_INTERVAL: Final = 0.2
 """Seconds between two checks whether a job's row that another session locked is free again."""
 
-MAX_REJECTIONS: Final = 3
-"""After this many rejections in a row the next outcomes are delayed."""
+RETRIED_REJECTIONS: Final = 10
+"""Rejected outcomes that are tried again at a time, so that new ones never wait for many of them."""
 
 MIN_REJECTED_DELAY: Final = 1.0
 MAX_REJECTED_DELAY: Final = 60.0
@@ -101,7 +102,6 @@ class Settler(Service):
         self._row_locked: deque[OutcomeBatch] = deque()
         self._retry_row_locked_at = 0.0
         self._rejected: deque[OutcomeBatch] = deque()
-        self._rejections = 0
         self.retry_rejected_at = 0.0
         self._rejected_delay = MIN_REJECTED_DELAY
         self._store: JobStore | None = None
@@ -162,7 +162,6 @@ class Settler(Service):
             return self._set_row_locked_aside(error)
         except GraphileWorkerError as error:
             return self._split_rejected(error) if rejects_a_row(error) else self.try_later(error)
-        self._rejections = 0
         if self._tries:
             self._report_restored()
         return NO_DELAY
@@ -214,23 +213,31 @@ class Settler(Service):
             rest = set(batch.job_ids()[len(batch.outcomes) // 2 :])
             self._unwritten.insert(1, self._ledger.split(batch, lambda outcome: outcome.job.id in rest))
             return NO_DELAY
+        if not self._rejected:
+            self.retry_rejected_at = time.monotonic() + self._rejected_delay
         self._rejected.append(batch)  # always visible in one of the two
         self._unwritten.popleft()
-        self._rejections += 1
-        self.retry_rejected_at = time.monotonic() + self._rejected_delay
-        self._rejected_delay = min(MAX_REJECTED_DELAY, self._rejected_delay * 2)
         if not batch.is_reported:
             batch.is_reported = True
             for each in batch.outcomes:
                 self._events.emit(JobResultRejected(worker_id=self._worker_id, job=each.job, error=error))
-        # When everything is rejected, single rows are not the cause, so retry slowly.
-        return NO_DELAY if self._rejections < MAX_REJECTIONS else reconnect_delay(self._rejections)
+        return NO_DELAY
 
     def _retry_rejected(self) -> None:
-        """Retry rejected outcomes when they are due."""
-        if time.monotonic() >= self.retry_rejected_at:
-            self._unwritten.extend(self._rejected)
-            self._rejected.clear()
+        """Retry some rejected outcomes when they are due, less and less often."""
+        if time.monotonic() < self.retry_rejected_at:
+            return
+        self.retry_rejected_at = time.monotonic() + self._rejected_delay
+        self._rejected_delay = min(MAX_REJECTED_DELAY, self._rejected_delay * 2)
+        for _ in range(min(RETRIED_REJECTIONS, len(self._rejected))):
+            self._unwritten.append(self._rejected[0])  # always visible in one of the two
+            self._rejected.popleft()
+
+    def _accept(self, batch: OutcomeBatch) -> None:
+        """Note that an outcome was written; if it was rejected before, the others may be accepted now as well."""
+        self._unwritten.popleft()
+        if batch.is_reported:
+            self.retry_rejected_at, self._rejected_delay = 0.0, MIN_REJECTED_DELAY
 
     def _retry_row_locked(self) -> None:
         """Take up again what was set aside and is no longer locked."""
@@ -287,7 +294,7 @@ class Settler(Service):
         self.completed += len(written) if kind is Completed else 0
         self.failed += len(written) if kind is Failed else 0
         self._end_members(written)
-        self._unwritten.popleft()
+        self._accept(batch)
         # After the batch is gone, because a worker that ends with the last job checks whether any are left.
         (self._on_queues_freed if releases else self._on_settled)()
         emit_settled(self._events, self._worker_id, written, lost)
@@ -359,13 +366,27 @@ def _limited(outcomes: list[Outcome]) -> Iterator[list[Outcome]]:
 
 
 def send_outcomes(store: JobStore, batch: OutcomeBatch, worker_id: str, releases: Sequence[QueueLock]) -> set[int]:
-    """Write outcomes of one kind, release the queues, and return the ids of the jobs that were still claimed."""
+    """Write outcomes of one kind, release the queues, and return the ids of the jobs that were still claimed.
+
+    A database whose encoding is not UTF-8 may reject a text. An outcome that stands alone is then written in ASCII.
+    """
+    try:
+        return _send(store, batch, worker_id, releases)
+    except InvalidJobError as error:
+        if len(batch.outcomes) > 1 or not is_beyond_encoding(error):
+            raise
+        return _send(store, batch, worker_id, releases, in_ascii=True)
+
+
+def _send(
+    store: JobStore, batch: OutcomeBatch, worker_id: str, releases: Sequence[QueueLock], *, in_ascii: bool = False
+) -> set[int]:
     outcomes: list[Any] = batch.outcomes
     kind = type(outcomes[0])
     if kind is Completed:
-        return store.complete(outcomes, worker_id=worker_id, releases=releases, keeps=batch.keeps)
+        return store.complete(outcomes, worker_id=worker_id, releases=releases, keeps=batch.keeps, in_ascii=in_ascii)
     if kind is Failed:
-        return store.fail(outcomes, worker_id=worker_id, releases=releases, keeps=batch.keeps)
+        return store.fail(outcomes, worker_id=worker_id, releases=releases, keeps=batch.keeps, in_ascii=in_ascii)
     return store.return_jobs(outcomes, worker_id=worker_id, releases=releases)
 
 

@@ -55,6 +55,22 @@ def test_what_a_trigger_rejects_stays_and_the_rest_goes_through(own_site: QueueF
     assert len(running.log.of("error")) == 2
 
 
+def test_many_rejected_outcomes_delay_no_other_job(own_site: QueueFixture) -> None:
+    own_site.run(PROTECTED.format(words="raise 'protected'").replace("in ('3', '7')", "<> '0'"))
+    own_site.run("create trigger protect before delete on _private_jobs for each row execute function protect()")
+    own_site.fill(300)
+    with own_site.running({"work": lambda payload: None}, concurrency=4) as running:
+        running.recorded.wait_for(JobResultRejected, count=300)
+        for _ in range(3):
+            done = own_site.add(payload={"n": 0})
+            running.recorded.wait_for(JobCompleted, lambda event, job_id=done: event.job.id == job_id)
+        own_site.run("drop trigger protect on _private_jobs")
+        running.recorded.wait_for(JobCompleted, count=303)
+
+    assert own_site.jobs() == []
+    assert len(running.recorded.of(JobResultRejected)) == 300
+
+
 def test_a_queue_is_freed_when_the_rejected_result_of_its_job_is_written(own_site: QueueFixture) -> None:
     protect(own_site)
     own_site.fill(5, queue="case n when 3 then 'held' else 'q' || n end")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from datetime import timedelta
 from traceback import format_exception
 from typing import Final
@@ -124,6 +126,16 @@ def _text_of(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - a broken __str__ of user code must not lose the failure itself
         text = "(its message could not be produced)"
     return storable(text)
+
+
+def ascii_text(text: str) -> str:
+    """Return a text with escapes in place of all characters but those of ASCII, which every encoding has."""
+    return text.encode("ascii", "backslashreplace").decode("ascii")
+
+
+def ascii_json(text: str) -> str:
+    """Return JSON text that means the same in ASCII: other characters can only stand in strings."""
+    return re.sub(r"[^\x00-\x7f]+", lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def storable(text: str) -> str:

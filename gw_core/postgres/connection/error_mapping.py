@@ -130,6 +130,11 @@ def rejects_a_row(error: BaseException) -> bool:
     return is_of_rows or bool(cause.diag.context)
 
 
+def is_beyond_encoding(error: BaseException) -> bool:
+    """Return whether a text has a character that the database's encoding does not have; every one has ASCII."""
+    return isinstance(error.__cause__, pg.UntranslatableCharacter)
+
+
 def _without_state(error: BaseException) -> DatabaseError | InvalidJobError:
     """Judge an error of the driver, or of libpq before or after the server could speak."""
     text = sentence(error)

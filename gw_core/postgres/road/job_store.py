@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any, Final, TypeVar
@@ -12,7 +12,16 @@ from gw_core.domain.job.claim import QueueLock
 from gw_core.domain.job.group import BrokenGroups
 from gw_core.domain.job.history import Keep
 from gw_core.domain.job.job import Job
-from gw_core.domain.job.outcome import Completed, Failed, Outcome, Returned, error_type_of, traceback_of
+from gw_core.domain.job.outcome import (
+    Completed,
+    Failed,
+    Outcome,
+    Returned,
+    ascii_json,
+    ascii_text,
+    error_type_of,
+    traceback_of,
+)
 from gw_core.domain.rules.settings import LOCK_EXPIRY
 from gw_core.postgres.connection.database import Connection
 from gw_core.postgres.connection.statement_runner import Store, array_text
@@ -67,15 +76,15 @@ class JobStore(Store):
         worker_id: str,
         releases: Sequence[QueueLock] = (),
         keeps: Mapping[str, Keep] = NOTHING_KEPT,
+        in_ascii: bool = False,
     ) -> set[int]:
         """Delete the jobs of these claims, release the queues, and return the ids deleted.
 
-        With `keeps`, which has every job's task, the jobs are moved to history.
+        With `keeps`, which has every job's task, the jobs are moved to history. `in_ascii` writes texts with escapes.
         """
         ordered = _by_id(outcomes)
-        return self._settle(
-            "complete_jobs", ordered, worker_id, releases, kept=_kept_results(ordered, keeps) if keeps else None
-        )
+        kept = _kept_results(ordered, keeps) if keeps else None
+        return self._settle("complete_jobs", ordered, worker_id, releases, kept=kept, in_ascii=in_ascii)
 
     def fail(
         self,
@@ -84,10 +93,12 @@ class JobStore(Store):
         worker_id: str,
         releases: Sequence[QueueLock] = (),
         keeps: Mapping[str, Keep] = NOTHING_KEPT,
+        in_ascii: bool = False,
     ) -> set[int]:
         """Record the failures of these claims, release the queues, and return the ids recorded.
 
-        With `keeps`, which has every job's task, the attempts are added to history.
+        With `keeps`, which has every job's task, the attempts are added to history. `in_ascii` writes texts with
+        escapes.
         """
         ordered = _by_id(outcomes)
         return self._settle(
@@ -96,6 +107,7 @@ class JobStore(Store):
             worker_id,
             releases,
             kept=_kept_failures(ordered, keeps) if keeps else None,
+            in_ascii=in_ascii,
             messages=[each.message for each in ordered],
             delays=[None if each.delay is None else _delay_seconds(each.delay) for each in ordered],
             finals=[each.permanent for each in ordered],
@@ -124,6 +136,7 @@ class JobStore(Store):
         worker_id: str,
         releases: Sequence[QueueLock],
         kept: Mapping[str, Any] | None = None,
+        in_ascii: bool = False,
         **values: Any,
     ) -> set[int]:
         """Run a statement in its form for what is to be released and kept, and return the ids that it settled."""
@@ -137,6 +150,8 @@ class JobStore(Store):
             "worker_id": worker_id,
             **(kept or {}),
         }
+        if in_ascii:
+            values |= _in_ascii(values)
         rows = self._rows(name, form, **values)
         if releases and rows and rows[0][1]:
             # A session that ended a pause may have locked the jobs, and given us the lock of their queue. The statement
@@ -237,6 +252,19 @@ def _kept_failures(outcomes: Sequence[Failed], keeps: Mapping[str, Keep]) -> dic
         **_kept_values(outcomes, keeps),
         "error_types": [error_type_of(each.error) for each in outcomes],
         "tracebacks": [traceback_of(each.error) for each in outcomes],
+    }
+
+
+def _in_ascii(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns with texts of tasks, in which escapes replace all characters but those of ASCII."""
+    escapes: Mapping[str, Callable[[str], str]] = {
+        **dict.fromkeys(("messages", "result_errors", "error_types", "tracebacks"), ascii_text),
+        **dict.fromkeys(("results", "payloads"), ascii_json),
+    }
+    return {
+        name: [None if text is None else escape(text) for text in values[name]]
+        for name, escape in escapes.items()
+        if name in values
     }
 
 
