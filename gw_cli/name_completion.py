@@ -165,10 +165,9 @@ def _fetched(known_names: Any, connection: str | None, schema: str, kind: str, p
 
 
 def _write(cache: str, names: Sequence[str]) -> None:
-    new = f"{cache}.{os.getpid()}"
-    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write("".join(f"{name}\n" for name in names))
-    os.replace(new, cache)
+    from gw_core.runtime.files import replace_file
+
+    replace_file(cache, "".join(f"{name}\n" for name in names))
     _delete_old(os.path.dirname(cache))
 
 

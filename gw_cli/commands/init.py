@@ -15,6 +15,7 @@ from gw_cli.settings.documents import commented_file
 from gw_cli.settings.kinds import EMBEDDED
 from gw_cli.settings.resolve import is_database_named
 from gw_core.errors import InvalidInputError
+from gw_core.runtime.files import SHARED, write_new
 
 TASK: Final = '''\
 """The task `hello`: what runs the jobs added with `gw add hello`."""
@@ -72,8 +73,7 @@ def _make(path: Path, text: str) -> str:
     """Write a new file, or keep the existing one."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
+        write_new(path, text, mode=SHARED)
     except FileExistsError:
         if path.parent.is_dir():
             return "kept"

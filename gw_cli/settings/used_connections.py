@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gw_cli.settings.resolve import Configuration
 from gw_cli.settings.table import CONNECTION
+from gw_core.runtime.files import write_new
 
 
 def remember_use(configuration: Configuration) -> None:
@@ -15,7 +16,7 @@ def remember_use(configuration: Configuration) -> None:
     if mark is not None and not mark.exists():
         try:
             mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            mark.touch(mode=0o600)
+            write_new(mark, "")
         except OSError:
             return  # completion offers less, but the command still works
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 import msgspec
 
 from gw_core.operations import operator_name
+from gw_core.runtime.files import append_to
 from gw_tui.actions.actions import Action, Add, CleanupSelected, Complete, RemoveByKey, Result
 from gw_tui.text.json_view import json_view
 from gw_tui.text.redact import masked
@@ -79,8 +80,8 @@ class ActionLog:
     def _append(self, line: bytes) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         while True:
-            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-            with os.fdopen(file, "ab", buffering=0) as out:
+            with append_to(self.path) as out:
+                file = out.fileno()
                 # Two consoles may write at the same time, and only one may rotate the file.
                 fcntl.flock(file, fcntl.LOCK_EX)
                 if not self._is_current(file):

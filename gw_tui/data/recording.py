@@ -7,7 +7,6 @@ answer with the seconds since the beginning. Secrets are masked in it as they ar
 from __future__ import annotations
 
 import gzip
-import os
 import threading
 import time
 import zlib
@@ -32,6 +31,7 @@ from gw_core.operations import (
     QueueStatistics,
     RunHistory,
 )
+from gw_core.runtime.files import new_file
 from gw_tui.data.playback import Playback
 from gw_tui.data.source import ClientSource, DataSource
 from gw_tui.rules.options import QueueInfo
@@ -168,8 +168,7 @@ class RecordingSource(DataSource):
 
 def _new_file(path: Path) -> IO[bytes]:
     """Make a new file that only its owner may read: it holds payloads."""
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    plain = os.fdopen(file, "wb")
+    plain = new_file(path)
     if path.suffix != ZIPPED:
         return plain
     zipped = gzip.GzipFile(fileobj=plain, mode="wb")

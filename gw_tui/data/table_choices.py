@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from gw_core.runtime.files import replace_file
 from gw_tui.rules.table_choice import TableChoice
 
 MAX_SIZE: Final = 100_000
@@ -38,9 +38,8 @@ class TableChoices:
         with self._lock:
             choices = {**_read(self._path), screen: self.of(screen)}
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            part = self._path.with_name(f"{self._path.name}.{os.getpid()}")
-            part.write_text(json.dumps({"screens": {name: each.record for name, each in choices.items()}}))
-            part.replace(self._path)
+            records = {name: each.record for name, each in choices.items()}
+            replace_file(self._path, json.dumps({"screens": records}))
 
 
 def _read(path: Path | None) -> Mapping[str, TableChoice]:

@@ -16,6 +16,7 @@ from textual.content import Content
 from textual.widgets import Label, TextArea
 
 from gw_core import JobSpec
+from gw_core.runtime.files import write_new
 from gw_tui.actions.actions import Add
 from gw_tui.dialogs.base import MAX_NUMBER, Dialog
 from gw_tui.text import sanitize
@@ -124,7 +125,7 @@ def edited(text: str) -> str:
     command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "") or ["vi"]
     with tempfile.TemporaryDirectory(prefix="gw-") as folder:
         path = Path(folder, "payload.json")
-        path.write_text(text, encoding="utf-8")
+        write_new(path, text)
         code = subprocess.run([*command, str(path)], check=False).returncode  # noqa: S603 - the operator's own choice
         if code:
             raise ValueError(f"{Path(command[0]).name} ended with {code}")

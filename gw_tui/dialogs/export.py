@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from gw_core.runtime.files import new_file
 from gw_tui.dialogs.choose import Choice
 from gw_tui.text.redact import masked
 
@@ -31,8 +32,7 @@ ATTRIBUTES: Final = {"task": "task_identifier", "queue": "queue_name", "flags": 
 
 def write(path: Path, jobs: Sequence[FoundJob], *, unmask: bool) -> None:
     """Write a new file that only its owner may read, in the format of its suffix. Raises `OSError`."""
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(file, "w", encoding="utf-8", newline="") as out:
+    with TextIOWrapper(new_file(path), encoding="utf-8", newline="") as out:
         records = (record_of(each, unmask=unmask) for each in jobs)
         if path.suffix == ".csv":
             table = csv.DictWriter(out, NAMES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -12,6 +11,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.widgets import Input
 
+from gw_core.runtime.files import write_new
 from gw_tui.rules.journal import EntryKind, Journal, LogEntry
 from gw_tui.screens.list_screen import ListScreen
 from gw_tui.text import formatting
@@ -83,16 +83,11 @@ class EventsScreen(ListScreen[Journal, LogEntry]):
         path = Path(f"gw-events-{self.console.now:%Y%m%d-%H%M%S}.jsonl")
         lines = [entry.as_json() for entry in self.console.journal]
         try:
-            await asyncio.to_thread(_write, path, lines)
+            await asyncio.to_thread(write_new, path, "".join(f"{line}\n" for line in lines))
         except OSError as error:
             self.notify(f"Cannot write the events: {error.strerror}", severity="error")
         else:
             self.notify(f"Wrote {formatting.counted(len(lines), 'event')} to {path}")
-
-
-def _write(path: Path, lines: Sequence[str]) -> None:
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.writelines(f"{line}\n" for line in lines)
 
 
 def _row(entry: LogEntry) -> TableRow:

@@ -6,6 +6,7 @@ import csv
 import json
 import stat
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,19 @@ def test_a_page_is_written_as_csv_by_its_keys(tmp_path: Path, monkeypatch: pytes
     run(scenario, filter="state:failed")
     (path,) = tmp_path.glob("gw-jobs-*.csv")
     assert len(path.read_text("utf-8").splitlines()) > 2
+
+
+def test_the_events_overwrite_no_file_through_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name can be guessed, and others can put links into the current folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kept").write_text("kept")
+
+    async def scenario(console: Console) -> None:
+        for second in range(600):
+            at = console.app.now + timedelta(seconds=second - 5)
+            Path(f"gw-events-{at:%Y%m%d-%H%M%S}.jsonl").symlink_to("kept")
+        await console.press("w")
+        await console.notified("Cannot write the events: File exists")
+
+    run(scenario, screen="events")
+    assert (tmp_path / "kept").read_text() == "kept"
