@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from json.encoder import encode_basestring
 from pathlib import Path
@@ -31,11 +30,16 @@ json_string: Callable[[str], str] = encode_basestring
 """Writes a text as a JSON string; what could steer a terminal is still in it, see `json_text`."""
 
 
-@dataclass(frozen=True, slots=True)
-class JsonText:
+class JsonText(msgspec.Struct, frozen=True):
     """JSON text from the database, handed on as it is: numbers keep every digit."""
 
-    text: str = field(repr=False)
+    text: str
+
+    def __repr__(self) -> str:
+        return "JsonText(...)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return []
 
 
 class Column(msgspec.Struct, frozen=True):

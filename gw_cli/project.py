@@ -10,6 +10,7 @@ from gw_cli import stderr
 from gw_cli.arguments import STDIN, read_text
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration, table
+from gw_cli.settings.config_file import why_untrusted, why_untrusted_folder
 from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -20,31 +21,60 @@ USUAL_CRONTAB: Final = "crontab"
 
 
 def task_source(configuration: Configuration) -> TaskRegistry | Path:
-    """Return the registry of --app, or the folder; when both are set, the one that was set more strongly."""
-    app, folder = configuration.origin(table.APP), configuration.origin(table.TASKS)
-    if app.kind == folder.kind != "default":
-        raise InvalidInputError(f"{app}: app and tasks were both given; give one of them")
-    is_app = STRENGTH.index(app.kind) < STRENGTH.index(folder.kind)
-    if not is_app:
+    """Return the registry of --app, or the folder, for a worker."""
+    if not _is_app(configuration):
         return configuration[table.TASKS]
     from gw_core import load_app
 
     return load_app(str(configuration[table.APP]))
 
 
-def registry(configuration: Configuration) -> TaskRegistry:
-    """Return the tasks; empty without a task folder. Files that cannot be loaded are reported."""
+def _is_app(configuration: Configuration) -> bool:
+    """Return whether --app counts, and not --tasks: the one that was set more strongly."""
+    app, folder = configuration.origin(table.APP), configuration.origin(table.TASKS)
+    if app.kind == folder.kind != "default":
+        raise InvalidInputError(f"{app}: app and tasks were both given; give one of them")
+    return STRENGTH.index(app.kind) < STRENGTH.index(folder.kind)
+
+
+def registry(configuration: Configuration, *, is_required: bool = False) -> TaskRegistry:
+    """Return the tasks, for commands that do not run them; empty without a task folder.
+
+    Loading a task file runs it. So a folder that another user can write counts only if the option names it; otherwise
+    it is ignored with a notice, or an error if `is_required`. Files that cannot be loaded are reported.
+    """
+    return _of_app(configuration) if _is_app(configuration) else _of_folder(configuration, is_required=is_required)
+
+
+def _of_folder(configuration: Configuration, *, is_required: bool) -> TaskRegistry:
     from gw_core import TaskRegistry, load_folder
 
-    source = task_source(configuration)
-    if not isinstance(source, Path):
-        return source
-    if not source.is_dir():
+    folder: Path = configuration[table.TASKS]
+    if not folder.is_dir():
         return TaskRegistry()
-    loaded = load_folder(source)
+    is_named = configuration.origin(table.TASKS).kind == "flag"
+    if not is_named and (reason := why_untrusted_folder(folder)) is not None:
+        shown = visible(str(folder))
+        remedy = f"because {reason}; to use them anyway, give {table.TASKS.flag}"
+        if is_required:
+            raise InvalidInputError(f"the tasks in {shown} are not loaded, {remedy}")
+        stderr.note(f"Ignoring the tasks in {shown}, {remedy}.")
+        return TaskRegistry()
+    loaded = load_folder(folder)
     for error in loaded.errors:
         stderr.note(f"Skipped a task file: {error}")
     return loaded.registry
+
+
+def _of_app(configuration: Configuration) -> TaskRegistry:
+    from gw_core import load_app
+
+    here, is_named = Path.cwd(), configuration.origin(table.APP).kind == "flag"
+    reason = None if is_named else why_untrusted(here)
+    if reason is not None:
+        remedy = f"because {reason}; to search it anyway, give {table.APP.flag}"
+        stderr.note(f"Not searching {visible(str(here))} for the app, {remedy}.")
+    return load_app(str(configuration[table.APP]), from_here=reason is None)
 
 
 def crontab_file(configuration: Configuration) -> Path | None:

@@ -103,7 +103,7 @@ def worker_command(number: int, *, announces: bool, times: bool = False) -> Sequ
     """Return the command line of a worker process: this program's own, and which of the processes it is."""
     return [
         sys.executable,
-        *_interpreter_options(),
+        *interpreter_options(),
         "-m",
         "gw_cli",
         *sys.argv[1:],
@@ -114,7 +114,7 @@ def worker_command(number: int, *, announces: bool, times: bool = False) -> Sequ
     ]
 
 
-def _interpreter_options() -> Sequence[str]:
+def interpreter_options() -> Sequence[str]:
     """Keep the current folder off the import path if it is off ours: a queue.py there must not hide a module."""
     return [] if sys.path[:1] in ([""], [str(Path.cwd())]) else ["-P"]
 

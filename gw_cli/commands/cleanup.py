@@ -48,7 +48,7 @@ def cleanup(
     expired-history drops the partitions of history whose rows are expired, and counts them; workers do that too.
     """
     chosen = _chosen(what)
-    kept = {*(keep or ()), *(project.registry(configuration).identifiers if "unused-tasks" in chosen else ())}
+    kept = {*(keep or ()), *(_own_tasks(configuration) if "unused-tasks" in chosen else ())}
     with open_to_change(configuration) as client:
         if "failed-jobs" in chosen and not (dry_run or yes):
             _ask(client.cleanup)
@@ -62,6 +62,10 @@ def cleanup(
             count = history.status().expired_partitions if dry_run else len(history.expire())
             rows.append({"target": HISTORY, "count": count, "dry_run": dry_run})
     output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
+
+
+def _own_tasks(configuration: Configuration) -> Sequence[str]:
+    return project.registry(configuration, is_required=True).identifiers
 
 
 def _chosen(what: Sequence[str]) -> list[str]:

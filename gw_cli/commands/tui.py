@@ -105,11 +105,12 @@ def _reject_together(option: str, **options: object) -> None:
 
 def _serve(configuration: Configuration, options: Options) -> int:
     """Serve this command: each browser starts it again, with the terminal of the browser."""
+    from gw_cli.worker_processes import interpreter_options
     from gw_tui.main import check
     from gw_tui.serve import serve
 
     check(options)
-    program = [sys.executable, "-m", "gw_cli", *sys.argv[1:]]
+    program = [sys.executable, *interpreter_options(), "-m", "gw_cli", *sys.argv[1:]]
     serve(program, configuration[table.TUI_PORT], announce=lambda url: output.line(f"Serving on {url}"))
     return ExitCode.OK
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -83,9 +83,27 @@ def _has_gw_table(path: Path) -> bool:
 
 def why_untrusted(path: Path) -> str | None:
     """Return why another user than this one and root can write the file, or None."""
+    return _first_reason(_places_of(path))
+
+
+def why_untrusted_folder(folder: Path) -> str | None:
+    """Return why another user than this one and root can write the folder, or anything in it, or None."""
+    below = (Path(root, name) for root, folders, files in os.walk(folder) for name in (*folders, *files))
+    return _first_reason(place for path in (folder, *below) for place in _places_of(path))
+
+
+def _places_of(path: Path) -> Sequence[Path]:
+    """Return where the file, or another one in its place, can be written."""
     real = Path(os.path.realpath(path))
-    for place in dict.fromkeys((real, real.parent, path.parent)):
-        state = place.stat()
+    return (real, real.parent, path.parent)
+
+
+def _first_reason(places: Iterable[Path]) -> str | None:
+    for place in dict.fromkeys(places):
+        try:
+            state = place.stat()
+        except FileNotFoundError:  # a link to nothing
+            continue
         if state.st_uid not in (os.geteuid(), 0):
             return f"{place} belongs to {user_name(state.st_uid) or 'the user ' + str(state.st_uid)}"
         if state.st_mode & stat.S_IWOTH:

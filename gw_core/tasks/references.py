@@ -21,12 +21,13 @@ from gw_core.tasks.registry import TaskRegistry
 T = TypeVar("T")
 
 
-def load_app(spec: str) -> TaskRegistry:
+def load_app(spec: str, *, from_here: bool = True) -> TaskRegistry:
     """Load `package.module:attribute`: a `TaskRegistry`, or a function without arguments that returns one.
 
-    The current folder comes first on the import path. `package.module.attribute` works too. Raises `TaskLoadError`.
+    The current folder comes first on the import path, unless `from_here` is false. `package.module.attribute` works
+    too. Raises `TaskLoadError`.
     """
-    registry = _REGISTRY.load(spec)
+    registry = _REGISTRY.load(spec, from_here=from_here)
     registry.app = spec
     registry.complete()
     return registry
@@ -48,11 +49,11 @@ class _Reference(msgspec.Struct, Generic[T], frozen=True):
     example: str
     error: type[GraphileWorkerError]
 
-    def load(self, spec: str) -> T:
+    def load(self, spec: str, *, from_here: bool = True) -> T:
         """Import the module and return its attribute, or what the attribute returns."""
         module_name, attribute = self._parse(spec)
         folder = str(Path.cwd())
-        if sys.path[:1] not in ([""], [folder]):
+        if from_here and sys.path[:1] not in ([""], [folder]):
             sys.path.insert(0, folder)
         return self._made(spec, self._attribute(spec, self._module(spec, module_name), attribute))
 

@@ -8,13 +8,13 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.warm_program import PROGRAM
 
 from gw_core.errors import InvalidInputError
 from gw_tui import serve
@@ -27,10 +27,10 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 
 
 @contextmanager
-def served(*options: str) -> Iterator[str]:
+def served(*options: str, folder: Path | None = None) -> Iterator[str]:
     """Serve the demo, and yield the address to open."""
-    command = [sys.executable, "-m", "gw_cli", "tui", "--demo", "--serve", "--port", "0", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    command = [PROGRAM, "tui", "--demo", "--serve", "--port", "0", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder) as process:
         assert process.stdout is not None
         try:
             found = re.fullmatch(r"Serving on (http://127\.0\.0\.1:\d+/\?token=\S+)\n", process.stdout.readline())
@@ -75,6 +75,19 @@ def test_a_browser_shows_the_console_read_only_and_presses_keys() -> None:
 
     with served() as url:
         in_browser(url, scenario)
+
+
+def test_a_module_in_the_current_folder_is_not_imported(tmp_path: Path) -> None:
+    for module in ("typer", "queue"):
+        (tmp_path / f"{module}.py").write_text(f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).touch()\n")
+
+    async def scenario(session: Any, page: str) -> None:
+        async with session.ws_connect(f"{page}ws?width=120&height=34", origin=page.rstrip("/")) as websocket:
+            await until_shown(websocket, "READ-ONLY")
+
+    with served(folder=tmp_path) as url:
+        in_browser(url, scenario)
+    assert not (tmp_path / "ran").exists()
 
 
 def test_two_pages_are_two_consoles() -> None:
