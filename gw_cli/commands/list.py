@@ -35,8 +35,9 @@ def list_jobs(
 ) -> None:
     """List jobs.
 
-    Jobs that meet every condition, oldest first; waiting jobs in the order in which they will run. On a large table
-    a search may end early; it then reports the --after to continue from.
+    Lists matching jobs, oldest first. Lists the waiting jobs, or those of one queue, in the order in which they will
+    run; this order ends after a thousand jobs, and --after 0 lists all by id. On a large table a search may end early;
+    it then reports the --after to continue from.
     """
     most, timeout = positive_number("--limit", limit, MAX_ROWS), duration("--timeout", timeout_text)
     with open_client(configuration) as client:
@@ -55,6 +56,8 @@ def _note(page: JobPage, rest: JobPage | None) -> None:
     if page.after is None:
         if not page.jobs:
             stderr.note("No jobs match.")
+        elif page.is_full and page.order == "turn":
+            stderr.note("More jobs wait than this order lists; list all of them with --after 0")
     elif rest is not None:
         if rest.jobs:
             stderr.note(f"There are more jobs; continue with --after {page.after}")

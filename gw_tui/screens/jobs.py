@@ -44,7 +44,6 @@ REBUILD_INTERVAL: Final = 5.0
 FOUND_ORDERS: Final = {
     "id": "by id",
     "turn": "in claim order",
-    "queue": "in claim order",
     "failed": "latest failure first",
     "newest": "newest first",
 }

@@ -16,5 +16,11 @@ with scanned as materialized (
             limit %(chunk_size)s
          ) as failed
 ),
-\set PLACE '(run_at at time zone 'UTC')::text, id::text'
-\ir parts/page_by_turn.sql
+found as (
+  select * from scanned where matches order by turn limit %(limit)s
+)
+select
+  (select count(*) from scanned),
+  array(select id from found order by turn),
+  (select array[(run_at at time zone 'UTC')::text, id::text] from found order by turn desc limit 1),
+  (select array[(run_at at time zone 'UTC')::text, id::text] from scanned order by turn desc limit 1)

@@ -14,6 +14,7 @@ from support.profiles import IS_NIGHTLY
 from support.waiting import wait_until
 
 from gw_core import Client
+from gw_core.postgres.read.job_queries import OF_QUEUE
 from gw_core.selection import Resolved, parse
 
 ROWS = 1_000_000 if IS_NIGHTLY else 200_000
@@ -86,21 +87,36 @@ def test_failed_jobs_are_cleared_away_in_the_order_of_their_index(known: Queue) 
     [
         ("job_page_of_locked", "state:running", "jobs_gw_locked_index"),
         ("job_page_of_failed", "state:failed", "jobs_gw_failed_index"),
-        ("job_page_by_turn", "state:ready attempts:0", "jobs_main_index"),
-        ("job_page_by_queue", "state:ready queue:q", "jobs_gw_queue_heads_index"),
         ("job_page_named", "id:5,6 state:ready", "jobs_pkey"),
         ("job_page_named", "key:a,b", "jobs_key_key"),
     ],
 )
 def test_pages_of_a_selection_are_read_from_an_index(known: Queue, name: str, text: str, index: str) -> None:
     after = {"after_id": 0, "after_run_at": "infinity" if "failed" in name else "-infinity", "after_priority": 0}
-    due = {"with_due": True, "with_later": False, "queue_id": 5, "from_row": "(0,0)", "next_block": "(1,0)"}
+    due = {"with_due": True, "with_later": False, "queue_id": 5}
     if name == "job_page_of_failed":
         after["after_id"] = 2**63 - 1
 
     plan = plan_of(
         known, name, {**after, **due, "chunk_size": 1000, "limit": 50, "most": 10_001}, text=text, is_read=True
     )
+
+    assert index in plan
+    assert "Seq Scan on _private_jobs" not in plan
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("names", "index"),
+    [
+        pytest.param({}, "jobs_main_index", id="of all jobs"),
+        pytest.param(OF_QUEUE, "jobs_gw_queue_heads_index", id="of a queue"),
+    ],
+)
+def test_the_next_jobs_are_read_from_an_index_in_its_order(known: Queue, names: dict[str, str], index: str) -> None:
+    values = {"with_due": True, "with_later": False, "queue_id": 5, "skip": 0, "limit": 1000}
+
+    plan = plan_of(known, "job_page_next", values, is_read=True, **names)
 
     assert index in plan
     assert "Seq Scan on _private_jobs" not in plan

@@ -400,3 +400,11 @@ def test_a_schema_of_npm_alone_is_read(queue: Queue, gw: CliProgram) -> None:
 
     for arguments in COMMANDS.values():
         assert gw(*arguments, "--json").code == 0
+
+
+def test_a_list_of_the_next_jobs_says_where_it_ends(queue: Queue, gw: CliProgram) -> None:
+    queue.many(1_001)
+
+    ended = gw("list", "state:ready", "--limit", "1000", "--after", "turn/999")
+
+    assert "list all of them with --after 0" in ended.err

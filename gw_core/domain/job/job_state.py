@@ -23,3 +23,6 @@ class JobState(StrEnum):
 
 WAITING: Final = frozenset({JobState.READY, JobState.SCHEDULED, JobState.BACKOFF})
 """The states of jobs that a worker will take, now or later."""
+
+LATER: Final = WAITING - {JobState.READY}
+"""The states of jobs that wait for their `run_at`."""

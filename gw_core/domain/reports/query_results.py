@@ -23,13 +23,8 @@ MIN_HITS: Final = 30
 
 LAST_ID: Final = 2**63 - 1
 
-_PRIORITY: Final = r"-?[0-9]{1,5}"
 _TIMESTAMP: Final = r"-?infinity|[0-9]{4,6}-[0-9]{2}-[0-9]{2}_[0-9:.]{8,15}(?:_BC)?"
-_PLACES: Final = {
-    "turn": re.compile(rf"turn/({_PRIORITY})/({_TIMESTAMP})/([0-9]{{1,10}},[0-9]{{1,19}})"),
-    "queue": re.compile(rf"queue/({_PRIORITY})/({_TIMESTAMP})/([0-9]{{1,19}})"),
-    "failed": re.compile(rf"failed/({_TIMESTAMP})/([0-9]{{1,19}})"),
-}
+_FAILED: Final = re.compile(rf"failed/({_TIMESTAMP})/([0-9]{{1,19}})")
 
 
 class Quality(StrEnum):
@@ -79,8 +74,9 @@ def projected(hits: int, share: float) -> Count:
 class PageCursor(msgspec.Struct, frozen=True):
     """Where a page of jobs ended and the next begins; its text is for `--after` and can be kept.
 
-    `order` is `id`, or `turn` for waiting jobs in the order in which they will run, or `queue` for those of one queue,
-    or `failed` for permanently failed jobs, the latest failure first, or `newest` for any jobs, the newest first.
+    `order` is `id`, or `turn` for the next waiting jobs in the order in which they will run, or `failed` for
+    permanently failed jobs, the latest failure first, or `newest` for any jobs, the newest first. A place in a `turn`
+    is a number of jobs: pages can miss or repeat jobs when others start in the meantime.
     """
 
     order: str
@@ -97,25 +93,27 @@ class PageCursor(msgspec.Struct, frozen=True):
         return cls("newest", (str(before),))
 
     @classmethod
+    def next_jobs(cls, after: int) -> Self:
+        """Return the mark after this many of the jobs that will run next."""
+        return cls("turn", (str(after),))
+
+    @classmethod
     def parse(cls, text: str) -> Self:
         """Read a mark back; raises `InvalidInputError` for a text that is none."""
         if re.fullmatch("[0-9]{1,19}", text) and int(text) < 2**63:
             return cls.after_id(int(text))
         if re.fullmatch("newest/[0-9]{1,19}", text) and int(text[7:]) <= LAST_ID:
             return cls.newest(int(text[7:]))
-        for order, pattern in _PLACES.items():
-            if match := pattern.fullmatch(text):
-                *priority, run_at, place = match.groups()
-                return cls(order, (*priority, run_at.replace("_", " "), place))
+        if re.fullmatch("turn/[0-9]{1,4}", text):
+            return cls.next_jobs(int(text[5:]))
+        if match := _FAILED.fullmatch(text):
+            return cls("failed", (match[1].replace("_", " "), match[2]))
         raise InvalidInputError("not a valid cursor; give a job id, or the cursor that the previous page ended with")
 
     def __str__(self) -> str:
         if self.order == "id":
             return self.place[0]
-        if self.order == "newest":
-            return f"newest/{self.place[0]}"
-        *priority, run_at, place = self.place
-        return "/".join((self.order, *priority, run_at.replace(" ", "_"), place))
+        return "/".join((self.order, *self.place)).replace(" ", "_")
 
 
 @dataclass(frozen=True, slots=True)

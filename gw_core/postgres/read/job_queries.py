@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from gw_core.domain.errors import InvalidInputError
-from gw_core.domain.job.job import SMALLINT_MAX, Job, check_ids, timestamp
-from gw_core.domain.job.job_state import WAITING, JobState
+from gw_core.domain.job.job import Job, check_ids, timestamp
+from gw_core.domain.job.job_state import LATER, WAITING, JobState
 from gw_core.domain.reports.job_status import JobFacts, reasons, retry_schedule
 from gw_core.domain.reports.query_results import (
     LATELY,
@@ -83,22 +83,13 @@ FIRST_CHUNK: Final = 1_000
 MAX_CHUNK: Final = 100_000
 """How many jobs one statement of a search reads."""
 
-FIRST_PLACE: Final = "0,0"
-"""The block of the table and the id in it that precede every job."""
-
-MIN_TIMESTAMP: Final = "4714-11-24 00:00:00 BC"
-"""PostgreSQL's first timestamp."""
-
 LAST_ID: Final = "9223372036854775807"
 
 MAX_LOCKED: Final = 10_000
 """Up to this many locked jobs, each page of them reads all; if there are more, the table is scanned."""
 
-MAX_TIES: Final = 10_000
-"""Up to this many jobs with one priority and `run_at` are skipped to find the end of the previous page."""
-
-MIN_TABLE_PAGES: Final = 200
-JOBS_PER_TABLE_PAGE: Final = 20
+MAX_NEXT: Final = 1_000
+"""How many waiting jobs are listed in the order in which they will run. Behind them, equal jobs have no cursor."""
 
 FRUITFUL: Final = 10
 """A chunk does not count towards the timeout if at least one in this many of its jobs matches."""
@@ -120,6 +111,9 @@ MAX_QUEUE_PRIORITIES: Final = 50
 
 NEWEST_FIRST: Final = {"SIDE": "<", "ORDER": "desc", "LAST": "min"}
 """The variables of job_page_by_id.sql in the other direction."""
+
+OF_QUEUE: Final = {"AMONG": "and jobs.job_queue_id = %(queue_id)s::int"}
+"""The variables of job_page_next.sql for one queue."""
 
 QUEUE_INDEX: Final = "jobs_gw_queue_heads_index"
 RENEWED_LOCKS: Final = "_private_gw_renewed_locks"
@@ -153,6 +147,13 @@ class _Wanted(msgspec.Struct, frozen=True):
     def is_failed(self) -> bool:
         """True when all its jobs have failed permanently, and an index has them."""
         return self.states == {JobState.FAILED} and "jobs_gw_failed_index" in self.objects
+
+    @property
+    def is_next(self) -> bool:
+        """True when an index gives its jobs in the order in which they will run: all that wait, or those of a queue."""
+        names = [each.term.name for each in self.selection.conditions if each.term.name != "state"]
+        is_of_queue = names == ["queue"] and self.queue_id is not None and QUEUE_INDEX in self.objects
+        return self.is_waiting and self.states & LATER in (set(), LATER) and (not names or is_of_queue)
 
     @property
     def values(self) -> dict[str, Any]:
@@ -235,7 +236,8 @@ class JobQueries:
     ) -> JobPage:
         """Return the jobs that match, up to `limit`, and where to go on; payloads only when asked for.
 
-        Jobs come in order of their ids; waiting ones in the order in which they will run, and failed ones with the
+        Jobs come in order of their ids. The waiting jobs, or those of one queue, come in the order in which they will
+        run: the next thousand of them, and by id for a larger `limit` or `after` an id. Failed ones come with the
         latest failure first, if gw's index of them is installed. A list that begins `after` `PageCursor.newest()` has
         the newest jobs first. No index serves most other conditions: the search ends after `timeout`, and the page
         shows how far it came.
@@ -247,10 +249,11 @@ class JobQueries:
         if wanted.cannot_match(database):
             return JobPage()
         asked = _Wanted(wanted, objects, wanted.sql(database), wanted.only_queue(database))
-        beginning = mark or _beginning(asked)
+        beginning = mark or _beginning(asked, limit)
         page = (
             self._named(asked, beginning, limit)
             or self._held(asked, beginning, limit)
+            or self._next(asked, beginning, limit)
             or self._search(asked, beginning, limit, timeout)
         )
         return replace(self._filled(page, wanted, with_payload), order=beginning.order)
@@ -277,6 +280,18 @@ class JobQueries:
         is_full = len(ids) == limit
         after = PageCursor.after_id(ids[-1]) if is_full else None
         return ids, JobPage(after=after, scanned=scanned, is_full=is_full)
+
+    def _next(self, wanted: _Wanted, mark: PageCursor, limit: int) -> tuple[list[int], JobPage] | None:
+        """Find the waiting jobs that will run next; None if others are selected, or another order is."""
+        if mark.order != "turn" or not wanted.is_next:
+            return None
+        skip = int(mark.place[0])
+        values = {**wanted.values, "skip": skip, "limit": min(limit, max(0, MAX_NEXT - skip))}
+        names = {} if wanted.queue_id is None else OF_QUEUE
+        ids = [row[0] for row in self._rows("job_page_next", values, names=names)]
+        is_full = bool(ids) and len(ids) == values["limit"]
+        after = PageCursor.next_jobs(skip + len(ids)) if is_full and skip + len(ids) < MAX_NEXT else None
+        return ids, JobPage(after=after, scanned=len(ids), is_full=is_full)
 
     def _search(self, wanted: _Wanted, mark: PageCursor, limit: int, timeout: timedelta) -> tuple[list[int], JobPage]:
         """Read chunks of the table, each as long as the time left allows.
@@ -308,22 +323,8 @@ class JobQueries:
                 return self._chunk_by_id(wanted, values, mark)
             case "failed" if wanted.is_failed:
                 run_at, job_id = mark.place
-                values |= {"after_run_at": run_at, "after_id": job_id}
-                return self._chunk_by_turn(wanted, "job_page_of_failed", values, mark)
-            case "queue" if wanted.is_waiting and wanted.queue_id is not None:
-                priority, run_at, job_id = mark.place
-                values |= {"after_priority": int(priority), "after_run_at": run_at, "after_id": job_id}
-                return self._chunk_by_turn(wanted, "job_page_by_queue", values, mark)
-            case "turn" if wanted.is_waiting:
-                return self._chunk_among_all(wanted, values | _after_turn(mark), mark)
+                return self._chunk_of_failed(wanted, {**values, "after_run_at": run_at, "after_id": job_id})
         raise InvalidInputError(f"--after {mark} belongs to another list; give it with the same selection")
-
-    def _chunk_among_all(self, wanted: _Wanted, values: dict[str, Any], mark: PageCursor) -> _Chunk:
-        if mark.place[2] != FIRST_PLACE:
-            among = self._rows("job_page_equals", {**values, **self._jobs_table, "most": MAX_TIES})
-            if among[0][0]:
-                return self._chunk_of_ties(wanted, values, mark, *among[0][1:])
-        return self._chunk_by_turn(wanted, "job_page_by_turn", values, mark)
 
     def _chunk_by_id(self, wanted: _Wanted, values: dict[str, Any], mark: PageCursor) -> _Chunk:
         cursor, names = (PageCursor.after_id, {}) if mark.order == "id" else (PageCursor.newest, NEWEST_FIRST)
@@ -336,28 +337,14 @@ class JobQueries:
             last=cursor(ids[-1]) if ids else None,
         )
 
-    def _chunk_by_turn(self, wanted: _Wanted, name: str, values: dict[str, Any], mark: PageCursor) -> _Chunk:
-        ((scanned, ids, last, end),) = self._rows(name, values, wanted.fragment)
+    def _chunk_of_failed(self, wanted: _Wanted, values: dict[str, Any]) -> _Chunk:
+        ((scanned, ids, last, end),) = self._rows("job_page_of_failed", values, wanted.fragment)
         return _Chunk(
             scanned=scanned,
             ids=ids,
-            end=PageCursor(mark.order, tuple(end)) if end and scanned >= values["chunk_size"] else None,
-            last=PageCursor(mark.order, tuple(last)) if last else None,
+            end=PageCursor("failed", tuple(end)) if end and scanned >= values["chunk_size"] else None,
+            last=PageCursor("failed", tuple(last)) if last else None,
         )
-
-    def _chunk_of_ties(
-        self, wanted: _Wanted, values: dict[str, Any], mark: PageCursor, pages: int, next_timestamp: str
-    ) -> _Chunk:
-        """Read jobs that share their priority and time with very many others, page by page."""
-        priority, run_at, place = mark.place
-        bound = _block_and_id(place)[0] + max(MIN_TABLE_PAGES, values["chunk_size"] // JOBS_PER_TABLE_PAGE)
-        values |= {"before_row": _first_row(bound)}
-        chunk = self._chunk_by_turn(wanted, "job_page_of_equals", values, mark)
-        if chunk.end is not None:
-            return chunk
-        if bound < pages:
-            return msgspec.structs.replace(chunk, end=PageCursor("turn", (priority, run_at, f"{bound},0")))
-        return msgspec.structs.replace(chunk, end=_after_equals(int(priority), run_at, next_timestamp))
 
     def _filled(self, found: tuple[list[int], JobPage], wanted: Selection, with_payload: bool) -> JobPage:
         """Put the jobs into a page in the order found; one whose state has changed since is left out."""
@@ -571,48 +558,11 @@ def _with_start(found: FoundJob, starts: Mapping[tuple[int, float | None], float
     return found if start is None else replace(found, job=msgspec.structs.replace(found.job, started_at_epoch=start))
 
 
-def _beginning(wanted: _Wanted) -> PageCursor:
+def _beginning(wanted: _Wanted, limit: int) -> PageCursor:
     """Choose the order that an index serves."""
-    if wanted.selection.is_by_name:
-        return PageCursor.after_id(0)
-    if wanted.is_failed:
+    if wanted.is_failed and not wanted.selection.is_by_name:
         return PageCursor("failed", ("infinity", LAST_ID))
-    if not wanted.is_waiting:
-        return PageCursor.after_id(0)
-    if wanted.queue_id is not None and QUEUE_INDEX in wanted.objects:
-        return PageCursor("queue", ("-32768", "-infinity", "0"))
-    return PageCursor("turn", ("-32768", "-infinity", FIRST_PLACE))
-
-
-def _after_turn(mark: PageCursor) -> dict[str, Any]:
-    priority, run_at, place = mark.place
-    block, job_id = _block_and_id(place)
-    return {
-        "after_priority": int(priority),
-        "after_run_at": run_at,
-        "from_row": _first_row(block),
-        "next_block": _first_row(block + 1),
-        "after_id": job_id,
-    }
-
-
-def _block_and_id(place: str) -> tuple[int, int]:
-    block, _, job_id = place.partition(",")
-    return int(block), int(job_id)
-
-
-def _first_row(block: int) -> str:
-    """Return the address before the first row of a block."""
-    return f"({block},0)"
-
-
-def _after_equals(priority: int, run_at: str, next_timestamp: str) -> PageCursor | None:
-    """Return the cursor behind all jobs with one `run_at`; an infinite time has no successor."""
-    if run_at == "-infinity":
-        return PageCursor("turn", (str(priority), MIN_TIMESTAMP, FIRST_PLACE))
-    if run_at != "infinity":
-        return PageCursor("turn", (str(priority), next_timestamp, FIRST_PLACE))
-    return PageCursor("turn", (str(priority + 1), "-infinity", FIRST_PLACE)) if priority < SMALLINT_MAX else None
+    return PageCursor.next_jobs(0) if wanted.is_next and limit <= MAX_NEXT else PageCursor.after_id(0)
 
 
 def _of_order(mark: PageCursor, order: str) -> PageCursor:
