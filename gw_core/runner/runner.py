@@ -84,6 +84,9 @@ UNAVAILABLE_EXIT_CODE: Final = 3
 MAX_OUTAGE: Final = timedelta(minutes=1)
 """How long `run_once` waits for its database; `run` waits without a limit."""
 
+MAX_REPORTED_OVERRUNS: Final = 100
+"""How many tasks that overran a heartbeat names."""
+
 SERVICES_EXIT_DELAY: Final = timedelta(seconds=0.8)
 HEARTBEAT_EXIT_DELAY: Final = timedelta(seconds=0.9)
 """How long after the grace period they may still wait for the database; the process exits within a second of it."""
@@ -352,7 +355,7 @@ class Runner:
             listen_database=self._listen_database,
             on_ended=self.stop,
             on_rejected=lambda error: self._request_end(_End(str(error), exit_code=1)),
-            on_migration=self._check_revision,
+            on_migration=self._write_heartbeat_soon,
             on_crash=self._on_crash,
         )
 
@@ -518,7 +521,8 @@ class Runner:
     def _new_heartbeat(self, pool: WorkerPool, registry: TaskRegistry, *, once: bool) -> Heartbeat:
         self.events.on(HeartbeatLate, lambda event: self._stop_lost_runs_soon(pool))
         # Notifications may have been missed while there was no connection.
-        self.events.on(PoolConnectionRestored, lambda event: self._check_revision())
+        self.events.on(PoolConnectionRestored, lambda event: self._write_heartbeat_soon())
+        pool.timeouts.on_overruns = self._write_heartbeat_soon
         settings = self.settings
         return Heartbeat(
             worker_id=pool.id,
@@ -531,6 +535,7 @@ class Runner:
                 "recovery": settings.recover,
                 "statistics": bool(settings.statistics),
                 "lease_seconds": settings.lease.total_seconds(),
+                "overruns": pool.timeouts.overruns[:MAX_REPORTED_OVERRUNS],
             },
             # A long single run needs heartbeats too, or a sweep recovers its jobs; most end before the first.
             first_after=settings.effective_heartbeat_interval if once else timedelta(0),
@@ -542,7 +547,7 @@ class Runner:
             on_breaking_migration=self._on_breaking_migration,
         )
 
-    def _check_revision(self) -> None:
+    def _write_heartbeat_soon(self) -> None:
         if self._heartbeat is not None:
             self._heartbeat.check_soon()
 

@@ -82,7 +82,7 @@ class TaskRunner:
         source: ConnectionSource = _NoConnection() if connection is None else SingleConnection(connection, schema)
         adds = AddOperations(self._interceptors, self.events, clock=clock)
         self._resources = TaskResources(Enqueuer(source, schema, adds), source)
-        self._timeouts = Timeouts()
+        self._timeouts = Timeouts(self.worker_id, self.events)
         self._outcomes: list[Outcome] = []
         self._task: Task | None = None
         self._thread = WorkerThread(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, get_type_hints
 
 from gw_core.domain.cron import schedule_events as c
 from gw_core.domain.durations import format_duration
+from gw_core.domain.job.cancellation import StopReason
 from gw_core.domain.job.job import Job
 from gw_core.domain.job.outcome import Completed, Failed, Returned
 from gw_core.domain.rules import events as e
@@ -325,6 +326,11 @@ class JobLog(_EventLog):
 
     def _job_cancelling(self, event: e.JobCancelling) -> None:
         _log_job(self._core.info, "Cancelling job %s (%s): %s", event.job, event.worker_id, event.message)
+
+    def _job_overran(self, event: e.JobOverran) -> None:
+        why = "its timeout has passed" if event.reason is StopReason.TIMEOUT else "it was cancelled"
+        message = "Job %s (%s) still runs although %s; it keeps thread %s and its lock until its task returns"
+        _log_job(self._worker.warning, message, event.job, event.worker_id, why, event.thread)
 
     def _result_rejected(self, event: e.JobResultRejected) -> None:
         message = "The database rejected the outcome of job %s (%s); the job stays locked, and the worker retries: %s"

@@ -60,9 +60,9 @@ def task(identifier: str | None = None, **options: Unpack[TaskOptions]) -> Calla
 def task(identifier: F | str | None = None, **options: Unpack[TaskOptions]) -> F | Callable[[F], F]:
     """Mark a function in a task file as the task `identifier`, by default its own name.
 
-    A run that takes longer than `timeout` (a number is seconds) fails its attempt and is asked to stop. With
-    `isolation="process"` it runs in a process of its own, which can be killed and leaves the worker's interpreter to
-    others. The function stays what it is and can be called as before.
+    A run that takes longer than `timeout` (a number is seconds) is asked to stop, and its attempt fails when it has
+    ended. With `isolation="process"` it runs in a process of its own, which can be killed and leaves the worker's
+    interpreter to others. The function stays what it is and can be called as before.
 
     History keeps the task's jobs for the period `keep` after they end: zero keeps nothing, None is the worker's setting
     `history`. With `result=True` it keeps what the task returns, for `Client.result`, and with `keep_payload=True` the

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from gw_core.domain.job.cancellation import CancelRequest, JobCancelledError
 from gw_core.domain.job.claim import is_same_claim
@@ -45,7 +44,7 @@ class Cancellations:
         for slot in slots:
             context = slot.context
             if context is not None and context.job.id in self.pending:
-                self._timeouts.cancel(slot, context, partial(self.outcome_of, context.job))
+                self._timeouts.cancel(slot, context)
 
     def outcome_of(self, job: Job, seconds: float = 0.0) -> Failed | None:
         """Return the outcome of a run whose job was cancelled, once; None for all others."""

@@ -42,6 +42,7 @@ from gw_core.worker.listener import NotificationHealth
 from gw_core.worker.pauses import CurrentPauses
 from gw_core.worker.run_slot import RunSlot
 from gw_core.worker.settler import NO_DELAY, Settler, reconnect_delay
+from gw_core.worker.timeouts import Timeouts
 
 MAX_UNSETTLED: Final = 20_000
 """With more outcomes waiting for the database no jobs are claimed: they fill memory and keep their jobs locked."""
@@ -96,6 +97,7 @@ class Claimer(Service):
         pauses: CurrentPauses,
         is_listening: Callable[[], bool],
         settler: Settler,
+        timeouts: Timeouts,
         slots: Sequence[RunSlot],
         events: Events,
         on_cancel_requests: Callable[[Sequence[CancelRequest]], None],
@@ -119,6 +121,7 @@ class Claimer(Service):
         self._gates = Gates(self._report_missing_index)
         self._flags: Sequence[str] | None = None
         self._settler = settler
+        self._timeouts = timeouts
         self._slots = slots
         self._events = events
         self._on_drained = on_drained
@@ -268,6 +271,7 @@ class Claimer(Service):
             limit = self._demand()
             if limit < 1:
                 self._begin_gap(0)
+                self._end_if_stuck(store)
                 return self._until_poll(now)
         self._handoff.call_when_low(-1)
         self._next_poll = now + self._poll_every
@@ -429,13 +433,11 @@ class Claimer(Service):
         """Return how many jobs to claim now; none while too many outcomes are unwritten or the lease is over."""
         if self._settler.unsettled >= MAX_UNSETTLED or self._lease.is_over:
             return 0
-        # A thread whose run was ended early is still busy with it, though the ledger knows of no job.
-        overrun = sum(1 for slot in self._slots if slot.is_overrun)
         return claim_demand(
             idle=self._handoff.idle,
             waiting=self._handoff.waiting,
             prefetch=self._prefetch_limit(),
-            threads=self._settings.concurrency - overrun,
+            threads=self._settings.concurrency,
             outstanding=len(self._ledger) - self._settler.reported,
             max_jobs=min(self._max_jobs, self._claim_size()),
         )
@@ -567,8 +569,21 @@ class Claimer(Service):
         notifications.begin()
 
     def _is_settled(self) -> bool:
-        """Return whether this worker has no job whose outcome is not written."""
-        return not len(self._ledger) and self._settler.is_idle
+        """Return whether this worker has no job whose outcome is not written, but those that overrun."""
+        return len(self._ledger) == self._overruns() and self._settler.is_idle
+
+    def _overruns(self) -> int:
+        """Return how many tasks still run although they were stopped; a single run does not wait for them."""
+        return len(self._timeouts.overruns) if self._timeouts.runs and self._on_drained is not None else 0
+
+    def _end_if_stuck(self, store: JobStore) -> None:
+        """End a single run whose threads are all held by tasks that do not end: it can run nothing more."""
+        if self._on_drained is None or self._on_rejected is None or self._overruns() < self._settings.concurrency:
+            return
+        if self._is_drained(store):
+            self._on_drained()
+        else:
+            self._on_rejected(AllThreadsHeldError("every thread is held by a task that does not end; jobs are left"))
 
     def _is_drained(self, store: JobStore) -> bool:
         if not self._is_settled():
@@ -698,6 +713,10 @@ class Claimer(Service):
                 self._return_unknown(self._store)
             except GraphileWorkerError:
                 self._disconnect()
+
+
+class AllThreadsHeldError(GraphileWorkerError):
+    """No thread of a single run is free, and none will be."""
 
 
 class ForbiddenFlagsError(GraphileWorkerError):

@@ -9,14 +9,17 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 
+from msgspec import structs
+
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.job.cancellation import StopReason
 from gw_core.domain.job.history import Keep, keeps_of
 from gw_core.domain.job.job import Job
-from gw_core.domain.job.outcome import Returned
+from gw_core.domain.job.outcome import Outcome, Returned
 from gw_core.domain.reports.health import PoolHealth
+from gw_core.domain.rules.backoff import retry_delay
 from gw_core.domain.rules.event_bus import Events
-from gw_core.domain.rules.events import PoolInterrupting, PoolStarted, PoolStopped, PoolStopping
+from gw_core.domain.rules.events import JobOverran, PoolInterrupting, PoolStarted, PoolStopped, PoolStopping
 from gw_core.domain.rules.plugins import Interceptors
 from gw_core.domain.rules.settings import WorkerSettings
 from gw_core.execution.context import JobContext, TaskResources
@@ -31,6 +34,7 @@ from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.listener import ListenThread, NotificationHealth
 from gw_core.worker.pauses import CurrentPauses
+from gw_core.worker.run_slot import RunSlot
 from gw_core.worker.settler import Settler
 from gw_core.worker.thread import LEASE_IS_OVER, WorkerThread, intercepted
 from gw_core.worker.timeouts import Timeouts
@@ -96,7 +100,7 @@ class WorkerPool:
             on_queues_freed=self.request_claim,
             on_settled=lambda: self.claimer.on_settled(),
         )
-        self.timeouts = Timeouts()
+        self.timeouts = Timeouts(self.id, events)
         self._cancellations = Cancellations(self.id, self.ledger, self.timeouts, events)
         self._lease = Lease()
         self._pauses = CurrentPauses(self.id)
@@ -138,6 +142,7 @@ class WorkerPool:
             pauses=self._pauses,
             is_listening=lambda: self.notifications.is_listening,
             settler=self.settler,
+            timeouts=self.timeouts,
             slots=self._slots,
             events=events,
             on_cancel_requests=lambda requests: self._cancellations.take(requests, self._slots),
@@ -150,6 +155,8 @@ class WorkerPool:
             if settings.listen and listen_database is not None
             else None
         )
+        if once:
+            events.on(JobOverran, lambda event: self.request_claim())
         for service in (self.settler, self.timeouts, self.claimer, self._listener):
             if service is not None:
                 service.on_crash = on_crash
@@ -158,8 +165,7 @@ class WorkerPool:
     def vitals(self) -> PoolHealth:
         """What the pool does now."""
         polled_at = self.claimer.polled_at
-        # A thread whose run was ended early is still busy with it.
-        running = sum(1 for slot in self._slots if slot.context is not None or slot.is_overrun)
+        running = sum(1 for slot in self._slots if slot.context is not None)
         return PoolHealth(
             threads=self._settings.concurrency,
             running=running,
@@ -272,20 +278,29 @@ class WorkerPool:
 
     def _interrupt(self) -> None:
         """Return the jobs that still run; what their threads do from now on is discarded."""
-        interrupted: list[tuple[Job, float]] = []
+        interrupted: list[tuple[RunSlot, JobContext, float]] = []
         for slot in self._slots:
             started = slot.busy_since
             context = slot.interrupt()
             if context is None:
                 continue
-            interrupted.append((context.job, steady_time() - started))
+            interrupted.append((slot, context, steady_time() - started))
             context.should_stop.force()
-        self._events.emit(PoolInterrupting(worker_id=self.id, jobs=[job for job, _ in interrupted]))
-        for job, seconds in interrupted:
-            self.settler.report(
-                Returned(job, "interrupted: the worker stopped", self._settings.interrupted_delay, seconds)
-            )
+        self._events.emit(PoolInterrupting(worker_id=self.id, jobs=[context.job for _, context, _ in interrupted]))
+        for slot, context, seconds in interrupted:
+            self.settler.report(self._outcome_of_interrupted(slot, context, seconds))
         # Coroutines and programs that were just interrupted get some time to clean up.
         ends_at = time.monotonic() + CLEANUP_TIMEOUT.total_seconds()
         for thread in self.threads:
             thread.join(max(0.0, ends_at - time.monotonic()))
+
+    def _outcome_of_interrupted(self, slot: RunSlot, context: JobContext, seconds: float) -> Outcome:
+        """Return the job; one whose timeout has passed, or that was cancelled, has failed."""
+        job, delay = context.job, self._settings.interrupted_delay
+        failure = self.timeouts.end(context)
+        failure = self._cancellations.outcome_of(job, seconds) or failure
+        if failure is None:
+            return Returned(job, "interrupted: the worker stopped", delay, seconds)
+        slot.emit_failure(failure)
+        # Its thread runs on until the process ends, and the next attempt must not start before.
+        return structs.replace(failure, delay=max(delay, retry_delay(job.attempts)))

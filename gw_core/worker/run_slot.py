@@ -16,7 +16,7 @@ Report = Callable[[Outcome], None]
 class RunSlot:
     """What one thread runs now. The party that takes the run out of the slot reports its outcome: exactly one does.
 
-    That is the thread itself when the task ends, a timeout or a cancellation before that, or a worker that stops.
+    That is the thread itself when the task ends, or a worker that stops.
     Only the thread writes `busy_since` and `queue_batch`; other threads may read old values.
     """
 
@@ -26,7 +26,6 @@ class RunSlot:
         "_worker_id",
         "busy_since",
         "ended",
-        "is_overrun",
         "queue_batch",
         "running",
         "thread",
@@ -36,12 +35,10 @@ class RunSlot:
         self.thread = thread
         self.busy_since = 0.0
         """When the run started, by `steady_time`; 0.0 while nothing runs."""
-        self.is_overrun = False
-        """True while the thread is still busy with a run whose outcome was reported already."""
         self.queue_batch: QueueBatch | None = None
         """The jobs of a named queue that the thread runs next."""
         self.running: list[JobContext] = []
-        """Holds at most one context. `pop` and `remove` are atomic, so one of two threads gets it."""
+        """Holds at most one context. `pop` is atomic, so one of two threads gets it."""
         self.ended: list[Outcome] = []
         """Holds the outcome while listeners run."""
         self._worker_id = worker_id
@@ -63,18 +60,6 @@ class RunSlot:
         except IndexError:
             self.report_ended()  # a listener that does not return must not keep the outcome back
             return None
-
-    def end_early(self, context: JobContext, outcome: Failed) -> bool:
-        """Report the outcome of this run while its task still runs; False when the run has ended already."""
-        self.is_overrun = True  # before the run is taken out, or the thread might end unseen in between
-        try:
-            self.running.remove(context)
-        except ValueError:
-            self.is_overrun = False
-            return False
-        self.emit_failure(outcome)
-        self._report(outcome)
-        return True
 
     def report_ended(self) -> None:
         """Report the outcome of the run that has ended, unless another thread has done so."""

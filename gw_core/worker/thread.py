@@ -121,13 +121,14 @@ class WorkerThread:
             return
         if events.wants(JobStarted):
             events.emit(JobStarted(worker_id=self._worker_id, thread=self.name, job=job))
-        timed = None if task.timeout is None else self._timeouts.begin(slot, context, task.timeout)
+        if task.timeout is not None:
+            self._timeouts.begin(slot, context, task.timeout)
         try:
             outcome: Outcome = execute(job, task, context, steady_time, now)
         except BaseException as error:  # noqa: BLE001 - an exception can be as broken as its task
             outcome = self._failure(job, error)
-        if timed is not None:
-            outcome = self._timeouts.end(timed, outcome)
+        if task.timeout is not None or self._pending:
+            outcome = self._timeouts.end(context) or outcome
         if self._pending:
             outcome = self._cancellations.outcome_of(job, steady_time() - now) or outcome
         self._end(outcome)
@@ -140,7 +141,6 @@ class WorkerThread:
         try:
             slot.running.pop()
         except IndexError:  # interrupted: another thread reported its outcome
-            slot.is_overrun = False
             return
         if type(outcome) is Completed and not self._events.wants(JobSucceeded):
             self._report(outcome)

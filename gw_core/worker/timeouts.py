@@ -1,9 +1,9 @@
-"""End the attempts of jobs whose task has a timeout."""
+"""End the attempts of jobs whose task has a timeout or was cancelled."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -11,8 +11,10 @@ import msgspec
 
 from gw_core.domain.durations import format_duration
 from gw_core.domain.errors import GraphileWorkerError
-from gw_core.domain.job.cancellation import StopReason
-from gw_core.domain.job.outcome import Failed, Outcome, error_message
+from gw_core.domain.job.cancellation import Overrun, StopReason
+from gw_core.domain.job.outcome import Failed, error_message
+from gw_core.domain.rules.event_bus import Events
+from gw_core.domain.rules.events import JobOverran
 from gw_core.execution.context import JobContext
 from gw_core.runtime.service import Service
 from gw_core.worker.lease import steady_time
@@ -20,60 +22,84 @@ from gw_core.worker.run_slot import RunSlot
 
 UNTIL_WOKEN: Final = timedelta(hours=1)
 FORCE_AFTER: Final = 5.0
-"""Seconds from asking a task to stop to killing its program or cancelling its coroutine, where the attempt waits."""
+"""Seconds from asking a cancelled task to stop to cancelling its coroutine or killing its program."""
+
+OVERRUN_AFTER: Final = 5.0
+"""Seconds after that until a task that still runs is reported: Python cannot end its thread."""
 
 
 class TaskTimeoutError(GraphileWorkerError):
     """The task took longer than its timeout allows; the attempt has failed."""
 
 
-class TimedRun(msgspec.Struct, eq=False):
-    """A run in progress whose time is limited. Times are by `steady_time`."""
+class EndingRun(msgspec.Struct, eq=False):
+    """A run in progress that has to end at some time. Times are by `steady_time`."""
 
     slot: RunSlot
     context: JobContext
-    timeout: timedelta
-    started: float
+    reason: StopReason
+    ends_at: float
+    """When it should end: when its timeout passes, or when it was cancelled."""
     next_step: float
-    is_over_time: bool = False
-    cancelled: Callable[[float], Failed | None] | None = None
-    """Returns the outcome of a cancelled run, given how long it took; None for it when the run has ended."""
+    timeout: timedelta = timedelta(0)
+    is_forced: bool = False
+    is_overrun: bool = False
+
+    @property
+    def is_current(self) -> bool:
+        """False once it has ended; a cancellation that arrives at the same time is then never removed."""
+        return self.slot.context is self.context
+
+    def overrun(self) -> Overrun:
+        """Return what others may know of it."""
+        seconds = steady_time() - self.ends_at
+        return Overrun(self.context.job.id, self.slot.thread, self.reason, timedelta(seconds=seconds))
 
 
 class Timeouts(Service):
     """Thread `gw-timeouts`, started with the first run that needs it. `_lock` guards `runs` and `_next`.
 
-    When the time is over, `context.should_stop` is set and the attempt fails immediately; the thread counts as busy
-    until the task ends. A job of a named queue fails when its task ends: the next job of the queue must not start
-    while it still runs.
+    A task whose time is over is asked to stop; its coroutine is cancelled, or its process killed. The attempt fails
+    when the task has ended, not before: until then the job stays locked, so no other attempt of it and no other job of
+    its queue runs beside it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, worker_id: str, events: Events) -> None:
         super().__init__("gw-timeouts")
+        self.on_overruns: Callable[[], None] = lambda: None
+        """Called when a run has become an overrun, and when one has ended."""
+        self.runs: dict[JobContext, EndingRun] = {}
+        self._worker_id = worker_id
+        self._events = events
         self._lock = threading.Lock()
-        self.runs: set[TimedRun] = set()
         self._next = float("inf")
         self._has_started = False
 
-    # -- called by worker threads ------------------------------------------------------------------------------------
+    @property
+    def overruns(self) -> Sequence[Overrun]:
+        """The runs that have not reacted to their end."""
+        with self._lock:
+            return [run.overrun() for run in self.runs.values() if run.is_overrun and run.is_current]
 
-    def begin(self, slot: RunSlot, context: JobContext, timeout: timedelta) -> TimedRun:
+    # -- called by other threads -------------------------------------------------------------------------------------
+
+    def begin(self, slot: RunSlot, context: JobContext, timeout: timedelta) -> None:
         """Add a run that starts now."""
-        now = steady_time()
-        run = TimedRun(slot, context, timeout, started=now, next_step=now + timeout.total_seconds())
-        self._add(run)
-        return run
+        ends_at = steady_time() + timeout.total_seconds()
+        self._add(EndingRun(slot, context, StopReason.TIMEOUT, ends_at, next_step=ends_at, timeout=timeout))
 
-    def cancel(self, slot: RunSlot, context: JobContext, outcome: Callable[[float], Failed | None]) -> None:
-        """Ask a task to stop because its job was cancelled, and end the attempt soon if the task does not react."""
+    def cancel(self, slot: RunSlot, context: JobContext) -> None:
+        """Ask a task to stop because its job was cancelled."""
         context.should_stop.set(StopReason.CANCELLED)
         now = steady_time()
-        started = slot.busy_since or now
-        self._add(TimedRun(slot, context, timedelta(0), started, next_step=now + FORCE_AFTER, cancelled=outcome))
+        self._add(EndingRun(slot, context, StopReason.CANCELLED, now, next_step=now + FORCE_AFTER))
 
-    def _add(self, run: TimedRun) -> None:
+    def _add(self, run: EndingRun) -> None:
         with self._lock:
-            self.runs.add(run)
+            known = self.runs.get(run.context)
+            if known is not None and (known.is_forced or known.next_step <= run.next_step):
+                return  # it ends as soon without this
+            self.runs[run.context] = run
             is_sooner = run.next_step < self._next
             if not self._has_started:
                 self._has_started = True
@@ -81,11 +107,15 @@ class Timeouts(Service):
         if is_sooner:
             self.wake()
 
-    def end(self, run: TimedRun, outcome: Outcome) -> Outcome:
-        """Remove a run that has ended, and return its outcome: a failure when its time was over."""
+    def end(self, context: JobContext) -> Failed | None:
+        """Remove a run that has ended; return its failure if its time was over."""
         with self._lock:
-            self.runs.discard(run)
-        return _failure(run) if run.is_over_time else outcome
+            run = self.runs.pop(context, None)
+        if run is None:
+            return None
+        if run.is_overrun:
+            self.on_overruns()
+        return _failure(run) if run.is_forced and run.reason is StopReason.TIMEOUT else None
 
     # -- one step ----------------------------------------------------------------------------------------------------
 
@@ -93,44 +123,31 @@ class Timeouts(Service):
         """End the runs whose time is over; rest until the next one's."""
         now = steady_time()
         with self._lock:
-            due = [run for run in self.runs if run.next_step <= now]
+            due = [run for run in self.runs.values() if run.next_step <= now]
         for run in due:
-            self._end_or_warn(run)
+            self._advance(run, now)
         with self._lock:
-            self._next = min((run.next_step for run in self.runs), default=float("inf"))
+            self._next = min((run.next_step for run in self.runs.values()), default=float("inf"))
             return min(UNTIL_WOKEN, timedelta(seconds=max(0.0, min(self._next - now, 3600.0))))
 
-    def _end_or_warn(self, run: TimedRun) -> None:
-        context = run.context
-        if run.cancelled is not None:
-            self._end_cancelled(run, run.cancelled)
-        elif context.job.queue_id is None:
-            with self._lock:
-                self.runs.discard(run)
-            if run.slot.end_early(context, _failure(run)):
-                context.should_stop.force(StopReason.TIMEOUT)
-        elif not run.is_over_time:
-            run.is_over_time = True
-            run.next_step += FORCE_AFTER
-            context.should_stop.set(StopReason.TIMEOUT)
-        else:
-            run.next_step = float("inf")
-            context.should_stop.force(StopReason.TIMEOUT)
-
-    def _end_cancelled(self, run: TimedRun, outcome: Callable[[float], Failed | None]) -> None:
-        context = run.context
+    def _advance(self, run: EndingRun, now: float) -> None:
+        """Force the run to end; one that was forced and still runs is an overrun."""
         with self._lock:
-            self.runs.discard(run)
-        if context is not run.slot.context:
-            return
-        if context.job.queue_id is not None:  # ends with its task: the next job of the queue must not start before
-            context.should_stop.force(StopReason.CANCELLED)
-            return
-        failure = outcome(steady_time() - run.started)
-        if failure is not None and run.slot.end_early(context, failure):
-            context.should_stop.force(StopReason.CANCELLED)
+            if not run.is_current:
+                self.runs.pop(run.context, None)
+                return
+            is_overrun = run.is_overrun = run.is_forced
+            run.is_forced = True
+            run.next_step = float("inf") if is_overrun else now + OVERRUN_AFTER
+        if is_overrun:
+            job, thread = run.context.job, run.slot.thread
+            self._events.emit(JobOverran(worker_id=self._worker_id, thread=thread, job=job, reason=run.reason))
+            self.on_overruns()
+        else:
+            run.context.should_stop.force(run.reason)
 
 
-def _failure(run: TimedRun) -> Failed:
+def _failure(run: EndingRun) -> Failed:
     error = TaskTimeoutError(f"the task took longer than its timeout of {format_duration(run.timeout)}")
-    return Failed(run.context.job, steady_time() - run.started, error, error_message(error))
+    seconds = steady_time() - run.ends_at + run.timeout.total_seconds()
+    return Failed(run.context.job, seconds, error, error_message(error))

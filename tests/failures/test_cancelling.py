@@ -78,32 +78,17 @@ def test_with_retry_only_this_attempt_has_failed(site: QueueFixture) -> None:
 
 
 @pytest.mark.usefixtures("insisting_soon")
-def test_a_task_that_takes_no_notice_loses_its_job_all_the_same(site: QueueFixture) -> None:
-    gate = site.gate()
-    with site.running({"work": gate}, poll_interval=NEVER, concurrency=1) as running:
-        running.recorded.wait_for(PoolListening)
-        site.fill(1)
-        (job,) = started(running)
-
-        assert cancel(site, job) == [CancelResult.CANCELLED]
-        gate.open()
-        site.fill(1)
-        running.recorded.wait_for(JobCompleted, count=2)
-
-    assert [row["id"] for row in site.jobs()] == [job]
-
-
-@pytest.mark.usefixtures("insisting_soon")
-def test_a_job_of_a_named_queue_is_cancelled_when_its_task_has_ended(site: QueueFixture) -> None:
+@pytest.mark.parametrize("queue", [None, "q"], ids=["without a queue", "in a queue"])
+def test_a_job_is_cancelled_when_its_task_has_ended(site: QueueFixture, queue: str | None) -> None:
     gate = site.gate()
     with site.running({"work": gate}, poll_interval=NEVER) as running:
         running.recorded.wait_for(PoolListening)
-        site.fill(1, queue="'q'")
+        site.add(queue_name=queue)
         (job,) = started(running)
 
         # Who asks for so short a time may get no answer.
         wait_until(lambda: cancel(site, job, timeout=ms(400)) == [CancelResult.STOPPING])
-        assert site.held() == [job, "q"]
+        assert site.held() == [job, *([] if queue is None else [queue])]
         gate.open()
         running.recorded.wait_for(JobCompleted)
 

@@ -38,6 +38,7 @@ from gw_core.worker.handoff import Handoff, QueueBatch
 from gw_core.worker.lease import Lease
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.pauses import CurrentPauses
+from gw_core.worker.timeouts import Timeouts
 
 TASK: Final = "work"
 FEW: Final = "few"
@@ -171,7 +172,6 @@ class Claim:
 class Thread:
     """A worker's thread as far as the claimer reads it."""
 
-    is_overrun: bool = False
     busy_since: float = 0.0
     queue_batch: QueueBatch | None = None
     job: Job | None = None
@@ -219,6 +219,7 @@ class WorkerPool:
             handoff=self.handoff,
             ledger=self.ledger,
             settler=self.settler,
+            timeouts=Timeouts(name, self.events),
             slots=self.threads,  # type: ignore[arg-type] # as far as it reads them
             events=self.events,
             on_cancel_requests=lambda requests: None,

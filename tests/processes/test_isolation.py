@@ -348,7 +348,7 @@ def test_a_hogging_task_is_killed_with_its_group_when_its_time_is_over(site: Que
     registry.register("returns", theirs.returns)
     with site.running(registry, concurrency=1) as running:
         pids = waiting(running.log, "hogging")
-        (run,) = running.pool.timeouts.runs
+        (run,) = running.pool.timeouts.runs.values()
         run.next_step = 0.0  # not after ten minutes, and not before its output has arrived
         running.pool.timeouts.wake()
         running.recorded.wait_for(JobErrored)

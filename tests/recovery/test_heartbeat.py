@@ -75,6 +75,7 @@ def test_the_heartbeat_says_who_and_where(ward: RecoveryFixture) -> None:
         "recovery": True,
         "statistics": True,
         "lease_seconds": 150,
+        "overruns": [],
     }
     assert (info.id, info.is_stale, info.metadata) == (running.worker_id, False, row["metadata"])
 

@@ -13,6 +13,6 @@ def gw_with_repeats(seconds: float) -> list[str]:
     return [
         sys.executable,
         "-c",
-        f"from gw_core.domain import stop_signals; stop_signals.REPEAT_SECONDS = float('{seconds}')\n"
+        f"from gw_core.domain.rules import stop_signals; stop_signals.REPEAT_SECONDS = float('{seconds}')\n"
         "from gw_cli.main import main; main()",
     ]

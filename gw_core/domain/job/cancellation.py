@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
@@ -28,6 +29,18 @@ class StopReason(StrEnum):
     """An operator cancelled the job; the attempt fails, usually permanently."""
     LOCK_LOST = "lock_lost"
     """The worker lost the job's lock, because it was presumed dead; the result of the task is discarded."""
+
+
+class Overrun(msgspec.Struct, frozen=True):
+    """A task that has not ended although its timeout passed or its job was cancelled, `age` ago.
+
+    It keeps its thread, and its job stays locked, until it returns or its worker's process ends.
+    """
+
+    job_id: int
+    thread: str
+    reason: StopReason
+    age: timedelta
 
 
 class CancelRequest(msgspec.Struct, frozen=True):

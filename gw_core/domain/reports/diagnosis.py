@@ -111,6 +111,8 @@ class DoctorFacts:
     holders: Sequence[WorkerInfo] = ()
     stale_workers: Sequence[str] = ()
     live_workers: int = 0
+    workers_with_overruns: Sequence[WorkerInfo] = ()
+    """Live workers whose threads are held by tasks that have timed out or were cancelled."""
     sweep_locks: Sequence[AdvisoryLock] = ()
     """The sessions that have the lock of sweeps."""
     oldest_transaction: tuple[str, timedelta] | None = None
@@ -254,6 +256,14 @@ def _workers(facts: DoctorFacts) -> Found:
         yield WARNING, message, _command(facts, "migrate")
     elif facts.stale_workers:
         yield WARNING, f"{_some(facts.stale_workers)} exited without unregistering", _command(facts, "sweep")
+
+
+def _overruns(facts: DoctorFacts) -> Found:
+    for worker in facts.workers_with_overruns:
+        jobs = _some([str(each.job_id) for each in worker.overruns])
+        oldest = _rounded(max(each.age for each in worker.overruns))
+        message = f"{worker.id} still runs jobs that have timed out or were cancelled, for up to {oldest}: {jobs}"
+        yield WARNING, message, f"restart {worker.id}: Python cannot end the threads that these tasks hold"
 
 
 def _sweeps(facts: DoctorFacts) -> Found:
@@ -408,6 +418,7 @@ _QUEUE: Final = (
     _Check("indexes", _indexes, lambda facts: "all present and valid"),
     _Check("locks", _locks, lambda f: f"{sum(each.jobs for each in f.holders)} jobs are locked, none by a dead worker"),
     _Check("workers", _workers, lambda facts: f"{facts.live_workers} alive"),
+    _Check("overruns", _overruns),
     _Check("sweeps", _sweeps),
     _Check("pauses", _pauses, lambda facts: "nothing is paused"),
     _Check("pauses", _unconfirmed),

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from gw_core.domain.durations import format_duration
+from gw_core.domain.job.cancellation import Overrun, StopReason
 from gw_core.domain.job.group import GROUP_FLAG
 from gw_core.domain.job.job import Job
 from gw_core.domain.job.job_state import JobState
@@ -53,6 +54,7 @@ class ReasonCode(StrEnum):
     FLAGGED = "flagged"
     WORKER_STALE = "worker_stale"
     LOCK_EXPIRED = "lock_expired"
+    OVERRAN = "overran"
     RETIRED = "retired"
     PAUSED = "paused"
     LIMITED = "limited"
@@ -148,6 +150,9 @@ def _of_running(job: Job, around: JobFacts) -> Iterator[Reason]:
     age = "" if worker is None else _rounded(worker.heartbeat_age or timedelta())
     last = f"; its last heartbeat was {age} ago" if worker else ""
     yield Reason(ReasonCode.RUNNING, f"{job.locked_by} runs attempt {job.attempts}, for {_rounded(since)}{last}")
+    for overrun in () if worker is None else worker.overruns:
+        if overrun.job_id == job.id and overrun.age <= since:  # else of an earlier attempt
+            yield Reason(ReasonCode.OVERRAN, _of_overrun(overrun, job))
     if worker is not None and not is_live(worker):
         yield Reason(ReasonCode.WORKER_STALE, f"{job.locked_by} has sent no heartbeat for {age}: it may be dead", True)
     if renewed > LOCK_EXPIRY:
@@ -156,6 +161,15 @@ def _of_running(job: Job, around: JobFacts) -> Iterator[Reason]:
         )
     if job.key is None and job.attempts >= job.max_attempts and job.updated_at_epoch > (job.started_epoch or 0):
         yield Reason(ReasonCode.RETIRED, "it was removed or superseded while running: it will not be retried", True)
+
+
+def _of_overrun(overrun: Overrun, job: Job) -> str:
+    """Return what became of a task that was stopped and still runs."""
+    age = _rounded(overrun.age)
+    happened = (
+        f"it was cancelled {age} ago" if overrun.reason is StopReason.CANCELLED else f"its timeout passed {age} ago"
+    )
+    return f"{happened}, but its task still runs and holds thread {overrun.thread}; it fails when the task returns"
 
 
 def _of_pauses(job: Job, around: JobFacts) -> Iterator[Reason]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import ClassVar
 
+from gw_core.domain.job.cancellation import StopReason
 from gw_core.domain.job.job import Job, JobSpec
 from gw_core.domain.job.outcome import Outcome
 from gw_core.domain.rules.event_bus import Event, WorkerEvent
@@ -283,6 +284,18 @@ class JobCancelling(WorkerEvent, frozen=True):
     name: ClassVar[str] = "job:cancelling"
     job: Job
     message: str
+
+
+class JobOverran(WorkerEvent, frozen=True):
+    """A task still runs although it was stopped: its timeout has passed, or its job was cancelled (`reason`).
+
+    Its thread is busy and its job stays locked until the task returns; then the attempt fails.
+    """
+
+    name: ClassVar[str] = "job:overran"
+    thread: str
+    job: Job
+    reason: StopReason
 
 
 class JobReturned(WorkerEvent, frozen=True):

@@ -8,8 +8,10 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
+from msgspec import structs
 
 from gw_core.domain.errors import InvalidSettingError
+from gw_core.domain.job.cancellation import Overrun
 from gw_core.domain.job.job import Job, check_count
 
 RECOVERED_MESSAGE: Final = "Job recovered after worker interruption"
@@ -103,6 +105,16 @@ class WorkerInfo:
         """The tasks it reports; None if it reports none."""
         tasks = self.metadata.get("tasks")
         return frozenset(each for each in tasks if isinstance(each, str)) if isinstance(tasks, list) else None
+
+    @property
+    def overruns(self) -> tuple[Overrun, ...]:
+        """The tasks that its last heartbeat reports as still running although they were stopped."""
+        passed = self.heartbeat_age or timedelta(0)
+        try:
+            found = msgspec.convert(self.metadata.get("overruns", ()), tuple[Overrun, ...])
+            return tuple(structs.replace(each, age=each.age + passed) for each in found)
+        except (msgspec.ValidationError, OverflowError):  # not what a worker of this version writes
+            return ()
 
     @property
     def inactive_for(self) -> timedelta:

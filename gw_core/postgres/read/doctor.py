@@ -161,7 +161,8 @@ class Doctor(QueueOperations, frozen=True):
     def _workers(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         known = list_heartbeats(connection, self.schema)
         stale = [worker.id for worker in known if worker.inactive_for > STALE_AFTER]
-        return replace(facts, stale_workers=stale, live_workers=len(known) - len(stale))
+        overran = [worker for worker in known if worker.overruns and worker.id not in stale]
+        return replace(facts, stale_workers=stale, live_workers=len(known) - len(stale), workers_with_overruns=overran)
 
     def _citus(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         catalog = connection.execute("select to_regclass('pg_catalog.pg_dist_partition') is not null").fetchone()
