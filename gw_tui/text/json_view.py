@@ -152,7 +152,7 @@ class _Writer:
         return _joined((*before, (f'"{MASK}"', Role.MASKED)), after)
 
     def _scalar(self, value: Any) -> Line:
-        if isinstance(value, _Number):
+        if isinstance(value, _Number) and (self._unmask or masked(value) == value):
             return ((str(value), Role.NUMBER),)
         if not isinstance(value, str):
             return ((json.dumps(value), Role.LITERAL),)

@@ -31,6 +31,56 @@ _NAME: Final = rf"[\w-]{{0,40}}?(?:{_WORDS})[\w-]{{0,40}}"
 _STRING: Final = r""""(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|''|\\.)*'?"""
 _SPACE: Final = r"\s{0,3}"
 
+# Prefixes of tokens in the case in which their issuers write them, and what follows.
+_TOKENS: Final = "|".join(
+    (
+        r"(?:[sr]k_(?:live|test)|whsec|tok_live)_\w{4,}",  # Stripe
+        r"(?:gh[opsur]|github_pat)_\w{16,}",
+        r"gl(?:pat|ptt|rt|dt)-[\w-]{16,}",
+        r"xox[abeoprs]-[\w-]{8,}|xapp-[\w-]{8,}",  # Slack
+        r"A(?:KIA|SIA)[A-Z0-9]{16}(?![A-Z0-9])",  # Amazon
+        r"AIza[\w-]{30,}|ya29\.[\w-]{16,}|GOCSPX-[\w-]{16,}",  # Google
+        r"sk-(?:ant-|proj-|svcacct-)?[\w-]{20,}",  # Anthropic, OpenAI
+        r"SG\.[\w-]{16,}\.[\w-]{16,}",  # SendGrid
+        r"SK[0-9a-f]{32}(?![0-9a-f])|key-[0-9a-f]{32}(?![0-9a-f])",  # Twilio, Mailgun
+        r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{16,}",  # Shopify
+        r"(?:npm|hf|dckr_pat|dop_v1|lin_api)_\w{16,}|pypi-[\w-]{16,}|hvs\.[\w-]{16,}|sq0(?:atp|csp)-[\w-]{16,}",
+    )
+)
+
+# The networks by their first digits and lengths: Visa, Mastercard, American Express, Diners, JCB, Discover, UnionPay.
+_CARD: Final = re.compile(
+    r"4\d{12}(?:\d{3}){0,2}|(?:5[1-5]\d\d|222[1-9]|22[3-9]\d|2[3-6]\d\d|27[01]\d|2720)\d{12}|3[47]\d{13}"
+    r"|3(?:0[0-5]|[68]\d)\d{11}|35\d{14}|(?:6011|65\d\d|64[4-9]\d)\d{12}|62\d{14,17}"
+)
+_MAX_GROUPS: Final = 5
+"""Of digits with spaces or hyphens between them, in which a card's number is written."""
+
+
+def _without_cards(found: re.Match[str]) -> str:
+    """Return groups of digits with the numbers of cards hidden."""
+    text, groups, shown = found[0], list(re.finditer(r"\d+", found[0])), ""
+    first = done = 0
+    while first < len(groups):
+        ends = (groups[last].end() for last in range(min(first + _MAX_GROUPS, len(groups)) - 1, first - 1, -1))
+        end = next((end for end in ends if _is_card(text[groups[first].start() : end])), None)
+        if end is None:
+            first += 1
+            continue
+        shown += f"{text[done : groups[first].start()]}{MASK}"
+        first, done = sum(group.end() <= end for group in groups), end
+    return shown + text[done:]
+
+
+def _is_card(text: str) -> bool:
+    """Return whether this is the number of a card, whose last digit is right by Luhn's algorithm."""
+    digits = re.sub(r"[ -]", "", text)
+    if _CARD.fullmatch(digits) is None:
+        return False
+    doubled = (sum(divmod(2 * int(each), 10)) for each in digits[-2::-2])
+    return (sum(map(int, digits[-1::-2])) + sum(doubled)) % 10 == 0
+
+
 _RULES: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]] = tuple(
     (re.compile(pattern, re.IGNORECASE | re.DOTALL), shown)
     for pattern, shown in (
@@ -69,8 +119,16 @@ _RULES: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
         # Bearer x, and what a JSON web token looks like
         (r"\b(Bearer\s{1,3})[\w.~+/=-]{8,}", rf"\1{MASK}"),
         (r"\beyJ[\w-]{5,}\.[\w-]{5,}\.[\w-]*", MASK),
+        # sk_live_…, ghp_…
+        (rf"(?<![\w-])(?-i:{_TOKENS})", MASK),
+        # 4242 4242 4242 4242
+        (r"(?<![\w.])\d[\d -]{11,}\d(?!\w)", _without_cards),
     )
 )
+
+
+_ESCAPED_CHARACTER: Final = re.compile(r"\\u00(2[d-f]|3\d|4[1-9a-f]|5[0-9af]|6[1-9a-f]|7[0-9a])", re.IGNORECASE)
+"""Letters, digits, hyphen, dot, slash and underscore as JSON can escape them."""
 
 
 def is_secret(name: str) -> bool:
@@ -80,6 +138,13 @@ def is_secret(name: str) -> bool:
 
 def masked(text: str) -> str:
     """Return free text, such as an error or a statement, with what looks like a secret in it hidden."""
+    hidden = _masked(text)
+    # JSON can write "p\\u0061ssword" for "password".
+    plain = _ESCAPED_CHARACTER.sub(lambda found: chr(int(found[1], 16)), hidden)
+    return hidden if plain == hidden or (again := _masked(plain)) == plain else again
+
+
+def _masked(text: str) -> str:
     for pattern, shown in _RULES:
         text = pattern.sub(shown, text)
     return text

@@ -7,6 +7,7 @@ from time import thread_time
 
 import pytest
 
+from gw_tui.text.json_view import json_view
 from gw_tui.text.redact import MASK, is_secret, masked
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nhunter2hunter2\nhunter2==\n-----END RSA PRIVATE KEY-----"
@@ -134,10 +135,54 @@ def test_a_credential_in_free_text_is_hidden(text: str) -> None:
     assert "hunter2" not in masked(f"it failed: {text} and more")
 
 
+CARDS = ["4242424242424242", "4242 4242 4242 4242", "5555-5555-5555-4444", "2223003122003222", "378282246310005"]
+CARDS += ["3782 822463 10005", "30569309025904", "6011111111111117", "3566002020360505", "6205500000000000004"]
+
+PREFIXES = ["sk_live_", "rk_test_", "whsec_", "ghp_", "github_pat_", "glpat-", "xoxb-", "ya29.", "AIza", "sk-ant-"]
+PREFIXES += ["sk-", "shpat_", "npm_", "pypi-", "hvs.", "hf_", "SK", "SG.x2x2x2x2x2x2x2x2x2."]
+# Made here, so that nothing takes them for lost ones.
+TOKENS = [f"{prefix}{'0a1b2c3d' * 4}" for prefix in PREFIXES] + ["AKIA" + "IOSFODNN7EXAMPLE"]
+
+
+@pytest.mark.parametrize("secret", [*CARDS, *TOKENS])
+def test_a_secret_is_known_by_its_form(secret: str) -> None:
+    for text in (secret, f"it was {secret}.", f"12 {secret}, 34", f'{{"number": "{secret}"}}', f"({secret})"):
+        assert secret not in masked(text)
+        assert MASK in masked(text)
+        assert masked(text).replace(MASK, secret) == text  # nothing else is hidden
+    assert secret not in str(json_view(json.dumps({"n": [secret]})))
+    if secret.isdigit():
+        assert secret not in str(json_view(f'{{"n": {secret}}}'))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r'{"p\u0061ssword": "hunter2"}',
+        r'{"\u0054\u006Fken":"hunter2"}',
+        r'bad JSON {"api\u005fkey": "hunter2"',
+        r"4242\u003424242424242",
+    ],
+)
+def test_escapes_of_json_hide_nothing(text: str) -> None:
+    assert masked(text) != text
+    assert "hunter2" not in masked(text)
+    assert "hunter2" not in str(json_view(text))
+
+
+@pytest.mark.parametrize("text", [r"caf\u00e9 and \u0041", r"C:\u0031", "4242424242424243", "1763887361123456"])
+def test_other_escapes_and_numbers_stay(text: str) -> None:
+    assert masked(text) == text
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "nothing to hide at 10:30",
+        "2026-11-23 08:42:41 and 2026-11-23-084241, +49 30 1234567890",
+        "job 4242424242424, id a4242424242424242b, 4242424242424242424242",
+        "sk_live, ghp_short, AKIA, risk-of-something-that-is-long-enough",
+        "4f9c1e2a-1111-4222-8333-444444444444",
         "author: me, authors=3, pinned: 4, spinning=5, option: 6, designer=7, resigned: 8, significant=9",
         "jobs of queue mail are late; see https://example.com/docs/hooks",
         "mail me@example.com about port :80",
@@ -180,6 +225,12 @@ def test_harmless_names_are_left_alone(name: str) -> None:
         "a-" * 100_000,
         "pass" * 50_000,
         "://" * 60_000,
+        "4" * 200_000,
+        "4 " * 100_000,
+        "42-" * 60_000 + "a",
+        "sk_live_" * 25_000,
+        "xoxb-" * 40_000,
+        r"\u0061" * 33_000,
     ],
     ids=lambda text: text[:20],
 )
