@@ -49,7 +49,7 @@ class ExecutableError(GraphileWorkerError):
     """The program could not be started, or ended with anything but exit code 0."""
 
 
-def compose_executable(path: Path, handed_on: Sequence[str] | None = None) -> Invoke:
+def compose_executable(path: Path, handed_on: Sequence[str] | None = ()) -> Invoke:
     """Return the call that runs the program for a job, with the named variables of our environment; None is all."""
     return lambda job, context: run_executable(path, job, context, handed_on=handed_on)
 
@@ -59,7 +59,7 @@ def run_executable(
     job: Job,
     context: JobContext,
     *,
-    handed_on: Sequence[str] | None = None,
+    handed_on: Sequence[str] | None = (),
     timeout: timedelta = TERMINATION_TIMEOUT,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
@@ -83,11 +83,11 @@ def run_executable(
 # -- starting ------------------------------------------------------------------------------------------------------
 
 
-def environment_of(job: Job, handed_on: Sequence[str] | None = None) -> dict[str, str]:
+def environment_of(job: Job, handed_on: Sequence[str] | None = ()) -> dict[str, str]:
     """Return the variables the program sees: those of the job, and ours.
 
-    With `handed_on`, only `ALWAYS_HANDED_ON` and the variables it names are taken from our environment; None takes all,
-    as Graphile Worker does.
+    Only `ALWAYS_HANDED_ON` and the variables that `handed_on` names are taken from our environment; None takes all, as
+    Graphile Worker does.
     """
     run_at = job.run_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     variables = {

@@ -64,7 +64,7 @@ class Reading(msgspec.Struct, frozen=True):
 
     root: Path
     package: str
-    executable_env: Sequence[str] | None = None
+    executable_env: Sequence[str] | None = ()
     """The variables that executables get of our environment; None is all."""
     number: int = 0
 
@@ -110,7 +110,7 @@ class LoadedTasks(msgspec.Struct, frozen=True):
 # -- the folder ----------------------------------------------------------------------------------------------------
 
 
-def load_folder(path: Path, *, strict: bool = False, executable_env: Sequence[str] | None = None) -> LoadedTasks:
+def load_folder(path: Path, *, strict: bool = False, executable_env: Sequence[str] | None = ()) -> LoadedTasks:
     """Load every task of a folder; a file that cannot be loaded becomes an error and the others still load.
 
     `path` may also be a single file. `executable_env` names the variables that executables get beside the usual ones;

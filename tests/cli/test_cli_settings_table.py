@@ -53,7 +53,7 @@ def test_without_any_source_the_settings_of_a_worker_are_its_defaults(tmp_path: 
     assert found.effective_heartbeat_interval == usual.effective_heartbeat_interval
     assert found.effective_recovery_delay == usual.effective_recovery_delay
     assert found.prefetch == usual.prefetch
-    assert found.executable_env is None
+    assert found.executable_env == usual.executable_env == ()
 
 
 def test_every_command_that_a_row_names_exists() -> None:

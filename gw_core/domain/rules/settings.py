@@ -91,7 +91,7 @@ class WorkerSettings(RecoverySettings):
     statistics: timedelta = timedelta(days=1)
     """How long to keep the statistics of each task and minute, which the console's charts show; 0 records none."""
 
-    executable_env: Sequence[str] | None = None
+    executable_env: Sequence[str] | None = ()
     """The environment variables that executable tasks get besides PATH, HOME and the like; None passes all."""
 
     recover: bool = True
