@@ -20,6 +20,7 @@ from gw_core.contrib.django.models import Job
 from gw_core.errors import GraphileWorkerError
 
 PAGE: Final = 50
+MAX_ID: Final = 2**63 - 1
 CANCEL_TIMEOUT: Final = timedelta(seconds=3)
 """How long a request waits for running jobs to end."""
 
@@ -52,50 +53,54 @@ class JobAdmin(admin.ModelAdmin):
     def changelist_view(self, request: Any, extra_context: Any = None) -> Any:
         """Show the jobs of a selection, or run an action on the selected ones."""
         self._check_permission(request)
-        with self._client(request) as client:
-            if request.method == "POST":
-                self._act(request, client)
-                return redirect(request.get_full_path())
-            return self._list(request, client)
+        if request.method == "POST":
+            self._act(request)
+            return redirect(request.get_full_path())
+        return self._list(request)
 
     def change_view(self, request: Any, object_id: int, form_url: str = "", extra_context: Any = None) -> Any:
         """Show one job."""
         self._check_permission(request)
-        with self._client(request) as client:
-            job = client.jobs.get(object_id)
-        if job is None:
+        if not 0 < object_id <= MAX_ID:
             raise Http404
-        return self._response(request, "job", f"Job {job.id}", job=job)
+        job, problem = None, None
+        try:
+            with self._client(request) as client:
+                job = client.jobs.get(object_id)
+        except GraphileWorkerError as error:
+            problem = str(error)
+        if job is None and problem is None:
+            raise Http404
+        return self._response(request, "job", f"Job {object_id}", job=job, problem=problem)
 
-    def _list(self, request: Any, client: Client) -> Any:
+    def _list(self, request: Any) -> Any:
         text, after = request.GET.get("q", ""), request.GET.get("after") or None
         page, problem = None, None
         try:
-            page = client.jobs.list(text, after=after, limit=PAGE)
+            with self._client(request) as client:
+                page = client.jobs.list(text, after=after, limit=PAGE)
         except GraphileWorkerError as error:
             problem = str(error)
         actions = [name for name in _ACTIONS if self._may(request, name)]
         return self._response(request, "jobs", "Jobs", text=text, page=page, problem=problem, actions=actions)
 
-    def _act(self, request: Any, client: Client) -> None:
+    def _act(self, request: Any) -> None:
         name = request.POST.get("action", "")
         if name not in _ACTIONS or not self._may(request, name):
             raise PermissionDenied
-        ids = [int(each) for each in request.POST.getlist("job") if each.isdecimal()]
+        numbers = [_number(each) for each in request.POST.getlist("job")]
+        ids = [each for each in numbers if each is not None and 0 < each <= MAX_ID]
         try:
-            report = _ACTIONS[name](client, ids, str(request.user)) if ids else "Select at least one job."
+            with self._client(request) as client:
+                report = _ACTIONS[name](client, ids, str(request.user)) if ids else "Select at least one job."
         except GraphileWorkerError as error:
             messages.error(request, str(error))
         else:
             messages.info(request, report)
 
     def _client(self, request: Any) -> Client:
-        """Open a client for the queue with this number; most projects have one queue."""
-        known = queues()
-        number = request.GET.get("queue", "0")
-        if not number.isdecimal() or int(number) >= len(known):
-            raise Http404
-        return open_client(*known[int(number)], application_name="gw admin")
+        """Open a client for the queue of the request; most projects have one queue."""
+        return open_client(*queues()[_queue_of(request)], application_name="gw admin")
 
     def _check_permission(self, request: Any) -> None:
         if not self.has_view_permission(request):
@@ -106,8 +111,23 @@ class JobAdmin(admin.ModelAdmin):
         return allowed
 
     def _response(self, request: Any, template: str, title: str, **context: Any) -> Any:
+        queue, names = _queue_of(request), [f"{schema} in {alias}" for alias, schema in queues()]
         known = {**self.admin_site.each_context(request), "title": title, "opts": self.model._meta}
+        known |= {"queue": queue, "queues": names if len(names) > 1 else []}
         return TemplateResponse(request, f"graphile_worker/{template}.html", {**known, **context})
+
+
+def _queue_of(request: Any) -> int:
+    """Return the number of the queue that a request names, the first one if it names none."""
+    number = _number(request.GET.get("queue", "0"))
+    if number is None or number >= len(queues()):
+        raise Http404
+    return number
+
+
+def _number(text: str) -> int | None:
+    """Return a number of a request; None if it is none, or larger than any id."""
+    return int(text) if text.isdecimal() and len(text) <= len(str(MAX_ID)) else None
 
 
 def _retry(client: Client, ids: list[int], user: str) -> str:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import html
 import re
 import time
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import Permission, User
-from django.test import Client as Browser
+from django.test import Client as Browser, override_settings
 from django.urls import reverse
 from shop import tasks
 from shop.models import Order
 from worker import URL, run_jobs
 
-from gw_core import Runner
+from gw_core import Client, Job, JobSpec, Runner, Selection
 from gw_core.contrib.django.worker import registry
 
 JOBS = "admin:graphile_worker_job_changelist"
@@ -124,3 +127,90 @@ def test_jobs_are_shown_to_those_with_permission_only() -> None:
 @pytest.mark.parametrize("page", ["add/", "1/delete/", "1/history/"])
 def test_there_are_no_other_pages(page: str) -> None:
     assert browser("view_job").get(reverse(JOBS) + page).status_code == 404
+
+
+# -- several queues ----------------------------------------------------------------------------------------------------
+
+FIRST, SECOND = 0, 1
+"""The numbers of the schemas `graphile_worker` and `second` in the admin, which sorts them."""
+
+
+@pytest.fixture
+def second_queue(settings_of_tasks: dict[str, Any]) -> Iterator[Client]:
+    """A client for the queue of a second backend, in the schema `second`."""
+    second = {**settings_of_tasks["default"], "OPTIONS": {"SCHEMA": "second"}}
+    with override_settings(TASKS={**settings_of_tasks, "second": second}), Client(URL, schema="second") as client:
+        client.migrate()
+        yield client
+        client.jobs.complete(Selection())
+
+
+@pytest.fixture
+def settings_of_tasks() -> dict[str, Any]:
+    return dict(settings.TASKS)
+
+
+def links(shown: str) -> list[str]:
+    return [html.unescape(each) for each in re.findall(r'href="([^"]*)"', shown)]
+
+
+def test_each_queue_leads_to_the_others(second_queue: Client) -> None:
+    assert f"?queue={SECOND}" in links(page(browser("view_job").get(reverse(JOBS))))
+    assert f"?queue={FIRST}" in links(page(browser("view_job").get(reverse(JOBS), {"queue": SECOND})))
+
+
+def test_links_stay_in_their_queue(second_queue: Client) -> None:
+    second_queue.add_many([JobSpec(task="shop.tasks.noop", payload={"second": number}) for number in range(60)])
+    seen = browser("view_job")
+    shown = page(seen.get(reverse(JOBS), {"queue": SECOND}))
+
+    to_jobs = [link for link in links(shown) if re.search(r"/job/\d+/", link)]
+    (more,) = [link for link in links(shown) if "after=" in link]
+    job = page(seen.get(to_jobs[0]))
+    (back,) = [link for link in links(job) if link.startswith(f"{reverse(JOBS)}?")]
+
+    assert len(to_jobs) == 50
+    assert "second" in job
+    assert page(seen.get(back)).count('type="checkbox"') == 50
+    assert page(seen.get(reverse(JOBS) + more)).count('type="checkbox"') == 10
+    assert f'name="queue" value="{SECOND}"' in shown  # of the form that searches
+
+
+def test_an_action_stays_in_its_queue(second_queue: Client) -> None:
+    job = second_queue.add("shop.tasks.noop")
+    assert isinstance(job, Job)
+    second_queue.jobs.fail([job.id], reason="no")
+    response = browser("view_job", "retry_job").post(
+        f"{reverse(JOBS)}?queue={SECOND}", {"action": "retry", "job": [job.id]}, follow=True
+    )
+
+    assert "Retried: 1." in page(response)
+    assert response.redirect_chain[-1][0].endswith(f"?queue={SECOND}")
+
+
+def test_a_queue_that_cannot_be_read_is_reported() -> None:
+    changed = {**settings.TASKS["default"], "OPTIONS": {"SCHEMA": "elsewhere"}}
+    with override_settings(TASKS={"default": changed}):
+        seen = browser("view_job", "retry_job")
+        assert "elsewhere" in page(seen.get(reverse(JOBS)))
+        assert "elsewhere" in page(seen.get(reverse("admin:graphile_worker_job_change", args=[1])))
+        assert "elsewhere" in page(seen.post(reverse(JOBS), {"action": "retry", "job": ["1"]}, follow=True))
+
+
+# -- whatever a browser sends ------------------------------------------------------------------------------------------
+
+HOSTILE = ["9" * 5_000, str(2**63), str(2**63 - 1), "0", "-1", "", "x", "\x00", "\ud800", "٣", "1e3", "'; --"]
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=lambda value: ascii(value)[:20])
+def test_no_value_makes_an_error_of_the_server(value: str) -> None:
+    seen = browser("view_job", "retry_job", "cancel_job")
+    encoded = quote(value, errors="surrogatepass")
+
+    for name in ("q", "after", "queue"):
+        assert seen.get(f"{reverse(JOBS)}?{name}={encoded}").status_code in (200, 404)
+    assert seen.get(f"{reverse(JOBS)}{encoded}/").status_code in (200, 302, 404)
+    for action in ("retry", "cancel"):
+        sent = f"action={action}&job={encoded}"
+        response = seen.post(reverse(JOBS), sent, content_type="application/x-www-form-urlencoded")
+        assert response.status_code == 302
