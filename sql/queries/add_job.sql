@@ -22,7 +22,7 @@ from :GRAPHILE_WORKER_SCHEMA.add_job(
   identifier => %(identifier)s::text,
   payload => %(payload)s::text::json,
   queue_name => %(queue_name)s::text,
-  run_at => coalesce(%(run_at)s::timestamptz, now() + make_interval(secs => %(delay_seconds)s)),
+  run_at => coalesce(%(run_at)s::timestamptz, now() + make_interval(secs => %(delay_seconds)s::double precision)),
   max_attempts => %(max_attempts)s::int,
   job_key => %(job_key)s::text,
   priority => %(priority)s::int,

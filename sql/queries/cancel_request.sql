@@ -14,9 +14,9 @@ found as materialized (
 ),
 requested as (
   insert into :GRAPHILE_WORKER_SCHEMA._private_gw_cancellations (pool, job_id, message, retry, locked_at)
-  select locked_by, id, %(message)s, %(retry)s, locked_at
+  select locked_by, id, %(message)s::text, %(retry)s::boolean, locked_at
     from found
-   where locked_by ~ %(cancellable_workers)s
+   where locked_by ~ %(cancellable_workers)s::text
   on conflict (pool, job_id) do update
     set message = excluded.message,
         retry = excluded.retry,

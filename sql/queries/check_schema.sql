@@ -7,7 +7,7 @@
 -- with the rights of the role that asks.
 -- Objects count, not numbers: Graphile Worker's implementations gave the same number to different things.
 with namespace as (
-  select oid, nspname from pg_namespace where nspname = %(schema)s
+  select oid, nspname from pg_namespace where nspname = %(schema)s::text
 ), relation as (
   select pg_class.oid, relname, relkind, nspname from pg_class join namespace on namespace.oid = relnamespace
 )
@@ -17,11 +17,11 @@ select current_setting('server_version_num')::integer as server_version,
          select relname::text from relation
           where relname = any(%(relations)s::name[])
           union all
-         select relname || '.' || attname
+         select relname::text || '.'::text || attname::text
            from pg_attribute
            join pg_class on pg_class.oid = attrelid
            join namespace on namespace.oid = relnamespace
-          where relname || '.' || attname = any(%(relations)s::text[])
+          where relname::text || '.'::text || attname::text = any(%(relations)s::text[])
             and not attisdropped
        ) as relations,
        array(

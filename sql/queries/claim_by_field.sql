@@ -45,7 +45,7 @@ steps (value, priority, step) as (
            \ir parts/next_of_field.sql
          ) as heads on true
    where steps.value is not null
-     and steps.step < %(scan_limit)s
+     and steps.step < %(scan_limit)s::bigint
 ),
 found as materialized (
   select steps.*,
@@ -127,7 +127,7 @@ picks as materialized (
     from open
    where open.place <= open.room
    order by open.priority, open.run_at, open.id
-   limit %(limit)s
+   limit %(limit)s::bigint
 ),
 -- What this claim leaves of each value.
 left_over as materialized (
@@ -205,6 +205,6 @@ select null, null,
   left join (
          select steps.value, steps.priority
            from steps
-          where steps.step = %(scan_limit)s
+          where steps.step = %(scan_limit)s::bigint
             and steps.value is not null
        ) as last on true

@@ -44,9 +44,9 @@ near as materialized (
               and jobs.run_at >= queued_priorities.since
               \ir parts/is_runnable.sql
             order by jobs.run_at, jobs.id
-            limit %(scan_limit)s
+            limit %(scan_limit)s::bigint
          ) as due
-   limit %(scan_limit)s
+   limit %(scan_limit)s::bigint
 ),
 places as materialized (
   select near.*, row_number() over (partition by job_queue_id order by priority, run_at, id) as place
@@ -65,7 +65,7 @@ near_picks as materialized (
            select places.id, places.job_queue_id, places.priority, places.run_at
              from places
             where %(queued_priorities)s::int[] is null
-              and places.place <= %(per_queue)s
+              and places.place <= %(per_queue)s::bigint
               and (places.job_queue_id in (select id from near_free_queues)) is true
            union all
            (
@@ -85,13 +85,13 @@ near_picks as materialized (
                          and jobs.job_queue_id = free.job_queue_id
                          \ir parts/is_runnable.sql
                        order by jobs.priority, jobs.run_at, jobs.id
-                       limit %(per_queue)s
+                       limit %(per_queue)s::bigint
                     ) as due
-              limit %(scan_limit)s
+              limit %(scan_limit)s::bigint
            )
          ) as of_free_queues
    order by priority, run_at, id
-   limit %(limit)s
+   limit %(limit)s::bigint
 ),
 scan (queue_id, steps) as (
   select (
@@ -104,8 +104,8 @@ scan (queue_id, steps) as (
             limit 1
          ),
          1
-   where (select count(*) from near) >= %(scan_limit)s
-     and (select count(*) from near_picks) < %(limit)s
+   where (select count(*) from near) >= %(scan_limit)s::bigint
+     and (select count(*) from near_picks) < %(limit)s::bigint
   union all
   select (
            select jobs.job_queue_id
@@ -119,7 +119,7 @@ scan (queue_id, steps) as (
          scan.steps + 1
     from scan
    where scan.queue_id is not null
-     and scan.steps < %(scan_limit)s
+     and scan.steps < %(scan_limit)s::bigint
 ),
 far_picks as materialized (
   select due.*
@@ -132,17 +132,17 @@ far_picks as materialized (
               and jobs.job_queue_id = queues.id
               \ir parts/is_runnable.sql
             order by jobs.priority, jobs.run_at, jobs.id
-            limit %(per_queue)s
+            limit %(per_queue)s::bigint
          ) as due
    where queues.is_available = true
      and (queues.id in (select id from near_free_queues)) is not true
-   limit %(limit)s
+   limit %(limit)s::bigint
 ),
 picks as materialized (
   select * from near_picks
   union all
   select * from far_picks
-  limit %(limit)s
+  limit %(limit)s::bigint
 ),
 peek as materialized (
   select due.*
@@ -156,16 +156,16 @@ peek as materialized (
               and jobs.run_at >= unqueued_priorities.since
               \ir parts/is_runnable.sql
             order by jobs.run_at
-            limit %(limit)s
+            limit %(limit)s::bigint
          ) as due
    where (select count(*) from picks) > 0
-   limit %(limit)s
+   limit %(limit)s::bigint
 ),
 urgent as materialized (
   select id, job_queue_id
     from (select * from picks union all select * from peek) as both_kinds
    order by priority, run_at, id
-   limit %(limit)s
+   limit %(limit)s::bigint
 ),
 held_queues as materialized (
   select queues.id, queues.queue_name
@@ -201,7 +201,7 @@ unqueued as materialized (
    cross join lateral (
            \ir parts/lock_unqueued.sql
          ) as due
-   limit %(limit)s - (select count(*) from queued)
+   limit %(limit)s::bigint - (select count(*) from queued)
 ),
 locked as materialized (
   select * from queued
@@ -220,7 +220,7 @@ select null, null, held.names::text, is_rest.locked::integer, null, null, null, 
        (
          select scan.queue_id
            from scan
-          where scan.steps >= %(scan_limit)s
+          where scan.steps >= %(scan_limit)s::bigint
             and scan.queue_id is not null
        ),
        null, null, null

@@ -30,7 +30,7 @@ unqueued as materialized (
    cross join lateral (
            \ir parts/lock_unqueued.sql
          ) as due
-   limit %(limit)s
+   limit %(limit)s::bigint
 ),
 \set CHOSEN 'row from unqueued where fits'
 \set NAME null::text

@@ -10,7 +10,7 @@ with ended as materialized (
      and jobs.attempts >= jobs.max_attempts
      and (:PLACE) > (:AFTER)
    order by :PLACE
-   limit %(limit)s
+   limit %(limit)s::bigint
      for update skip locked
 ),
 deleted as (

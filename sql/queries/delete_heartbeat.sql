@@ -1,4 +1,4 @@
 -- Delete the heartbeat of a worker that shut down gracefully.
 delete from :GRAPHILE_WORKER_SCHEMA._private_gw_workers
- where id = %(worker_id)s
+ where id = %(worker_id)s::text
 returning id

@@ -21,4 +21,4 @@ where waiting.datname = current_database()
   and waiting.wait_event_type = 'Lock'
   and waiting.pid <> pg_backend_pid()
 order by waiting.state_change
-limit %(most)s
+limit %(most)s::bigint

@@ -3,4 +3,4 @@ select prepared.gid, date_part('epoch', clock_timestamp() - prepared.prepared)
   from pg_prepared_xacts as prepared
  where prepared.database = current_database()
  order by prepared.prepared
- limit %(most)s
+ limit %(most)s::bigint

@@ -10,4 +10,4 @@ where sessions.datname = current_database()
     or (sessions.backend_type = 'client backend' and sessions.xact_start is not null)
   )
 order by sessions.xact_start nulls last, sessions.pid
-limit %(most)s
+limit %(most)s::bigint

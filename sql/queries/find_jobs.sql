@@ -1,7 +1,7 @@
 -- Jobs by their ids or a key, with the database's clock; the payload only when asked for.
 select
   \set JOB jobs
-  \set PAYLOAD 'case when %(with_payload)s then jobs.payload::text else '' end'
+  \set PAYLOAD 'case when %(with_payload)s::boolean then jobs.payload::text else '' end'
   \ir parts/job_columns.sql
   ,
   \ir parts/state_of_job.sql

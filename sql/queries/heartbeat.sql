@@ -9,18 +9,18 @@
 with former as (
   select date_part('epoch', now() - last_heartbeat_at) as inactive_seconds
     from :GRAPHILE_WORKER_SCHEMA._private_gw_workers
-   where id = %(worker_id)s
+   where id = %(worker_id)s::text
 ),
 beat as (
   insert into :GRAPHILE_WORKER_SCHEMA._private_gw_workers
     (id, started_at, last_heartbeat_at, host, pid, version, metadata)
   values (
-    %(worker_id)s,
+    %(worker_id)s::text,
     now() - make_interval(secs => %(alive_seconds)s::double precision),
     now(),
-    %(host)s,
-    %(pid)s,
-    %(version)s,
+    %(host)s::text,
+    %(pid)s::int,
+    %(version)s::text,
     %(metadata)s::jsonb
   )
   on conflict (id) do update
@@ -30,8 +30,8 @@ beat as (
 )
 select case when is_new then null else (select inactive_seconds from former) end,
        to_regprocedure(pg_catalog.format('%%I.worker_heartbeat(text, json)', %(schema)s::text)) is not null,
-       exists (select from :GRAPHILE_WORKER_SCHEMA._private_gw_cancellations where pool = %(worker_id)s),
-       (select max(id) from :GRAPHILE_WORKER_SCHEMA.migrations where breaking and id > %(revision)s),
+       exists (select from :GRAPHILE_WORKER_SCHEMA._private_gw_cancellations where pool = %(worker_id)s::text),
+       (select max(id) from :GRAPHILE_WORKER_SCHEMA.migrations where breaking and id > %(revision)s::int),
        coalesce((select rules.revision from :GRAPHILE_WORKER_SCHEMA._private_gw_claim_rules as rules), 0)
          <> coalesce(beat.claim_rules_revision, 0),
        case when %(ping)s::boolean then pg_notify('gw:echo', '')::text end

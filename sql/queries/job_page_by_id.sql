@@ -11,9 +11,9 @@ with scanned as materialized (
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    where jobs.id :SIDE %(from_id)s::bigint
    order by jobs.id :ORDER
-   limit %(chunk_size)s
+   limit %(chunk_size)s::bigint
 )
 select
   (select count(*) from scanned),
   (select :LAST(id) from scanned),
-  array(select id from scanned where matches order by id :ORDER limit %(limit)s)
+  array(select id from scanned where matches order by id :ORDER limit %(limit)s::bigint)

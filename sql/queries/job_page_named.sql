@@ -4,4 +4,4 @@ select jobs.id
  where jobs.id > %(after_id)s::bigint
    and :SELECTION
  order by jobs.id
- limit %(limit)s
+ limit %(limit)s::bigint

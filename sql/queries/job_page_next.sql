@@ -17,8 +17,8 @@ next_jobs as materialized (
             where jobs.is_available = true
               and jobs.priority = levels.priority
               :AMONG
-              and jobs.run_at >= case when %(with_due)s then '-infinity' else now() end
-              and jobs.run_at <= case when %(with_later)s then 'infinity' else now() end
+              and jobs.run_at >= case when %(with_due)s::boolean then '-infinity' else now() end
+              and jobs.run_at <= case when %(with_later)s::boolean then 'infinity' else now() end
             order by jobs.run_at
             limit %(skip)s::bigint + %(limit)s::bigint
          ) as due

@@ -13,11 +13,11 @@ with scanned as materialized (
               and jobs.attempts >= jobs.max_attempts
               and (jobs.run_at, jobs.id) < (%(after_run_at)s::timestamp at time zone 'UTC', %(after_id)s::bigint)
             order by jobs.run_at desc, jobs.id desc
-            limit %(chunk_size)s
+            limit %(chunk_size)s::bigint
          ) as failed
 ),
 found as (
-  select * from scanned where matches order by turn limit %(limit)s
+  select * from scanned where matches order by turn limit %(limit)s::bigint
 )
 select
   (select count(*) from scanned),

@@ -8,8 +8,8 @@ with held as materialized (
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    where jobs.locked_at is not null
    order by jobs.locked_at
-   limit %(most)s
+   limit %(most)s::bigint
 )
 select
   (select count(*) from held),
-  array(select id from held where matches and id > %(after_id)s::bigint order by id limit %(limit)s)
+  array(select id from held where matches and id > %(after_id)s::bigint order by id limit %(limit)s::bigint)

@@ -10,5 +10,5 @@ select limits.task,
        and
        \ir parts/has_field_index.sql
   from :GRAPHILE_WORKER_SCHEMA._private_gw_limits as limits
- where limits.task = %(task)s
+ where limits.task = %(task)s::text
    for update skip locked

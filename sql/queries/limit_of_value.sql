@@ -6,6 +6,6 @@ with locked as materialized (
 select count(*)::integer
   from :GRAPHILE_WORKER_SCHEMA._private_jobs as waiting
   join locked on locked.task_id = waiting.task_id
- where waiting.id = %(id)s
+ where waiting.id = %(id)s::bigint
    and :GRAPHILE_WORKER_SCHEMA._private_gw_field_value(locked.payload, %(field)s::text)
        = :GRAPHILE_WORKER_SCHEMA._private_gw_field_value(waiting.payload, %(field)s::text)

@@ -6,7 +6,7 @@ with locked as materialized (
    \ir parts/from_locked_jobs.sql
 )
 select
-  limits.most_running - (select count(*) from locked where locked.task_id = %(task_id)s),
+  limits.most_running - (select count(*) from locked where locked.task_id = %(task_id)s::int),
   case
     when limits.per_period is not null
     then least(
@@ -24,4 +24,4 @@ select
 from (select clock_timestamp() as now) as clock
 cross join :GRAPHILE_WORKER_SCHEMA._private_gw_limits as limits
 left join :GRAPHILE_WORKER_SCHEMA._private_gw_buckets as buckets on buckets.task = limits.task and buckets.value = ''
-where limits.task = %(task)s
+where limits.task = %(task)s::text

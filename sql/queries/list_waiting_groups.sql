@@ -20,4 +20,4 @@ where (%(job_key)s::text is null or waiting.job->>'job_key' = %(job_key)s::text)
       )))
 group by waiting.id
 order by waiting.id
-limit %(limit)s
+limit %(limit)s::bigint

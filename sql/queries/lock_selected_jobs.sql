@@ -6,5 +6,5 @@ where jobs.id > %(after)s::bigint
   and jobs.id <= %(through)s::bigint
   and :SELECTION
 order by jobs.id
-limit %(limit)s
+limit %(limit)s::bigint
   for update of jobs

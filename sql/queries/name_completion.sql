@@ -6,4 +6,4 @@ select known.:NAME
   from :GRAPHILE_WORKER_SCHEMA.:TABLE as known
  where starts_with(known.:NAME, %(prefix)s::text)
  order by known.:NAME
- limit %(limit)s
+ limit %(limit)s::bigint

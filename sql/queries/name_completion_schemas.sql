@@ -6,4 +6,4 @@ select nspname::text
    and relkind in ('r', 'p')
    and starts_with(nspname::text, %(prefix)s::text)
  order by nspname
- limit %(limit)s
+ limit %(limit)s::bigint

@@ -7,9 +7,9 @@ select
   queues.locked_by,
   date_part('epoch', queues.locked_at),
   waiting.jobs,
-  waiting.jobs >= %(most)s,
+  waiting.jobs >= %(most)s::bigint,
   due.jobs,
-  due.jobs >= %(most)s or heads.is_cut,
+  due.jobs >= %(most)s::bigint or heads.is_cut,
   heads.id,
   (select tasks.identifier from :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks where tasks.id = heads.task_id),
   date_part('epoch', heads.run_at)
@@ -19,7 +19,7 @@ from (
    where named.queue_name > %(after)s::text
      and (named.locked_at is not null or not %(only_locked)s::boolean)
    order by named.queue_name
-   limit %(limit)s
+   limit %(limit)s::bigint
 ) as queues
 cross join lateral (
   with recursive levels (priority, id, task_id, run_at, depth) as (
@@ -43,11 +43,11 @@ cross join lateral (
         order by jobs.priority, jobs.run_at, jobs.id
         limit 1
      ) as nearest
-     where levels.depth <= %(levels)s
+     where levels.depth <= %(levels)s::int
   )
   select
     array(select levels.priority from levels where levels.run_at <= now()) as due_priorities,
-    (select max(levels.depth) > %(levels)s from levels) as is_cut,
+    (select max(levels.depth) > %(levels)s::int from levels) as is_cut,
     next.*
   from (select) as one
   left join lateral (
@@ -65,7 +65,7 @@ cross join lateral (
        where jobs.is_available = true
          and jobs.job_queue_id = queues.id
        order by jobs.priority, jobs.run_at, jobs.id
-       limit %(most)s
+       limit %(most)s::bigint
     ) as near
 ) as waiting
 cross join lateral (
@@ -81,9 +81,9 @@ cross join lateral (
             and jobs.priority = level.priority
             and jobs.run_at <= now()
           order by jobs.run_at
-          limit %(most)s
+          limit %(most)s::bigint
        ) as near
-       limit %(most)s
+       limit %(most)s::bigint
     ) as near
 ) as due
 order by queues.queue_name

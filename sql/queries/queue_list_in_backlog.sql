@@ -5,7 +5,7 @@ with backlog as materialized (
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    where jobs.is_available = true
    order by jobs.priority, jobs.run_at
-   limit %(chunk_size)s
+   limit %(chunk_size)s::bigint
 ),
 waiting as materialized (
   select
@@ -26,9 +26,9 @@ select
   queues.locked_by,
   date_part('epoch', queues.locked_at),
   coalesce(waiting.jobs, 0),
-  (select count(*) from backlog) = %(chunk_size)s,
+  (select count(*) from backlog) = %(chunk_size)s::bigint,
   coalesce(waiting.due, 0),
-  (select count(*) from backlog) = %(chunk_size)s,
+  (select count(*) from backlog) = %(chunk_size)s::bigint,
   next_jobs.id,
   (select tasks.identifier from :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks where tasks.id = next_jobs.task_id),
   date_part('epoch', next_jobs.run_at)
@@ -38,7 +38,7 @@ from (
    where named.queue_name > %(after)s::text
      and (named.locked_at is not null or not %(only_locked)s::boolean)
    order by named.queue_name
-   limit %(limit)s
+   limit %(limit)s::bigint
 ) as queues
 left join waiting on waiting.job_queue_id = queues.id
 left join :GRAPHILE_WORKER_SCHEMA._private_jobs as next_jobs on next_jobs.id = waiting.next_job_id

@@ -5,7 +5,7 @@ select
   queues.locked_by,
   date_part('epoch', queues.locked_at),
   ahead.due,
-  ahead.jobs = %(most)s
+  ahead.jobs = %(most)s::bigint
 from (
   select
     count(*) filter (where earlier.run_at <= now()) as due,
@@ -21,7 +21,7 @@ from (
               where own.id = %(id)s::bigint
            )
      order by jobs.priority, jobs.run_at, jobs.id
-     limit %(most)s
+     limit %(most)s::bigint
   ) as earlier
 ) as ahead
 left join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = %(queue_id)s::int

@@ -6,7 +6,7 @@ with new as (
   insert into :GRAPHILE_WORKER_SCHEMA._private_gw_statistics
   select coalesce(to_timestamp(minute), date_trunc('minute', now())),
          task,
-         %(worker_id)s,
+         %(worker_id)s::text,
          completed,
          failed,
          permanently_failed,

@@ -6,7 +6,7 @@
 with old as materialized (
   select jobs.id
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-   where jobs.locked_at < now() - make_interval(secs => %(older_than_seconds)s)
+   where jobs.locked_at < now() - make_interval(secs => %(older_than_seconds)s::double precision)
    order by jobs.locked_at
    limit 10000
 ),
@@ -14,7 +14,7 @@ stale as (
   select jobs.id
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    where jobs.id = any(array(select old.id from old))
-     and jobs.locked_at < now() - make_interval(secs => %(older_than_seconds)s)
+     and jobs.locked_at < now() - make_interval(secs => %(older_than_seconds)s::double precision)
    order by jobs.id
      for update skip locked
 ),
@@ -30,7 +30,7 @@ queues as (
   update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
      set locked_at = null,
          locked_by = null
-   where queues.locked_at < now() - make_interval(secs => %(older_than_seconds)s)
+   where queues.locked_at < now() - make_interval(secs => %(older_than_seconds)s::double precision)
      and starts_with(queues.locked_by, 'gw-pause:') is not true
      and (select count(*) from jobs) >= 0
   returning queues.id

@@ -27,7 +27,7 @@ renewed as (
 ),
 noted as (
   insert into :GRAPHILE_WORKER_SCHEMA._private_gw_renewed_locks as notes (worker_id, job_id, started_at, locked_at)
-  select %(worker_id)s, id, started_at, locked_at
+  select %(worker_id)s::text, id, started_at, locked_at
     from renewed
   on conflict (worker_id, job_id) do update
     set started_at = excluded.started_at,
@@ -35,7 +35,7 @@ noted as (
 ),
 ended as (
   delete from :GRAPHILE_WORKER_SCHEMA._private_gw_renewed_locks as notes
-   where notes.worker_id = %(worker_id)s
+   where notes.worker_id = %(worker_id)s::text
      and notes.job_id not in (select id from ours)
 ),
 queues as (

@@ -12,7 +12,7 @@ with forgotten as (
          locked_at = null,
          locked_by = null
    where jobs.locked_at is not null
-     and jobs.locked_by = %(worker_id)s
+     and jobs.locked_by = %(worker_id)s::text
      and (
            jobs.id,
            \set TIME jobs.locked_at
@@ -30,7 +30,7 @@ released as (
   update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
      set locked_at = null,
          locked_by = null
-   where queues.locked_by = %(worker_id)s
+   where queues.locked_by = %(worker_id)s::text
      and (
            queues.id,
            \set TIME queues.locked_at

@@ -7,13 +7,13 @@ select
   \set COMMAND r
   \ir parts/role_without_rows.sql
   as role_without_rows,
-  set_config('statement_timeout', %(statement_timeout)s, true),
-  set_config('lock_timeout', %(lock_timeout)s, true),
+  set_config('statement_timeout', %(statement_timeout)s::text, true),
+  set_config('lock_timeout', %(lock_timeout)s::text, true),
   set_config('transaction_read_only', 'on', true),
   set_config('search_path', 'pg_catalog, pg_temp', true),
   set_config('enable_seqscan', 'off', true),
   set_config('enable_bitmapscan', 'off', true),
   set_config('max_parallel_workers_per_gather', '0', true),
   set_config('jit', 'off', true),
-  set_config('plan_cache_mode', %(plans)s, true),
+  set_config('plan_cache_mode', %(plans)s::text, true),
   set_config('datestyle', 'ISO', true)

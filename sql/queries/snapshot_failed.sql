@@ -6,5 +6,5 @@ select count(*)
           where jobs.locked_at is null
             and jobs.attempts >= jobs.max_attempts
           order by jobs.run_at desc, jobs.id desc
-          limit %(most)s
+          limit %(most)s::bigint
        ) as failed

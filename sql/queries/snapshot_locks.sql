@@ -15,7 +15,7 @@ from (
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    where jobs.locked_at is not null
    order by jobs.locked_at
-   limit %(most)s
+   limit %(most)s::bigint
 ) as held
 group by held.locked_by
 order by held.locked_by

@@ -17,4 +17,4 @@ select
   ,
   \ir parts/own_objects.sql
   ,
-  has_table_privilege(%(jobs_table)s, 'update') and has_table_privilege(%(jobs_table)s, 'delete')
+  has_table_privilege(%(jobs_table)s::text, 'update') and has_table_privilege(%(jobs_table)s::text, 'delete')

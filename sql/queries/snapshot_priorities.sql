@@ -21,7 +21,7 @@ with recursive heads (priority, id, task_id, run_at, depth) as (
             order by jobs.priority, jobs.run_at
             limit 1
          ) as nearest
-   where heads.depth <= %(levels)s
+   where heads.depth <= %(levels)s::int
 )
 select
   heads.priority,
@@ -35,7 +35,7 @@ select
                 and jobs.run_at >= heads.run_at
                 and jobs.run_at <= now()
               order by jobs.run_at
-              limit %(most)s
+              limit %(most)s::bigint
            ) as due
   ),
   case when heads.run_at <= now() then heads.id end,

@@ -7,4 +7,4 @@ select
 from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
 where queues.locked_at is not null
 order by queues.locked_at, queues.id
-limit %(queues)s
+limit %(queues)s::bigint

@@ -6,7 +6,7 @@ select
   sampled.task_id,
   sampled.state,
   count(*),
-  count(*) filter (where sampled.has_failed and sampled.updated_at > now() - make_interval(secs => %(lately)s)),
+  count(*) filter (where sampled.has_failed and sampled.updated_at > now() - make_interval(secs => %(lately)s::double precision)),
   date_part('epoch', min(
     case
       when sampled.has_failed

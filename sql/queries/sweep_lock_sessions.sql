@@ -25,4 +25,4 @@ where locks.locktype = 'advisory'
   and locks.objid = 1398228304::oid
   and locks.objsubid = 2
 order by locks.granted desc, sessions.pid
-limit %(most)s
+limit %(most)s::bigint

@@ -2,4 +2,4 @@
 select tasks.id, tasks.identifier
 from :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks
 order by tasks.identifier
-limit %(most)s
+limit %(most)s::bigint

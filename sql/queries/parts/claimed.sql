@@ -6,7 +6,7 @@ claimed as (
   update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
      set attempts = jobs.attempts + 1,
          locked_at = now(),
-         locked_by = %(worker_id)s,
+         locked_by = %(worker_id)s::text,
          key = jobs.key
    where jobs.:COLUMN = any(array(select :CHOSEN))
   returning

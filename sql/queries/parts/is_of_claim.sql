@@ -4,7 +4,7 @@
 -- Inside `case` the planner sees no condition that an index of locked rows could serve. It guesses that almost no row is
 -- locked, would scan that index once for each outcome, and would take 80 ms instead of 3 for 500 outcomes.
 and case
-      when :ROW.locked_by = %(worker_id)s
+      when :ROW.locked_by = %(worker_id)s::text
       then :ROW.locked_at = any(:CLAIMS)
         or exists (
              select

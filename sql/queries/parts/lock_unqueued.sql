@@ -12,5 +12,5 @@ select
    :FROM
    \ir parts/is_runnable.sql
  order by jobs.run_at
- limit %(limit)s
+ limit %(limit)s::bigint
    for update skip locked

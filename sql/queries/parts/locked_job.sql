@@ -1,7 +1,7 @@
 -- The columns of a job that an action locks, and whether a worker runs it; its payload only if it is asked for.
 select
   \set JOB jobs
-  \set PAYLOAD 'case when %(with_payload)s then jobs.payload::text else '' end'
+  \set PAYLOAD 'case when %(with_payload)s::boolean then jobs.payload::text else '' end'
   \ir job_columns.sql
   ,
   jobs.locked_at >= now() - interval '4 hours'

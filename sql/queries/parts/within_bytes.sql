@@ -3,13 +3,13 @@
 chosen as materialized (
   select locked.id, locked.job_queue_id
     from :LOCKED as locked
-   where (select sum(bytes) from :LOCKED) <= %(max_bytes)s
+   where (select sum(bytes) from :LOCKED) <= %(max_bytes)s::bigint
   union all
   select sized.id, sized.job_queue_id
     from (
            select locked.*, sum(locked.bytes) over (:ORDER rows unbounded preceding) - locked.bytes as bytes_before
              from :LOCKED as locked
-            where (select sum(bytes) from :LOCKED) > %(max_bytes)s
+            where (select sum(bytes) from :LOCKED) > %(max_bytes)s::bigint
          ) as sized
-   where sized.bytes_before < %(max_bytes)s
+   where sized.bytes_before < %(max_bytes)s::bigint
 ),
