@@ -197,7 +197,7 @@ class Supervisor:
     def _end(self) -> int:
         stop = self._stop
         worst = max((exit_code_of(code) for code in self._codes), default=0)
-        reason = "no job is left to run" if stop is None else stop.reason
+        reason = "no job can run now" if stop is None else stop.reason
         code = worst or (0 if stop is None else stop.exit_code)
         self.events.emit(SupervisorStopped(reason=reason, exit_code=code))
         return code

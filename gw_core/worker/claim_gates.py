@@ -27,6 +27,9 @@ TIME_SHARE: Final = 20
 FORGET_INTERVAL: Final = 60.0
 """Seconds between two deletions of full buckets, of a limit that has one for each value of a field."""
 
+MAX_RATE_WAIT: Final = 1.0
+"""Seconds for which `run --once` waits for a rate that allows the next start."""
+
 Take = Callable[[Claims, int], Sequence[Job]]
 """Claims up to this many jobs of one task."""
 
@@ -42,6 +45,8 @@ class _Claimed(msgspec.Struct, frozen=True):
     """Whether the end of a job makes room."""
     retry_after: float | None = None
     """Seconds until there is room without the end of a job; None: not before a notification."""
+    closed: str | None = None
+    """Why no job can start for a while."""
 
 
 class Gate:
@@ -62,6 +67,8 @@ class Gate:
         """When to try again without a notification, by the monotonic clock."""
         self.is_full = False
         """Whether the end of one of its jobs makes room."""
+        self.closed: str | None = None
+        """Why no further job can start now, or within a second, by the last claim; None: one may."""
 
     def claim(self, most: int, take: Take) -> Sequence[Job]:
         """Claim up to `most` jobs, as far as the limit allows."""
@@ -71,7 +78,7 @@ class Gate:
         connection, schema = self._store.connection, self._store.schema
         with locked_limit(connection, schema, task=self._task, task_id=self._task_id) as limit:
             if limit is None:
-                self.is_full, self._not_before, self.next_at = False, 0.0, began + MIN_RETRY
+                self.is_full, self.closed, self._not_before, self.next_at = False, None, 0.0, began + MIN_RETRY
                 return ()
             if limit.field is None:
                 claimed = self._claim_by_count(most, take)
@@ -95,7 +102,8 @@ class Gate:
         )
         if room.jobs != 0 or len(jobs) < wanted:
             return _Claimed(jobs, retry_after=0.0 if self._claims.left_rest else None)
-        return _Claimed(jobs, room.free is not None and room.free <= 0, room.seconds_until_tokens)
+        is_full = room.free is not None and room.free <= 0
+        return _Claimed(jobs, is_full, room.seconds_until_tokens, _closed(is_full, room.seconds_until_start))
 
     def _claim_by_field(self, field: str, most: int, take: Take) -> _Claimed:
         claims = self._by_field
@@ -108,19 +116,20 @@ class Gate:
         jobs = take(claims, most)
         if claims.has_more:
             return _Claimed(jobs, retry_after=0.0)
-        return _Claimed(jobs, claims.is_any_full, claims.seconds_until_tokens)
+        closed = _closed(claims.is_any_full, claims.seconds_until_tokens)
+        return _Claimed(jobs, claims.is_any_full, claims.seconds_until_tokens, closed)
 
     def _complain(self, field: str) -> _Claimed:
         """Claim nothing, so that the limit is kept; report it once."""
         if not self._has_complained:
             self._on_missing_index(self._task, field)
         self._has_complained = True
-        return _Claimed(retry_after=MISSING_INDEX_RETRY)
+        return _Claimed(retry_after=MISSING_INDEX_RETRY, closed=f"the limit by {field} lacks its index")
 
     def _plan(self, claimed: _Claimed, *, took: float) -> None:
         """Decide when to try again."""
         now = time.monotonic()
-        self.is_full = claimed.is_full
+        self.is_full, self.closed = claimed.is_full, claimed.closed
         self._not_before, self.next_at = 0.0, float("inf")
         if claimed.retry_after is not None:
             self._not_before = self.next_at = now + claimed.retry_after
@@ -132,6 +141,12 @@ class Gate:
             self._retry = MIN_RETRY
         if not claimed.jobs and took > MIN_RETRY and claimed.retry_after is None and not claimed.is_full:
             self._not_before = self.next_at = now + TIME_SHARE * took
+
+
+def _closed(is_full: bool, seconds_until_start: float | None) -> str | None:
+    if is_full:
+        return "the limit of running jobs is reached"
+    return "the rate is used up" if (seconds_until_start or 0.0) > MAX_RATE_WAIT else None
 
 
 class Gates:
@@ -152,6 +167,11 @@ class Gates:
     def next_at(self) -> float:
         """When to claim again without a notification, by the monotonic clock."""
         return min((gate.next_at for gate in self._gates.values()), default=float("inf"))
+
+    @property
+    def closed(self) -> Mapping[int, str]:
+        """The tasks of which no job can start for a while, by their ids, with the reasons."""
+        return {task_id: gate.closed for task_id, gate in self._gates.items() if gate.closed is not None}
 
     def reset(self) -> None:
         """Forget the gates: their connection or their limits have changed."""

@@ -17,6 +17,7 @@ from gw_core.domain.job.cancellation import CancelRequest
 from gw_core.domain.job.claim_gap import ClaimGap
 from gw_core.domain.job.job import Job
 from gw_core.domain.job.outcome import Returned
+from gw_core.domain.reports.left_jobs import reason_to_end
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import (
     ClaimEmpty,
@@ -102,7 +103,7 @@ class Claimer(Service):
         events: Events,
         on_cancel_requests: Callable[[Sequence[CancelRequest]], None],
         notifications: NotificationHealth | None,
-        on_drained: Callable[[], None] | None,
+        on_drained: Callable[[str], None] | None,
         on_rejected: Callable[[GraphileWorkerError], None] | None = None,
     ) -> None:
         super().__init__("gw-claim")
@@ -275,6 +276,8 @@ class Claimer(Service):
                 return self._until_poll(now)
         self._handoff.call_when_low(-1)
         self._next_poll = now + self._poll_every
+        # Before the claim: a limit that is full because of an own job that ends during it has room for another one.
+        may_end = self._on_drained is not None and self._is_settled()
         jobs = self._claim_allowed(store, limit)
         self._begin_gap(len(jobs))
         # A queue gives only so many jobs to a claim, and holding it may have hidden others behind it.
@@ -300,8 +303,8 @@ class Claimer(Service):
         if not jobs and self._filled_memory and self._is_settled():
             self._filled_memory = False
             return_free_memory()
-        if not jobs and self._on_drained is not None and not self._may_find and self._is_drained(store):
-            self._on_drained()
+        if not jobs and may_end and self._on_drained is not None and not self._may_find and self._is_drained(store):
+            self._on_drained(self._reason_to_end(store))
         return NO_DELAY if self._may_find or self._claim_requested else self._until_poll(now)
 
     def _is_idle(self, store: JobStore) -> bool:
@@ -581,20 +584,28 @@ class Claimer(Service):
         if self._on_drained is None or self._on_rejected is None or self._overruns() < self._settings.concurrency:
             return
         if self._is_drained(store):
-            self._on_drained()
+            self._on_drained(self._reason_to_end(store))
         else:
             self._on_rejected(AllThreadsHeldError("every thread is held by a task that does not end; jobs are left"))
 
     def _is_drained(self, store: JobStore) -> bool:
         if not self._is_settled():
             return False
-        tasks = self._pauses.rules.allowed(self._tasks)
+        closed = self._gates.closed
+        allowed = self._pauses.rules.allowed(self._tasks)
+        tasks = {number: name for number, name in allowed.items() if number not in closed}
         if store.is_anything_runnable(tasks=tasks, forbidden_flags=self._flags_now(), now=self._client_time()):
             # Another session locks its row, or it was added after the claim, or the claim skipped it.
             store.claims.skip_ahead.restart_scan()
             self._next_poll = time.monotonic() + 0.01
             return False
         return True
+
+    def _reason_to_end(self, store: JobStore) -> str:
+        """Return why a run ends now, with what it leaves."""
+        left = store.list_left_jobs(tasks=self._tasks, now=self._client_time())
+        closed = {self._tasks[number]: why for number, why in self._gates.closed.items() if number in self._tasks}
+        return reason_to_end(left, pauses=self._pauses.rules, closed_limits=closed)
 
     # -- resting -----------------------------------------------------------------------------------------------------
 

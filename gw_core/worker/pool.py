@@ -147,7 +147,7 @@ class WorkerPool:
             events=events,
             on_cancel_requests=lambda requests: self._cancellations.take(requests, self._slots),
             notifications=self.notifications if settings.listen and listen_database is None else None,
-            on_drained=(lambda: on_ended("no job is left to run")) if once else None,
+            on_drained=on_ended if once else None,
             on_rejected=on_rejected if once else None,
         )
         self._listener = (

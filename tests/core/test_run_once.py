@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from support.queue_fixture import DEADLINE, QueueFixture, RunRecord, a_registry, in_time, ms
+from support.shell import Shell
 from support.waiting import wait_until
 
 from gw_core import RetryAfter, Runner, TaskRegistry, WorkerSettings
@@ -156,3 +158,99 @@ def test_a_missing_schema_is_made_when_asked_for(empty_database_url: str) -> Non
 def test_a_setting_out_of_its_bounds_is_rejected_by_name(setting: str, value: object) -> None:
     with pytest.raises(InvalidSettingError, match=setting):
         WorkerSettings(**{setting: value})  # type: ignore[arg-type] # that is the point
+
+
+# -- what is left when no job can run now -----------------------------------------------------------------------------
+
+
+def left_by_a_run(site: QueueFixture, **options: Any) -> str:
+    """Run once, and return why the run ended with success."""
+    result = site.run_once({"work": RunRecord(), "other": RunRecord()}, poll_interval=ms(60_000), **options)
+
+    assert result.exit_code == 0
+    return result.reason
+
+
+def test_a_limit_that_another_worker_has_filled_is_not_waited_for(site: QueueFixture) -> None:
+    gate = site.gate()
+    site.client.limits.set("work", running=1)
+    site.fill(3)
+    with site.running({"work": gate}):
+        gate.wait_for(1)
+        site.add("other", {"n": 1})
+
+        assert left_by_a_run(site) == "no job can run now; left: 2 of work (the limit of running jobs is reached)"
+        assert len(site.jobs()) == 3
+
+
+def test_a_rate_that_is_used_up_is_not_waited_for(site: QueueFixture) -> None:
+    site.client.limits.set("work", per_period=1, period=timedelta(hours=1), burst=1)
+    site.fill(3)
+
+    assert left_by_a_run(site) == "no job can run now; left: 2 of work (the rate is used up)"
+    assert left_by_a_run(site) == "no job can run now; left: 2 of work (the rate is used up)"
+
+
+def test_a_limit_by_field_that_is_full_for_one_value_is_not_waited_for(own_site: QueueFixture) -> None:
+    gate = own_site.gate()
+    own_site.client.limits.set("work", running=1, field="tenant")
+    for tenant in ("a", "a", "b"):
+        own_site.add(payload={"tenant": tenant, "n": 1})
+    with own_site.running({"work": gate}, concurrency=2):
+        gate.wait_for(2)
+        own_site.add(payload={"tenant": "c", "n": 1})
+
+        assert left_by_a_run(own_site) == "no job can run now; left: 1 of work (the limit of running jobs is reached)"
+        assert len(own_site.jobs()) == 3
+
+
+def test_a_limit_without_its_index_is_not_waited_for(own_site: QueueFixture) -> None:
+    own_site.client.limits.set("work", running=1, field="tenant")
+    own_site.fill(1)
+    [(index,)] = own_site.rows(
+        "select indexrelid::regclass::text from pg_index where indexrelid::regclass::text ~ 'gw_field'"
+    )
+    own_site.run(f"drop index {index}")
+
+    assert left_by_a_run(own_site) == "no job can run now; left: 1 of work (the limit by tenant lacks its index)"
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("all", "paused"),
+        ("task:work", "paused"),
+        ("flag:slow", "paused"),
+        ("queue:q", "the queue is paused"),
+    ],
+)
+def test_what_is_paused_is_left_and_named(site: QueueFixture, target: str, why: str) -> None:
+    for _ in range(2):
+        site.add(queue_name="q", flags=["slow"])
+    site.client.pauses.pause(target)
+
+    assert left_by_a_run(site) == f"no job can run now; left: 2 of work ({why})"
+
+
+def test_jobs_that_other_rules_hold_back_are_named_by_task(site: QueueFixture) -> None:
+    site.add(flags=["no"])
+    site.add("other", queue_name="held")
+    site.add("unknown here")
+    site.run("update _private_job_queues set locked_at = now(), locked_by = 'somebody'")
+
+    assert left_by_a_run(site, forbidden_flags=["no"]) == (
+        "no job can run now; left: 1 of work (a flag is forbidden, or the job was just added), "
+        "1 of other (the queue is locked)"
+    )
+
+
+def test_the_program_says_what_is_left_and_ends_with_success(site: QueueFixture, tmp_path: Path) -> None:
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "work.py").write_text("def work(payload):\n    pass\n")
+    site.client.limits.set("work", per_period=1, period=timedelta(hours=1), burst=1)
+    site.fill(3)
+
+    ended = Shell(tmp_path, database=site.url).gw("run", "--once")
+
+    assert ended.code == 0
+    assert "Stopped: no job can run now; left: 2 of work (the rate is used up)" in ended.err

@@ -98,6 +98,13 @@ class LimitRoom(msgspec.Struct, frozen=True, kw_only=True):
         return max(0, min(left)) if left else None
 
     @property
+    def seconds_until_start(self) -> float:
+        """Return how long until the rate allows the next start."""
+        if self.tokens is None or not self.tokens_per_second:
+            return 0.0
+        return max(0.0, (1.0 - self.tokens) / self.tokens_per_second)
+
+    @property
     def seconds_until_tokens(self) -> float:
         """Return how long until half of the bucket, and one token at least, is there: a claim for each is too much."""
         if self.tokens is None or not self.tokens_per_second or self.bucket_size is None:

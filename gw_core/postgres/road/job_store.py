@@ -22,6 +22,7 @@ from gw_core.domain.job.outcome import (
     error_type_of,
     traceback_of,
 )
+from gw_core.domain.reports.left_jobs import MAX_LEFT, LeftJob
 from gw_core.domain.rules.settings import LOCK_EXPIRY
 from gw_core.postgres.connection.database import Connection
 from gw_core.postgres.connection.statement_runner import Store, array_text
@@ -196,6 +197,11 @@ class JobStore(Store):
             now=now,
         )
         return bool(row[0])
+
+    def list_left_jobs(self, *, tasks: Mapping[int, str], now: datetime | None = None) -> list[LeftJob]:
+        """Return the first jobs of these tasks that are due and that no worker has claimed."""
+        found = self._rows("left_jobs", task_ids=list(tasks), now=now, most=MAX_LEFT)
+        return [LeftJob(tasks[task_id], *rest) for task_id, *rest in found]
 
     def renew_locks(self, jobs: Sequence[Job], *, worker_id: str, queues: Sequence[QueueLock] = ()) -> set[int]:
         """Renew the locks of these claims where they are ten minutes old, and return the ids that are still ours."""
