@@ -619,8 +619,8 @@ class Runner:
         for service in self._services:
             service.join_until(lambda: time_left(SERVICES_EXIT_DELAY))
         if self._heartbeat is not None:
-            # Unrecorded outcomes and unknown claims leave jobs locked: keep the heartbeat row, for a sweep to find.
-            is_graceful = not pool.settler.unsettled and not pool.claimer.may_have_unknown_locks
+            # With its heartbeat row, a sweep finds what stays locked.
+            is_graceful = not pool.may_hold_locks
             self._heartbeat.end(is_graceful=is_graceful, time_left=lambda: time_left(HEARTBEAT_EXIT_DELAY))
         self._close()
         self.events.emit(RunnerStopped(reason=end.reason))

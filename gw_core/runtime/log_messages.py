@@ -268,6 +268,10 @@ class JobLog(_EventLog):
             jobs, queues = _counted(event.jobs, "job"), _counted(event.queues, "queue")
             self._core.warning("Released locks older than four hours: %s, %s", jobs, queues)
 
+    def _unknown_locks_released(self, event: e.UnknownLocksReleased) -> None:
+        jobs, queues = _counted(event.jobs, "job"), _counted(event.queues, "queue")
+        self._core.info("Released what this worker had locked without knowing: %s, %s", jobs, queues)
+
     # -- recovery --------------------------------------------------------------------------------------------------
 
     def _recovery_configured(self, event: e.RecoveryConfigured) -> None:

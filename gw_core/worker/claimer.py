@@ -28,7 +28,7 @@ from gw_core.domain.rules.events import (
 )
 from gw_core.domain.rules.settings import PoolerMode, WorkerSettings
 from gw_core.postgres.connection.database import RESPONSE_TIMEOUT, Database, QueueConnection
-from gw_core.postgres.connection.error_mapping import needs_connection, was_rolled_back
+from gw_core.postgres.connection.error_mapping import needs_connection
 from gw_core.postgres.connection.notifications import Subscription, worker_channels
 from gw_core.postgres.road.claims import CLAIM_PLAN, Claims
 from gw_core.postgres.road.job_store import JobStore
@@ -40,6 +40,7 @@ from gw_core.worker.handoff import Handoff, Item, QueueBatch
 from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.listener import NotificationHealth
+from gw_core.worker.own_locks import OwnLocks
 from gw_core.worker.pauses import CurrentPauses
 from gw_core.worker.run_slot import RunSlot
 from gw_core.worker.settler import NO_DELAY, Settler, reconnect_delay
@@ -56,9 +57,6 @@ ForbiddenFlags = Sequence[str] | Callable[[], Sequence[str] | None] | None
 
 QUEUE_RETRY_INTERVAL: Final = 0.01
 """Seconds, doubled after each empty claim, until a queue that another worker locked may be free again."""
-
-CLAIM_TIMEOUT: Final = 16.0
-"""Seconds after which the server has ended every claim: its `statement_timeout` plus a margin."""
 
 CONFLICT_DELAY: Final = timedelta(seconds=5)
 """How long a claimed job waits whose earlier attempt still runs here, after its lock was taken away."""
@@ -94,6 +92,7 @@ class Claimer(Service):
         forbidden_flags: ForbiddenFlags,
         handoff: Handoff,
         ledger: Ledger,
+        own_locks: OwnLocks,
         lease: Lease,
         pauses: CurrentPauses,
         is_listening: Callable[[], bool],
@@ -116,6 +115,7 @@ class Claimer(Service):
         self._forbidden_flags = forbidden_flags
         self._handoff = handoff
         self._ledger = ledger
+        self._own_locks = own_locks
         self._lease = lease
         self._pauses = pauses
         self._is_listening = is_listening
@@ -146,10 +146,6 @@ class Claimer(Service):
         self._is_cut = False
         self._filled_memory = False
         """Whether payloads have filled the memory for a claim since memory was returned to the system."""
-        self._claim_in_doubt = False
-        self._claim_session = 0
-        """The server process of the last claim's connection."""
-        self._doubt_again_at = float("inf")
         self._may_find = True
         self._is_empty = False
         self._next_poll = 0.0
@@ -182,9 +178,9 @@ class Claimer(Service):
             self.wake()
 
     @property
-    def may_have_unknown_locks(self) -> bool:
-        """Whether a claim still runs, or one whose answer was lost may still lock jobs; from any thread."""
-        return not self.join(timedelta(0)) or self._claim_in_doubt or self._doubt_again_at != float("inf")
+    def has_ended(self) -> bool:
+        """Whether nothing is claimed any longer; from any thread."""
+        return self.join(timedelta(0))
 
     def on_cancel_request(self) -> None:
         """Request a read of the cancel requests; from any thread."""
@@ -393,10 +389,10 @@ class Claimer(Service):
 
         They are handed over before the next claim, because it can fail: the ledger knows these jobs already.
         """
-        self._claim_in_doubt, self._claim_session = True, store.session
+        self._own_locks.begin_claim(store.session)
         jobs = claim()
         start, conflicting = self._ledger.add(jobs)
-        self._claim_in_doubt = False
+        self._own_locks.end_claim(jobs)
         is_cut = len(jobs) < limit and self._fills_memory(jobs)
         self._is_cut = self._is_cut or is_cut
         self._filled_memory = self._filled_memory or is_cut
@@ -537,18 +533,9 @@ class Claimer(Service):
         if wanted is not names or time.monotonic() - read_at > TASK_LOOKUP_INTERVAL:
             self._tasks = self._store.register_tasks(wanted)
             self._tasks_read = (wanted, time.monotonic())
-        if self._claim_in_doubt or time.monotonic() >= self._doubt_again_at:
-            self._return_unknown(self._store)
+        if time.monotonic() >= self._own_locks.check_at and self._own_locks.check(self._store):
+            self._claim_requested = True
         return self._store
-
-    def _return_unknown(self, store: JobStore) -> None:
-        """Return what a claim locked whose answer was lost; later again, unless its session has ended."""
-        # A claim that waits for a lock in the server can still commit. Asked first: after this, none commits unseen.
-        may_commit = self._claim_in_doubt and not store.has_session_ended(self._claim_session)
-        known = self._ledger.locked()
-        store.return_unknown_jobs(worker_id=self._worker_id, jobs=known.jobs, queues=known.queues)
-        self._doubt_again_at = time.monotonic() + CLAIM_TIMEOUT if may_commit else float("inf")
-        self._claim_in_doubt = False
 
     def _connect(self) -> JobStore:
         connection = self._database.connect("claim", CLAIM_PLAN, response_timeout=RESPONSE_TIMEOUT)
@@ -610,7 +597,7 @@ class Claimer(Service):
     # -- resting -----------------------------------------------------------------------------------------------------
 
     def _until_poll(self, now: float) -> timedelta:
-        rest = max(0.0, self._next_poll - now)
+        rest = max(0.0, min(self._next_poll, self._own_locks.check_at) - now)
         rest = min(rest, max(0.0, self._pauses.due_in(now, is_listening=self._is_listening())))
         if self._listener is not None and self._notifications is not None:
             overdue_in = self._notifications.ping_overdue_in()
@@ -680,9 +667,8 @@ class Claimer(Service):
                 PoolConnectionLost(worker_id=self._worker_id, operation=operation, error=error, delay=delay)
             )
         self.tries += 1
-        if self._claim_in_doubt:
+        if self._own_locks.fail_claim(error):
             self._max_jobs = max(1, self._max_jobs // 2)
-            self._claim_in_doubt = not was_rolled_back(error)
         self._claim_requested = True
         self._cancel_requested = True  # cancel requests may have been missed
         if needs_connection(error):
@@ -707,21 +693,21 @@ class Claimer(Service):
     def teardown(self) -> None:
         """Return what has not started, and what a claim locked whose answer was lost; then hang up."""
         self.return_unstarted("the worker is stopping")
-        self._return_unknown_at_the_end()
+        self._check_own_locks_at_the_end()
         self._disconnect()
         self._selector.close()
         self._wakeups.close()
         self._wake_in.close()
         self._wake_out.close()
 
-    def _return_unknown_at_the_end(self) -> None:
+    def _check_own_locks_at_the_end(self) -> None:
         """Return what a lost claim locked, on a second connection if the first is lost too; then a sweep has to."""
         for _ in range(2):
-            if not self._claim_in_doubt:
+            if not self._own_locks.is_in_doubt:
                 return
             try:
                 self._store = self._store or self._connect()
-                self._return_unknown(self._store)
+                self._own_locks.check(self._store)
             except GraphileWorkerError:
                 self._disconnect()
 

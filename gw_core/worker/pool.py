@@ -25,6 +25,7 @@ from gw_core.domain.rules.settings import WorkerSettings
 from gw_core.execution.context import JobContext, TaskResources
 from gw_core.execution.task import Task
 from gw_core.postgres.connection.database import Database
+from gw_core.postgres.road.job_store import JobStore
 from gw_core.tasks.registry import TaskRegistry
 from gw_core.worker.cancellations import Cancellations
 from gw_core.worker.claimer import Claimer, ForbiddenFlags
@@ -33,6 +34,7 @@ from gw_core.worker.handoff import Handoff
 from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.listener import ListenThread, NotificationHealth
+from gw_core.worker.own_locks import OwnLocks
 from gw_core.worker.pauses import CurrentPauses
 from gw_core.worker.run_slot import RunSlot
 from gw_core.worker.settler import Settler
@@ -80,6 +82,7 @@ class WorkerPool:
     ) -> None:
         self.id = new_pool_id()
         self.ledger = Ledger()
+        self._own_locks = OwnLocks(worker_id=self.id, ledger=self.ledger, events=events)
         self._settings = settings
         self._events = events
         self._interceptors = interceptors
@@ -99,6 +102,7 @@ class WorkerPool:
             keeps=lambda: self.keeps,
             on_queues_freed=self.request_claim,
             on_settled=lambda: self.claimer.on_settled(),
+            on_end=self._check_own_locks,
         )
         self.timeouts = Timeouts(self.id, events)
         self._cancellations = Cancellations(self.id, self.ledger, self.timeouts, events)
@@ -138,6 +142,7 @@ class WorkerPool:
             forbidden_flags=forbidden_flags,
             handoff=self._handoff,
             ledger=self.ledger,
+            own_locks=self._own_locks,
             lease=self._lease,
             pauses=self._pauses,
             is_listening=lambda: self.notifications.is_listening,
@@ -263,14 +268,24 @@ class WorkerPool:
             PoolStopped(
                 worker_id=self.id,
                 unsettled=self.settler.unsettled,
-                has_unknown_claim=self.claimer.may_have_unknown_locks,
+                has_unknown_claim=self._own_locks.is_in_doubt or not self.claimer.has_ended,
             )
         )
+
+    @property
+    def may_hold_locks(self) -> bool:
+        """Whether jobs or queues may still be locked in this worker's name, when it has stopped."""
+        return self.settler.unsettled > 0 or self._own_locks.may_hold or not self.claimer.has_ended
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _running(self) -> list[JobContext]:
         return [context for slot in self._slots if (context := slot.context) is not None]
+
+    def _check_own_locks(self, connect: Callable[[], JobStore]) -> None:
+        """Return what is locked in this worker's name, at its end; while its claim is not answered, a sweep has to."""
+        if self.claimer.has_ended and self._own_locks.may_hold:
+            self._own_locks.check(connect())
 
     def _notify_tasks(self) -> None:
         for context in self._running():

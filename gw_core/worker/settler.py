@@ -6,6 +6,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final
 
@@ -84,6 +85,7 @@ class Settler(Service):
         keeps: Callable[[], Mapping[str, Keep]],
         on_queues_freed: Callable[[], None],
         on_settled: Callable[[], None],
+        on_end: Callable[[Callable[[], JobStore]], None],
     ) -> None:
         super().__init__("gw-settle")
         self.durations = JobDurations()
@@ -97,6 +99,7 @@ class Settler(Service):
         self._keeps = keeps
         self._on_queues_freed = on_queues_freed
         self._on_settled = on_settled
+        self._on_end = on_end
         self._inbox: deque[Outcome] = deque()
         self._unwritten: deque[OutcomeBatch] = deque()
         self._row_locked: deque[OutcomeBatch] = deque()
@@ -167,7 +170,7 @@ class Settler(Service):
         return NO_DELAY
 
     def teardown(self) -> None:
-        """Write what is left, as far as the database lets us, then hang up."""
+        """Write what is left, as far as the database lets us, call `on_end` with what connects, then hang up."""
         deadline = time.monotonic() + self.final_timeout.total_seconds()
         self._unwritten.extend(self._rejected)
         self._rejected.clear()
@@ -177,6 +180,8 @@ class Settler(Service):
             has_tried = True
             if rest > NO_DELAY and not self.is_idle:
                 time.sleep(min(rest.total_seconds(), 0.1))
+        with suppress(GraphileWorkerError):
+            self._on_end(self._ready_store)
         self.disconnect()
 
     def _rest_until_reported(self) -> timedelta:

@@ -155,35 +155,6 @@ def test_jobs_of_a_claim_whose_answer_was_lost_are_not_held_for_ever(site: Queue
     assert site.held() == []
 
 
-def test_a_claim_carried_out_after_its_pool_had_connected_again_is_returned(
-    site: QueueFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gw_core.worker.claimer.CLAIM_TIMEOUT", 0.5)
-    # As behind a pooler.
-    monkeypatch.setattr("gw_core.postgres.road.job_store.JobStore.has_session_ended", lambda self, pid: False)
-    gate = site.gate()
-
-    def carry_out(event: PoolConnectionRestored) -> None:
-        """Do what a claim does that has waited in the server since before the connection broke."""
-        with psycopg.connect(site.url) as other:
-            site.add_in(other, "work")
-            other.execute(
-                "update graphile_worker._private_jobs set locked_by = %s, locked_at = now(), attempts = 1",
-                (running.worker_id,),
-            )
-
-    with site.running({"work": gate}, poll_interval=ms(50)) as running:
-        running.recorded.wait_for(ClaimEmpty)  # from now on it claims nothing that it could be in doubt about
-        # The claiming thread calls this: by the end of its doubt, however late, the job is there.
-        running.runner.events.on(PoolConnectionRestored, carry_out)
-        running.claimer._claim_in_doubt = True  # type: ignore[union-attr]
-        site.kill_connections("gw:claim")
-        gate.wait_for(1)
-        assert site.jobs()[0]["attempts"] == 1
-        gate.open()
-        running.recorded.wait_for(JobCompleted)
-
-
 def test_a_result_whose_confirmation_was_lost_is_neither_lost_nor_counted_twice(
     site: QueueFixture, proxy: DatabaseProxy
 ) -> None:

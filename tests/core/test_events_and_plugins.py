@@ -463,7 +463,7 @@ def test_without_plugins_no_code_of_plugins_runs_around_a_task_or_an_add(site: Q
         site.run_once({"work": work}, plugins=plugins)
 
     differing = {Path(each).parts[-3:] for each in around["with"] ^ around["without"]} - {Path(__file__).parts[-3:]}
-    assert differing == {("gw_core", "domain", "plugins.py")}
+    assert differing == {("domain", "rules", "plugins.py")}
 
 
 def test_without_plugins_a_job_costs_few_calls(site: QueueFixture) -> None:

@@ -42,7 +42,7 @@ from gw_core.operations import Database
 from gw_core.postgres.connection import database, notifications
 from gw_core.postgres.connection.connections import ConnectionPool, SharedConnection
 from gw_core.postgres.connection.error_mapping import needs_connection, rejects_a_row, translate
-from gw_core.worker import claimer, listener
+from gw_core.worker import listener
 
 
 @pytest.fixture
@@ -109,7 +109,6 @@ def test_the_servers_own_limit_ends_a_claim_before_our_timeout_does() -> None:
     for plan in (CLAIM_PLAN, SETTLE_PLAN):
         limit = timedelta(seconds=float(plan["statement_timeout"].removesuffix("s")))
         assert limit < database.RESPONSE_TIMEOUT
-        assert limit < timedelta(seconds=claimer.CLAIM_TIMEOUT)
 
 
 @pytest.mark.parametrize("is_noisy", [True, False], ids=["notifications arrive", "nothing arrives"])

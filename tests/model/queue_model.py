@@ -37,6 +37,7 @@ from gw_core.worker import claim_gates as gates_module, claimer as claimer_modul
 from gw_core.worker.handoff import Handoff, QueueBatch
 from gw_core.worker.lease import Lease
 from gw_core.worker.ledger import Ledger
+from gw_core.worker.own_locks import OwnLocks
 from gw_core.worker.pauses import CurrentPauses
 from gw_core.worker.timeouts import Timeouts
 
@@ -199,6 +200,7 @@ class WorkerPool:
         self.events.on(PoolClaimed, world.note_claimed)
         for kind in (JobCompleted, JobReturned, JobLockLost):
             self.events.on(kind, world.record_report)
+        self.own_locks = OwnLocks(worker_id=name, ledger=self.ledger, events=self.events)
         self.handoff = Handoff(on_low=lambda: None)
         self.settler = _Settler(
             worker_id=name,
@@ -208,6 +210,7 @@ class WorkerPool:
             keeps=lambda: HISTORY if name in KEEPING else {},
             on_queues_freed=lambda: None,
             on_settled=lambda: None,
+            on_end=lambda connect: self.own_locks.check(connect()),
         )
         self.settler.on_report = world.note_reported
         self.claimer = claimer_module.Claimer(
@@ -218,6 +221,7 @@ class WorkerPool:
             forbidden_flags=None,
             handoff=self.handoff,
             ledger=self.ledger,
+            own_locks=self.own_locks,
             settler=self.settler,
             timeouts=Timeouts(name, self.events),
             slots=self.threads,  # type: ignore[arg-type] # as far as it reads them

@@ -20,6 +20,7 @@ from gw_core.selection import Resolved, parse
 ROWS = 1_000_000 if IS_NIGHTLY else 200_000
 BATCH: dict[str, Any] = {"after": 0, "through": ROWS, "limit": 1000, "with_payload": False}
 WORKERS = {"workers": ["pool-1"], "inactive_seconds": [300.0]}
+NOW = datetime.now(UTC)
 DECISIONS: dict[str, Any] = {"ids": [], "run_ats": [], "attempts": [], "messages": [], "backoffs": []}
 STATEMENTS: dict[str, dict[str, Any]] = {
     "list_worker_locks": {"resilient_flags": ["slow"]},
@@ -29,6 +30,13 @@ STATEMENTS: dict[str, dict[str, Any]] = {
     "sweep_delete": WORKERS,
     "release_expired_locks": {"older_than_seconds": 14400.0},
     "lock_jobs_of_workers": {"worker_ids": ["pool-1"]},
+    "return_unknown_jobs": {
+        "worker_id": "pool-1",
+        "ids": [1],
+        "claims": [NOW],
+        "queue_ids": [1],
+        "queue_claims": [NOW],
+    },
 }
 
 

@@ -71,7 +71,7 @@ class Queue(Rows):
         return self.store.renew_locks(jobs, worker_id=OURS, queues=queue_locks(jobs))
 
     def return_unknown(self, *known: Job) -> set[int]:
-        return self.store.return_unknown_jobs(worker_id=OURS, jobs=known, queues=queue_locks(known))
+        return self.store.return_unknown_jobs(worker_id=OURS, jobs=known, queues=queue_locks(known))[0]
 
     def wait_for_midnight(self) -> None:
         """Wait for the next day by UTC if it begins within a minute: history has a partition for each day."""

@@ -38,6 +38,26 @@ def test_a_forgotten_last_attempt_is_not_counted(queue: Queue, key: str | None) 
     assert queue.claim_ids() == [job.id]
 
 
+def test_a_job_whose_row_is_locked_is_left_to_the_next_check_with_its_queue(queue: Queue) -> None:
+    locked, other = queue.claimed(queue_name="a"), queue.claimed()
+    check = {"worker_id": OURS, "jobs": (), "queues": ()}
+
+    with queue.locking("select from _private_jobs where id = %s for update", locked.id):
+        assert queue.store.return_unknown_jobs(**check) == ({other.id}, 0, 2)
+        assert queue.queue_holder("a") == OURS
+    assert queue.store.return_unknown_jobs(**check) == ({locked.id}, 1, 0)
+    assert queue.store.return_unknown_jobs(**check) == (set(), 0, 0)
+
+
+def test_a_queue_whose_row_is_locked_is_left_to_the_next_check(queue: Queue) -> None:
+    job = queue.claimed(queue_name="a")
+    check = {"worker_id": OURS, "jobs": (), "queues": ()}
+
+    with queue.locking("select from _private_job_queues for update"):
+        assert queue.store.return_unknown_jobs(**check) == ({job.id}, 0, 1)
+    assert queue.store.return_unknown_jobs(**check) == (set(), 1, 0)
+
+
 def test_rows_that_stay_locked_are_named_and_those_that_are_gone_are_not(queue: Queue) -> None:
     locked, free, gone = queue.claimed(), queue.claimed(), queue.claimed()
     queue.run("delete from _private_jobs where id = %s", gone.id)

@@ -11,6 +11,7 @@ import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -84,12 +85,35 @@ class Loss:
 
 
 @dataclass(eq=False)
+class LateRequest:
+    """One statement that reaches the server long after its client has lost the connection."""
+
+    name: str
+    mark: bytes
+    happened: threading.Event = field(default_factory=threading.Event)
+    """Set when the client's connection is broken."""
+    due: threading.Event = field(default_factory=threading.Event)
+    answered: threading.Event = field(default_factory=threading.Event)
+    """Set when the server has answered, or ended the session before."""
+
+    def deliver(self) -> None:
+        """Pass it on to the server, and wait until the server has answered or turns out to have ended the session."""
+        self.due.set()
+        assert self.answered.wait(60), "the server has not answered"
+
+
+_Armed = TypeVar("_Armed", Loss, LateRequest)
+
+
+@dataclass(eq=False)
 class _Link:
     client: socket.socket
     server: socket.socket
     requests: Requests = field(default_factory=Requests)
     loss: Loss | None = None
     """Whose statement has been passed on, and whose answer will not be."""
+    late: LateRequest | None = None
+    """Whose statement waits here; its client is gone."""
 
     def close(self) -> None:
         for end in (self.client, self.server):
@@ -113,6 +137,7 @@ class DatabaseProxy:
         self._is_cut = False
         self._is_closed = False
         self._losses: list[Loss] = []
+        self._late: list[LateRequest] = []
         self._held: set[str] = set()
         self._swallowed: set[str] = set()
         self._delays: dict[str, float] = {}
@@ -166,6 +191,16 @@ class DatabaseProxy:
         with self._changed:
             self._losses.append(loss)
         return loss
+
+    def delay_next(self, name: str, *, mark: str = "") -> LateRequest:
+        """Break that connection on the client's side alone at its next statement with the mark, and keep the statement.
+
+        As when a box on the way stands still: the server knows nothing, until the statement is delivered.
+        """
+        late = LateRequest(name, mark.encode())
+        with self._changed:
+            self._late.append(late)
+        return late
 
     def withdraw(self, loss: Loss) -> None:
         """Lose that answer no longer, if it has not happened."""
@@ -251,7 +286,10 @@ class DatabaseProxy:
                 if (recorded := self._recorded) is not None:
                     texts = [each.partition(b"\0")[0].decode("utf-8", "replace") for each in statements]
                     recorded.extend((link.requests.name, " ".join(text.split())) for text in texts)
-                loss = self._loss_of(link, statements)
+                loss = self._next_of(self._losses, link, statements)
+                if (late := self._next_of(self._late, link, statements)) is not None:
+                    self._deliver_late(link, late, data)
+                    return
                 self._wait_while_held(link)
                 if loss is not None and not loss.committed:
                     self._note(loss)
@@ -268,7 +306,11 @@ class DatabaseProxy:
                 if (pause := self._delay_of(link)) > 0:
                     threading.Event().wait(pause)
                 self._wait_while_held(link)
-                if link.loss is not None:
+                if link.late is not None:
+                    seen += data
+                    if READY in seen:
+                        break
+                elif link.loss is not None:
                     seen += data
                     if link.loss.immediately or READY in seen:
                         self._note(link.loss)
@@ -278,13 +320,25 @@ class DatabaseProxy:
                     link.client.sendall(data)
         self._wait_while_held(link)
         self._drop(link)
+        if link.late is not None:
+            link.late.answered.set()
 
-    def _loss_of(self, link: _Link, statements: list[bytes]) -> Loss | None:
+    def _deliver_late(self, link: _Link, late: LateRequest, data: bytes) -> None:
+        """Break the connection with the client, and keep the one with the server until the statement is delivered."""
+        link.late = late
+        link.client.close()
+        late.happened.set()
+        late.due.wait()
+        with contextlib.suppress(OSError):
+            link.server.sendall(data)
+
+    def _next_of(self, armed: list[_Armed], link: _Link, statements: list[bytes]) -> _Armed | None:
+        """Take what was armed for one of these statements."""
         with self._changed:
-            for loss in self._losses:
-                if loss.name == link.requests.name and any(loss.mark in each for each in statements):
-                    self._losses.remove(loss)
-                    return loss
+            for each in armed:
+                if each.name == link.requests.name and any(each.mark in statement for statement in statements):
+                    armed.remove(each)
+                    return each
         return None
 
     def _note(self, loss: Loss) -> None:

@@ -104,6 +104,10 @@ class RunningWorker:
         return self.pool.claimer
 
     @property
+    def own_locks(self) -> Any:
+        return self.pool._own_locks
+
+    @property
     def settler(self) -> Any:
         return self.pool.settler
 

@@ -121,6 +121,14 @@ class LocksReset(WorkerEvent, frozen=True):
     queues: int
 
 
+class UnknownLocksReleased(WorkerEvent, frozen=True):
+    """The worker released `jobs` jobs and `queues` queues that it had locked without knowing: an answer was lost."""
+
+    name: ClassVar[str] = "pool:unknownLocksReleased"
+    jobs: int
+    queues: int
+
+
 class MaintenanceFailed(Event, frozen=True):
     """A maintenance service failed; it runs again at its next interval."""
 

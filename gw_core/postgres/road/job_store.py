@@ -178,13 +178,22 @@ class JobStore(Store):
         """The server process of this connection, as the protocol reports it."""
         return self.connection.info.backend_pid
 
-    def has_session_ended(self, pid: int) -> bool:
-        """Return whether the server process `pid` has ended; false where that cannot be known, as behind a pooler."""
-        return bool(self._one("has_session_ended", own_pid=self.session, pid=pid)[0])
+    def end_session(self, pid: int) -> bool | None:
+        """End the session of a lost claim; return whether it has ended, None where that cannot be known."""
+        ended: bool | None = self._one("end_session", own_pid=self.session, pid=pid)[0]
+        return ended
 
-    def return_unknown_jobs(self, *, worker_id: str, jobs: Sequence[Job], queues: Sequence[QueueLock]) -> set[int]:
-        """Return what the worker claimed without knowing: all jobs and queues it has locked but these."""
-        return self._ids("return_unknown_jobs", worker_id=worker_id, **_claims(jobs), **_queue_claims(queues))
+    def return_unknown_jobs(
+        self, *, worker_id: str, jobs: Sequence[Job], queues: Sequence[QueueLock]
+    ) -> tuple[set[int], int, int]:
+        """Return all jobs, and release all queues, that the worker has locked but these.
+
+        The answer is the ids of the jobs, how many queues, and how many locks are left, because their rows are locked.
+        """
+        ids, released, left = self._one(
+            "return_unknown_jobs", worker_id=worker_id, **_claims(jobs), **_queue_claims(queues)
+        )
+        return set(ids), released, left
 
     def is_anything_runnable(
         self, *, tasks: Mapping[int, str], forbidden_flags: Sequence[str] | None = None, now: datetime | None = None
