@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 import subprocess
 from collections.abc import Callable
@@ -22,6 +23,9 @@ def open_client(configuration: Configuration, **options: Any) -> Client:
     from gw_core import Client  # late: it imports the database driver
 
     remember_use(configuration)
+    # Without a handler its warnings would go to stderr, for example about a statement that Ctrl-C cancels.
+    if not (log := logging.getLogger("psycopg")).hasHandlers():
+        log.addHandler(logging.NullHandler())
     return Client(
         configuration[table.CONNECTION],
         schema=configuration[table.SCHEMA],

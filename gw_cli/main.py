@@ -62,7 +62,15 @@ def program(arguments: Sequence[str]) -> int:
             return ExitCode.BROKEN_PIPE
         raise
     except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001 - the top: every error becomes a message and a code
-        return _report(problem, debug=debug)
+        return _report(_interruption_behind(problem) or problem, debug=debug)
+
+
+def _interruption_behind(problem: BaseException) -> KeyboardInterrupt | None:
+    """Return the Ctrl-C that an error followed from, such as that of a pipeline that could not end."""
+    seen: BaseException | None = problem
+    while seen is not None and not isinstance(seen, KeyboardInterrupt):
+        seen = seen.__cause__ or seen.__context__
+    return seen
 
 
 def _complete(words: Sequence[str]) -> int:
