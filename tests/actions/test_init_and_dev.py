@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 from support.cli_program import CliProgram
 from support.jobs_in_states import Queue
 from support.shell import Shell
@@ -119,6 +120,19 @@ def test_dev_brings_its_own_database_from_nothing_to_a_failed_job_retried(tmp_pa
         running.says("Tasks reloaded")
         assert shell.gw("retry", "2").code == 0
         running.says("Completed task 2 (invoice")
+        running.send(signal.SIGINT)
+        running.end()
+
+
+@pytest.mark.acceptance
+def test_dev_names_the_database_that_the_environment_chooses(tmp_path: Path, database_url: str) -> None:
+    parts = conninfo_to_dict(database_url)
+    names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "dbname": "PGDATABASE"}
+    shell = Shell(tmp_path)
+    shell.environment |= {names[key]: str(value) for key, value in parts.items() if key in names}
+    shell.gw("init", "--embedded")
+    with shell.started("dev") as running:
+        running.says(f"dbname={parts['dbname']}, schema graphile_worker")
         running.send(signal.SIGINT)
         running.end()
 

@@ -1,4 +1,4 @@
-"""Ctrl-C at each moment at which a command waits for the database."""
+"""Ctrl-C at each of the waits of a command for the database."""
 
 from __future__ import annotations
 

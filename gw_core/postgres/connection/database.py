@@ -254,11 +254,17 @@ def described(conninfo: str) -> str:
     if is_ambiguous(conninfo):
         return "(a URL with a raw @ or / in its user or password)"
     try:
-        parts = conninfo_to_dict(conninfo)
+        parts = conninfo_to_dict(conninfo) or _libpq_defaults()
     except psycopg.ProgrammingError:
         return "(a connection string libpq cannot read)"
     shown = {key: parts[key] for key in ("user", "host", "port", "dbname") if parts.get(key)}
     return " ".join(f"{key}={value}" for key, value in shown.items()) or "libpq's defaults"
+
+
+def _libpq_defaults() -> Mapping[str, Any]:
+    """Return what libpq takes from its environment variables and its service file."""
+    found = psycopg.pq.Conninfo.get_defaults()
+    return {each.keyword.decode(): each.val.decode(errors="replace") for each in found if each.val is not None}
 
 
 class Database:
