@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, NoReturn
 
-from gw_cli.sanitize import quoted, visible
+from gw_cli.sanitize import quoted, uncapitalized, visible
 from gw_core.errors import InvalidInputError
 from gw_core.operations import parse_duration, parse_time
 
@@ -101,8 +101,8 @@ def checked_json(text: str, what: str) -> str:
         json.loads(text, parse_int=str, parse_float=str, parse_constant=_reject_constant)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        message = error.msg.removesuffix(" at")
-        raise InvalidInputError(f"{what} is not JSON: {message[:1].lower()}{message[1:]} at {place}") from None
+        message = uncapitalized(error.msg.removesuffix(" at"))
+        raise InvalidInputError(f"{what} is not JSON: {message} at {place}") from None
     except RecursionError:
         raise InvalidInputError(f"{what} is nested too deeply; keep it below a few hundred levels") from None
     except ValueError as error:

@@ -12,7 +12,8 @@ from typing import Any, BinaryIO, Final
 import msgspec
 
 from gw_cli.arguments import STDIN, checked_json, point_in_time, whole_number
-from gw_cli.sanitize import visible
+from gw_cli.records import counted
+from gw_cli.sanitize import uncapitalized, visible
 from gw_core import JobSpec
 from gw_core.errors import InvalidInputError
 
@@ -122,8 +123,8 @@ def _json_lines(source: BinaryIO) -> Iterator[tuple[int, _Line | str]]:
 def _gist(error: Exception) -> str:
     text = str(error)
     if text.startswith("Object contains unknown field"):
-        return f"{text[:1].lower()}{text[1:]}; it may have {', '.join(NAMES)}"
-    return f"{text[:1].lower()}{text[1:]}"
+        return f"{uncapitalized(text)}; it may have {', '.join(NAMES)}"
+    return uncapitalized(text)
 
 
 # -- CSV -------------------------------------------------------------------------------------------------------------
@@ -167,7 +168,7 @@ def _columns(row: list[str] | None) -> list[str]:
 
 def _from_cells(columns: list[str], row: list[str]) -> _Line | str:
     if len(row) != len(columns):
-        return f"it has {len(row)} cells, and line 1 names {len(columns)} columns"
+        return f"it has {counted(len(row), 'cell')}, and line 1 names {counted(len(columns), 'column')}"
     cells: dict[str, Any] = {head: cell for head, cell in zip(columns, row, strict=True) if cell}
     try:
         if "payload" in cells:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from gw_cli import garbage_collection, name_completion, output, stderr
 from gw_cli.exit_codes import ExitCode, verdict
-from gw_cli.sanitize import without_address
+from gw_cli.sanitize import uncapitalized, without_address
 from gw_core import __version__
 from gw_core.errors import GraphileWorkerError
 
@@ -124,7 +124,7 @@ def _report_usage(mistake: Any) -> int:
     option = getattr(mistake, "option_name", None)
     if where == "gw" and option in _flags_of_commands():
         message = f"{option} follows the command, as in: gw list {option} …"
-    stderr.error(f"{message[:1].lower()}{message[1:]}; see {where} --help")
+    stderr.error(f"{uncapitalized(message)}; see {where} --help")
     return ExitCode.USAGE
 
 

@@ -46,5 +46,10 @@ def indented(text: str) -> str:
     return "\n    ".join(UNSAFE_TEXT.sub(_escape, line) for line in lines)
 
 
+def uncapitalized(text: str) -> str:
+    """Return a library's message with a small first letter, unless it begins with an abbreviation such as JSON."""
+    return text if text[1:2].isupper() else f"{text[:1].lower()}{text[1:]}"
+
+
 def _escape(match: re.Match[str]) -> str:
     return ascii(match[0])[1:-1]

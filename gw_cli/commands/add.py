@@ -80,7 +80,7 @@ def add(
     from gw_core.operations import NameKind
 
     if from_file is not None:
-        if not payload is payload_file is job_key is None:
+        if not payload is payload_file is job_key is job_key_mode is None:
             raise InvalidInputError("the lines of the file have payloads and keys; leave the options out")
         defaults = {
             "task": task,
@@ -94,6 +94,7 @@ def add(
         return _add_from(configuration, from_file, file_format, on_error, _given(defaults), as_json=as_json)
     if task is None:
         raise InvalidInputError("missing argument 'TASK', or --from FILE; see gw add --help")
+    one_of("--job-key-mode", job_key_mode, [*JobKeyMode])
     if job_key_mode is not None and job_key is None:
         raise InvalidInputError("--job-key-mode was given without a key; give --job-key as well")
     spec = JobSpec(

@@ -15,7 +15,7 @@ from gw_cli.commands import history
 from gw_cli.connect import open_client
 from gw_cli.exit_codes import NothingMatchedError
 from gw_cli.output import Column, Shape
-from gw_cli.records import JOBS, PAYLOAD, job_record
+from gw_cli.records import JOBS, PAYLOAD, counted, job_record
 from gw_cli.sanitize import indented, quoted, visible
 from gw_cli.settings import Configuration
 from gw_core import JobState
@@ -80,7 +80,7 @@ def show(
         raise NothingMatchedError(f"{missing}; a job that was completed is gone, unless history keeps it")
     _write(report, groups, as_json=as_json)
     if any(not each.final for each in ended):
-        stderr.note(f"History has {len(ended)} ended attempts of this job: gw history {number}")
+        stderr.note(f"History has {counted(len(ended), 'ended attempt')} of this job: gw history {number}")
     if report.state is JobState.FAILED:
         stderr.note(f"Once the cause is fixed, retry it with: gw retry {report.job.id}")
 

@@ -139,7 +139,9 @@ def test_bad_lines_are_skipped_when_asked_and_named(gw: CliProgram, queue: Queue
         pytest.param('{"task": "t", "priority": 40000}', "priority is 40000", id="priority out of range"),
         pytest.param('{"task": "t", "max_attempts": 0}', "max attempts is 0", id="no attempts"),
         pytest.param('{"task": "t", "payload": "\\u0000"}', "contains \\u0000", id="NUL"),
-        pytest.param('{"task": "t", "payload": {"a": }}', "it is not a job as JSON", id="payload broken"),
+        pytest.param(
+            '{"task": "t", "payload": {"a": }}', "JSON is malformed", id="payload broken"
+        ),
         pytest.param('{"task": "t", "key_mode": "preserve_run_at"}', "without a job key", id="a mode without a key"),
         pytest.param('["task"]', "expected `object`", id="no object"),
         pytest.param('{"task": "t", "payload": [1,]}', "it is not a job as JSON", id="a comma too many"),
@@ -194,7 +196,7 @@ def test_backslashes_before_u0000_are_text(gw: CliProgram, queue: Queue) -> None
         pytest.param(b"task,colour\n", "not 'colour'", id="an unknown column"),
         pytest.param(b"task,task\n", "each once", id="a column twice"),
         pytest.param(b"", "must name the columns", id="no columns"),
-        pytest.param(b"task,queue\nmail\n", "line 2: it has 1 cells", id="a cell missing"),
+        pytest.param(b"task,queue\nmail\n", "line 2: it has 1 cell, and", id="a cell missing"),
         pytest.param(b"task,payload\nmail,{\n", "line 2: the payload is not JSON", id="payload broken"),
         pytest.param(b"task,priority\nmail,x\n", "line 2: priority 'x'", id="no number"),
         pytest.param(b"task\nm\xff\n", "line 2 is not UTF-8", id="no UTF-8"),

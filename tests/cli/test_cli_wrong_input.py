@@ -268,8 +268,10 @@ def test_a_schema_that_is_too_new_ends_with_57(shell: Shell, database_url: str, 
         pytest.param(("hello", "-p", "1", "--payload-file", "x"), ("both given",), id="two payloads"),
         pytest.param(("hello", "--job-key-mode", "replace"), ("without a key",), id="a key mode without a key"),
         pytest.param(
-            ("hello", "-k", "x", "--job-key-mode", "keep"), ("'keep' is not a job key mode",), id="no key mode"
+            ("hello", "-k", "x", "--job-key-mode", "keep"), ("--job-key-mode 'keep'", "give one of"), id="no key mode"
         ),
+        pytest.param(("hello", "--job-key-mode", "keep"), ("'keep'", "give one of"), id="neither a key nor a mode"),
+        pytest.param(("--from", "x", "--job-key-mode", "replace"), ("payloads and keys",), id="a key mode for a file"),
         pytest.param(("h" * 129,), ("identifier", "129", "128"), id="an identifier too long"),
         pytest.param(("",), ("identifier is empty",), id="an empty identifier"),
         pytest.param(("hello", "-q", "q" * 129), ("queue name", "129", "128"), id="a queue too long"),

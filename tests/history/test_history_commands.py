@@ -210,7 +210,7 @@ def test_show_of_a_job_that_waits_names_its_history(gw: CliProgram, filled: Queu
 
     shown = gw("show", str(job_id))
 
-    assert f"History has 1 ended attempts of this job: gw history {job_id}" in shown.err
+    assert f"History has 1 ended attempt of this job: gw history {job_id}" in shown.err
 
 
 def test_show_of_a_job_that_is_nowhere(gw: CliProgram, site: QueueFixture) -> None:

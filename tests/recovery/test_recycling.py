@@ -66,3 +66,9 @@ def test_a_worker_ends_gracefully_when_it_uses_too_much_memory(ward: RecoveryFix
 def test_a_bound_that_leaves_nothing_is_rejected(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidSettingError):
         WorkerSettings(**options)
+
+
+def test_one_job_is_not_jobs() -> None:
+    reason = WorkerSettings(max_jobs=1).limit_reached(ended=1, lived=timedelta(0), rss=None)
+
+    assert reason == "1 job has run, the limit is 1"
