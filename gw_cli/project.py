@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -37,16 +37,21 @@ def _is_app(configuration: Configuration) -> bool:
     return STRENGTH.index(app.kind) < STRENGTH.index(folder.kind)
 
 
-def registry(configuration: Configuration, *, is_required: bool = False) -> TaskRegistry:
+def registry(
+    configuration: Configuration, *, is_required: bool = False, report: Callable[[str], None] = stderr.note
+) -> TaskRegistry:
     """Return the tasks, for commands that do not run them; empty without a task folder.
 
     Loading a task file runs it. So a folder that another user can write counts only if the option names it; otherwise
-    it is ignored with a notice, or an error if `is_required`. Files that cannot be loaded are reported.
+    it is ignored with a notice, or an error if `is_required`. `report` gets a message for each file that cannot be
+    loaded.
     """
-    return _of_app(configuration) if _is_app(configuration) else _of_folder(configuration, is_required=is_required)
+    if _is_app(configuration):
+        return _of_app(configuration)
+    return _of_folder(configuration, is_required=is_required, report=report)
 
 
-def _of_folder(configuration: Configuration, *, is_required: bool) -> TaskRegistry:
+def _of_folder(configuration: Configuration, *, is_required: bool, report: Callable[[str], None]) -> TaskRegistry:
     from gw_core import TaskRegistry, load_folder
 
     folder: Path = configuration[table.TASKS]
@@ -62,7 +67,7 @@ def _of_folder(configuration: Configuration, *, is_required: bool) -> TaskRegist
         return TaskRegistry()
     loaded = load_folder(folder)
     for error in loaded.errors:
-        stderr.note(f"Skipped a task file: {error}")
+        report(f"Skipped a task file: {error}")
     return loaded.registry
 
 

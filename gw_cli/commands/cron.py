@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from heapq import merge
 from itertools import islice
@@ -19,7 +19,7 @@ from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.output import Column, JsonText, Shape
 from gw_cli.records import counted
 from gw_cli.sanitize import quoted
-from gw_cli.settings import Configuration
+from gw_cli.settings import Configuration, table
 from gw_core.crontab import describe_schedule
 from gw_core.errors import InvalidInputError
 from gw_core.operations import format_duration, parse_time
@@ -91,7 +91,7 @@ def validate(
     configuration: Configuration,
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE...", help="Crontabs; - reads stdin [default: the project's crontab]"),
+        typer.Argument(metavar="FILE...", help="Crontabs; - reads stdin [default: the items of this project]"),
     ] = None,
     tasks: Annotated[
         str | None, typer.Option("--tasks", "-t", metavar="DIR", help="Task folder; also check that it has every task")
@@ -100,28 +100,70 @@ def validate(
 ) -> int:
     """Check crontabs.
 
-    Prints each error as FILE:LINE:COLUMN: message. Exits with 7 if there is one.
+    Prints each error as FILE:LINE:COLUMN: message. Exits with 7 if there is one. Without FILE, checks the items of this
+    project: its crontab, gw.toml and @cron.
     """
-    from gw_core.crontab import read_crontab
-
     known = None if tasks is None else _task_names(Path(tasks))
-    files = files or [str(project.crontab_file(configuration) or project.USUAL_CRONTAB)]
-    count, now = 0, datetime.now(UTC)
-    errors: list[tuple[str, CrontabLineError]] = []
-    for file in files:
-        items, found = read_crontab(project.crontab_text(file), tasks=known)
-        count += len(items)
-        errors += [(file, error) for error in found]
-        for item in items:
-            if item.schedule.next_after(now) is None:
-                schedule = describe_schedule(item.schedule)
-                stderr.note(f"{project.shown_name(file)}: {quoted(item.identifier)} will not run: {schedule}")
+    if files:
+        where, (items, errors) = f"in {counted(len(files), 'file')}", _read_files(files, known)
+    else:
+        where, (items, errors) = "in this project", _read_project(configuration, known)
+    now = datetime.now(UTC)
+    for source, item in items:
+        if item.schedule.next_after(now) is None:
+            stderr.note(f"{source}: {quoted(item.identifier)} will not run: {describe_schedule(item.schedule)}")
     _write_errors(errors, as_json=as_json)
     if errors:
-        stderr.note(f"{counted(len(errors), 'error')} in {counted(len(files), 'file')}.")
+        stderr.note(f"{counted(len(errors), 'error')} {where}.")
         return ExitCode.UNHEALTHY
-    stderr.note(f"{counted(count, 'item')} in {counted(len(files), 'file')}, no errors.")
+    stderr.note(f"{counted(len(items), 'item')} {where}, no errors.")
     return ExitCode.OK
+
+
+_Sourced = list[tuple[str, "CronItem"]]
+_Errors = list[tuple[str | None, "CrontabLineError | str"]]
+"""Errors with their file; a text is an error without a place in a crontab."""
+
+
+def _read_files(files: Sequence[str], known: Collection[str] | None) -> tuple[_Sourced, _Errors]:
+    """Return the items of crontabs, each with the name of its file, and what is wrong."""
+    from gw_core.crontab import read_crontab
+
+    items: _Sourced = []
+    errors: _Errors = []
+    for file in files:
+        read, found = read_crontab(project.crontab_text(file), tasks=known)
+        items += [(project.shown_name(file), item) for item in read]
+        errors += [(file, error) for error in found]
+    return items, errors
+
+
+def _read_project(configuration: Configuration, known: Collection[str] | None) -> tuple[_Sourced, _Errors]:
+    """Return the items that a worker of this project would schedule, and what is wrong."""
+    from gw_core.crontab import reject_duplicates
+    from gw_core.errors import CrontabError
+
+    wrong: list[str] = []
+    marked: Sequence[CronItem] = ()
+    tasks = project.registry(configuration, report=wrong.append)
+    try:
+        marked = tasks.cron_items
+    except InvalidInputError as error:
+        wrong.append(str(error))
+    written = configuration[table.CRON]
+    crontab = project.crontab_file(configuration)
+    # Without any items, the message is that of the crontab that is missing.
+    files = [str(crontab or project.USUAL_CRONTAB)] if crontab or not (written or marked or wrong) else []
+    items, errors = _read_files(files, known)
+    errors += [(None, each) for each in wrong]
+    if known is not None:
+        errors += [(None, f"gw.toml: unknown task {quoted(each.task)}") for each in written if each.task not in known]
+    items += [*(("gw.toml", each) for each in written), *(("@cron", each) for each in marked)]
+    try:
+        reject_duplicates(item for _, item in items)
+    except CrontabError as error:
+        errors.append((None, str(error)))
+    return items, errors
 
 
 @command("cron next")
@@ -276,11 +318,17 @@ def _json(payload: object) -> JsonText | None:
     return None if payload is None else JsonText(json.dumps(payload, ensure_ascii=False))
 
 
-def _write_errors(errors: Sequence[tuple[str, CrontabLineError]], *, as_json: bool) -> None:
+def _write_errors(errors: _Errors, *, as_json: bool) -> None:
     if as_json:
-        rows = [{"file": file, **{key: getattr(error, key) for key in ERROR_KEYS[1:]}} for file, error in errors]
+        rows = [{"file": file, **_error_record(error)} for file, error in errors]
         output.records(rows, keys=ERROR_KEYS, columns=(), as_json=True)
         return
     for file, error in errors:
         # The message was escaped where it was built.
-        output.line(error.located(project.shown_name(file)))
+        output.line(error if isinstance(error, str) else error.located(project.shown_name(file or "")))
+
+
+def _error_record(error: CrontabLineError | str) -> dict[str, object]:
+    if isinstance(error, str):
+        return {**dict.fromkeys(ERROR_KEYS[1:]), "message": error}
+    return {key: getattr(error, key) for key in ERROR_KEYS[1:]}

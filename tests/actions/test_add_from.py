@@ -139,9 +139,7 @@ def test_bad_lines_are_skipped_when_asked_and_named(gw: CliProgram, queue: Queue
         pytest.param('{"task": "t", "priority": 40000}', "priority is 40000", id="priority out of range"),
         pytest.param('{"task": "t", "max_attempts": 0}', "max attempts is 0", id="no attempts"),
         pytest.param('{"task": "t", "payload": "\\u0000"}', "contains \\u0000", id="NUL"),
-        pytest.param(
-            '{"task": "t", "payload": {"a": }}', "JSON is malformed", id="payload broken"
-        ),
+        pytest.param('{"task": "t", "payload": {"a": }}', "JSON is malformed", id="payload broken"),
         pytest.param('{"task": "t", "key_mode": "preserve_run_at"}', "without a job key", id="a mode without a key"),
         pytest.param('["task"]', "expected `object`", id="no object"),
         pytest.param('{"task": "t", "payload": [1,]}', "it is not a job as JSON", id="a comma too many"),

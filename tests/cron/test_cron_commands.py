@@ -157,7 +157,40 @@ def test_validate_warns_of_an_item_that_never_runs(gw: Gw, tmp_path: Path) -> No
     assert (code, out) == (0, "")
     assert err.splitlines() == [
         "crontab: 'never' will not run: never: the 31st of February does not exist",
-        "2 items in 1 file, no errors.",
+        "2 items in this project, no errors.",
+    ]
+
+
+def test_validate_checks_all_items_of_the_project(gw: Gw, tmp_path: Path) -> None:
+    (tmp_path / "gw.toml").write_text('[[cron]]\ntask = "late"\nschedule = "0 0 31 2 *"\n')
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "marked.py").write_text(
+        'from gw_core import cron\n\n@cron("0 4 * * *")\ndef marked(payload):\n    pass\n'
+    )
+
+    assert gw("cron", "validate") == (
+        0,
+        "",
+        "gw.toml: 'late' will not run: never: the 31st of February does not exist\n"
+        "2 items in this project, no errors.\n",
+    )
+    (tmp_path / "crontab").write_text("0 5 * * * mail\n0 6 * * * marked\n")
+    code, out, err = gw("cron", "validate", "--tasks", "tasks")
+    assert (code, err.splitlines()[-1]) == (7, "3 errors in this project.")
+    assert "unknown task 'late'" in out
+    assert "found more than once: 'marked'" in out
+
+
+def test_validate_rejects_a_mark_that_is_wrong(gw: Gw, tmp_path: Path) -> None:
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "marked.py").write_text(
+        'from gw_core import cron\n\n@cron("99 4 * * *")\ndef marked(payload):\n    pass\n'
+    )
+
+    code, out, _ = gw("cron", "validate")
+    assert (code, "the cron pattern '99 4 * * *' is wrong" in out) == (7, True)
+    assert [list(each) for each in json.loads(gw("cron", "validate", "--json")[1])] == [
+        ["file", "line", "column", "message", "expected", "text"]
     ]
 
 
