@@ -12,7 +12,6 @@ from typing import Any, BinaryIO, Final
 import msgspec
 
 from gw_cli.arguments import STDIN, checked_json, point_in_time, whole_number
-from gw_cli.records import counted
 from gw_cli.sanitize import uncapitalized, visible
 from gw_core import JobSpec
 from gw_core.errors import InvalidInputError
@@ -168,7 +167,7 @@ def _columns(row: list[str] | None) -> list[str]:
 
 def _from_cells(columns: list[str], row: list[str]) -> _Line | str:
     if len(row) != len(columns):
-        return f"it has {counted(len(row), 'cell')}, and line 1 names {counted(len(columns), 'column')}"
+        return f"the number of its cells is {len(row)}, and that of the columns in line 1 is {len(columns)}"
     cells: dict[str, Any] = {head: cell for head, cell in zip(columns, row, strict=True) if cell}
     try:
         if "payload" in cells:

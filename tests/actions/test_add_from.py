@@ -194,7 +194,7 @@ def test_backslashes_before_u0000_are_text(gw: CliProgram, queue: Queue) -> None
         pytest.param(b"task,colour\n", "not 'colour'", id="an unknown column"),
         pytest.param(b"task,task\n", "each once", id="a column twice"),
         pytest.param(b"", "must name the columns", id="no columns"),
-        pytest.param(b"task,queue\nmail\n", "line 2: it has 1 cell, and", id="a cell missing"),
+        pytest.param(b"task,queue\nmail\n", "line 2: the number of its cells is 1,", id="a cell missing"),
         pytest.param(b"task,payload\nmail,{\n", "line 2: the payload is not JSON", id="payload broken"),
         pytest.param(b"task,priority\nmail,x\n", "line 2: priority 'x'", id="no number"),
         pytest.param(b"task\nm\xff\n", "line 2 is not UTF-8", id="no UTF-8"),
