@@ -200,7 +200,8 @@ class OpenTelemetry(Plugin):
             start_time=run.ended_ns,
         )
         if isinstance(event, JobLockLost):
-            span.set_status(Status(StatusCode.ERROR, "the job had lost its lock; the outcome was discarded"))
+            outcome = "is unknown" if event.in_doubt else "was discarded"
+            span.set_status(Status(StatusCode.ERROR, f"the job had lost its lock; the outcome {outcome}"))
         span.end()
 
 

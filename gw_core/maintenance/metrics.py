@@ -52,7 +52,12 @@ METRICS: Final[Mapping[str, MetricInfo]] = {
         MetricInfo("gw_jobs_failed", "counter", "Attempts that failed.", _TASK),
         MetricInfo("gw_jobs_permanently_failed", "counter", "Jobs that failed permanently.", _TASK),
         MetricInfo("gw_jobs_returned", "counter", "Jobs returned to the queue, attempt not counted.", _TASK),
-        MetricInfo("gw_job_locks_lost", "counter", "Runs discarded because the lock was lost.", _TASK),
+        MetricInfo(
+            "gw_job_locks_lost",
+            "counter",
+            "Runs whose lock was lost, so their outcome was discarded or is unknown.",
+            _TASK,
+        ),
         MetricInfo("gw_job_duration_seconds", "histogram", "Duration of attempts.", _TASK),
         MetricInfo("gw_job_start_delay_seconds", "histogram", "Delay between run_at and the start.", _TASK),
         MetricInfo("gw_info", "gauge", "The version of gw.", ("version",)),

@@ -24,6 +24,11 @@ JOB_LOGGER: Final = f"{LOGGER_NAME}.job"
 """The logger of `context.logger`."""
 
 _COMPLETED: Final = "Completed task %s (%s, %.2fms) with success"
+_LOST: Final = "Lost job %s (%s): it lost its lock while running; the result was discarded"
+_UNKNOWN: Final = (
+    "Lost job %s (%s): its outcome is unknown, because the database's answer was lost, and another worker may have "
+    "recovered the job before the outcome was sent again"
+)
 _COMPLETED_RETRY: Final = "Completed task %s (%s, %.2fms, attempt %s of %s) with success"
 _FAILED: Final = "Failed task %s (%s, %.2fms, attempt %s of %s) with error '%s'%s"
 
@@ -351,7 +356,7 @@ class JobLog(_EventLog):
             elif type(outcome) is Returned and outcome.started:
                 self._job_returned(outcome, worker_id)
         for outcome in event.lost:
-            message = "Lost job %s (%s): it lost its lock while running; the result was discarded"
+            message = _UNKNOWN if event.in_doubt else _LOST
             _log_job(self._worker.warning, message, outcome.job, worker_id)
 
     def _job_failed(self, outcome: Failed, worker_id: str) -> None:

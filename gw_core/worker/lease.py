@@ -18,11 +18,22 @@ class Lease:
     Written by one thread, read by all.
     """
 
-    __slots__ = ("until",)
+    __slots__ = ("_lapsed_at", "until")
 
     def __init__(self) -> None:
         self.until = float("inf")
         """When it ends, by `steady_time`. A plain attribute, because every job reads it."""
+        self._lapsed_at = float("-inf")
+
+    def renew(self, until: float) -> None:
+        """Let it end at this time; remember that it was over."""
+        if self.is_over:
+            self._lapsed_at = steady_time()
+        self.until = until
+
+    def was_over_since(self, time: float) -> bool:
+        """Return whether it was over at any time from then until now; others may have recovered our jobs if so."""
+        return self.is_over or self._lapsed_at >= time
 
     @property
     def is_over(self) -> bool:

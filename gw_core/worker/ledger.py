@@ -22,8 +22,8 @@ class OutcomeBatch(msgspec.Struct, eq=False):
     """Outcomes of one kind, written in one statement."""
 
     outcomes: list[Outcome]
-    is_in_doubt: bool = False
-    """True when the connection broke while the server may already have committed what we sent."""
+    in_doubt_since: float | None = None
+    """When it was first sent, by `steady_time`, if the connection broke then: the server may have committed it."""
     is_reported: bool = False
     """True when it was reported that the database rejects it."""
     keeps: Mapping[str, Keep] = msgspec.field(default_factory=dict)

@@ -93,11 +93,13 @@ class WorkerPool:
         self.grace_period = GracePeriod(settings)
         self._is_stopped = False
         self.use(registry)
+        self._lease = Lease()
         self._handoff = Handoff(on_low=lambda: self.claimer.wake())
         self.settler = Settler(
             worker_id=self.id,
             database=database,
             ledger=self.ledger,
+            lease=self._lease,
             events=events,
             keeps=lambda: self.keeps,
             on_queues_freed=self.request_claim,
@@ -106,7 +108,6 @@ class WorkerPool:
         )
         self.timeouts = Timeouts(self.id, events)
         self._cancellations = Cancellations(self.id, self.ledger, self.timeouts, events)
-        self._lease = Lease()
         self._pauses = CurrentPauses(self.id)
         self.threads = [
             WorkerThread(
@@ -231,7 +232,7 @@ class WorkerPool:
         was_over = self._lease.is_over
         if was_over:
             self.claimer.return_unstarted(LEASE_IS_OVER)
-        self._lease.until = steady_time() + (self._settings.lease - since).total_seconds()
+        self._lease.renew(steady_time() + (self._settings.lease - since).total_seconds())
         if was_over:
             self.claimer.request_claim()
 

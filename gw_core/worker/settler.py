@@ -35,6 +35,7 @@ from gw_core.postgres.connection.error_mapping import is_beyond_encoding, needs_
 from gw_core.postgres.road.job_store import SETTLE_PLAN, JobStore
 from gw_core.runtime.service import Service
 from gw_core.worker.claim_demand import JobDurations
+from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.ledger import Ledger, OutcomeBatch
 
 NO_DELAY: Final = timedelta(0)
@@ -81,6 +82,7 @@ class Settler(Service):
         worker_id: str,
         database: Database,
         ledger: Ledger,
+        lease: Lease,
         events: Events,
         keeps: Callable[[], Mapping[str, Keep]],
         on_queues_freed: Callable[[], None],
@@ -95,6 +97,7 @@ class Settler(Service):
         self._worker_id = worker_id
         self._database = database
         self._ledger = ledger
+        self._lease = lease
         self._events = events
         self._keeps = keeps
         self._on_queues_freed = on_queues_freed
@@ -286,13 +289,16 @@ class Settler(Service):
 
     def _write(self, batch: OutcomeBatch) -> None:
         outcomes, releases = batch.outcomes, self._ledger.queues_released_by(batch)
+        store, sent_at = self._ready_store(), steady_time()
         try:
-            ours = send_outcomes(self._ready_store(), batch, self._worker_id, releases)
+            ours = send_outcomes(store, batch, self._worker_id, releases)
         except DatabaseUnavailableError:
-            batch.is_in_doubt = True
+            batch.in_doubt_since = batch.in_doubt_since or sent_at
             raise
-        # What was sent in doubt and is not found was written the first time: only the answer was lost.
-        lost = [] if batch.is_in_doubt or len(ours) == len(outcomes) else [o for o in outcomes if o.job.id not in ours]
+        # What is in doubt and not found was written the first time, unless another worker can have recovered the job.
+        in_doubt, since = batch.in_doubt_since is not None, batch.in_doubt_since or sent_at
+        was_written = len(ours) == len(outcomes) or (in_doubt and not self._lease.was_over_since(since))
+        lost = [] if was_written else [o for o in outcomes if o.job.id not in ours]
         written = [o for o in outcomes if o.job.id in ours] if lost else outcomes
         self._ledger.discard(batch)
         kind = type(outcomes[0])
@@ -302,7 +308,7 @@ class Settler(Service):
         self._accept(batch)
         # After the batch is gone, because a worker that ends with the last job checks whether any are left.
         (self._on_queues_freed if releases else self._on_settled)()
-        emit_settled(self._events, self._worker_id, written, lost)
+        emit_settled(self._events, self._worker_id, written, lost, in_doubt=in_doubt)
 
     def _end_members(self, written: Sequence[Outcome]) -> None:
         """Let the groups of these jobs go on, in a transaction after the one that settled them.
@@ -404,10 +410,12 @@ def ended_members(outcomes: Sequence[Outcome]) -> list[int]:
     ]
 
 
-def emit_settled(events: Events, worker_id: str, written: Sequence[Outcome], lost: Sequence[Outcome] = ()) -> None:
+def emit_settled(
+    events: Events, worker_id: str, written: Sequence[Outcome], lost: Sequence[Outcome] = (), *, in_doubt: bool = False
+) -> None:
     """Emit the events of outcomes of one kind: those that were recorded, and those whose lock was lost."""
     if events.wants(JobsSettled):
-        events.emit(JobsSettled(worker_id=worker_id, outcomes=written, lost=lost))
+        events.emit(JobsSettled(worker_id=worker_id, outcomes=written, lost=lost, in_doubt=in_doubt))
     if written and type(written[0]) is Returned:
         for each in written:
             events.emit(JobReturned(worker_id=worker_id, job=each.job, reason=each.reason))  # type: ignore[union-attr]
@@ -416,4 +424,4 @@ def emit_settled(events: Events, worker_id: str, written: Sequence[Outcome], los
             error = each.error if type(each) is Failed else None
             events.emit(JobCompleted(worker_id=worker_id, job=each.job, error=error))
     for each in lost:
-        events.emit(JobLockLost(worker_id=worker_id, job=each.job))
+        events.emit(JobLockLost(worker_id=worker_id, job=each.job, in_doubt=in_doubt))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from support.database_proxy import DatabaseProxy
-from support.queue_fixture import GRACE, NEVER, QueueFixture, RunningWorker, ms
+from support.queue_fixture import GRACE, NEVER, QueueFixture, RunningWorker, RunRecord, ms
 from support.waiting import wait_until
 
 from gw_core import RetryAfter
@@ -191,6 +191,60 @@ def test_a_worker_alone_with_its_tasks_does_not_overlap_itself_after_it_was_cut_
 
     assert attempts.overlaps() == []
     assert site.held() == []
+
+
+def lose_the_answer(proxy: DatabaseProxy, settle: Callable[[], object]) -> None:
+    """Let the settling statement wait in the network, then break its connection."""
+    sent = proxy.record()
+    proxy.hold()
+    settle()
+    wait_until(lambda: any(name == "gw:settle" for name, _ in list(sent)), what="the settling statement to be sent")
+    proxy.break_all()
+
+
+def reject_the_connection(proxy: DatabaseProxy, settle: Callable[[], object]) -> None:
+    """Let no connection for outcomes come about, so that nothing is sent."""
+    proxy.cut()
+    settle()
+
+
+@pytest.mark.parametrize(
+    ("fail", "in_doubt", "words"),
+    [
+        pytest.param(lose_the_answer, True, "its outcome is unknown", id="its answer was lost"),
+        pytest.param(reject_the_connection, False, "the result was discarded", id="it was not sent"),
+    ],
+)
+def test_no_success_is_reported_for_a_job_that_others_recovered(
+    site: QueueFixture,
+    proxy: DatabaseProxy,
+    fail: Callable[[DatabaseProxy, Callable[[], object]], None],
+    in_doubt: bool,
+    words: str,
+) -> None:
+    gate = site.gate()
+    recovery = {"sweep_threshold": ms(1200), "heartbeat_interval": ms(200), "sweep_interval": ms(200)}
+    with site.running({"another": RunRecord()}, recovery_delay=NEVER, **recovery) as other:
+        other.recorded.wait_for(PoolListening)
+        with site.running({"work": gate, "quick": RunRecord()}, url=proxy.url, **recovery) as running:
+            running.recorded.wait_for(PoolListening)
+            if in_doubt:  # it needs a connection on which its answer can be lost
+                site.fill(1, task="quick")
+                running.recorded.wait_for(JobCompleted)
+            site.fill(1)
+            gate.wait_for(1)
+            fail(proxy, gate.open)
+            other.recorded.wait_for(WorkersRecovered)
+            proxy.heal()
+            proxy.restore()
+            (lost,) = running.recorded.wait_for(JobLockLost)
+        assert running.result is not None
+        assert running.result.completed == len(running.recorded.of(JobCompleted)) == in_doubt
+
+    assert lost.in_doubt is in_doubt
+    assert [line for line in running.log.of("warning") if line.startswith("Lost job") and words in line]
+    assert len([line for line in running.log.of("info") if "with success" in line]) == in_doubt
+    assert site.value("select coalesce(sum(completed), 0) from _private_gw_statistics") == in_doubt
 
 
 @pytest.mark.parametrize("committed", [True, False], ids=["after the commit", "before the commit"])

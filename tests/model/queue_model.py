@@ -206,6 +206,7 @@ class WorkerPool:
             worker_id=name,
             database=database,
             ledger=self.ledger,
+            lease=Lease(),
             events=self.events,
             keeps=lambda: HISTORY if name in KEEPING else {},
             on_queues_freed=lambda: None,

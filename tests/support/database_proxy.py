@@ -170,9 +170,9 @@ class DatabaseProxy:
         """Break the connections there are; what waited is lost."""
         with self._changed:
             links, self._links = self._links, []
+            for link in links:  # before those that wait go on
+                link.close()
             self._changed.notify_all()
-        for link in links:
-            link.close()
 
     def mute(self, name: str) -> threading.Event:
         """Break the one connection of that name when it is next answered, so that the answer never arrives."""

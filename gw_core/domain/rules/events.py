@@ -328,10 +328,14 @@ class JobRecovered(Event, frozen=True):
 
 
 class JobLockLost(WorkerEvent, frozen=True):
-    """The run ended after the worker had lost the job's lock, to a sweep for example; the outcome was discarded."""
+    """The run ended after the worker had lost the job's lock, to a sweep for example; the outcome was discarded.
+
+    With `in_doubt` the outcome was sent before, and the answer was lost: it is unknown whether it was recorded.
+    """
 
     name: ClassVar[str] = "job:lockLost"
     job: Job
+    in_doubt: bool = False
 
 
 class JobResultRejected(WorkerEvent, frozen=True):
@@ -345,12 +349,14 @@ class JobResultRejected(WorkerEvent, frozen=True):
 class JobsSettled(WorkerEvent, frozen=True):
     """A batch of outcomes was settled: `outcomes` were recorded, `lost` were discarded because the lock was lost.
 
+    With `in_doubt` it is unknown whether those in `lost` were recorded.
     Emitted once for each batch, so that the log of a busy worker costs little.
     """
 
     name: ClassVar[str] = "jobs:settled"
     outcomes: Sequence[Outcome]
     lost: Sequence[Outcome]
+    in_doubt: bool = False
 
 
 # -- process -------------------------------------------------------------------------------------------------------
