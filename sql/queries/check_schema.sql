@@ -67,6 +67,12 @@ select current_setting('server_version_num')::integer as server_version,
                    where rights.grantee = 0::oid
                 )
        ) as private_functions,
+       not exists (
+         select from pg_class
+           join namespace on namespace.oid = relnamespace
+          where relname in ('_private_gw_history', '_private_gw_history_default')
+            and relreplident = 'd'::"char"
+       ) as has_identities,
        coalesce(
          \set COMMAND r
          \ir parts/role_without_rows.sql

@@ -46,6 +46,7 @@ OWN_LINE = [
     "gw_0008_groups",
     "gw_0009_history_functions",
     "gw_0010_group_errors",
+    "gw_0011_history_identity",
 ]
 WAITING_FOR_A_TABLE = """
 select 1 from pg_locks

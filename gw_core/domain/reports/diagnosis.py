@@ -104,6 +104,8 @@ class DoctorFacts:
     tables: Sequence[TableHealth] = ()
     distributed_tables: Sequence[str] = ()
     """Tables of the queue that Citus distributes."""
+    tables_without_identity: Sequence[str] = ()
+    """Tables that are published for logical replication, in which rows cannot be changed."""
     parallel_queues: Sequence[str] = ()
     """Named queues of which a Node.js worker locks several jobs at the same time."""
     invalid_indexes: Sequence[str] = ()
@@ -216,6 +218,13 @@ def _node(facts: DoctorFacts) -> Found:
     if facts.parallel_queues:
         message = f"a Node.js worker runs several jobs of {_some(facts.parallel_queues)} at the same time"
         yield ERROR, message, "upgrade graphile-worker to 0.18, or set its worker.localQueue.size to -1"
+
+
+def _replication(facts: DoctorFacts) -> Found:
+    for name in facts.tables_without_identity:
+        table = f"{sql_identifier(facts.schema)}.{name}"
+        message = f"{name} is published without a replica identity, so PostgreSQL rejects updates and deletes there"
+        yield ERROR, message, f"alter table {table} replica identity full"
 
 
 def _row_security(facts: DoctorFacts) -> Found:
@@ -413,6 +422,7 @@ _SERVER: Final = (
 _QUEUE: Final = (
     _Check("citus", _citus),
     _Check("node", _node),
+    _Check("replication", _replication),
     _Check("row security", _row_security, lambda facts: "hides no rows from this role"),
     _Check("rights", _rights, lambda facts: "the role has all privileges of a worker"),
     _Check("indexes", _indexes, lambda facts: "all present and valid"),

@@ -40,7 +40,10 @@ _REJECTED_VALUES = (
 # Data, constraints, views with checks, triggers, functions of users, and what PL/pgSQL raises.
 _ROW_CLASSES = ("09", "22", "23", "27", "38", "39", "44", "P0")
 _UNAVAILABLE_CLASSES = ("08", "53", "57", "58")
-_TRANSIENT_CLASSES = ("40", "55", "25")
+_TRANSIENT_CLASSES = ("40",)
+# An object in use, and transactions that were ended or have to be rolled back first. Others of these two classes last
+# until the database is changed, such as 55000: an object is not in the state that the statement needs.
+_TRANSIENT_STATES = ("55006", "25P02", "25P03", "25P04")
 # Errors of libpq about the string and the files it names, before it contacts any server.
 _OWN_SETTINGS = re.compile(
     r'(?:certificate|private key|revocation list|service) file "|definition of service "'
@@ -83,7 +86,7 @@ def _translated(error: BaseException, schema: str) -> DatabaseError | InvalidJob
         return StatementTimeoutError(f"the database could not finish the statement now: {sentence(error)}")
     if isinstance(error, pg.ReadOnlySqlTransaction):
         return ReadOnlyError(f"the database is read-only: {sentence(error)}")
-    if state[:2] in _TRANSIENT_CLASSES:
+    if state[:2] in _TRANSIENT_CLASSES or state in _TRANSIENT_STATES:
         return TransientDatabaseError(f"the database could not finish the statement now: {sentence(error)}")
     return DatabaseError(f"PostgreSQL rejected the statement: {sentence(error)}")
 

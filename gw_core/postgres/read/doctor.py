@@ -87,6 +87,7 @@ class Doctor(QueueOperations, frozen=True):
         checks: tuple[tuple[str, _Check, int | None], ...] = (
             ("citus", self._citus, None),
             ("node", self._node, None),
+            ("replication", self._replication, None),
             ("rights", self._rights, None),
             ("indexes", self._indexes, None),
             ("workers", self._workers, None),
@@ -173,6 +174,9 @@ class Doctor(QueueOperations, frozen=True):
 
     def _node(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         return replace(facts, parallel_queues=[name for (name,) in self._ask(connection, "doctor_parallel_queues")])
+
+    def _replication(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        return replace(facts, tables_without_identity=[name for (name,) in self._ask(connection, "doctor_replication")])
 
     def _locks(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         is_readable = all(name != "workers" for name, _ in facts.not_checked)

@@ -45,7 +45,8 @@ HISTORY_STEP: Final = 7
 GROUPS_STEP: Final = 8
 HISTORY_FUNCTIONS_STEP: Final = 9
 GROUP_ERRORS_STEP: Final = 10
-OWN_STEPS: Final = tuple(range(LEDGER_STEP, GROUP_ERRORS_STEP + 1))
+HISTORY_IDENTITY_STEP: Final = 11
+OWN_STEPS: Final = tuple(range(LEDGER_STEP, HISTORY_IDENTITY_STEP + 1))
 """The line of our own, numbered in a ledger of its own."""
 
 REPAIR_MARKER: Final = "gw:add-jobs:1"
@@ -226,11 +227,12 @@ def _with_fix(connection: psycopg.Connection[Any], schema: str, error: Permissio
 
 def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
     server_version, schema_exists, relations, shared_ledger, own_ledger, *functions, hidden_from = row
-    is_repaired, is_pinned, private_functions = functions
+    is_repaired, is_pinned, private_functions, has_identities = functions
     steps_of_functions = {
         REPAIR_STEP: is_repaired,
         SEARCH_PATH_STEP: is_pinned,
         HISTORY_FUNCTIONS_STEP: set(private_functions) >= PRIVATE_FUNCTIONS,
+        HISTORY_IDENTITY_STEP: has_identities,
     }
     present = {number for number, names in STEP_RELATIONS.items() if names <= set(relations)}
     present |= {number for number, is_there in steps_of_functions.items() if is_there}
