@@ -42,16 +42,17 @@ def main() -> NoReturn:
 
 def program(arguments: Sequence[str]) -> int:
     """Run `gw` with these arguments and return the exit code."""
-    if list(arguments) in (["--version"], ["-V"]):
-        output.line(f"gw {__version__}")
-        return ExitCode.OK
     if arguments[:1] == [name_completion.COMPLETE]:
         return _complete(arguments[1:])
     arguments, debug = _without_debug(arguments)
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
     try:
-        code = _invoke(arguments)
+        if list(arguments) in (["--version"], ["-V"]):
+            output.line(f"gw {__version__}")
+            code: int = ExitCode.OK
+        else:
+            code = _invoke(arguments)
         output.flush()
         return code
     except output.BrokenOutput:

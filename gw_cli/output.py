@@ -245,13 +245,23 @@ def let_go() -> None:
 
 
 def stand_in_for_closed_streams() -> None:
-    """Give the process a stdout and stderr that lead nowhere when it was started without."""
+    """Give the process a stdout and stderr that lead nowhere when it was started without.
+
+    Tasks can then print as usual, but what a command prints is an error: its caller would take it for an empty result.
+    """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - stays open as long as the process lives
+            nowhere = Path(os.devnull).open("w")  # noqa: SIM115 - stays open as long as the process lives
+            setattr(sys, name, nowhere)
+            _STAND_INS.append(nowhere)
+
+
+_STAND_INS: Final[list[TextIO]] = []
 
 
 def _write(texts: Iterable[str], *, flush: bool = False) -> None:
+    if sys.stdout in _STAND_INS and not flush:
+        raise GraphileWorkerError("stdout is closed, so the output was lost")
     try:
         sys.stdout.writelines(texts)
         if flush:

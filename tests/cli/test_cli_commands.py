@@ -120,7 +120,7 @@ def test_a_reader_that_goes_away_ends_the_program_silently(shell: Shell, databas
 @pytest.mark.parametrize(
     ("ending", "code", "words"),
     [
-        pytest.param(">&-", 0, "", id="no stdout"),
+        pytest.param(">&-", 1, "gw: stdout is closed, so the output was lost\n", id="no stdout"),
         pytest.param("2>&-", 0, "", id="no stderr"),
         pytest.param(
             ">/dev/full",
