@@ -123,7 +123,7 @@ def _show_sweep(report: SweepReport, *, as_json: bool) -> None:
 
 
 def _sentence(report: SweepReport) -> str:
-    if not report.workers:
+    if not report.workers and not report.queues:
         return "No worker counts as dead."
     jobs, queues = counted(report.jobs), counted(report.queues, "queue")
     if report.dry_run:

@@ -9,6 +9,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
+from msgspec import structs
+
+from gw_core.domain.errors import LockTimeoutError
 from gw_core.domain.job.job import Job
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import JobRecovered, RecoveryHookFailed, WorkersRecovered
@@ -57,15 +60,23 @@ class Sweep:
     def run(self, *, dry_run: bool = False, with_orphans: bool = True, since_server_start: bool = False) -> SweepReport:
         """Sweep; `since_server_start` counts no time before the server started, when no heartbeat could be written."""
         dead = self._dead(with_orphans, since_server_start)
-        if dry_run or not dead:
-            return SweepReport(
-                dry_run=dry_run,
-                workers=tuple(dead),
-                jobs=sum(worker.jobs for worker in dead),
-                queues=sum(worker.queues for worker in dead),
-            )
-        decisions = self._ask_hooks(dead) if self._hooks else {}
-        return self._recover({worker.id for worker in dead}, decisions, with_orphans, since_server_start)
+        if dry_run:
+            return self._preview(dead)
+        report = SweepReport()
+        if dead:
+            decisions = self._ask_hooks(dead) if self._hooks else {}
+            report = self._recover({worker.id for worker in dead}, decisions, with_orphans, since_server_start)
+        return structs.replace(report, queues=report.queues + self._release_orphaned_queues())
+
+    def _preview(self, dead: list[WorkerInfo]) -> SweepReport:
+        orphaned = with_workers(self._connections, WorkerStore.orphaned_queues)
+        ids = {worker.id for worker in dead}
+        return SweepReport(
+            dry_run=True,
+            workers=tuple(dead),
+            jobs=sum(worker.jobs for worker in dead),
+            queues=sum(worker.queues for worker in dead) + sum(queue.worker_id not in ids for queue in orphaned),
+        )
 
     # -- looking ---------------------------------------------------------------------------------------------------
 
@@ -132,6 +143,21 @@ class Sweep:
         report = SweepReport(workers=tuple(still), jobs=len(recovered.jobs), queues=recovered.queues, skipped=held_back)
         self._report(report, recovered)
         return report
+
+    def _release_orphaned_queues(self) -> int:
+        """Release queues that are locked without a job; while the tables are locked, that is left to the next sweep."""
+
+        def release(store: WorkerStore) -> int:
+            with store.transaction():
+                return store.release_orphaned_queues()
+
+        try:
+            queues = with_workers(self._connections, release)
+        except LockTimeoutError:
+            return 0
+        if queues:
+            self._events.emit(WorkersRecovered(worker_id=self._worker_id, workers=(), jobs=0, queues=queues))
+        return queues
 
     def _take(self, store: WorkerStore, dead: DeadWorkers, decisions: dict[int, Decision]) -> RecoveredJobs:
         recovered = store.recover(dead, delay=self._settings.effective_recovery_delay, decisions=decisions)

@@ -309,7 +309,11 @@ class JobLog(_EventLog):
 
     def _workers_recovered(self, event: e.WorkersRecovered) -> None:
         jobs, queues = _counted(event.jobs, "job"), _counted(event.queues, "queue")
-        self._core.warning("Recovered %s and released %s of dead workers: %s", jobs, queues, ", ".join(event.workers))
+        if event.workers:
+            workers = ", ".join(event.workers)
+            self._core.warning("Recovered %s and released %s of dead workers: %s", jobs, queues, workers)
+        else:
+            self._core.warning("Released %s that had a lock and no running job", queues)
 
     def _recovery_hook_failed(self, event: e.RecoveryHookFailed) -> None:
         self._core.error(

@@ -28,6 +28,8 @@ STATEMENTS: dict[str, dict[str, Any]] = {
     "sweep_recover_jobs": {**WORKERS, **DECISIONS, "skipped": [], "delay_seconds": 30.0, "message": "gone"},
     "sweep_release_queues": WORKERS,
     "sweep_delete": WORKERS,
+    "orphaned_queue_list": {},
+    "release_orphaned_queues": {},
     "release_expired_locks": {"older_than_seconds": 14400.0},
     "lock_jobs_of_workers": {"worker_ids": ["pool-1"]},
     "return_unknown_jobs": {

@@ -15,7 +15,7 @@ from gw_core.domain.reports.job_status import STALE_AFTER
 from gw_core.domain.reports.lock_waits import AdvisoryLock
 from gw_core.domain.reports.run_statistics import StatisticsStatus
 from gw_core.domain.rules.pause import Pause
-from gw_core.domain.rules.sweep_rules import WorkerInfo
+from gw_core.domain.rules.sweep_rules import OrphanedQueue, WorkerInfo
 from gw_core.domain.rules.task_limit import TaskLimit
 from gw_core.domain.safe_text import shell_command, sql_identifier, sql_literal
 
@@ -111,6 +111,8 @@ class DoctorFacts:
     invalid_indexes: Sequence[str] = ()
     missing_indexes: Sequence[str] = ()
     holders: Sequence[WorkerInfo] = ()
+    orphaned_queues: Sequence[OrphanedQueue] = ()
+    """Named queues that are locked although none of their jobs is."""
     stale_workers: Sequence[str] = ()
     live_workers: int = 0
     workers_with_overruns: Sequence[WorkerInfo] = ()
@@ -257,6 +259,20 @@ def _locks(facts: DoctorFacts) -> Found:
             yield ERROR, f"{what}, last heartbeat {_rounded(each.heartbeat_age)} ago", unlock
         elif oldest > STALE_LOCK and each.heartbeat_age is None:
             yield ERROR, f"{what}, and sends no heartbeats", unlock
+
+
+def _orphaned_queues(facts: DoctorFacts) -> Found:
+    ages = {each.id: each.heartbeat_age for each in facts.holders}
+    for worker_id in dict.fromkeys(queue.worker_id for queue in facts.orphaned_queues):
+        names = [queue.name for queue in facts.orphaned_queues if queue.worker_id == worker_id]
+        message = f"{worker_id} has locked {_some(names)}, and no job there is locked, so all wait"
+        age = ages.get(worker_id)
+        is_alive = age is not None and age <= STALE_AFTER
+        yield (
+            ERROR,
+            message,
+            "restart that worker, unless it releases them within two minutes" if is_alive else _command(facts, "sweep"),
+        )
 
 
 def _workers(facts: DoctorFacts) -> Found:
@@ -427,6 +443,7 @@ _QUEUE: Final = (
     _Check("rights", _rights, lambda facts: "the role has all privileges of a worker"),
     _Check("indexes", _indexes, lambda facts: "all present and valid"),
     _Check("locks", _locks, lambda f: f"{sum(each.jobs for each in f.holders)} jobs are locked, none by a dead worker"),
+    _Check("locks", _orphaned_queues),
     _Check("workers", _workers, lambda facts: f"{facts.live_workers} alive"),
     _Check("overruns", _overruns),
     _Check("sweeps", _sweeps),

@@ -167,7 +167,7 @@ class HeartbeatLate(WorkerEvent, frozen=True):
 
 
 class WorkersRecovered(Event, frozen=True):
-    """A sweep recovered `jobs` jobs and released `queues` queues of dead `workers`.
+    """A sweep recovered `jobs` jobs and released `queues` queues of dead `workers`; without any, orphaned queues.
 
     `worker_id` is the worker that swept, or None for a sweep by `gw sweep` or a client.
     """

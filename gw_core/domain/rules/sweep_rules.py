@@ -202,9 +202,17 @@ class SweepReport(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int = 0
     """How many jobs were returned to the queue."""
     queues: int = 0
-    """How many named queues were freed."""
+    """How many named queues were released: those of dead workers, and those that were locked without a job."""
     skipped: int = 0
     """How many jobs a hook left locked."""
+
+
+class OrphanedQueue(msgspec.Struct, frozen=True):
+    """A named queue that is locked although none of its jobs is, so that they all wait."""
+
+    name: str
+    worker_id: str
+    locked_for: timedelta
 
 
 # -- lists of workers ----------------------------------------------------------------------------------------------

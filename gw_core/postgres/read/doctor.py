@@ -32,7 +32,7 @@ from gw_core.postgres.read.lock_waits import MOST, find_lock_waits, oldest_trans
 from gw_core.postgres.read.statistics_queries import statistics_status, status_values
 from gw_core.postgres.road.limits import limit_of
 from gw_core.postgres.road.pauses import pause_of
-from gw_core.postgres.road.worker_store import list_heartbeats, list_worker_locks
+from gw_core.postgres.road.worker_store import list_heartbeats, list_orphaned_queues, list_worker_locks
 from gw_core.postgres.schema.schema_state import (
     GROUP_ERRORS_STEP,
     HISTORY_STEP,
@@ -184,7 +184,11 @@ class Doctor(QueueOperations, frozen=True):
         ages = {worker.id: worker.heartbeat_age for worker in heartbeats}
         locks = list_worker_locks(connection, self.schema)
         holders = [replace(each, heartbeat_age=ages.get(each.id)) for each in locks]
-        return replace(facts, holders=sorted(holders, key=attrgetter("oldest_lock_age"), reverse=True))
+        return replace(
+            facts,
+            holders=sorted(holders, key=attrgetter("oldest_lock_age"), reverse=True),
+            orphaned_queues=list_orphaned_queues(connection, self.schema),
+        )
 
     def _sweeps(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         values = {"schema": self.schema, "most": MOST}

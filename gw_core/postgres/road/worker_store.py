@@ -20,6 +20,7 @@ from gw_core.domain.rules.sweep_rules import (
     WORKER_CRASHED,
     Decision,
     FailWithBackoff,
+    OrphanedQueue,
     Reschedule,
     SkipRecovery,
     WorkerInfo,
@@ -161,6 +162,11 @@ class WorkerStore(Store):
         heartbeats = self.list_heartbeats(has_rust_workers=has_rust_workers) if has_heartbeats else []
         return merged(heartbeats, self.list_with_locks(resilient_flags=resilient_flags))
 
+    def orphaned_queues(self) -> list[OrphanedQueue]:
+        """Return the queues that `release_orphaned_queues` would release."""
+        known = {each.id for each in self.list_heartbeats(has_rust_workers=False)}
+        return [each for each in list_orphaned_queues(self.connection, self.schema) if each.worker_id not in known]
+
     # -- sweeping --------------------------------------------------------------------------------------------------
 
     def lock_sweep(self) -> None:
@@ -205,6 +211,10 @@ class WorkerStore(Store):
         queues = self._rows("sweep_release_queues", **columns)
         return RecoveredJobs(jobs=[Job(*row) for row in jobs], queues=len(queues))
 
+    def release_orphaned_queues(self) -> int:
+        """Release queues that are locked without a locked job, except those of gw workers with a heartbeat."""
+        return len(self._rows("release_orphaned_queues"))
+
     def delete_swept(self, inactive: DeadWorkers, *, has_rust_workers: bool) -> None:
         """Delete the heartbeats of dead workers that hold no lock."""
         self._rows("sweep_delete", **_columns(inactive))
@@ -216,6 +226,12 @@ def list_worker_locks(connection: Connection, schema: str) -> list[WorkerInfo]:
     """Return who locks jobs and queues; locks without a worker's name have an empty one."""
     found = rows(connection, query("list_worker_locks", schema), {"resilient_flags": []})
     return [_lock_holder(row) for row in found]
+
+
+def list_orphaned_queues(connection: Connection, schema: str) -> list[OrphanedQueue]:
+    """Return the queues that are locked although none of their jobs is, the oldest lock first."""
+    found = rows(connection, query("orphaned_queue_list", schema), {})
+    return [OrphanedQueue(name, worker_id or "", timedelta(seconds=age)) for name, worker_id, age in found]
 
 
 def _lock_holder(row: Sequence[Any]) -> WorkerInfo:
