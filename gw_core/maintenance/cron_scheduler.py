@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -53,6 +53,10 @@ _OUTAGES: Final = (
 
 ItemSource = Iterable[CronItem] | Callable[[], Iterable[CronItem]]
 """The items, or a function that is asked for them again and again; it may answer differently each time."""
+
+
+_Backfills = dict[str, e.CronBackfilled]
+"""What was backfilled of each item so far."""
 
 
 class _Entry(msgspec.Struct):
@@ -190,12 +194,13 @@ class Scheduler(Service):
 
     def _make_up(self, windows: Iterable[Window]) -> int:
         added = 0
-        for timestamp, items in by_minute(windows):
-            if self.is_stopping:
-                break
-            self._events.emit(e.CronBackfill(timestamp=timestamp, items=items))
-            jobs = self._schedule(timestamp, items, backfilled=True)
-            added += sum(job_id is not None for job_id in jobs.values())
+        with self._reporting_backfills() as backfills:
+            for timestamp, items in by_minute(windows):
+                if self.is_stopping:
+                    break
+                self._events.emit(e.CronBackfill(timestamp=timestamp, items=items))
+                jobs = self._schedule_and_report(timestamp, items, backfills)
+                added += sum(job_id is not None for job_id in jobs.values())
         return added
 
     def _schedule_until(self, this_minute: datetime) -> None:
@@ -204,15 +209,15 @@ class Scheduler(Service):
         oldest = this_minute - CATCH_UP_LIMIT
         if self._next < oldest and self._skipped_from is None:
             self._skipped_from = self._next
-        for timestamp, items in by_minute(self._pending(this_minute)):
-            if self.is_stopping:
-                return
-            # What came due during an outage was not scheduled on time, even if its minute has not quite passed.
-            backfilled = timestamp < this_minute or self._has_complained
-            self._events.emit(e.CronSchedule(timestamp=timestamp, items=items, backfilled=backfilled))
-            jobs = self._schedule(timestamp, items, backfilled=backfilled)
-            self._next = timestamp + MINUTE
-            self._events.emit(e.CronScheduled(timestamp=timestamp, items=items, jobs=jobs, backfilled=backfilled))
+        with self._reporting_backfills() as backfills:
+            for timestamp, items in by_minute(self._pending(this_minute)):
+                if self.is_stopping:
+                    return
+                # What came due during an outage was not scheduled on time, even if its minute has not quite passed.
+                backfilled = timestamp < this_minute or self._has_complained
+                self._events.emit(e.CronSchedule(timestamp=timestamp, items=items, backfilled=backfilled))
+                self._schedule_and_report(timestamp, items, backfills if backfilled else None)
+                self._next = timestamp + MINUTE
         self._next = this_minute + MINUTE
         # Reported only now: during an outage each try would skip some more.
         if self._skipped_from is not None:
@@ -229,6 +234,32 @@ class Scheduler(Service):
             )
             for entry in self._entries.values()
         ]
+
+    def _schedule_and_report(
+        self, timestamp: datetime, items: Sequence[CronItem], backfills: _Backfills | None
+    ) -> Mapping[str, int | None]:
+        """Add the jobs of a minute; `backfills` collects them, and is None for a minute that is on time."""
+        backfilled = backfills is not None
+        jobs = self._schedule(timestamp, items, backfilled=backfilled)
+        self._events.emit(e.CronScheduled(timestamp=timestamp, items=items, jobs=jobs, backfilled=backfilled))
+        if backfills is not None:
+            for identifier in (each for each, job_id in jobs.items() if job_id is not None):
+                before = backfills.get(identifier)
+                runs, first = (0, timestamp) if before is None else (before.runs, before.first)
+                backfills[identifier] = e.CronBackfilled(
+                    identifier=identifier, runs=runs + 1, first=first, last=timestamp
+                )
+        return jobs
+
+    @contextmanager
+    def _reporting_backfills(self) -> Iterator[_Backfills]:
+        """Report each item with backfilled runs once, also when an outage ends the block early."""
+        backfills: _Backfills = {}
+        try:
+            yield backfills
+        finally:
+            for each in backfills.values():
+                self._events.emit(each)
 
     def _schedule(
         self, timestamp: datetime, items: Iterable[CronItem], *, backfilled: bool

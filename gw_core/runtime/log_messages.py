@@ -410,10 +410,14 @@ class JobLog(_EventLog):
     def _cron_scheduled(self, event: c.CronScheduled) -> None:
         if not event.jobs:
             return
-        level = logging.INFO if event.backfilled else logging.DEBUG
-        template = "Backfilled %s for %s" if event.backfilled else "Scheduled %s for %s"
         names, minute = ", ".join(event.jobs), _minute(event.timestamp)
-        self._cron.log(level, template, names, minute, extra={"backfilled": event.backfilled})
+        self._cron.debug("Scheduled %s for %s", names, minute, extra={"backfilled": event.backfilled})
+
+    def _cron_backfilled(self, event: c.CronBackfilled) -> None:
+        runs = _counted(event.runs, "missed run")
+        self._cron.info(
+            "Backfilled %s of %s, from %s to %s", runs, event.identifier, _minute(event.first), _minute(event.last)
+        )
 
     # -- process ---------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -75,8 +76,10 @@ def test_a_single_run_schedules_nothing_unless_asked(shell: Shell, known: str) -
     assert "Completed task" not in shell.gw("run", "--once").err
     last_run = last_run_of_the_sweeper(known)
     earliest = minutes_since(known, last_run)
-    made_up_for = shell.gw("run", "--once", "--cron").err.count("Completed task")
+    log = shell.gw("run", "--once", "--cron").err
+    made_up_for = log.count("Completed task")
     assert earliest <= made_up_for <= minutes_since(known, last_run)
+    assert re.findall(r"Backfilled (\d+) missed runs? of sweep_up, from .* to ", log) == [str(made_up_for)]
 
 
 def last_run_of_the_sweeper(conninfo: str) -> datetime:

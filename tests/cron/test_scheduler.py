@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from gw_core import CronItem, Event, JobSpec, cron_item
 from gw_core.errors import CrontabError, DatabaseError, JobRejectedError, TransientDatabaseError
 from gw_core.events import (
     CronBackfill,
+    CronBackfilled,
     CronFailed,
     CronItemFailed,
     CronItemsRejected,
@@ -540,15 +541,36 @@ def test_the_scheduler_reports_what_it_does_in_the_order_of_graphile_worker(worl
     world.clock.now = at("12:01:01")
     scheduler.step()
 
-    kinds = [CronStarting, CronBackfill, CronStarted, CronSchedule, CronScheduled]
+    kinds = [CronStarting, CronBackfill, CronScheduled, CronBackfilled, CronStarted, CronSchedule, CronScheduled]
     assert [type(event) for event in recorded] == kinds
     assert [event.name for event in recorded] == [
         "cron:starting",
         "cron:backfill",
+        "cron:scheduled",
+        "cron:backfilled",
         "cron:started",
         "cron:schedule",
         "cron:scheduled",
     ]
+
+
+def test_each_item_is_reported_once_for_all_its_backfilled_runs(world: CronFixture) -> None:
+    world.know("tick", since=at("11:00"), last=at("11:55"))
+    world.know("tock", since=at("11:00"), last=at("11:58"))
+    recorded: list[Event] = []
+    scheduler = world.scheduler("* * * * * tick ?fill=1h\n* * * * * tock ?fill=1h", recorded=recorded)
+
+    def reported() -> list[tuple[str, int, datetime, datetime]]:
+        found = [event for event in recorded if isinstance(event, CronBackfilled)]
+        return [(each.identifier, each.runs, each.first, each.last) for each in found]
+
+    scheduler.step()
+    assert reported() == [("tick", 5, at("11:56"), at("12:00")), ("tock", 2, at("11:59"), at("12:00"))]
+    assert len([event for event in recorded if isinstance(event, CronScheduled)]) == 5
+    recorded.clear()
+    world.clock.now = at("12:04:01")
+    scheduler.step()
+    assert reported() == [("tick", 3, at("12:01"), at("12:03")), ("tock", 3, at("12:01"), at("12:03"))]
 
 
 def test_the_second_finds_nothing_left(world: CronFixture) -> None:

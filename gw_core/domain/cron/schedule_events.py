@@ -71,6 +71,16 @@ class CronScheduled(Event, frozen=True):
     backfilled: bool
 
 
+class CronBackfilled(Event, frozen=True):
+    """This worker backfilled `runs` runs of the item `identifier`, those from `first` to `last`."""
+
+    name: ClassVar[str] = "cron:backfilled"
+    identifier: str
+    runs: int
+    first: datetime
+    last: datetime
+
+
 class CronRunsSkipped(Event, frozen=True):
     """Runs from `first` to `last` were missed; only items with a long enough `fill` are backfilled."""
 
