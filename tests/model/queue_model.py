@@ -11,6 +11,7 @@ and by nothing else.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from typing import Any, ClassVar, Final
 import psycopg
 import pytest
 from psycopg.rows import DictRow, dict_row
+from support.waiting import wait_until
 
 from gw_core import Client, Events, GiveUp, Job, JobSpec, RecoverySettings, RetryAfter, Snooze, WorkerSettings
 from gw_core.domain.job.history import Keep
@@ -33,6 +35,7 @@ from gw_core.postgres.connection import database as database_module
 from gw_core.postgres.connection.connections import SharedConnection
 from gw_core.postgres.road import claims as claims_module
 from gw_core.postgres.road.job_store import JobStore
+from gw_core.postgres.road.pauses import end_expired_pauses
 from gw_core.worker import claim_gates as gates_module, claimer as claimer_module, settler as settler_module
 from gw_core.worker.handoff import Handoff, QueueBatch
 from gw_core.worker.lease import Lease
@@ -94,7 +97,19 @@ create trigger refuse_failure before update on graphile_worker._private_jobs for
 CLEAN: Final = """
 delete from public.audit; delete from public.refusing;
 delete from _private_jobs; delete from _private_job_queues; delete from _private_gw_workers;
-delete from _private_gw_renewed_locks; delete from _private_gw_history
+delete from _private_gw_renewed_locks; delete from _private_gw_history; delete from _private_gw_pauses;
+delete from _private_gw_edges; delete from _private_gw_waiting
+"""
+
+WAITING: Final = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+ORPHANS: Final = """
+select id, queue_name, locked_by from _private_job_queues as queues
+ where locked_at is not null and not starts_with(locked_by, 'gw-pause:')
+   and not exists (select from _private_jobs as jobs where jobs.job_queue_id = queues.id and jobs.locked_at is not null)
+"""
+FINISHED_GROUPS: Final = """
+select id from _private_gw_waiting as waiting
+ where not exists (select from _private_gw_edges as edges where edges.waiting_id = waiting.id)
 """
 
 COUNT_LIMITED: Final = """
@@ -314,6 +329,7 @@ class World:
         LossyConnection.loss = None
         for pool in self.pools:
             pool.close()
+        self.client.close()
 
     def _start_pool(self) -> WorkerPool:
         self._started += 1
@@ -347,6 +363,37 @@ class World:
 
     def remove(self, key: str) -> None:
         self.client.remove(key, conn=self.store.connection)
+
+    def add_group(self, *queues: str | None) -> None:
+        """Add a job for each of these queues, and one that runs after them."""
+        specs = [JobSpec(task=TASK, payload={"tenant": "a"}, queue_name=queue) for queue in queues]
+        self.client.group(specs, then=JobSpec(task=TASK, payload={"tenant": "a"}))
+
+    def pause(self, *targets: str) -> None:
+        """Pause these targets for an hour, as far as any pool knows when it claims next."""
+        self.client.pauses.pause(*targets, until=timedelta(hours=1), timeout=timedelta(0))
+        self._notify_of_rules()
+
+    def resume(self, *targets: str) -> None:
+        self.client.pauses.resume(*targets, timeout=timedelta(0))
+        self._notify_of_rules()
+
+    def end_pauses(self, settling: WorkerPool | None = None) -> None:
+        """Let the time of all pauses come; a pool settles while the session that ends them has not committed."""
+        self.run("update _private_gw_pauses set until = now()")
+        thread = threading.Thread(target=self.settle, args=(settling,)) if settling is not None else None
+        with psycopg.connect(self.url) as other, other.transaction():
+            end_expired_pauses(other, "graphile_worker")
+            if thread is not None:
+                thread.start()
+                wait_until(lambda: not thread.is_alive() or self.run(WAITING), what="the settler to wait or to end")
+        if thread is not None:
+            thread.join()
+        self._notify_of_rules()
+
+    def _notify_of_rules(self) -> None:
+        for pool in self.pools:
+            pool.claimer.on_claim_rules()
 
     def claim(self, pool: WorkerPool, loss: Loss | None = None) -> None:
         """One round of the claimer."""
@@ -469,8 +516,10 @@ class World:
     def finish(self) -> None:
         """Let all go well from now on: everything must run to its end, and nothing stay locked."""
         self.accept_all()
+        self.end_pauses()
         for _ in range(60):
             self.time_passes()
+            self.store.end_members(None)
             for pool in self.pools:
                 self.settle(pool)
                 self.claim(pool)
@@ -488,6 +537,8 @@ class World:
         left = self.run("select id, attempts, locked_by from _private_jobs where attempts < max_attempts")
         if left:
             self.complain(f"these jobs never ran to their end: {left}")
+        if groups := self.run(FINISHED_GROUPS):
+            self.complain(f"these groups have ended, and their last jobs were not added: {groups}")
         locked = self.run("select queue_name, locked_by from _private_job_queues where locked_by is not null")
         if locked:
             self.complain(f"these queues stay locked: {locked}")
@@ -544,7 +595,15 @@ class World:
         self._check_reports()
         self._check_history()
         self._check_limits()
+        self._check_locked_queues()
         self.raise_complaints()
+
+    def _check_locked_queues(self) -> None:
+        """A locked queue has a locked job, or its pool still has to write how that job ended."""
+        known = {(pool.id, queue_id) for pool in self.pools for queue_id, _ in pool.ledger.locked().queues}
+        for row in self.run(ORPHANS):
+            if (row["locked_by"], row["id"]) not in known:
+                self.complain(f"queue {row['queue_name']} is locked by {row['locked_by']}, and none of its jobs is")
 
     def _read_audit(self) -> None:
         for row in self.run("select * from public.audit where seq > %s order by seq", self._seen):
@@ -592,7 +651,7 @@ class World:
                 queue = thread.job.queue_id
                 if queue is not None:
                     of_queue.setdefault(queue, []).append(claim)
-                    if locked_by.get(queue) != pool.id:
+                    if locked_by.get(queue) not in (pool.id, f"gw-pause:{thread.job.queue_name}"):
                         self.complain(f"{claim} runs, and its queue is held by {locked_by.get(queue)}")
         for claims in (*of_queue.values(), *of_jobs.values()):
             if len(claims) > 1:
@@ -650,6 +709,8 @@ def without_waiting() -> Iterator[None]:
         for module in (claimer_module, settler_module):
             patch.setattr(module, "reconnect_delay", lambda tries: settler_module.NO_DELAY)
         patch.setattr(gates_module, "TIME_SHARE", 0)
+        # What waits for a session that ends a pause waits until it commits.
+        patch.setitem(settler_module.SETTLE_PLAN, "lock_timeout", "60s")
         # A slow machine must not let claims skip what `time_passes` has moved into the past.
         patch.setattr(claims_module, "SLOW_SECONDS", 3_600.0)
         patch.setattr(database_module, "QueueConnection", LossyConnection)

@@ -24,6 +24,19 @@ def test_a_failure_sent_again_does_not_end_the_next_attempt(a_world: Callable[..
     world.finish()
 
 
+def test_a_job_that_ends_while_its_pause_does_leaves_its_queue_free(a_world: Callable[..., World]) -> None:
+    world = a_world(pools=1)
+    [pool] = world.pools
+    world.add(queue_name="q")
+    world.claim(pool)
+    pool.begin()
+    world.pause("queue:q")
+    pool.end(pool.running[0], None)
+    world.end_pauses(pool)
+    world.judge()
+    world.finish()
+
+
 def test_a_result_that_a_trigger_rejects_stays_its_pool_s(a_world: Callable[..., World]) -> None:
     world = a_world(pools=1)
     [pool] = world.pools

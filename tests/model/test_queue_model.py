@@ -36,6 +36,7 @@ TASKS: Final = st.sampled_from([TASK, TASK, FEW, FEW_EACH])
 TENANTS: Final = st.sampled_from(["a", "b"])
 QUEUES: Final = st.sampled_from([None, "q", "r"])
 KEYS: Final = st.sampled_from(["k", "l"])
+TARGETS: Final = st.sampled_from(["queue:q", "queue:q", "queue:r", f"task:{TASK}"])
 POOLS: Final = st.sampled_from([0, 0, 1])
 ENDS: Final = st.sampled_from(["ok", "raise", "retry now", "retry now", "give up", "snooze"])
 
@@ -151,6 +152,33 @@ class QueueMachine(RuleBasedStateMachine):
                 self.world.unlock(self._pool(pool))
             case _:
                 self.world.reset_stale()
+
+    @rule(queues=st.lists(QUEUES, min_size=1, max_size=2))
+    def add_group(self, queues: list[str | None]) -> None:
+        self.world.add_group(*queues)
+
+    @rule(what=TARGETS)
+    def pause(self, what: str) -> None:
+        self.world.pause(what)
+
+    @rule(what=TARGETS)
+    def resume(self, what: str) -> None:
+        self.world.resume(what)
+
+    @rule(pool=st.sampled_from([None, 0, 0, 1]))
+    def end_pauses(self, pool: int | None) -> None:
+        self.world.end_pauses(None if pool is None else self._pool(pool))
+
+    @rule(pool=POOLS, how=ENDS)
+    def end_with_the_pause(self, pool: int, how: str) -> None:
+        """The queues of what runs are paused, and everything ends while the pauses do: steps that rarely meet alone."""
+        running = [(thread, thread.job) for thread in self._pool(pool).running]
+        for thread, job in running:
+            assert job is not None
+            if job.queue_name is not None:
+                self.world.pause(f"queue:{job.queue_name}")
+            self._end(self._pool(pool), thread, how)
+        self.world.end_pauses(self._pool(pool))
 
     @rule(which=st.integers(0, 3))
     def reject(self, which: int) -> None:
