@@ -84,6 +84,17 @@ create trigger note_delay after update on graphile_worker._private_jobs for each
 """
 
 
+ORPHANED_QUEUES: Final = """
+select queue_name from graphile_worker._private_job_queues as queues
+ where locked_at is not null and not starts_with(locked_by, 'gw-pause:')
+   and not exists (
+         select from graphile_worker._private_jobs as jobs
+          where jobs.job_queue_id = queues.id and jobs.locked_at is not null
+       )
+ order by queue_name collate "C"
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What to do, and for how long."""
@@ -443,6 +454,7 @@ class _Scene:
         judged = judge(evidence)
         self._findings.figures.update(judged.figures)
         self._findings.broken += [*judged.broken, *self._what_workers_did(workers), *self._what_is_left()]
+        self._findings.broken += self._locks_without_a_reason()
         return CheckStatus(
             options=self._options,
             findings=self._findings,
@@ -517,6 +529,15 @@ class _Scene:
     def _stood_still_for_long(self) -> bool:
         """Whether the machine did, for longer than the sweep threshold."""
         return any(ended - began > self._options.threshold * 1e9 for began, ended in self._stalls.seen)
+
+    def _locks_without_a_reason(self) -> Iterator[str]:
+        """A locked queue has a locked job, and the doctor finds the same queues."""
+        orphaned = [name for (name,) in self._ask(ORPHANED_QUEUES)]
+        yield from (f"queue {name} is locked, and none of its jobs is" for name in orphaned)
+        with Client(self._cluster.conninfo(), max_pool_size=1) as client:
+            facts = client.doctor.examine()
+        if orphaned != (found := sorted(queue.name for queue in facts.orphaned_queues)):
+            yield f"the doctor finds {found} locked without a job, and there are {orphaned}"
 
     def _what_is_left(self) -> Iterator[str]:
         for table, column in (
