@@ -10,7 +10,7 @@ join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.id = jobs.task_id
 left join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = jobs.job_queue_id
 where jobs.id = any(
         array(
-          select unnest(%(ids)s::bigint[])
+          select pg_catalog.unnest(%(ids)s::bigint[])
           union
           select keyed.id
             from :GRAPHILE_WORKER_SCHEMA._private_jobs as keyed

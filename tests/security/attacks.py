@@ -41,3 +41,19 @@ def forge_history(connection: psycopg.Connection[Any], job_id: int, task_id: int
         "insert into mine values (%s, 1, 1, %s, null, null, null, 'theirs', now(), now())", (job_id, task_id)
     )
     connection.execute("delete from mine")
+
+
+def plant_better_functions(connection: psycopg.Connection[Any], role: str) -> None:
+    """Create functions in `public` that fit the values of some drivers better than PostgreSQL's own do."""
+    become_superuser = (
+        f"if (select rolsuper from pg_roles where rolname = current_user) then alter role {role} superuser; end if"
+    )
+    for kind in ("numeric", "integer", "text"):
+        connection.execute(
+            f"create function public.make_interval(secs {kind}) returns interval language plpgsql as "
+            f"$$ begin {become_superuser}; return pg_catalog.make_interval(secs => secs::float8); end $$".encode()
+        )
+    connection.execute(
+        "create function public.unnest(bigint[]) returns setof bigint language plpgsql as "
+        f"$$ begin {become_superuser}; return query select pg_catalog.unnest($1); end $$".encode()
+    )

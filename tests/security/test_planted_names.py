@@ -32,7 +32,7 @@ PINNED = (
         "schema_objects",
         "selection_names",
     ),
-    *("count_selected_jobs", "find_jobs", "session_limits", "return_jobs", *HISTORY),
+    *("count_selected_jobs", "session_limits", "return_jobs", *HISTORY),
 )
 """Statements that never run without our search_path: their transaction sets it where their session cannot."""
 CALLS = (

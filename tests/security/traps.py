@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import psycopg
@@ -32,47 +32,73 @@ select distinct call.is_operator,
 """
 
 
-def plant(connection: psycopg.Connection[Any], calls: Iterable[Call], role: str) -> int:
-    """Plant a trap for each call as `role` and return how many there are; a trap raises when it is stepped on."""
+def plant(connection: psycopg.Connection[Any], calls: Iterable[Call], role: str, *, others: Sequence[str] = ()) -> int:
+    """Plant a trap for each call as `role` and return how many there are; a trap raises when it is stepped on.
+
+    Each call also gets traps in which one argument is of one of the `others` types.
+    """
     described = [
         {"is_operator": each.is_operator, "oid": each.oid, "types": list(each.arguments), "names": list(each.names)}
         for each in set(calls)
     ]
     found = connection.execute(RESOLVED, (psycopg.types.json.Jsonb(described),)).fetchall()
-    connection.execute(sql.SQL("set role {}").format(sql.Identifier(role)))
-    for number, (is_operator, name, types, names, result, is_set) in enumerate(found):
-        # Of a function with polymorphic arguments the result may be so too, and any type serves to be chosen.
-        returned = "text" if result.startswith("any") or result in ("record", "internal") else result
-        _function(connection, f"trap_{number}" if is_operator else name, types, names, returned, is_set=is_set)
-        if is_operator:
-            arguments = dict(zip(("leftarg", "rightarg") if len(types) == 2 else ("rightarg",), types, strict=True))
-            described_arguments = ", ".join(f"{side} = {type_name}" for side, type_name in arguments.items())
-            connection.execute(
-                f"create operator public.{name} ({described_arguments}, function = public.trap_{number})"
-            )
-    connection.execute("reset role")
-    return len(found)
+    traps = {
+        (is_operator, name, variant): (names, result, is_set)
+        for is_operator, name, types, names, result, is_set in sorted(found, key=lambda row: len(row[3]))
+        for variant in _variants(types, others)
+    }
+    made = [
+        statement
+        for number, ((is_operator, name, types), (names, result, is_set)) in enumerate(traps.items())
+        for statement in _made(number, name, types, names, result, is_operator=is_operator, is_set=is_set)
+    ]
+    with connection.transaction():
+        connection.execute(sql.SQL("set local role {}").format(sql.Identifier(role)))
+        connection.execute(";".join(made).encode())
+    return len(traps)
 
 
-def _function(
-    connection: psycopg.Connection[Any], name: str, types: list[str], names: list[str], result: str, *, is_set: bool
-) -> None:
+def _variants(types: Sequence[str], others: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    yield tuple(types)
+    for place in range(len(types)):
+        for other in others:
+            yield (*types[:place], other, *types[place + 1 :])
+
+
+def _made(
+    number: int,
+    name: str,
+    types: Sequence[str],
+    names: Sequence[str],
+    result: str,
+    *,
+    is_operator: bool,
+    is_set: bool,
+) -> Iterator[str]:
+    """Yield the statements that make a trap."""
+    function = f"trap_{number}" if is_operator else name
     arguments = ", ".join(
         f'"{names[place]}" {each}' if names and names[place] else each for place, each in enumerate(types)
     )
-    connection.execute(
-        f'create or replace function public."{name}"({arguments}) returns {"setof " if is_set else ""}{result} '
-        f"language plpgsql as $$ begin raise exception 'sprung: {name}' using errcode = 'TRAPS'; end $$"
+    # Of a function with polymorphic arguments the result may be so too, and any type serves to be chosen.
+    returned = "text" if result.startswith("any") or result in ("record", "internal") else result
+    yield (
+        f'create or replace function public."{function}"({arguments}) returns {"setof " if is_set else ""}{returned} '
+        f"language plpgsql as $$ begin raise exception 'sprung: {function}' using errcode = 'TRAPS'; end $$"
     )
+    if is_operator:
+        sides = zip(("leftarg", "rightarg") if len(types) == 2 else ("rightarg",), types, strict=True)
+        described = ", ".join(f"{side} = {type_name}" for side, type_name in sides)
+        yield f"create operator public.{name} ({described}, function = public.{function})"
 
 
 def sprung(connection: psycopg.Connection[Any], calls: Iterable[Call]) -> list[str]:
     """Return the traps that SQL calls."""
     rows = connection.execute(
-        "select oid::bigint, 'operator ' || oid::regoperator from pg_operator "
-        "where oprnamespace = 'public'::regnamespace "
-        "union all select oid::bigint, 'function ' || oid::regprocedure from pg_proc "
-        "where pronamespace = 'public'::regnamespace"
+        "select oid::bigint, 'operator '::text || oid::regoperator::text from pg_operator "
+        "where oprnamespace = 'public'::regnamespace::oid "
+        "union all select oid::bigint, 'function '::text || oid::regprocedure::text from pg_proc "
+        "where pronamespace = 'public'::regnamespace::oid"
     ).fetchall()
     planted = dict(rows)
     return sorted({planted[each.oid] for each in calls if each.oid in planted})

@@ -24,6 +24,15 @@ NOT_YET_BEGUN = {80877103, 80877104}
 ALL_SESSIONS = ""
 
 
+@dataclass(frozen=True)
+class SentText:
+    """A text that a client sent to be parsed, and the numbers of the types that it gave the values; 0 is unknown."""
+
+    session: str
+    text: str
+    types: tuple[int, ...] = ()
+
+
 class Requests:
     """Reads what a client sends, as far as it takes to see which statement is executed."""
 
@@ -34,6 +43,8 @@ class Requests:
         self._bound = b""
         self.name = ""
         """The application name, once the startup message has arrived."""
+        self.sent: list[SentText] | None = None
+        """Where each text is added, if anywhere."""
 
     def executed(self, data: bytes) -> list[bytes]:
         """Return the statements that this data executes: their text, and the values bound to them."""
@@ -43,15 +54,22 @@ class Requests:
             kind, body = message
             if kind == b"Q":
                 found.append(body)
+                self._note(body.rstrip(b"\0"))
             elif kind == b"P":
-                name, text, *_ = body.split(b"\0", 2)
+                name, text, types = body.split(b"\0", 2)
                 self._statements[name] = text
+                self._note(text, types[2:])
             elif kind == b"B":
                 _, name, values = body.split(b"\0", 2)
                 self._bound = self._statements.get(name, b"") + values
             elif kind == b"E":
                 found.append(self._bound)
         return found
+
+    def _note(self, text: bytes, types: bytes = b"") -> None:
+        if self.sent is not None:
+            numbers = tuple(int.from_bytes(types[place : place + 4]) for place in range(0, len(types), 4))
+            self.sent.append(SentText(self.name, text.decode(), numbers))
 
     def _next(self) -> tuple[bytes, bytes] | None:
         head = 5 if self._has_begun else 4
@@ -142,6 +160,7 @@ class DatabaseProxy:
         self._swallowed: set[str] = set()
         self._delays: dict[str, float] = {}
         self._recorded: list[tuple[str, str]] | None = None
+        self._sent: list[SentText] | None = None
         self.rejected = 0
         self.lost = 0
         """How many armed answers have been lost."""
@@ -152,6 +171,12 @@ class DatabaseProxy:
         with self._changed:
             self._recorded = []
             return self._recorded
+
+    def record_texts(self) -> list[SentText]:
+        """Return a list to which each text is added that connections made from now on send to be parsed."""
+        with self._changed:
+            self._sent = []
+            return self._sent
 
     # -- failures -----------------------------------------------------------------------------------------------------
 
@@ -259,6 +284,7 @@ class DatabaseProxy:
                 return
         try:
             link = _Link(client, self._connect())
+            link.requests.sent = self._sent
         except OSError:
             client.close()
             return

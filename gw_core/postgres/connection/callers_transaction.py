@@ -26,7 +26,7 @@ from gw_core.postgres.road.claims import CLAIM_PLAN
 _NAME: Final = "gw_task"
 _PROBE: Final = "gw_probe"
 _PLAN: Final = {name: CLAIM_PLAN[name] for name in CLAIM_PLAN if name.startswith(("enable_", "plan_", "jit"))}
-_SETTINGS: Final = "select name, pg_catalog.current_setting(name) from unnest(%s::text[]) as name"
+_SETTINGS: Final = "select name, pg_catalog.current_setting(name) from pg_catalog.unnest(%s::text[]) as name"
 
 
 def psycopg_connection(conn: object, schema: str) -> Connection:
