@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import Any, Generic, Protocol, Self, TypeVar, Unpack
 
 from gw_core.domain.errors import InvalidInputError
-from gw_core.domain.job.job import Job, JobOptions, JobSpec, job_spec
+from gw_core.domain.job.job import Job, JobOptions, JobSpec, job_spec, job_specs
 from gw_core.domain.rules.plugins import Skip
 
 ShardKey = Callable[[JobSpec], str | int]
@@ -72,7 +72,7 @@ class ShardedClient(Generic[Q]):
     def add_many(self, specs: Iterable[JobSpec]) -> dict[str, list[int]]:
         """Add jobs and return their ids by shard: all or none within each shard, but not across shards."""
         found: dict[str, list[JobSpec]] = {}
-        for spec in specs:
+        for spec in job_specs(specs):
             found.setdefault(self.shard_for(self._by(spec)), []).append(spec)
         return {name: self.shards[name].add_many(each) for name, each in found.items()}
 

@@ -14,7 +14,7 @@ import pytest
 from psycopg.rows import dict_row
 from support.queue_fixture import QueueFixture
 
-from gw_core import Client, JobKeyMode, JobSpec
+from gw_core import Client, JobKeyMode, JobSpec, ShardedClient
 from gw_core.errors import (
     AuthenticationError,
     DatabaseUnavailableError,
@@ -196,10 +196,25 @@ def test_batches_under_one_key_are_joined(site: QueueFixture) -> None:
     assert job.decoded_payload() == [1, 2, 3]
 
 
-@pytest.mark.parametrize("items", [[], "text", b"bytes"])
+@pytest.mark.parametrize("items", [[], "text", b"bytes", {"a": 1, "b": 2}, {1, 2}, 5, None])
 def test_a_batch_needs_items(site: QueueFixture, items: Any) -> None:
     with pytest.raises(InvalidJobError, match="at least one item"):
         site.client.add_batch("work", items)
+
+
+@pytest.mark.parametrize(
+    "specs", ["abc", 5, None, [{"task": "work"}], JobSpec(task="work"), [JobSpec(task="a"), "b"], [None]]
+)
+def test_several_jobs_are_given_as_specs(site: QueueFixture, specs: Any) -> None:
+    last = JobSpec(task="last")
+    sharded = ShardedClient({"one": site.client}, by=lambda spec: 1)
+
+    for add in (site.client.add_many, lambda given: site.client.group(given, then=last), sharded.add_many):
+        with pytest.raises(InvalidJobError, match="a list of JobSpec"):
+            add(specs)
+    with pytest.raises(InvalidJobError, match="a list of JobSpec"):
+        site.client.group([last], then="last")  # type: ignore[arg-type]
+    assert site.jobs() == []
 
 
 # -- many -------------------------------------------------------------------------------------------------------------

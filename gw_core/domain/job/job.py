@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -292,9 +292,23 @@ def check_payload_text(text: str, what: str = "payload") -> None:
 
 def batch_items(items: Sequence[Any]) -> list[Any]:
     """Return the payload of a batch job; raises `InvalidJobError` unless it is a list with at least one item."""
-    if isinstance(items, str | bytes) or not items:
+    # The list of a mapping would be its keys, and that of a set would have no order.
+    if isinstance(items, str | bytes | Mapping | Set) or not isinstance(items, Iterable) or not items:
         raise InvalidJobError("a batch job needs a list with at least one item")
     return list(items)
+
+
+def job_specs(specs: Iterable[JobSpec]) -> list[JobSpec]:
+    """Return the jobs to add as a list; raises `InvalidJobError` for anything that is not a `JobSpec`."""
+    is_iterable = isinstance(specs, Iterable)
+    listed: list[Any] = list(specs) if is_iterable else [specs]
+    wrong = [type(each).__name__ for each in listed if not isinstance(each, JobSpec)]
+    if wrong or not is_iterable:
+        given = wrong[0] if wrong else "a single JobSpec"
+        raise InvalidJobError(
+            f"several jobs are added as a list of JobSpec, and {given} was given; build each with JobSpec(task=…)"
+        )
+    return listed
 
 
 def named(kind: type[E], name: str, what: str, error: type[InvalidInputError] = InvalidInputError) -> E:

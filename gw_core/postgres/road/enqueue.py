@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job.group import GROUP_FLAG, JobGroup, OnFailure, WaitingGroup, is_member
-from gw_core.domain.job.job import Job, JobSpec, check_payload_text, named, timestamp
+from gw_core.domain.job.job import Job, JobSpec, check_payload_text, job_specs, named, timestamp
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import JobAdded
 from gw_core.domain.rules.plugins import Addition, Interceptors, Skip
@@ -90,8 +90,8 @@ class AddOperations:
     def add_group(self, specs: Iterable[JobSpec], then: JobSpec, on_failure: OnFailure | str) -> Operation[JobGroup]:
         """Add the members of a group and the job that waits for them, which must not be skipped."""
         policy = named(OnFailure, on_failure, "a value of on_failure")
-        admitted = self._admit_all(map(_as_member, specs))
-        last = self._admit(then)
+        admitted = self._admit_all(map(_as_member, job_specs(specs)))
+        last = self._admit(*job_specs([then]))
         if isinstance(last, Skip):
             raise InvalidInputError(f"the job that waits for the group was not added: {last.reason}")
         if not admitted or add_inline.get() is not None:
@@ -130,9 +130,10 @@ class AddOperations:
 
     def _admit_all(self, specs: Iterable[JobSpec]) -> list[JobSpec]:
         """Return the jobs to add, without those that a plugin skips; raises `JobRejectedError`."""
+        listed = job_specs(specs)
         if self._admits_all:
-            return list(specs)
-        return [admitted for admitted in map(self._admit, specs) if not isinstance(admitted, Skip)]
+            return listed
+        return [admitted for admitted in map(self._admit, listed) if not isinstance(admitted, Skip)]
 
     def _added(self, specs: Sequence[JobSpec], job_id: int | None = None) -> None:
         """Emit the events for jobs whose statement has run; a caller's transaction may still be rolled back."""
