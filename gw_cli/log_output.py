@@ -55,6 +55,7 @@ def configure_logging(
     root.addHandler(handler)
     root.setLevel(LEVELS[level])
     logging.getLogger("asyncio").setLevel(max(LEVELS[level], logging.INFO))  # it logs each event loop at debug
+    logging.getLogger("watchfiles").setLevel(max(LEVELS[level], logging.WARNING))  # it counts changes, also at info
     return handler
 
 

@@ -331,9 +331,13 @@ class JobLog(_EventLog):
         )
 
     def _tasks_reloaded(self, event: e.TasksReloaded) -> None:
-        self._core.info("Tasks reloaded: %s", ", ".join(event.tasks))
+        tasks = ", ".join(event.tasks)
+        if not event.errors:
+            self._core.info("Tasks reloaded: %s", tasks)
+            return
         for error in event.errors:
             self._core.error("%s", error)
+        self._core.warning("%s in task files; tasks in use: %s", _counted(len(event.errors), "error"), tasks or "none")
 
     # -- job -------------------------------------------------------------------------------------------------------
 

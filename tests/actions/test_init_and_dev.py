@@ -93,8 +93,14 @@ def test_dev_runs_jobs_and_reads_changed_files_again(tmp_path: Path, database_ur
         running.says("bye")
         shell.gw("add", "bye")
         running.says("Goodbye")
+        shell.write("tasks/bye.py", "x = \n")
+        running.says("1 error in task files; tasks in use: bye, hello")
         running.send(signal.SIGINT)
-        assert running.end().code == -signal.SIGINT
+        ended = running.end()
+
+    assert ended.code == -signal.SIGINT
+    assert "watchfiles" not in ended.err
+    assert ended.err.rindex("Tasks reloaded") < ended.err.index("SyntaxError")
 
 
 @pytest.mark.acceptance
