@@ -72,6 +72,10 @@ def show(
         groups = _readable(lambda: client.waiting_groups(member, job_key=last)) if has_groups else ()
     if report is None and ended:
         _write_ended(ended, with_payload=payload, as_json=as_json)
+        if not ended[-1].final:
+            stderr.note(
+                f"Job {number} has left the queue since this attempt: it was deleted by SQL or another program."
+            )
         return
     if report is None:
         missing = f"there is no job {number}" if key is None else f"no job has the key {quoted(key)}"

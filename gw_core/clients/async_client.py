@@ -96,7 +96,7 @@ class AsyncClient:
     @cached_property
     def jobs(self) -> AsyncJobs:
         """Read and change jobs by their ids."""
-        return AsyncJobs(self._carry_out)
+        return AsyncJobs(self._carry_out, self.schema)
 
     @cached_property
     def pauses(self) -> AsyncPauses:
@@ -180,7 +180,7 @@ class AsyncClient:
 
     async def remove(self, job_key: str, *, conn: object | None = None) -> RemovedJob | None:
         """Remove the job with this key; one that runs is only kept from running again. None: no such job."""
-        return await self._carry_out(removing(job_key), conn)
+        return await self._carry_out(removing(job_key, self.schema), conn)
 
     # -- results ---------------------------------------------------------------------------------------------------
 

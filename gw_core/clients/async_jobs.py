@@ -10,7 +10,15 @@ from gw_core.domain.job.job import Job, check_ids
 from gw_core.postgres.connection.async_connection import CarryOut
 from gw_core.postgres.connection.statement_steps import Operation, Unit, fetched
 from gw_core.postgres.road.add_calls import get_call
-from gw_core.postgres.road.bulk_actions import BATCH, Act, ActionResult, change_by_id, on_idle, reschedule_values
+from gw_core.postgres.road.bulk_actions import (
+    BATCH,
+    Act,
+    ActionResult,
+    change_by_id,
+    completing,
+    on_idle,
+    reschedule_values,
+)
 
 
 class AsyncJobs:
@@ -20,8 +28,9 @@ class AsyncJobs:
     yours. They do not wait for rows that another session has locked; the result reports those as skipped.
     """
 
-    def __init__(self, carry_out: CarryOut) -> None:
+    def __init__(self, carry_out: CarryOut, schema: str) -> None:
         self._carry_out = carry_out
+        self._schema = schema
 
     async def get(
         self, job_id: int | None = None, *, job_key: str | None = None, conn: object | None = None
@@ -34,7 +43,7 @@ class AsyncJobs:
 
     async def complete(self, ids: Sequence[int], *, conn: object | None = None) -> ActionResult:
         """Delete jobs as if they had been completed. A job that runs is skipped."""
-        return await self._act(on_idle("action_complete"), ids, conn)
+        return await self._act(completing(self._schema), ids, conn)
 
     async def fail(self, ids: Sequence[int], reason: str | None = None, *, conn: object | None = None) -> ActionResult:
         """Fail jobs permanently; `reason` becomes their last error. A job that runs is skipped."""

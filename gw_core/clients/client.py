@@ -383,7 +383,7 @@ class Client:
             return self.jobs.remove_expected(job_key, expected)
         from gw_core.postgres.road.enqueue import removing
 
-        return self._adder.run(removing(job_key), conn)
+        return self._adder.run(removing(job_key, self.schema), conn)
 
     def names(self, kind: NameKind, prefix: str = "", *, limit: int = 200) -> list[str]:
         """Return the first names of a kind that begin with `prefix`, for completion; none if that takes long."""

@@ -1,2 +1,14 @@
 -- Delete locked rows as if their jobs had completed, with the function that every client uses.
-select job.id from :GRAPHILE_WORKER_SCHEMA.complete_jobs(%(ids)s::bigint[]) as job
+-- With `:RECORDS` they are added to history.
+\set RECORDS false
+with removed as (
+  select jobs.*, tasks.identifier as task, queues.queue_name
+    from :GRAPHILE_WORKER_SCHEMA.complete_jobs(%(ids)s::bigint[]) as jobs
+    join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.id = jobs.task_id
+    left join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = jobs.job_queue_id
+)
+\if :RECORDS
+,
+\ir parts/recorded_removals.sql
+\endif
+select removed.id from removed

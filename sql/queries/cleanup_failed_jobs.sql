@@ -1,6 +1,8 @@
 -- Delete the next permanently failed jobs, the earliest failure first; returns where the batch ended, and its size.
 -- That is the order of gw's index of failed jobs. Without the index `:PLACE` is the id, or each batch would sort the
 -- table. Rows that another session locks, for example to retry the job, are skipped.
+-- With `:RECORDS` the jobs are added to history.
+\set RECORDS false
 \set PLACE 'jobs.run_at, jobs.id'
 \set AFTER '%(after_run_at)s::timestamp at time zone 'UTC', %(after)s::bigint'
 with ended as materialized (
@@ -17,8 +19,18 @@ deleted as (
   delete from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    using ended
    where jobs.id = ended.id
-  returning jobs.id
+  returning jobs.*
 ),
+\if :RECORDS
+removed as (
+  select deleted.*, tasks.identifier as task, queues.queue_name
+    from deleted
+    join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.id = deleted.task_id
+    left join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = deleted.job_queue_id
+),
+\ir parts/recorded_removals.sql
+,
+\endif
 last as (
   select numbered.*
     from (select ended.*, row_number() over () as turn from ended) as numbered

@@ -103,7 +103,7 @@ class HistoryState(StrEnum):
     FAILED = "failed"
     """The attempt failed and was the last: the job stays in the queue until it is retried or removed."""
     REMOVED = "removed"
-    """The job was deleted while no worker had it; recorded only where jobs ended by others are."""
+    """The job was deleted while no worker had it: by an operator, or by another program if those are recorded."""
 
 
 @hides("result", "payload")

@@ -99,6 +99,21 @@ def end_members_call(ids: Sequence[int] | None) -> Call:
     return Call("end_group_members", {"ids": None if ids is None else list(ids)})
 
 
+def removed_call(job: Job) -> Call:
+    """Return the statement that adds a removed job to history, if that keeps it."""
+    values = {
+        "id": job.id,
+        "attempts": job.attempts,
+        "max_attempts": job.max_attempts,
+        "task": job.task_identifier,
+        "queue_name": job.queue_name,
+        "key": job.key,
+        "last_error": job.last_error,
+        "created_at": job.created_at_epoch,
+    }
+    return Call("record_removed", values)
+
+
 def get_call(job_id: int | None, job_key: str | None) -> Call:
     """Return the statement that reads one job by its id or, without one, by its key.
 

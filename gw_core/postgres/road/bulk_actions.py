@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
@@ -161,11 +162,13 @@ Act = Callable[[Sequence[_LockedJob]], Steps[tuple[set[int], dict[int, SkipReaso
 """Changes locked jobs; returns the ids of those that it changed, and why others were left."""
 
 
-def on_idle(statement: str, *, announces: bool = False, **values: Any) -> Act:
+def on_idle(
+    statement: str, *, names: Mapping[str, str] = MappingProxyType({}), announces: bool = False, **values: Any
+) -> Act:
     """Return what runs a statement on those jobs that are not running; with `announces`, idle workers are woken."""
 
     def act(held: Sequence[_LockedJob]) -> Steps[tuple[set[int], dict[int, SkipReason]]]:
-        done = yield from _run(statement, [each for each in held if not each.is_running], **values)
+        done = yield from _run(statement, [each for each in held if not each.is_running], names, **values)
         if members := [each.id for each in held if is_member(each.job) and each.id in done]:
             yield Call("end_group_members", {"ids": members})
         if announces:
@@ -175,10 +178,26 @@ def on_idle(statement: str, *, announces: bool = False, **values: Any) -> Act:
     return act
 
 
+def completing(schema: str) -> Act:
+    """Return what deletes jobs that are not running, and records them where history keeps them."""
+
+    def act(held: Sequence[_LockedJob]) -> Steps[tuple[set[int], dict[int, SkipReason]]]:
+        [[records]] = yield Call("records_ends", {"schema": schema})
+        return (yield from on_idle("action_complete", names={"RECORDS": str(bool(records)).lower()})(held))
+
+    return act
+
+
 def _retry(held: Sequence[_LockedJob]) -> Steps[tuple[set[int], dict[int, SkipReason]]]:
     # A lock of any age keeps a job from running, so a retry that ignored it would not be one.
     free = [each for each in held if each.job.locked_by is None]
-    nothing = {"run_at": None, "delay_seconds": 0.0, "priority": None, "attempts": None, "max_attempts": None}
+    nothing: dict[str, Any] = {
+        "run_at": None,
+        "delay_seconds": 0.0,
+        "priority": None,
+        "attempts": None,
+        "max_attempts": None,
+    }
     ended = [each for each in free if each.job.is_last_attempt]
     waiting = [each for each in free if each.job.last_error is not None and not each.job.is_last_attempt]
     done = yield from _run("action_reschedule", ended, **{**nothing, "attempts": 0})
@@ -208,8 +227,10 @@ def _act_on(held: Sequence[_LockedJob], act: Act, *, with_jobs: bool) -> Steps[A
     )
 
 
-def _run(statement: str, jobs: Sequence[_LockedJob], **values: Any) -> Steps[set[int]]:
-    found = (yield Call(statement, {"ids": [each.id for each in jobs], **values})) if jobs else ()
+def _run(
+    statement: str, jobs: Sequence[_LockedJob], names: Mapping[str, str] = MappingProxyType({}), **values: Any
+) -> Steps[set[int]]:
+    found = (yield Call(statement, {"ids": [each.id for each in jobs], **values}, names)) if jobs else ()
     return {row[0] for row in found}
 
 
@@ -267,7 +288,7 @@ class _JobActions(_Actions, Generic[Result], frozen=True):
 
     def complete(self, which: Which | None = None, *, expected: Sequence[Job] | None = None) -> Result:
         """Delete jobs as if they had been completed; those that were seen come back in the result with everything."""
-        return self._deliver(self._walk(which, expected, on_idle("action_complete"), deletes=True))
+        return self._deliver(self._walk(which, expected, completing(self.schema), deletes=True))
 
     def fail(
         self, which: Which | None = None, reason: str | None = None, *, expected: Sequence[Job] | None = None
@@ -475,7 +496,7 @@ class Jobs(_JobActions[ActionResult], frozen=True):
 
     def remove_expected(self, key: str, expected: Job) -> RemovedJob | SkippedJob:
         """As `Client.remove` with a version."""
-        return self._in_transaction(_remove_expected(key, expected))
+        return self._in_transaction(_remove_expected(key, expected, self.schema))
 
     @property
     def _queries(self) -> JobQueries:
@@ -535,14 +556,14 @@ def _restore(values: Mapping[str, Any]) -> Steps[int | None]:
     return restored[0][0] if restored else None
 
 
-def _remove_expected(key: str, expected: Job) -> Steps[RemovedJob | SkippedJob]:
+def _remove_expected(key: str, expected: Job, schema: str) -> Steps[RemovedJob | SkippedJob]:
     held = _held((yield Call("lock_expected_jobs", {"ids": [expected.id], "with_payload": False})))
     if not held:
         return (yield from _passed([expected.id]))[0]
     job = held[0].job
     if changes := changes_of(expected, job) or ("has another key" if job.key != key else None):
         return held[0].skipped(SkipReason.CHANGED, changes)
-    removed = yield from removing(key)
+    removed = yield from removing(key, schema)
     assert removed is not None  # noqa: S101 - its row is locked
     return removed
 

@@ -27,6 +27,7 @@ from gw_core.postgres.road.add_calls import (
     end_members_call,
     group_call,
     is_one_statement,
+    removed_call,
 )
 
 T = TypeVar("T")
@@ -184,12 +185,19 @@ class Enqueuer(QueueOperations, frozen=True):
         return carry_out(operation, self.connections, self.schema, conn)
 
 
-def removing(job_key: str) -> Steps[RemovedJob | None]:
-    """Remove the job with this key, and return it; None: there is none."""
+def removing(job_key: str, schema: str) -> Steps[RemovedJob | None]:
+    """Remove the job with this key, and return it; None: there is none.
+
+    A job with a failed attempt is recorded where history keeps it; others are usually removed by programs, in numbers.
+    """
     rows = yield Call("remove_job", {"job_key": job_key})
     removed = RemovedJob(Job(*rows[0])) if rows else None
     if removed is not None and is_member(removed.job):
         yield end_members_call([removed.job.id])
+    if removed is not None and removed.job.last_error is not None and not removed.was_running:
+        [[records]] = yield Call("records_ends", {"schema": schema})
+        if records:
+            yield removed_call(removed.job)
     return removed
 
 

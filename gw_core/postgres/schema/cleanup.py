@@ -80,7 +80,9 @@ class Cleanup(QueueOperations, frozen=True):
     def _clear_failed_jobs(self) -> Iterator[int]:
         with self._connection() as connection:
             has_index = READ_INDEXES_STEP in check(connection, self.schema).own_present
-        statement = query("cleanup_failed_jobs", self.schema, **({} if has_index else BY_ID))
+            [(records,)] = rows(connection, query("records_ends", self.schema), {"schema": self.schema})
+        names = {"RECORDS": str(records).lower(), **({} if has_index else BY_ID)}
+        statement = query("cleanup_failed_jobs", self.schema, **names)
         after, run_at, count = 0, "-infinity", 0
         while after is not None:
             values = {"after": after, "after_run_at": run_at, "limit": self.batch}
