@@ -16,7 +16,7 @@ from gw_core.worker.timeouts import Timeouts
 
 
 class Cancellations:
-    """The cancel requests this worker has received, by job: each is carried out once.
+    """The cancel requests this worker has received, by job: each is carried out once, however often it is received.
 
     `pending` is changed by single operations, which the interpreter makes atomic. A thread puts its run into its slot
     before it reads `pending`, and a request is added here before the slots are read: one of the two sees the other.
@@ -38,7 +38,8 @@ class Cancellations:
                 self.pending.pop(job_id, None)
         for request in requests:
             job = claimed.get(request.job_id)
-            if job is not None and is_same_claim(job.locked_at_epoch, request.locked_at_epoch):
+            is_known = self.pending.get(request.job_id) == request
+            if job is not None and not is_known and is_same_claim(job.locked_at_epoch, request.locked_at_epoch):
                 self.pending[request.job_id] = request
                 self._events.emit(JobCancelling(worker_id=self._worker_id, job=job, message=request.message))
         for slot in slots:

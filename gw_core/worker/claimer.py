@@ -218,7 +218,7 @@ class Claimer(Service):
                 return NO_DELAY
             if self._cancel_requested:
                 self._cancel_requested = False
-                self._on_cancel_requests(store.take_cancellations(worker_id=self._worker_id))
+                self._receive_cancel_requests(store)
             self._read_pauses(store)
             rest = self._poll(store)
             if self.tries:  # reported after a success, not before the next try
@@ -238,6 +238,12 @@ class Claimer(Service):
 
     def _begin_gap(self, claimed: int) -> None:
         self._gap.begin(time.monotonic(), random.random(), claimed=claimed)
+
+    def _receive_cancel_requests(self, store: JobStore) -> None:
+        """Carry out the cancel requests, then confirm them: after a lost answer, they are read again."""
+        if requests := store.read_cancellations(worker_id=self._worker_id):
+            self._on_cancel_requests(requests)
+            store.confirm_cancellations(requests, worker_id=self._worker_id)
 
     def _read_pauses(self, store: JobStore) -> None:
         """Read what is paused when that may have changed; the jobs of what was resumed are claimed at the next poll."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from support.cli_program import CliProgram
+from support.database_proxy import DatabaseProxy
 from support.queue_fixture import DEADLINE, NEVER, Gate, QueueFixture, RunningWorker, RunRecord, ms
 from support.waiting import wait_until
 
@@ -166,6 +167,23 @@ def test_a_pool_that_only_polls_receives_requests_with_its_heartbeat(site: Queue
         (job,) = started(running)
 
         assert cancel(site, job) == [CancelResult.CANCELLED]
+
+
+@pytest.mark.parametrize("statement", ["select requests", "delete from"], ids=["of the read", "of the confirmation"])
+def test_a_request_survives_a_lost_answer(site: QueueFixture, statement: str) -> None:
+    task, proxy = Obedient(), DatabaseProxy(site.url)
+    with site.running({"work": task}, url=proxy.url, poll_interval=NEVER) as running:
+        running.recorded.wait_for(PoolListening)
+        site.fill(1)
+        (job,) = started(running)
+        loss = proxy.lose_next("gw:claim", mark=statement)
+
+        assert cancel(site, job) == [CancelResult.CANCELLED]
+        assert loss.happened.is_set()
+        wait_until(lambda: site.run("select from _private_gw_cancellations") == [], what="the confirmation")
+
+    proxy.close()
+    assert len(running.recorded.of(JobCancelling)) == 1
 
 
 def test_what_cannot_be_cancelled_is_said_honestly(site: QueueFixture) -> None:

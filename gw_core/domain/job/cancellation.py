@@ -51,6 +51,8 @@ class CancelRequest(msgspec.Struct, frozen=True):
     retry: bool
     locked_at_epoch: float | None = None
     """The claim to cancel, as its `locked_at` in seconds since 1970; a later attempt is not cancelled."""
+    asked_at_epoch: float = 0.0
+    """When it was made, in seconds since 1970."""
 
 
 class CancelResult(StrEnum):

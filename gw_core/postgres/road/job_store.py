@@ -216,9 +216,14 @@ class JobStore(Store):
         """Renew the locks of these claims where they are ten minutes old, and return the ids that are still ours."""
         return self._ids("renew_locks", worker_id=worker_id, **_claims(jobs), **_queue_claims(queues))
 
-    def take_cancellations(self, *, worker_id: str) -> list[CancelRequest]:
-        """Return and delete the cancel requests for jobs of this pool."""
-        return [CancelRequest(*row) for row in self._rows("cancel_take", worker_id=worker_id)]
+    def read_cancellations(self, *, worker_id: str) -> list[CancelRequest]:
+        """Return the cancel requests for jobs of this worker."""
+        return [CancelRequest(*row) for row in self._rows("cancel_read", worker_id=worker_id)]
+
+    def confirm_cancellations(self, requests: Sequence[CancelRequest], *, worker_id: str) -> None:
+        """Delete cancel requests that this worker has received."""
+        ids, asked_at = [each.job_id for each in requests], [each.asked_at_epoch for each in requests]
+        self._rows("cancel_confirm", worker_id=worker_id, ids=ids, asked_at=asked_at)
 
     def reset_stale_locks(self) -> tuple[int, int]:
         """Release all expired locks, of any worker; return how many jobs and queues."""
