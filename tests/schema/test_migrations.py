@@ -694,13 +694,14 @@ def test_nothing_to_do_is_an_empty_plan_and_an_empty_script(database_url: str) -
 def test_the_script_run_by_psql_does_what_migrate_does(empty_database_url: str, database_url: str) -> None:
     if shutil.which("psql") is None and os.environ.get("CI") != "true":
         pytest.skip("psql is not installed")
-    psql = ["psql", "-X", "-q", "-d", empty_database_url]
+    psql = ["psql", "-X", "-d", empty_database_url]
     for name in ("graphile_worker", *ODD_NAMES):
         text = script(empty_database_url, name)
         assert not state_of(empty_database_url, name).schema_exists
 
-        subprocess.run(psql, input=text, text=True, check=True, timeout=120, capture_output=True)
+        ran = subprocess.run(psql, input=text, text=True, check=True, timeout=120, capture_output=True)
 
+        assert (ran.stdout.splitlines(), ran.stderr) == (["BEGIN", "COMMIT"] * len(FRESH), "")
         assert state_of(empty_database_url, name).status is SchemaStatus.CURRENT, name
         migrate(database_url, name)
         assert catalog(empty_database_url, name, with_bodies=True) == catalog(database_url, name, with_bodies=True)

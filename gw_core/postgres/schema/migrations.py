@@ -94,9 +94,12 @@ def plan(target: Target, schema: str = DEFAULT_SCHEMA) -> MigrationPlan:
 
 
 def script(target: Target, schema: str = DEFAULT_SCHEMA) -> str:
-    """Return what `migrate` would run as a script for psql, and change nothing."""
+    """Return what `migrate` would run as a script for psql, and change nothing.
+
+    psql prints the begin and end of each step, and not the results of the statements in it.
+    """
     planned = plan(target, schema)
-    transactions = (f"-- {step.name}\nbegin;\n{step.sql}\ncommit;\n" for step in planned.steps)
+    transactions = (f"-- {step.name}\nbegin;\n\\o /dev/null\n{step.sql}\n\\o\ncommit;\n" for step in planned.steps)
     return "\n".join(("\\set ON_ERROR_STOP on\n", *transactions)) if planned.steps else ""
 
 
