@@ -84,6 +84,10 @@ class MigrationReport(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
+_QUIET: Final = "\\o /dev/null\nset local client_min_messages to warning;"
+"""Lets psql print neither results nor notices of the step's own statements."""
+
+
 # -- the doors -----------------------------------------------------------------------------------------------------
 
 
@@ -99,7 +103,7 @@ def script(target: Target, schema: str = DEFAULT_SCHEMA) -> str:
     psql prints the begin and end of each step, and not the results of the statements in it.
     """
     planned = plan(target, schema)
-    transactions = (f"-- {step.name}\nbegin;\n\\o /dev/null\n{step.sql}\n\\o\ncommit;\n" for step in planned.steps)
+    transactions = (f"-- {step.name}\nbegin;\n{_QUIET}\n{step.sql}\n\\o\ncommit;\n" for step in planned.steps)
     return "\n".join(("\\set ON_ERROR_STOP on\n", *transactions)) if planned.steps else ""
 
 
