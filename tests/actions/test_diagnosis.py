@@ -111,26 +111,26 @@ def test_a_sound_queue_is_healthy_and_every_check_says_so() -> None:
             "locks",
             {"holders": [holder(heartbeat_age=HOUR)]},
             "last heartbeat 1h ago",
-            "gw unlock w",
+            "gw sweep",
             id="a lock of the dead",
         ),
         pytest.param(
             "locks",
-            {"holders": [holder(id="a; rm", heartbeat_age=HOUR)], "schema": "my queue"},
+            {"holders": [holder(id="a; rm", oldest_lock_age=5 * HOUR)], "schema": "my queue"},
             "a; rm",
             "gw unlock '--schema=my queue' 'a; rm'",
             id="names a shell would take apart",
         ),
         pytest.param(
             "locks",
-            {"holders": [holder(id="--all", heartbeat_age=HOUR)], "schema": "--help"},
+            {"holders": [holder(id="--all", oldest_lock_age=5 * HOUR)], "schema": "--help"},
             "--all",
             "gw unlock --schema=--help -- --all",
             id="names that look like options",
         ),
         pytest.param(
             "locks",
-            {"holders": [holder(id="w\x15rm -rf ~\n", heartbeat_age=HOUR)]},
+            {"holders": [holder(id="w\x15rm -rf ~\n", oldest_lock_age=5 * HOUR)]},
             "rm -rf",
             "select * from \"graphile_worker\".force_unlock_workers(array[E'w\\u0015rm -rf ~\\u000a']);",
             id="a name with controls",
@@ -198,3 +198,12 @@ def test_without_a_schema_nothing_more_is_said() -> None:
     findings = diagnose(replace(SOUND, revision=None, schema_problem="no queue"))
 
     assert [each.check for each in findings] == ["server", "clock", "pooler", "schema"]
+
+
+def test_a_dead_worker_with_locks_has_one_finding_and_one_fix() -> None:
+    dead = replace(SOUND, holders=[holder(id="dead", heartbeat_age=HOUR)], stale_workers=["dead", "gone"])
+
+    found = [each for each in diagnose(dead) if each.status is not CheckStatus.OK]
+
+    assert [(each.check, each.fix) for each in found] == [("locks", "gw sweep"), ("workers", "gw sweep")]
+    assert [("dead" in each.message, "gone" in each.message) for each in found] == [(True, False), (False, True)]

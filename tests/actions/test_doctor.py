@@ -33,7 +33,7 @@ JOBS = "graphile_worker._private_jobs"
         pytest.param(
             f"update {JOBS} set locked_by = 'old', locked_at = now() - interval '5 hours'",
             "locks",
-            "gw unlock old",
+            "gw sweep",
             id="a stale lock",
         ),
         pytest.param(f"update {JOBS} set run_at = now() - interval '1 hour'", "backlog", "gw run", id="a backlog"),
@@ -121,6 +121,19 @@ def test_an_examination_changes_nothing(gw: CliProgram, queue: Queue) -> None:
 
 
 # -- health --------------------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_takes_no_writes_is_not_healthy(gw: CliProgram, queue: Queue) -> None:
+    name = queue.value("select quote_ident(current_database())")
+    # Sessions that are open already, such as this one, keep their default.
+    queue.rows(f"alter database {name} set default_transaction_read_only = on")
+    try:
+        ended = gw("health")
+    finally:
+        queue.rows(f"alter database {name} reset default_transaction_read_only")
+
+    assert (ended.code, ended.out) == (3, "")
+    assert ended.err == "gw: the server is read-only, so no worker can use the queue there; connect to the primary\n"
 
 
 def test_a_queue_that_answers_is_healthy(gw: CliProgram, queue: Queue) -> None:

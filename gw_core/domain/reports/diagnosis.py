@@ -15,7 +15,7 @@ from gw_core.domain.reports.job_status import STALE_AFTER
 from gw_core.domain.reports.lock_waits import AdvisoryLock
 from gw_core.domain.reports.run_statistics import StatisticsStatus
 from gw_core.domain.rules.pause import Pause
-from gw_core.domain.rules.sweep_rules import OrphanedQueue, WorkerInfo
+from gw_core.domain.rules.sweep_rules import OrphanedQueue, RecoverySettings, WorkerInfo, is_dead
 from gw_core.domain.rules.task_limit import TaskLimit
 from gw_core.domain.safe_text import shell_command, sql_identifier, sql_literal
 
@@ -254,11 +254,12 @@ def _locks(facts: DoctorFacts) -> Found:
     for each in facts.holders:
         oldest = each.oldest_lock_age or timedelta()
         what = f"{each.id} has locked {each.jobs} jobs and {each.queues} queues, the oldest for {_rounded(oldest)}"
-        unlock = _unlock(facts, each.id)
+        # A sweep does not count the attempts; what it would leave needs gw unlock.
+        fix = _command(facts, "sweep") if is_dead(each, RecoverySettings()) else _unlock(facts, each.id)
         if each.heartbeat_age is not None and each.heartbeat_age > STALE_AFTER:
-            yield ERROR, f"{what}, last heartbeat {_rounded(each.heartbeat_age)} ago", unlock
+            yield ERROR, f"{what}, last heartbeat {_rounded(each.heartbeat_age)} ago", fix
         elif oldest > STALE_LOCK and each.heartbeat_age is None:
-            yield ERROR, f"{what}, and sends no heartbeats", unlock
+            yield ERROR, f"{what}, and sends no heartbeats", fix
 
 
 def _orphaned_queues(facts: DoctorFacts) -> Found:
@@ -279,8 +280,8 @@ def _workers(facts: DoctorFacts) -> Found:
     if not facts.has_heartbeats:
         message = "the schema has no heartbeats table, so dead workers are only found by locks older than 4 hours"
         yield WARNING, message, _command(facts, "migrate")
-    elif facts.stale_workers:
-        yield WARNING, f"{_some(facts.stale_workers)} exited without unregistering", _command(facts, "sweep")
+    elif idle := [each for each in facts.stale_workers if each not in {holder.id for holder in facts.holders}]:
+        yield WARNING, f"{_some(idle)} exited without unregistering", _command(facts, "sweep")
 
 
 def _overruns(facts: DoctorFacts) -> Found:

@@ -9,7 +9,7 @@ from datetime import timedelta
 from operator import attrgetter
 from typing import Any, Final
 
-from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError
+from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError, ReadOnlyError
 from gw_core.domain.job.group import BrokenGroups, GroupStatus
 from gw_core.domain.reports.diagnosis import (
     NEEDED_INDEXES,
@@ -54,12 +54,18 @@ class Doctor(QueueOperations, frozen=True):
     def health_check(self) -> timedelta:
         """Run a cheap query on the jobs table and return how long it took.
 
-        Raises what the database raises: an error is the diagnosis.
+        Raises what the database raises, and `ReadOnlyError` for a server that takes no writes: an error is the
+        diagnosis.
         """
         with self._connection() as connection:
             began = time.perf_counter()
-            rows(connection, query("health_check", self.schema), {})
-            return timedelta(seconds=time.perf_counter() - began)
+            [(_, is_standby, is_read_only)] = rows(connection, query("health_check", self.schema), {})
+            took = timedelta(seconds=time.perf_counter() - began)
+        # A client that may only read has asked for that itself.
+        if is_standby or (is_read_only and not self.connections.database.limits.read_only):
+            kind = "a standby" if is_standby else "read-only"
+            raise ReadOnlyError(f"the server is {kind}, so no worker can use the queue there; connect to the primary")
+        return took
 
     def findings(self) -> list[Finding]:
         """Return a finding for each check; raises only what keeps us from connecting."""
