@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -37,6 +38,8 @@ def load_tasks(
         if not tasks.identifiers:
             raise TaskLoadError("the task registry has no tasks; register at least one")
         return tasks, None
+    if not isinstance(tasks, str | os.PathLike):
+        raise InvalidSettingError(f"tasks must be a TaskRegistry or a folder, not {type(tasks).__name__}")
     loaded = load_folder(Path(tasks), strict=settings.strict, executable_env=settings.executable_env)
     if log is not None:
         for notice in loaded.notices:

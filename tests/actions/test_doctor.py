@@ -27,6 +27,17 @@ def test_a_new_queue_is_healthy(gw: CliProgram, queue: Queue) -> None:
 JOBS = "graphile_worker._private_jobs"
 
 
+def test_nothing_is_advised_for_tables_that_the_schema_does_not_have_yet(gw: CliProgram, queue: Queue) -> None:
+    queue.rows("drop schema graphile_worker cascade; create schema graphile_worker")
+    queue.rows("create table graphile_worker.migrations (id int primary key, ts timestamptz not null default now())")
+    queue.rows("insert into graphile_worker.migrations (id) select generate_series(1, 10)")
+
+    ended = gw("doctor", "--json")
+
+    assert (ended.code, verdicts(ended)["schema"]) == (7, "error")
+    assert not any("_private_jobs" in str(each["fix"]) for each in ended.json)
+
+
 @pytest.mark.parametrize(
     ("statement", "check", "fix"),
     [

@@ -14,7 +14,7 @@ from support.databases import Databases
 from support.queue_fixture import QueueFixture, RunRecord, a_registry, in_time, ms
 from support.waiting import free_port, wait_until
 
-from gw_core import Client, Runner
+from gw_core import Client, Runner, run_once
 from gw_core.errors import (
     AuthenticationError,
     DatabaseUnavailableError,
@@ -236,6 +236,12 @@ def test_a_function_that_fails_now_and_then_ends_no_run(site: QueueFixture) -> N
 def test_a_text_in_place_of_forbidden_flags_is_rejected() -> None:
     with pytest.raises(InvalidSettingError, match=r"use \['slow'\]"):
         Runner("postgres://nowhere", tasks=a_registry({"work": RunRecord()}), forbidden_flags="slow")
+
+
+@pytest.mark.parametrize("tasks", [None, 5, {"work": print}])
+def test_tasks_of_another_type_are_rejected(tasks: object) -> None:
+    with pytest.raises(InvalidSettingError, match="must be a TaskRegistry or a folder"):
+        run_once("postgres://nowhere", tasks=tasks)  # type: ignore[arg-type]
 
 
 # -- a stop before the start ------------------------------------------------------------------------------------------

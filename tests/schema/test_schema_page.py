@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,49 @@ select proname, proargnames from pg_proc
 """
 
 
+WRONG_CALLS = {
+    "23514": (
+        "repeat('x', 129)",
+        "'x', queue_name => repeat('q', 129)",
+        "'x', job_key => ''",
+        "'x', job_key => repeat('k', 513)",
+        "'x', max_attempts => 0",
+    ),
+    "23502": ("null",),
+    "22003": ("'x', priority => 99999",),
+    "GWBKM": ("'x', job_key => 'k', job_key_mode => 'nope'",),
+}
+SHARED_TRIGGERS = """
+select tgname from pg_trigger
+  join pg_class on pg_class.oid = tgrelid
+ where relnamespace = 'graphile_worker'::regnamespace and not starts_with(relname, '_private_gw_') and not tgisinternal
+"""
+
+
+def test_wrong_calls_raise_the_codes_of_the_page(schema: SchemaFixture) -> None:
+    section = PAGE[PAGE.index("### Errors of") : PAGE.index("## Notifications")]
+    assert re.findall(r"^\| `(\w{5})` \|", section, re.MULTILINE) == list(WRONG_CALLS)
+
+    for code, calls in WRONG_CALLS.items():
+        for arguments in calls:
+            with pytest.raises(psycopg.Error) as raised:
+                schema.run(f"select graphile_worker.add_job({arguments})")
+            assert raised.value.sqlstate == code, arguments
+
+
+def test_the_page_names_every_trigger_that_gw_can_add_to_shared_tables(
+    schema: SchemaFixture, database_url: str
+) -> None:
+    assert schema.run(SHARED_TRIGGERS) == []
+    with Client(database_url) as client:
+        client.history.record_others(timedelta(days=7))
+        triggers = [row["tgname"] for row in schema.run(SHARED_TRIGGERS)]
+        client.history.record_others(None)
+
+    assert len(triggers) == 1
+    assert all(f"`{name}`" in PAGE for name in triggers)
+
+
 def test_the_page_has_every_table_with_its_columns_and_nothing_else(schema: SchemaFixture) -> None:
     installed: dict[str, list[tuple[str, str]]] = {}
     for row in schema.run(COLUMNS):
@@ -66,7 +110,7 @@ def test_the_page_says_what_every_column_means() -> None:
 
 def test_the_page_has_every_public_function_with_its_arguments(schema: SchemaFixture) -> None:
     installed = {row["proname"]: row["proargnames"] for row in schema.run(FUNCTIONS)}
-    section = PAGE[PAGE.index("## Functions") : PAGE.index("## Notifications")]
+    section = PAGE[PAGE.index("## Functions") : PAGE.index("### Errors of")]
 
     described = {
         name: re.findall(r"`(\w+)`", arguments)

@@ -52,7 +52,8 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     with this many fields costs seven times as much to construct. Times are kept as seconds since 1970 and become
     `datetime` when asked for, since decoding three of them took four times as long as the rest of the row.
 
-    `payload` is the JSON text as stored; `decoded_payload()` parses it.
+    `payload` is the JSON text as stored; `decoded_payload()` parses it. `locked_by` is None in the job of a task's
+    context and of events, which know the worker: claims do not read it.
     """
 
     id: int
