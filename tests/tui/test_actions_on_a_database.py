@@ -196,7 +196,7 @@ def gw(url: str, command: str) -> str:
     return done.stdout
 
 
-def copied(url: str, filter_: str, choice: str, way: str) -> tuple[int, str]:
+def copied(url: str, filter_: str, choice: str) -> tuple[int, str]:
     """Copy what would do an action to the first job of a list by the console's own keys."""
     found: list[tuple[int, str]] = []
 
@@ -215,9 +215,6 @@ def copied(url: str, filter_: str, choice: str, way: str) -> tuple[int, str]:
             await console.reach("Choose")
             await pilot.pause()
             app.screen.dismiss(choice)
-            await console.until(lambda: console.is_on("Choose") and app.screen.title_words == "Copy")
-            await pilot.pause()
-            app.screen.dismiss(way)
             await console.until(lambda: app.clipboard)
             found.append((target.job.id, app.clipboard))
 
@@ -225,7 +222,6 @@ def copied(url: str, filter_: str, choice: str, way: str) -> tuple[int, str]:
     return found[0]
 
 
-@pytest.mark.parametrize("way", ["command", "sql"])
 @pytest.mark.parametrize(
     ("choice", "filter_"),
     [
@@ -236,15 +232,11 @@ def copied(url: str, filter_: str, choice: str, way: str) -> tuple[int, str]:
         ("unlock", "state:running"),
     ],
 )
-def test_what_was_copied_does_the_act_when_it_is_typed(url: str, choice: str, filter_: str, way: str) -> None:
-    job_id, text = copied(url, filter_, choice, way)
+def test_what_was_copied_does_the_act_when_it_is_typed(url: str, choice: str, filter_: str) -> None:
+    job_id, text = copied(url, filter_, choice)
     before = table(url)[job_id]
 
-    if way == "command":
-        gw(url, f"{text} --yes" if choice == "unlock" else text)  # the prompt is answered with yes
-    else:
-        with psycopg.connect(url, autocommit=True) as hands:
-            hands.execute(text.encode())
+    gw(url, f"{text} --yes" if choice == "unlock" else text)  # the prompt is answered with yes
 
     after = table(url).get(job_id)
     match choice:

@@ -232,13 +232,6 @@ async def copied(console: Console, *keys: str) -> str:
     return console.app.clipboard
 
 
-async def typed(console: Console, *keys: str, way: str = "command") -> str:
-    await console.press(*keys)
-    await console.until(lambda: console.is_on("Choose") and console.app.screen.title_words == "Copy")
-    console.screen("Choose").dismiss(way)
-    return await copied(console)
-
-
 OFFERED = (
     ("workers", "sweep", "gw sweep"),
     ("workers", "unlock", "gw unlock gw-app-3-977-760e1f"),
@@ -258,7 +251,7 @@ def test_what_a_screen_does_is_offered_as_a_command() -> None:
             console.app.copy_to_clipboard("")
             await console.press("Y")
             (await console.reach("Choose")).dismiss(choice)
-            assert (await typed(console)).startswith(command)
+            assert (await copied(console)).startswith(command)
 
     run(scenario, screen="workers")
 
@@ -267,7 +260,7 @@ def test_the_holder_of_a_queue_is_offered_to_be_unlocked_without_a_choice() -> N
     async def scenario(console: Console) -> None:
         await rows(console)
         console.table().move_to("imports")
-        assert await typed(console, "Y") == "gw unlock gw-app-3-977-760e1f"
+        assert await copied(console, "Y") == "gw unlock gw-app-3-977-760e1f"
 
     run(scenario, screen="queues")
 
@@ -301,7 +294,7 @@ def test_a_question_copies_what_it_would_do_with_what_was_filled_in() -> None:
         await console.press("f")
         dialog = await console.reach("Confirm")
         dialog.query_one("#typed", Input).value = "it's over"
-        assert await typed(console, "ctrl+y") == f"gw fail {target.job.id} '--reason=it'\"'\"'s over'"
+        assert await copied(console, "ctrl+y") == f"gw fail {target.job.id} '--reason=it'\"'\"'s over'"
         assert console.source.actions == []
 
     run(scenario, filter="state:scheduled")
@@ -314,7 +307,7 @@ def test_the_form_of_another_time_copies_its_change() -> None:
         await console.press("t")
         dialog = await console.reach("RescheduleDialog")
         dialog.query_one("#priority", Input).value = "-5"
-        assert await typed(console, "ctrl+y") == f"gw reschedule {target.job.id} --priority=-5"
+        assert await copied(console, "ctrl+y") == f"gw reschedule {target.job.id} --priority=-5"
 
     run(scenario, filter="state:scheduled")
 
@@ -329,7 +322,7 @@ def test_the_form_of_a_job_copies_the_job_or_says_what_is_wrong_with_it() -> Non
         await console.press("ctrl+y")
         await console.shows("Payload is not valid JSON")
         dialog.query_one("#payload", TextArea).load_text('{"n": 1}')
-        assert await typed(console, "ctrl+y") == "gw add mail '--payload={\"n\": 1}'"
+        assert await copied(console, "ctrl+y") == "gw add mail '--payload={\"n\": 1}'"
         assert dialog.query_one("#ok", Button).disabled is False
 
     run(scenario)
