@@ -121,6 +121,7 @@ def test_a_removed_job_comes_back_with_everything_but_its_id() -> None:
     async def scenario(console: Console) -> None:
         screen = await jobs(console)
         (target,) = screen.targets()
+        known = set(console.source.queue.by_id)
         before = console.source.queue.by_id[target.job.id]
         await console.press("x")
         await console.reach("Confirm")
@@ -130,12 +131,9 @@ def test_a_removed_job_comes_back_with_everything_but_its_id() -> None:
         await console.notified("U restores it")
         await console.press("U")
         await console.acted(2)
-        (restored,) = [
-            each
-            for each in console.source.queue.by_id.values()
-            if each.payload == before.payload and each.id > before.id
-        ]
-        assert (restored.task_identifier, restored.priority) == (before.task_identifier, before.priority)
+        (restored,) = [each for each in console.source.queue.by_id.values() if each.id not in known]
+        for name in ("task_identifier", "priority", "payload"):
+            assert getattr(restored, name) == getattr(before, name)
         await console.press("U")
         await console.shows("Nothing to restore")
 
