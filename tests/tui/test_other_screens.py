@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from console_fixture import Console, run, search_of
 from support.console_source import QueueSource
@@ -222,7 +223,7 @@ def test_only_an_old_transaction_is_listed_as_one() -> None:
         def blockages(self) -> LockWaits:
             (session,) = super().blockages().oldest_transactions
             age = timedelta(seconds=self.seconds)
-            return LockWaits(oldest_transactions=(replace(session, transaction_age=age),), is_all=True)
+            return LockWaits(oldest_transactions=(msgspec.structs.replace(session, transaction_age=age),), is_all=True)
 
     source = Claiming()
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class BackendSession:
+
+class BackendSession(msgspec.Struct, frozen=True):
     """A session of the server. Names and statements are data: not fit for a terminal as they are.
 
     `statement` is the beginning of what it runs or ran last; None when our role may not see it.
@@ -26,8 +26,7 @@ class BackendSession:
         return f"process {self.pid} of role {self.user or '?'} (application {self.application or '?'})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockWait:
+class LockWait(msgspec.Struct, frozen=True, kw_only=True):
     """A session that waits for a lock, what it waits for, and the processes that keep it waiting."""
 
     session: BackendSession
@@ -36,8 +35,7 @@ class LockWait:
     blocked_by: Sequence[int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdvisoryLock:
+class AdvisoryLock(msgspec.Struct, frozen=True, kw_only=True):
     """One of the advisory locks that workers of this queue take, and the session that holds it or waits for it."""
 
     name: str
@@ -47,8 +45,7 @@ class AdvisoryLock:
     """False for a holder that may not sweep or keeps the lock for minutes: gw sweeps all the same."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockWaits:
+class LockWaits(msgspec.Struct, frozen=True, kw_only=True):
     """What stands still in this database, each list up to a bound; `is_all` is false when a bound was met."""
 
     blocked: Sequence[LockWait] = ()
