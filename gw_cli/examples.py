@@ -76,6 +76,13 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "gw bench": ("gw bench", "gw bench --count 100000 --concurrency 20"),
     "gw health": ("gw health",),
     "gw migrate": ("gw migrate", "gw migrate --plan", "gw migrate --sql | psql"),
+    "gw grant": (
+        "gw grant worker queue_worker",
+        "gw grant adder shop",
+        "gw grant viewer monitoring --sql | psql",
+    ),
+    "gw revoke": ("gw revoke shop", "gw revoke shop --sql"),
+    "gw grants": ("gw grants", "gw grants --json"),
     "gw config show": ("gw config show", "gw config show run"),
     "gw config schema": ("gw config schema > gw.schema.json",),
     "gw init": ("gw init", "gw init project --embedded"),

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         DoctorFacts as DoctorFacts,
         Finding as Finding,
         TableHealth as TableHealth,
-        TableRights as TableRights,
         diagnose as diagnose,
         is_healthy as is_healthy,
     )
@@ -61,6 +60,7 @@ if TYPE_CHECKING:
         PauseResult as PauseResult,
         PauseTarget as PauseTarget,
     )
+    from gw_core.domain.rules.roles import Grant as Grant, RoleKind as RoleKind
     from gw_core.domain.rules.sweep_rules import SweepReport as SweepReport, WorkerInfo as WorkerInfo
     from gw_core.domain.rules.task_limit import TaskLimit as TaskLimit
     from gw_core.domain.safe_text import (
@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from gw_core.postgres.road.limits import Limits as Limits
     from gw_core.postgres.road.pauses import Pauses as Pauses
     from gw_core.postgres.schema.cleanup import Cleanup as Cleanup, CleanupTarget as CleanupTarget
+    from gw_core.postgres.schema.grants import Grants as Grants
     from gw_core.postgres.schema.migrations import (
         MigrationPlan as MigrationPlan,
         MigrationReport as MigrationReport,

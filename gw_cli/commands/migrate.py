@@ -36,7 +36,7 @@ def migrate(
 ) -> None:
     """Install or update the schema.
 
-    Any number of processes can do this at the same time.
+    Also gives the roles of gw grant their rights on new tables. Any number of processes can do this at the same time.
     """
     if sql and (plan or as_json):
         raise InvalidInputError("--sql prints a script and nothing else; give it without --plan and --json")
@@ -51,21 +51,35 @@ def migrate(
 
 def _show_plan(plan: MigrationPlan, *, as_json: bool) -> None:
     if as_json:
-        record = {"revision": plan.state.revision, "steps": _records(plan.steps), "warnings": plan.warnings}
+        record = {
+            "revision": plan.state.revision,
+            "steps": _records(plan.steps),
+            "grants": plan.grants,
+            "warnings": plan.warnings,
+        }
         output.line(output.to_json(record))
     else:
         output.records(_records(plan.steps), keys=KEYS, columns=COLUMNS, as_json=False)
-        if not plan.steps:
+        if plan.grants:
+            stderr.note(f"Roles of gw grant would get what they lack, in {counted(len(plan.grants), 'statement')}.")
+        elif not plan.steps:
             stderr.note("Nothing to do: the schema is up to date.")
     _warn(plan.warnings)
 
 
 def _show_report(report: MigrationReport, schema: str, *, as_json: bool) -> None:
     revision, count = report.after.revision, len(report.applied)
-    record = {"revision": revision, "applied": _records(report.applied), "warnings": report.warnings}
+    record = {
+        "revision": revision,
+        "applied": _records(report.applied),
+        "grants": report.grants,
+        "warnings": report.warnings,
+    }
     done = f"was migrated in {counted(count, 'step')}" if count else "was up to date"
     message = f"Schema {quoted(schema)} {done}; it is at revision {revision}"
     output.answer(message, plain=str(revision), record=record, as_json=as_json)
+    if report.grants:
+        stderr.note(f"Roles of gw grant got what they lacked, in {counted(len(report.grants), 'statement')}.")
     _warn(report.warnings)
 
 

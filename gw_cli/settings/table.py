@@ -57,7 +57,9 @@ JOBS: Final = frozenset(
 REPORTS: Final = frozenset(
     {"stats", "queues", "pauses", "limits", "tasks", "tui", "doctor", "health", "config show", "history"}
 )
-MAINTENANCE: Final = frozenset({"workers", "sweep", "unlock", "migrate", "cleanup", "record-others"})
+MAINTENANCE: Final = frozenset(
+    {"workers", "sweep", "unlock", "migrate", "cleanup", "record-others"} | {"grant", "revoke", "grants"}
+)
 QUEUE: Final = DEV | CRON_COMMANDS | JOBS | REPORTS | MAINTENANCE
 DATABASE: Final = QUEUE | {"bench"}
 SHARDED: Final = frozenset({"run", "stats", "list", "doctor", "tui"})

@@ -77,6 +77,17 @@ def sql_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def printable_identifier(name: str) -> str:
+    r"""Return a name as `sql_identifier` does, with escapes for controls and invisible characters: `U&"\+00001b"`.
+
+    Such escapes need a database in UTF-8, or PostgreSQL 13.
+    """
+    if not UNSAFE_TEXT.search(name):
+        return sql_identifier(name)
+    doubled = sql_identifier(name.replace("\\", "\\\\"))
+    return "U&" + UNSAFE_TEXT.sub(lambda match: f"\\+{ord(match[0]):06x}", doubled)
+
+
 def sql_literal(text: str) -> str:
     r"""Return a literal of PostgreSQL on one line; controls and invisible characters are escapes: `E'a\u0015'`.
 

@@ -54,6 +54,9 @@ LINES: dict[str, tuple[str, ...]] = {
     "gw health": ("health",),
     "gw bench": ("bench --count 100",),
     "gw init": ("init",),
+    "gw grant": ("grant viewer pg_monitor",),
+    "gw revoke": ("revoke pg_monitor",),
+    "gw grants": ("grants",),
     "gw migrate": ("migrate --plan --schema other", "migrate --schema other"),
     "gw config show": ("config show",),
     "gw cron parse": ("cron parse crontab",),
@@ -116,6 +119,7 @@ def fill(queue: Queue, folder: Path) -> None:
         "insert into graphile_worker._private_gw_pauses (kind, name, until, reason, paused_by)"
         " values ('flag', 'f', now() + interval '1 hour', 'provider down', 'ada')"
     )
+    queue.client.grants.grant("viewer", "pg_monitor")
     if queue.value("select to_regclass('graphile_worker._private_gw_history') is not null"):
         queue.rows(
             "insert into graphile_worker._private_gw_history (job_id, attempt, max_attempts, task, state, final, "

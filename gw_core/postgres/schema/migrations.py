@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, LiteralString
 
 import msgspec
 import psycopg
+from msgspec.structs import replace
 from psycopg import errors as pg
 
 from gw_core.domain.errors import (
@@ -26,6 +27,7 @@ from gw_core.domain.errors import (
 from gw_core.postgres.connection.database import DEFAULT_SCHEMA, Database
 from gw_core.postgres.connection.error_mapping import sentence, translate
 from gw_core.postgres.connection.statements import MARKER, in_schema, sql_folder, sql_text
+from gw_core.postgres.schema.grants import missing_grants, repeat_grants
 from gw_core.postgres.schema.schema_state import LEDGER_STEP, REVISION, SchemaState, check
 
 Origin = Literal["graphile_worker", "gw"]
@@ -73,6 +75,8 @@ class MigrationPlan(msgspec.Struct, frozen=True, kw_only=True):
     state: SchemaState
     steps: tuple[MigrationStep, ...]
     warnings: tuple[str, ...]
+    grants: tuple[str, ...] = ()
+    """The statements that give roles of `gw grant` what they lack, on new tables for example."""
 
 
 class MigrationReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +86,8 @@ class MigrationReport(msgspec.Struct, frozen=True, kw_only=True):
     after: SchemaState
     applied: tuple[MigrationStep, ...]
     warnings: tuple[str, ...]
+    grants: tuple[str, ...] = ()
+    """The statements that gave roles of `gw grant` what they lacked."""
 
 
 _QUIET: Final = "\\o /dev/null\nset local client_min_messages to warning;"
@@ -94,7 +100,11 @@ _QUIET: Final = "\\o /dev/null\nset local client_min_messages to warning;"
 def plan(target: Target, schema: str = DEFAULT_SCHEMA) -> MigrationPlan:
     """Return what `migrate` would run, and change nothing."""
     with _connected(target, schema) as connection:
-        return _plan_for(check(connection, schema))
+        state = check(connection, schema)
+        if (hidden := state.visibility_problem()) is not None:
+            raise hidden
+        planned = _plan_for(state)
+        return replace(planned, grants=missing_grants(connection, schema, is_behind=bool(planned.steps)))
 
 
 def script(target: Target, schema: str = DEFAULT_SCHEMA) -> str:
@@ -103,8 +113,10 @@ def script(target: Target, schema: str = DEFAULT_SCHEMA) -> str:
     psql prints the begin and end of each step, and not the results of the statements in it.
     """
     planned = plan(target, schema)
-    transactions = (f"-- {step.name}\nbegin;\n{_QUIET}\n{step.sql}\n\\o\ncommit;\n" for step in planned.steps)
-    return "\n".join(("\\set ON_ERROR_STOP on\n", *transactions)) if planned.steps else ""
+    transactions = [f"-- {step.name}\nbegin;\n{_QUIET}\n{step.sql}\n\\o\ncommit;\n" for step in planned.steps]
+    if planned.grants:
+        transactions.append("".join(("-- grants\n", *(f"{statement};\n" for statement in planned.grants))))
+    return "\n".join(("\\set ON_ERROR_STOP on\n", *transactions)) if transactions else ""
 
 
 def migrate(target: Target, schema: str = DEFAULT_SCHEMA) -> MigrationReport:
@@ -145,6 +157,7 @@ class _Migration:
             after=state,
             applied=tuple(self._applied),
             warnings=(*notes, *state.warnings()),
+            grants=tuple(repeat_grants(self._connection, self._schema)),
         )
 
     def _settled(self) -> SchemaState:
