@@ -36,21 +36,11 @@ def open_client(configuration: Configuration, **options: Any) -> Client:
     )
 
 
-def open_to_read(configuration: Configuration) -> Client:
-    """Return a client like `open_client`, after checking that row security does not hide the queue."""
-    client = open_client(configuration)
-    return _checked(client, client.check_visible)
-
-
 def open_to_change(configuration: Configuration) -> Client:
     """Return a client like `open_client`, after checking that this version supports the schema."""
     client = open_client(configuration)
-    return _checked(client, client.check_schema)
-
-
-def _checked(client: Client, check: Callable[[], None]) -> Client:
     try:
-        check()
+        client.check_schema()
     except BaseException:
         client.close()
         raise

@@ -23,7 +23,10 @@ class ExitCode(IntEnum):
     FAILED = 1, "The command failed; with `gw run --once --strict`, also: a job failed."
     USAGE = 2, "Wrong input: an option, an argument, a configuration file, a payload, or no database named."
     UNAVAILABLE = 3, "The database cannot be reached or cannot answer now; trying again later may help."
-    DENIED = 4, "Access denied: wrong password, user or database, or the role lacks a privilege."
+    DENIED = (
+        4,
+        "Access denied: wrong password, user or database, or a right is missing; also if row security hides rows.",
+    )
     SCHEMA = 5, "The schema is not installed, incomplete, or too old for this version."
     NOT_FOUND = 6, "Nothing matched what was asked for."
     UNHEALTHY = 7, "The check ran and found something wrong."

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gw_core.errors import PermissionDeniedError
 from gw_tui.rules.alerts import Alert, AlertInput, QueueSample, Severity, alerts
 from gw_tui.text import formatting, sanitize, symbols
 
@@ -28,12 +29,17 @@ class OverviewData:
 def read_once(source: DataSource) -> OverviewData:
     """Query everything once; raises what the source raises."""
     snapshot, statistics = source.snapshot(), source.statistics()
+    if snapshot.denied is not None:
+        raise PermissionDeniedError(snapshot.denied)
     sample = QueueSample(
         statistics=statistics,
         held=source.queues(only_locked=True) if any(worker.is_stale for worker in snapshot.workers) else (),
         crontabs=source.crontabs(),
         findings=source.findings(),
     )
+    for finding in sample.findings:
+        if finding.check == "row security" and finding.status == "error":
+            raise PermissionDeniedError(f"{finding.message}; {finding.fix}")
     found = alerts(AlertInput(snapshot=snapshot, sample=sample))
     return OverviewData(info=source.info, snapshot=snapshot, statistics=statistics, alerts=found)
 

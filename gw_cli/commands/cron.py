@@ -14,7 +14,7 @@ import typer
 from gw_cli import output, project, stderr
 from gw_cli.arguments import positive_number
 from gw_cli.command import Json, Printed, command
-from gw_cli.connect import open_to_change, open_to_read
+from gw_cli.connect import open_client, open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.output import Column, JsonText, Shape
 from gw_cli.records import counted
@@ -231,7 +231,7 @@ def list_known(
     number of runs missed since the last one.
     """
     items = {item.identifier: item for item in project.cron_items(configuration)}
-    with open_to_read(configuration) as client:
+    with open_client(configuration) as client:
         known = client.cron_items()
     now = datetime.now(UTC)
     rows = [_known_record(each, items.get(each.identifier), now) for each in known]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
 
 from gw_cli import output, stderr
 from gw_cli.command import Json, command
@@ -26,17 +28,24 @@ MARKS: Final = {"ok": "  ok   ", "warning": "warning", "error": " ERROR "}
 @for_each_shard()
 def doctor(
     configuration: Configuration,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            "--as", metavar="KIND", help="Judge the rights of the role as those of a worker, adder, viewer, …"
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> int:
     """Diagnose the queue and suggest fixes.
 
-    Checks the server, the schema, privileges, indexes, locks, workers, vacuum and ids without changing anything. Exits
-    with 7 if something is wrong.
+    Checks the server, the schema, privileges, indexes, locks, workers, vacuum and ids without changing anything. The
+    role needs the rights that gw grant gave it; a role that may only read is judged as a viewer. Exits with 7 if
+    something is wrong.
     """
     from gw_core.operations import is_healthy
 
     with open_client(configuration) as client:
-        findings = client.doctor.findings()
+        findings = client.doctor.findings(kind)
     if not as_json and output.is_terminal(sys.stdout):
         _show_page(findings)
     else:

@@ -19,7 +19,7 @@ from gw_cli.records import JOBS, PAYLOAD, counted, job_record
 from gw_cli.sanitize import indented, quoted, visible
 from gw_cli.settings import Configuration
 from gw_core import JobState
-from gw_core.errors import InvalidInputError, PermissionDeniedError, SchemaMissingError
+from gw_core.errors import InvalidInputError, SchemaMissingError
 
 if TYPE_CHECKING:
     from gw_core.operations import EndedAttempt, JobReport, PlannedAttempt, WaitingGroup
@@ -90,10 +90,10 @@ def show(
 
 
 def _readable(read: Callable[[], Sequence[T]]) -> Sequence[T]:
-    """Return what is read; nothing where the schema lacks it, as an older one does, or the role may not read it."""
+    """Return what is read; nothing where the schema lacks it, as an older one does."""
     try:
         return read()
-    except (SchemaMissingError, PermissionDeniedError):
+    except SchemaMissingError:
         return ()
 
 

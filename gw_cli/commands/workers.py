@@ -10,7 +10,7 @@ import typer
 
 from gw_cli import bulk_command, output, stderr
 from gw_cli.command import Json, Printed, command
-from gw_cli.connect import open_to_change, open_to_read
+from gw_cli.connect import open_client, open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.output import Column, Shape
 from gw_cli.records import counted
@@ -57,7 +57,7 @@ def workers(
     Workers without heartbeats, such as Node.js workers, are listed by the locks they own.
     A sweep with the same options recovers the jobs of stale workers.
     """
-    with open_to_read(configuration) as client:
+    with open_client(configuration) as client:
         found = client.workers.list(recovery_settings(configuration))
     layout.show(found, WORKERS)
     if not found:

@@ -196,7 +196,7 @@ class AsyncClient:
             async def act(pause: float | None) -> Any:
                 if pause is None:
                     [row] = await self._carry_out(fetched(Call("job_end", {"job_id": job_id, "schema": self.schema})))
-                    return job_end(row, self.schema)
+                    return job_end(row)
                 if not pause and self._result_listener is not None:
                     stack.enter_context(self._result_listener.waiting(job_id, lambda: _call_in(loop, ended.set)))
                 with suppress(TimeoutError):

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from gw_core.postgres.road.limits import Limits
     from gw_core.postgres.road.pauses import Pauses
     from gw_core.postgres.schema.cleanup import Cleanup
+    from gw_core.postgres.schema.grants import Grants
     from gw_core.postgres.schema.migrations import MigrationPlan, MigrationReport
 
 P = TypeVar("P")
@@ -237,6 +238,13 @@ class Client:
         return Doctor(self._connections, self.schema)
 
     @cached_property
+    def grants(self) -> Grants:
+        """Database roles that may use the queue: `grant`, `revoke`, `list`."""
+        from gw_core.postgres.schema.grants import Grants
+
+        return Grants(self._connections, self.schema)
+
+    @cached_property
     def _adder(self) -> Enqueuer:
         from gw_core.postgres.road.enqueue import AddOperations, Enqueuer
 
@@ -423,23 +431,16 @@ class Client:
         Raises `PermissionDeniedError` when row security hides every job from the role, or lets it change none.
         Jobs are added without asking, in one round trip; a program that lives long may ask once at its start.
         """
-        from gw_core.postgres.connection.error_mapping import rows_hidden
+        from gw_core.postgres.connection.row_security import JOB_USES, rows_hidden
         from gw_core.postgres.schema.schema_state import check
 
         with self._connections.connection() as connection:
-            state = check(connection, self.schema)
+            state = check(connection, self.schema, uses=JOB_USES)
         problem = state.migration_problem()
         if problem is not None:
             raise problem
-        if state.hidden_from is not None:
-            raise rows_hidden(state.hidden_from, self.schema)
-
-    def check_visible(self) -> None:
-        """Raise `PermissionDeniedError` when row security hides every job from the role: a queue would look empty."""
-        from gw_core.postgres.road.permissions import require_visible_jobs
-
-        with self._connections.connection() as connection:
-            require_visible_jobs(connection, self.schema)
+        if state.hidden:
+            raise rows_hidden(state.role, state.hidden, self.schema)
 
     def migration_plan(self) -> MigrationPlan:
         """Return what `migrate` would run, and change nothing."""

@@ -37,6 +37,7 @@ from gw_core.domain.rules.events import (
     WorkerCrashed,
 )
 from gw_core.domain.rules.plugins import Interceptors, Plugin
+from gw_core.domain.rules.roles import RoleKind
 from gw_core.domain.rules.settings import PoolerMode, WorkerSettings
 from gw_core.domain.rules.stop_signals import StopSignals
 from gw_core.execution.context import TaskResources
@@ -56,7 +57,7 @@ from gw_core.postgres.connection.connections import (
     password_of,
 )
 from gw_core.postgres.connection.database import DEFAULT_SCHEMA, Database, described, expand_conninfo, find_conninfo
-from gw_core.postgres.connection.error_mapping import rows_hidden
+from gw_core.postgres.connection.row_security import rows_hidden, uses_of_kind
 from gw_core.postgres.road.enqueue import AddOperations, Enqueuer
 from gw_core.postgres.road.job_store import JobStore
 from gw_core.postgres.road.permissions import require_rights
@@ -419,10 +420,11 @@ class Runner:
 
     def _prepare_schema(self, *, once: bool) -> None:
         with self._maintenance.connection() as connection:
-            state = check(connection, self._database.schema)
-        # To a role that row security hides the ledgers from, the schema would look outdated.
-        if state.hidden_from is not None:
-            raise rows_hidden(state.hidden_from, self._database.schema)
+            # Asked once for all statements of a worker: rows do not become visible by waiting.
+            worker = RoleKind.WORKER
+            state = check(connection, self._database.schema, uses=uses_of_kind(worker), kind=worker)
+        if state.hidden:
+            raise rows_hidden(state.role, state.hidden, self._database.schema, worker)
         if self._migrate and state.problem() is not None:
             from gw_core.postgres.schema.migrations import migrate as migrate_schema  # late: most starts need none
 
@@ -437,7 +439,7 @@ class Runner:
         with self._maintenance.connection() as connection:
             try:
                 # `run` waits for a standby to be promoted; `run_once` does not.
-                require_rights(connection, self._database.schema, writes=once)
+                require_rights(connection, self._database.schema, state.role, writes=once)
             except LockTimeoutError:
                 self._log.warning(
                     "Another session keeps a table of the queue locked; no job is claimed until it is released "

@@ -73,13 +73,8 @@ select current_setting('server_version_num')::integer as server_version,
           where relname in ('_private_gw_history', '_private_gw_history_default')
             and relreplident = 'd'::"char"
        ) as has_identities,
-       coalesce(
-         \set COMMAND r
-         \ir parts/role_without_rows.sql
-         ,
-         \set COMMAND w
-         \ir parts/role_without_rows.sql
-         ,
-         \set COMMAND d
-         \ir parts/role_without_rows.sql
-       ) as role_without_rows;
+       current_user::text,
+       array(
+         select used.use
+           \ir parts/hidden_rows.sql
+       ) as hidden;

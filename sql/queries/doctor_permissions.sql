@@ -1,17 +1,23 @@
--- The tables of the queue, whether our role may do everything with each, and whether row level security hides its rows.
-select tables.relname::text,
-       has_schema_privilege(tables.relnamespace, 'usage')
-         and has_table_privilege(tables.oid, 'select')
-         and has_table_privilege(tables.oid, 'insert')
-         and has_table_privilege(tables.oid, 'update')
-         and has_table_privilege(tables.oid, 'delete'),
-       'all' <>
-       \set TABLE tables.oid
-       \set COMMAND r
-       \ir parts/rows_shown.sql
-  from pg_class as tables
-  join pg_namespace as namespace on namespace.oid = tables.relnamespace
- where namespace.nspname = %(schema)s::text
-   and tables.relkind = 'r'
-   and tables.relname in ('_private_jobs', '_private_job_queues', '_private_tasks', '_private_known_crontabs')
- order by tables.relname
+-- Of the privileges that roles of some kinds need, each `PRIVILEGE OBJECT`, those that our role lacks.
+select needed.privilege || ' ' || needed.object
+  from (
+    select split_part(needed.pair, ' ', 1) as privilege, split_part(needed.pair, ' ', 2) as object
+      from pg_catalog.unnest(%(rights)s::text[]) as needed (pair)
+  ) as needed
+  join pg_namespace as namespaces on namespaces.nspname = %(schema)s::text
+  left join pg_class as tables
+    on tables.relnamespace = namespaces.oid
+   and tables.relname::text = needed.object
+   and needed.privilege <> 'execute'
+  left join pg_proc as functions
+    on functions.pronamespace = namespaces.oid
+   and functions.proname::text = needed.object
+   and needed.privilege = 'execute'
+ where case
+         when functions.oid is not null
+           then not has_function_privilege(functions.oid, 'execute')
+         when tables.oid is not null
+           then not has_schema_privilege(namespaces.oid, 'usage') or not has_table_privilege(tables.oid, needed.privilege)
+         else false
+       end
+ order by needed.object, needed.privilege

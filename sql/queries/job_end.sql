@@ -11,9 +11,6 @@ with known as (
      and has_sequence_privilege(sequence.seqrelid, 'usage, select')
 )
 select
-  \set COMMAND r
-  \ir parts/role_without_rows.sql
-  as role_without_rows,
   jobs.id is not null,
   coalesce(jobs.locked_at is null and jobs.attempts >= jobs.max_attempts, false),
   coalesce(jobs.attempts, 0)::integer,

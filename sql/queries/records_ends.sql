@@ -10,10 +10,10 @@ select exists (
             and has_table_privilege(history.oid, 'insert')
             and 'all' =
             \set TABLE history.oid
-            \set COMMAND r
+            \set COMMAND ''r''
             \ir parts/rows_shown.sql
             and 'all' =
-            \set COMMAND w
+            \set COMMAND ''w''
             \ir parts/rows_shown.sql
             and not exists (
                   select

@@ -1,12 +1,13 @@
 -- Limit this transaction to short, read-only statements.
 -- The planner is restricted to indexes, whatever the statistics say. JIT would take longer than execution, and parallel
--- processes would take CPU time from workers. The caller chooses between generic and custom plans. The tables have row-
--- level security without policies, and no rows look like an empty queue. So this returns the name of a role that sees
--- no job, else null.
+-- processes would take CPU time from workers. The caller chooses between generic and custom plans. Rows that row
+-- security hides are reported, because a full table would look empty.
 select
-  \set COMMAND r
-  \ir parts/role_without_rows.sql
-  as role_without_rows,
+  current_user::text,
+  array(
+    select used.use
+      \ir parts/hidden_rows.sql
+  ) as hidden,
   set_config('statement_timeout', %(statement_timeout)s::text, true),
   set_config('lock_timeout', %(lock_timeout)s::text, true),
   set_config('transaction_read_only', 'on', true),

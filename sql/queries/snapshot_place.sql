@@ -12,7 +12,7 @@ select
   pg_is_in_recovery() or current_setting('default_transaction_read_only')::boolean,
   'all' <>
   \set TABLE %(jobs_table)s::regclass::oid
-  \set COMMAND r
+  \set COMMAND ''r''
   \ir parts/rows_shown.sql
   ,
   \ir parts/own_objects.sql

@@ -35,6 +35,7 @@ READING = (
     "pauses",
     "limits",
     "groups list",
+    "grants",
     "tasks",
     "workers",
     "sweep --dry-run",
@@ -71,6 +72,8 @@ CHANGING = (
     "limit mail --running 4",
     "limit mail --off",
     "groups cancel 1",
+    "grant worker pg_monitor",
+    "revoke pg_monitor",
     "run --once",
 )
 NEEDING_OUR_LINE = (
@@ -85,8 +88,10 @@ NEEDING_OUR_LINE = (
     "history --count",
     "record-others",
     "record-others 7d",
+    "grant worker pg_monitor",
+    "revoke pg_monitor",
 )
-"""Those that go by heartbeats, speak to our workers, or read or write history."""
+"""Those that go by heartbeats, speak to our workers, read or write history, or record grants in gw's ledger."""
 
 FINDING_NOTHING = ("groups cancel 1",)
 """Those that act on what only our tables have."""
@@ -125,10 +130,12 @@ def filled(queue: Queue, folder: Path) -> None:
 
 @pytest.fixture
 def reader(queue: Queue) -> Iterator[str]:
-    """The connection of a role that sees every row and may change none."""
+    """The connection of a role that reads everything and may change nothing."""
     name = f"gw_reader_{uuid4().hex}"
-    queue.rows(f"create role {name} bypassrls in role pg_read_all_data")
+    queue.rows(f"create role {name}")
+    queue.client.grants.grant("viewer", name)
     yield make_conninfo(queue.url, options=f"-crole={name}")
+    queue.rows(f"drop owned by {name}")
     queue.rows(f"drop role {name}")
 
 
@@ -145,7 +152,7 @@ def test_a_role_that_may_only_read_reads(gw: CliProgram, queue: Queue, reader: s
 
     ended = gw(*line.split(), "-c", reader)
 
-    # The doctor finds that the role may do little.
+    # The doctor finds a worker that is dead.
     assert (ended.code, everything(queue)) == (7 if line == "doctor" else 0, before), ended.err
 
 

@@ -1,22 +1,167 @@
-"""The roles of docs/guide/security.md can do their part and no more, by the SQL that stands there."""
+"""The roles that `gw grant` makes can do their part and no more; the commands are those of docs/guide/security.md."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import attacks
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from support.databases import install_schema
 from support.shell import CliResult, InProcessShell, Shell
 
+from gw_core import AsyncClient, Client, JobKeyMode, JobSpec
+from gw_core.operations import RoleKind
+from gw_core.postgres.connection.statements import query, sql_folder
+
 PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "security.md").read_text("utf-8")
-BLOCKS = re.findall(r"```sql\n-- as (a superuser|queue_owner)(?:, variant (\w+))?\n(.*?)```", PAGE, re.DOTALL)
-ROLES = ("queue_owner", "queue_worker", "queue_viewer", "queue_reader", "queue_adder")
+BLOCKS = re.findall(r"```(?:sql\n-- as (a superuser|queue_owner)|(sh))\n(.*?)```", PAGE, re.DOTALL)
+ROLES = ("queue_owner", *(f"queue_{kind}" for kind in RoleKind), "queue_caller")
+KINDS = tuple(f"queue_{kind}" for kind in RoleKind)
+
+
+class Site:
+    """A database with the roles of the page, under names of this test's own; `gw` is the program as one of them."""
+
+    def __init__(
+        self, url: str, mark: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.url, self._mark, self._folder = url, mark, folder
+        self._capsys, self._monkeypatch = capsys, monkeypatch
+
+    def named(self, text: str) -> str:
+        return re.sub(
+            rf"\bqueue_(?={'|'.join(each.partition('_')[2] for each in ROLES)})", f"schema_{self._mark}_", text
+        )
+
+    def run(self, statement: str, role: str | None = None) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self.as_role(role) if role else self.url, autocommit=True) as connection:
+            cursor = connection.execute(self.named(statement).encode())
+            return cursor.fetchall() if cursor.description else []
+
+    def as_role(self, role: str) -> str:
+        return make_conninfo(self.url, options=f"-c role={self.named(role)}")
+
+    def gw(self, line: str, role: str) -> CliResult:
+        url, words = self.as_role(role), self.named(line).split()
+        if words[0] == "run":
+            return Shell(self._folder, database=url).gw(*words)
+        within = InProcessShell(self._folder, database=url, capsys=self._capsys, monkeypatch=self._monkeypatch)
+        return within.gw(*words)
+
+    def failing(self, lines: tuple[str, ...], role: str) -> dict[str, CliResult]:
+        ended = {line: self.gw(line, role) for line in lines}
+        return {line: each for line, each in ended.items() if each.code != 0}
+
+
+@pytest.fixture
+def mark(server_url: str) -> Iterator[str]:
+    """Asked for before the database, so that the roles are dropped after it."""
+    mark = uuid4().hex[:10]
+    yield mark
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        for role in ROLES:
+            connection.execute(f"drop role if exists schema_{mark}_{role.partition('_')[2]}".encode())
+
+
+@pytest.fixture
+def site(
+    mark: str, fresh_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Site:
+    """The page's statements and commands, one after the other."""
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "mail.py").write_text("def mail(payload):\n    pass\n")
+    (tmp_path / "crontab").write_text("0 4 * * * nightly\n")
+    site = Site(fresh_url, mark, tmp_path, capsys, monkeypatch)
+    for author, is_commands, text in BLOCKS:
+        if is_commands:
+            assert site.failing(tuple(re.findall(r"^gw (.*)$", text, re.MULTILINE)), "queue_owner") == {}
+        else:
+            site.run(text, None if author == "a superuser" else author)
+    return site
+
+
+@pytest.mark.parametrize("kind", RoleKind)
+def test_the_doctor_finds_nothing_wrong_with_a_role(site: Site, kind: RoleKind) -> None:
+    for line in ("doctor --json", f"doctor --json --as {kind}"):
+        ended = site.gw(line, f"queue_{kind}")
+
+        assert (ended.code, {each["status"] for each in json.loads(ended.out)}) == (0, {"ok"}), ended
+        assert f"{kind}" in ended.out
+
+
+def test_the_doctor_names_the_grant_that_a_role_lacks(site: Site) -> None:
+    ended = site.gw("doctor --json --as operator", "queue_viewer")
+
+    [found] = [each for each in json.loads(ended.out) if each["check"] == "rights"]
+    assert (ended.code, found["status"]) == (7, "error")
+    assert "which an operator needs" in found["message"]
+    assert found["fix"] == site.named("as the queue's owner: gw grant operator queue_viewer")
+
+
+def test_every_role_is_complete(site: Site) -> None:
+    ended = site.gw("grants --json", "queue_viewer")
+
+    assert {(each["role"], each["kind"]): each["missing"] for each in json.loads(ended.out)} == {
+        (site.named(f"queue_{kind}"), str(kind)): [] for kind in RoleKind
+    }
+
+
+WITHOUT_EFFECT = {"limit_index_build", "limit_index_drop", "record_others_off"}
+"""They would change something of which there is nothing here."""
+ADDING = {"add_job", "add_jobs", "add_group", "register_tasks", "restore_names", "restore_job"}
+CHANGING_JOBS = {
+    *("action_fail", "action_reschedule", "claim_unqueued_jobs", "sweep_recover_jobs"),
+    *("lock_expected_jobs", "lock_selected_jobs", "row_locked_jobs"),
+}
+"""What the page admits: with SQL of its own, an adder can change jobs, because a key replaces one."""
+OF_OPERATORS = {"cancel_request", "cleanup_delete", "delete_cron_item", "limit_delete", "limit_set", "pause_set"}
+OF_WORKERS = {
+    *("heartbeat", "record_statistics", "renew_locks"),
+    *("register_cron_items", "schedule_cron_items"),
+}
+OF_OWNERS = {"record_others_on"}
+
+
+def test_a_role_may_run_the_statements_of_its_kind_and_no_others(site: Site) -> None:
+    names = {path.stem for path in Path(sql_folder(), "queries").glob("*.sql")} - {"doctor_distributed_tables"}
+    with psycopg.connect(site.as_role("queue_owner")) as connection:
+        connection.read_only = True
+        changes = {name for name in names if fails(connection, name, psycopg.errors.ReadOnlySqlTransaction)}
+    changes = changes - WITHOUT_EFFECT | {"cleanup_lock", "lock_jobs_table", "make_history_partitions"}
+
+    denied: dict[RoleKind, set[str]] = {}
+    for kind in RoleKind:
+        with psycopg.connect(site.as_role(f"queue_{kind}")) as connection:
+            denied[kind] = {name for name in names if fails(connection, name, psycopg.errors.InsufficientPrivilege)}
+
+    assert denied[RoleKind.WORKER] == OF_OPERATORS | OF_OWNERS | {"cleanup_lock"}
+    assert denied[RoleKind.OPERATOR] == OF_WORKERS | OF_OWNERS | {"make_history_partitions"}
+    assert denied[RoleKind.VIEWER] == changes
+    assert changes - denied[RoleKind.ADDER] == ADDING | CHANGING_JOBS | {"lock_jobs_table"}
+    assert changes - denied[RoleKind.READER] == set()
+
+
+def fails(connection: psycopg.Connection[Any], name: str, kind: type[psycopg.Error]) -> bool:
+    """Whether a statement fails so; PostgreSQL checks both before it reads values."""
+    text = query(name, "graphile_worker", SELECTION="true")
+    try:
+        connection.execute(text.encode(), dict.fromkeys(re.findall(r"%\((\w+)\)s", text)))
+    except kind:
+        return True
+    except psycopg.Error:
+        return False
+    finally:
+        connection.rollback()
+    return False
+
 
 WORKER = (
     "add mail",
@@ -30,139 +175,161 @@ WORKER = (
     "sweep",
     "workers",
     "cron list --crontab crontab",
-    "cleanup unused-tasks --yes",
-    "run --once",
-    "doctor",
+    "run --once --recover --history 1d --statistics 1h",
+    "history",
 )
-VIEWER = ("list", "show 1", "stats", "queues", "tasks", "workers", "cron list --crontab crontab", "tui --once")
 
 
-class Site:
-    """A database with the roles of the page, under names of this test's own."""
+def test_the_worker_runs_jobs_and_does_not_pause_limit_clean_up_or_migrate(site: Site) -> None:
+    assert site.failing(WORKER, "queue_worker") == {}
 
-    def __init__(self, url: str, mark: str) -> None:
-        self.url, self._mark = url, mark
-
-    def named(self, text: str) -> str:
-        return re.sub(r"\bqueue_(?=owner|worker|viewer|reader|adder)", f"schema_{self._mark}_", text)
-
-    def run(self, statement: str, role: str | None = None) -> list[tuple[object, ...]]:
-        with psycopg.connect(self.as_role(role) if role else self.url, autocommit=True) as connection:
-            cursor = connection.execute(self.named(statement).encode())
-            return cursor.fetchall() if cursor.description else []
-
-    def as_role(self, role: str) -> str:
-        return make_conninfo(self.url, options=f"-c role={self.named(role)}")
-
-
-@pytest.fixture
-def mark(server_url: str) -> Iterator[str]:
-    mark = uuid4().hex[:10]
-    names = [f"schema_{mark}_{role.partition('_')[2]}" for role in ROLES]
-    yield mark
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        for name in names:
-            connection.execute(f"drop role if exists {name}")
-
-
-@pytest.fixture(params=["bypassrls", "policies"])
-def site(request: pytest.FixtureRequest, mark: str, fresh_url: str) -> Site:
-    """The page's statements, one after the other; `gw migrate` runs as soon as there is an owner."""
-    site = Site(fresh_url, mark)
-    for role in ROLES[1:]:
-        site.run(f"create role {role} login")
-    assert {variant for _, variant, _ in BLOCKS} == {"", "bypassrls", "policies"}
-    for number, (author, variant, text) in enumerate(BLOCKS):
-        if variant in ("", request.param):
-            site.run(text, None if author == "a superuser" else author)
-        if number == 0:
-            install_schema(site.as_role("queue_owner"))
-    return site
-
-
-class Program:
-    """`gw` as one of the roles; in the process of the test but for what runs tasks."""
-
-    def __init__(
-        self, site: Site, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        self._site, self._folder, self._capsys, self._monkeypatch = site, folder, capsys, monkeypatch
-
-    def __call__(self, line: str, role: str) -> CliResult:
-        url = self._site.as_role(role)
-        if line.startswith("run"):
-            return Shell(self._folder, database=url).gw(*line.split())
-        within = InProcessShell(self._folder, database=url, capsys=self._capsys, monkeypatch=self._monkeypatch)
-        return within.gw(*line.split())
-
-
-@pytest.fixture
-def gw(site: Site, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Program:
-    return Program(site, folder, capsys, monkeypatch)
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "tasks").mkdir()
-    (tmp_path / "tasks" / "mail.py").write_text("def mail(payload):\n    pass\n")
-    (tmp_path / "crontab").write_text("0 4 * * * nightly\n")
-    return tmp_path
-
-
-def test_the_worker_does_everything_but_migrate(site: Site, gw: Program) -> None:
-    ended = {line: gw(line, "queue_worker") for line in WORKER}
-
-    assert {line: each.err for line, each in ended.items() if each.code != 0} == {}
+    site.run("insert into graphile_worker._private_tasks (identifier) values ('unused')")
+    for line in (
+        "pause task:mail",
+        "limit mail --off",
+        "cleanup unused-tasks --yes",
+        "cancel 9",
+        "grant viewer queue_worker",
+    ):
+        assert site.gw(line, "queue_worker").code == 4, line
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         site.run("alter table graphile_worker._private_jobs add mine int", "queue_worker")
 
 
-def test_the_viewer_reads_and_changes_nothing(site: Site, gw: Program) -> None:
+OPERATOR = (
+    "add mail",
+    "add mail --job-key k",
+    "reschedule 1 --run-at now",
+    "remove k",
+    "fail 1",
+    "retry 1",
+    "pause task:mail queue:q flag:f all",
+    "resume task:mail queue:q flag:f all",
+    "limit mail --running 1 --rate 10/s",
+    "limit mail --off",
+    "sweep",
+    "cleanup failed-jobs unused-tasks unused-queues expired-history --yes",
+    "cron list --crontab crontab",
+    "cron run nightly --crontab crontab",
+    "tui --once",
+)
+
+
+def test_the_operator_changes_everything_but_no_rights_and_no_tables(site: Site) -> None:
+    assert site.failing(OPERATOR, "queue_operator") == {}
+
+    for line in ("record-others 1d", "grant worker queue_operator", "revoke queue_viewer"):
+        assert site.gw(line, "queue_operator").code == 4, line
+    for statement in (
+        "update graphile_worker._private_gw_history set state = 'completed'",
+        "update graphile_worker._private_gw_migrations set name = 'x'",
+    ):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            site.run(statement, "queue_operator")
+
+
+VIEWER = (
+    "list",
+    "show 1",
+    "stats",
+    "queues",
+    "tasks",
+    "workers",
+    "pauses",
+    "limits",
+    "groups list",
+    "history",
+    "tui --once",
+)
+
+
+def test_the_viewer_reads_and_changes_nothing(site: Site) -> None:
     site.run("select graphile_worker.add_job('mail')")
 
-    ended = {line: gw(line, "queue_viewer") for line in VIEWER}
-
-    assert {line: each.err for line, each in ended.items() if each.code != 0} == {}
-    assert "mail" in ended["list"].out
-    assert gw("fail 1", "queue_viewer").code == 4
+    assert site.failing(VIEWER, "queue_viewer") == {}
+    assert "mail" in site.gw("list", "queue_viewer").out
+    assert site.gw("fail 1", "queue_viewer").code == 4
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         site.run("select graphile_worker.add_job('mail')", "queue_viewer")
 
 
-def test_the_adder_adds_what_the_function_allows_and_a_reader_sees_it_without_its_payload(site: Site) -> None:
-    assert site.run("select app.send_receipt(7)", "queue_adder") == [(1,)]
+def test_the_adder_adds_in_every_way(site: Site) -> None:
+    url = site.as_role("queue_adder")
+    with Client(url) as client:
+        client.check_schema()
+        client.add("mail", {"n": 1}, queue_name="q", flags=["f"], run_at=timedelta(hours=1))
+        for mode in JobKeyMode:
+            client.add("mail", {"n": 2}, job_key="k", job_key_mode=mode)
+        client.add_many([JobSpec(task="mail"), JobSpec(task="mail", job_key="k")])
+        client.add_batch("mail", [1, 2], job_key="batch")
+        client.group([JobSpec(task="mail"), JobSpec(task="mail")], then=JobSpec(task="report"))
+
+    async def add() -> None:
+        async with AsyncClient(url) as client:
+            await client.add("mail", job_key="k")
+            await client.group([JobSpec(task="mail")], then=JobSpec(task="report"))
+
+    asyncio.run(add())
+    site.run("select graphile_worker.add_job('mail', job_key => 'k')", "queue_adder")
+    assert site.failing(("add mail --payload {}", "add mail --job-key k"), "queue_adder") == {}
+
+    assert site.run("select count(*), count(key) from graphile_worker._private_jobs") == [(8, 2)]
+    assert site.run("select count(*) from graphile_worker._private_gw_waiting") == [(2,)]
+
+
+def test_the_adder_does_nothing_else(site: Site) -> None:
+    site.run("select graphile_worker.add_job('mail', job_key => 'k')")
+    lines = ("remove k", "complete 1", "pause task:mail", "limit mail --running 1", "cancel 1", "sweep", "workers")
+    assert {
+        line: site.gw(line, "queue_adder").code for line in (*lines, "history", "cron forget x", "groups cancel 1")
+    } == (dict.fromkeys((*lines, "history", "cron forget x", "groups cancel 1"), 4))
+
+    # What the page admits: rights are those of tables.
+    assert site.run("select key from graphile_worker._private_jobs", "queue_adder") == [("k",)]
+    for statement in (
+        "delete from graphile_worker._private_jobs",
+        "update graphile_worker._private_job_queues set locked_by = 'me'",
+        "delete from graphile_worker._private_tasks",
+        "select * from graphile_worker._private_gw_history",
+        "select * from graphile_worker._private_gw_workers",
+    ):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            site.run(statement, "queue_adder")
+
+
+def test_the_reader_and_the_caller_of_a_function_have_neither_payloads_nor_tables(site: Site) -> None:
+    assert site.run("select app.send_receipt(7)", "queue_caller") == [(1,)]
 
     assert site.run("select payload::text from graphile_worker._private_jobs") == [('{"order" : 7}',)]
     assert site.run("select id from graphile_worker.jobs", "queue_reader") == [(1,)]
     for role, statement in (
         ("queue_reader", "select payload from graphile_worker._private_jobs"),
-        ("queue_adder", "select graphile_worker.add_job('mail')"),
-        ("queue_adder", "select * from graphile_worker.jobs"),
+        ("queue_reader", "select graphile_worker.add_job('mail')"),
+        ("queue_caller", "select graphile_worker.add_job('mail')"),
+        ("queue_caller", "select * from graphile_worker.jobs"),
     ):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             site.run(statement, role)
 
-    assert_the_adder_runs_no_code_of_its_own_as_the_owner(site)
+    assert_the_caller_runs_no_code_of_its_own_as_the_owner(site)
 
 
-@pytest.mark.parametrize("role", ROLES[1:])
-def test_no_role_but_the_owner_gains_the_owner_s_rights(site: Site, role: str) -> None:
-    site.run("grant usage on schema graphile_worker to queue_adder", "queue_owner")
-
+@pytest.mark.parametrize("kind", RoleKind)
+def test_no_role_gains_the_owner_s_rights(site: Site, kind: RoleKind) -> None:
     for attack in (attacks.run_code_as_the_owner, lambda session: attacks.forge_history(session, 1, 1)):
         denied = pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied for function")
-        with psycopg.connect(site.as_role(role)) as session, denied:
+        with psycopg.connect(site.as_role(f"queue_{kind}")) as session, denied:
             attack(session)
 
 
-def assert_the_adder_runs_no_code_of_its_own_as_the_owner(site: Site) -> None:
-    site.run("create schema evil authorization queue_adder; grant usage on schema evil to public")
+def assert_the_caller_runs_no_code_of_its_own_as_the_owner(site: Site) -> None:
+    site.run("create schema evil authorization queue_caller; grant usage on schema evil to public")
     trap = (
         "create function evil.json_build_object(text, bigint) returns json language plpgsql as "
         "$$ begin raise exception 'as %', current_user; end $$; set search_path = evil, pg_catalog; "
     )
-    site.run(trap + "select app.send_receipt(7)", "queue_adder")
+    site.run(trap + "select app.send_receipt(7)", "queue_caller")
 
     site.run("alter function app.send_receipt(bigint) reset all")
     with pytest.raises(psycopg.errors.RaiseException, match="_owner"):
-        site.run("set search_path = evil, pg_catalog; select app.send_receipt(7)", "queue_adder")
+        site.run("set search_path = evil, pg_catalog; select app.send_receipt(7)", "queue_caller")

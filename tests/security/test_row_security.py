@@ -1,83 +1,415 @@
-"""Every command reports that row security hides the queue from a role, and what to do."""
+"""Rows that row security hides are an error of every command and every method that reads them, and never "nothing"."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
+from typing import Any, Final
 from uuid import uuid4
 
-import psycopg
+import msgspec
 import pytest
 from psycopg.conninfo import make_conninfo
-from support.shell import CliResult, InProcessShell, Shell
+from support.cli_program import every_command
+from support.jobs_in_states import Queue
+from support.shell import CliResult, InProcessShell
 
-COMMANDS = (
-    "list",
-    "show 1",
-    "stats",
-    "queues",
-    "tasks",
-    "workers",
-    "retry --all --yes",
-    "complete --all --yes",
-    "fail --all --yes",
-    "sweep",
-    "sweep --dry-run",
-    "cleanup failed-jobs --yes",
-    "cron list --crontab crontab",
-    "run --once",
+from gw_core import AsyncClient, Client, JobSpec, TaskRegistry, run_once
+from gw_core.domain.rules.roles import OF_RUST, RECORD, TABLES
+from gw_core.errors import GraphileWorkerError, PermissionDeniedError
+from gw_core.operations import CleanupTarget, NameKind, RoleKind
+
+HIDEABLE: Final = [each for each in TABLES if each not in (OF_RUST, "migrations")]
+"""The tables with row security."""
+
+KINDS: Final = (RoleKind.WORKER, RoleKind.OPERATOR)
+
+# What reads rows of the queue, as a line that shows as much as possible. A new command belongs here or below.
+READING: Final = {
+    "gw list": ("list --payload",),
+    "gw count": ("count", "count state:failed"),
+    "gw show": ("show 1", "show 9001"),
+    "gw history": ("history --result", "history --count"),
+    "gw record-others": ("record-others",),
+    "gw stats": ("stats --tasks", "stats --exact"),
+    "gw queues": ("queues",),
+    "gw pauses": ("pauses",),
+    "gw limits": ("limits",),
+    "gw groups list": ("groups list",),
+    "gw tasks": ("tasks",),
+    "gw tui": ("tui --once",),
+    "gw workers": ("workers",),
+    "gw sweep": ("sweep --dry-run",),
+    "gw unlock": ("unlock pool-1 --dry-run",),
+    "gw cleanup": ("cleanup failed-jobs unused-tasks unused-queues --dry-run",),
+    "gw cron list": ("cron list --crontab crontab",),
+    "gw complete": ("complete --all --dry-run",),
+    "gw fail": ("fail --all --dry-run",),
+    "gw reschedule": ("reschedule --all --run-at now --dry-run",),
+    "gw retry": ("retry --all --dry-run",),
+}
+CHANGING: Final = {
+    "gw remove": ("remove unknown",),
+    "gw cancel": ("cancel 9999 --timeout 0s",),
+    "gw resume": ("resume task:none",),
+    "gw limit": ("limit none --off",),
+    "gw groups cancel": ("groups cancel 9999",),
+    "gw cron forget": ("cron forget none",),
+}
+"""Those that say that there is nothing to change."""
+OTHERS: Final = {
+    "gw doctor": "see below",
+    "gw health": "asks whether the jobs table answers; prints how long that took",
+    **dict.fromkeys(("gw grants", "gw migrate"), "read the catalog and report that policies are missing"),
+    **dict.fromkeys(("gw add", "gw pause", "gw cron run"), "adds a row, which PostgreSQL rejects"),
+    **dict.fromkeys(("gw run", "gw dev"), "asks for everything at its start, see below"),
+    **dict.fromkeys(("gw grant", "gw revoke"), "belong to the owner"),
+    **dict.fromkeys(("gw cron parse", "gw cron validate", "gw cron next"), "read files"),
+    **dict.fromkeys(("gw bench", "gw init", "gw completion", "gw config show", "gw config schema"), "read no queue"),
+}
+
+METHODS: Final[Mapping[str, Callable[[Client], Any]]] = {
+    "snapshot": lambda client: client.snapshot(),
+    "count_locks": lambda client: (client.snapshot(), client.count_locks(), client.snapshot())[2],
+    "statistics": lambda client: client.statistics(),
+    "queues": lambda client: client.queues(),
+    "count_queue": lambda client: client.count_queue("q"),
+    "tasks": lambda client: client.tasks(),
+    "run_history": lambda client: client.run_history().points,
+    "runs_by_task": lambda client: client.runs_by_task(),
+    "result": lambda client: _outcome(lambda: client.result(9001, timeout=0)),
+    "waiting_groups": lambda client: client.waiting_groups(),
+    "cancel_groups": lambda client: client.cancel_groups(9999),
+    "remove": lambda client: client.remove("unknown"),
+    "names": lambda client: [client.names(kind) for kind in NameKind],
+    "cron_items": lambda client: client.cron_items(),
+    "forget_cron_item": lambda client: client.forget_cron_item("none"),
+    "check_schema": lambda client: client.check_schema(),
+    "migration_plan": lambda client: client.migration_plan().steps,
+    "jobs.list": lambda client: client.jobs.list(),
+    "jobs.count": lambda client: client.jobs.count("state:failed"),
+    "jobs.get": lambda client: client.jobs.get(1),
+    "jobs.show": lambda client: client.jobs.show(1),
+    "jobs.at_server_time": lambda client: client.jobs.at_server_time("task:mail created_at:<-1h"),
+    "jobs.complete": lambda client: client.jobs.complete([9999]),
+    "jobs.fail": lambda client: client.jobs.fail([9999]),
+    "jobs.retry": lambda client: client.jobs.retry([9999]),
+    "jobs.reschedule": lambda client: client.jobs.reschedule([9999]),
+    "jobs.cancel": lambda client: client.jobs.cancel([9999], timeout=timedelta(0)),
+    "workers.list": lambda client: client.workers.list(),
+    "workers.locks": lambda client: client.workers.locks(["pool-1"]),
+    "workers.sweep": lambda client: client.workers.sweep(dry_run=True),
+    "workers.unlock": lambda client: client.workers.unlock(["nobody"]),
+    "history.list": lambda client: client.history.list(),
+    "history.count": lambda client: client.history.count(),
+    "history.attempts": lambda client: client.history.attempts(9001),
+    "history.status": lambda client: client.history.status(),
+    "history.end_of": lambda client: client.history.end_of(9001),
+    "limits.list": lambda client: client.limits.list(),
+    "limits.remove": lambda client: client.limits.remove("none", timeout=timedelta(0)),
+    "pauses.list": lambda client: client.pauses.list(),
+    "pauses.resume": lambda client: client.pauses.resume("task:none", timeout=timedelta(0)),
+    "cleanup.count": lambda client: [client.cleanup.count(target) for target in CleanupTarget],
+}
+OTHER_METHODS: Final = {
+    *("add", "add_json", "add_many", "add_batch", "group", "pauses.pause", "limits.set", "jobs.restore"),
+    *(
+        "migrate",
+        "migration_script",
+        "cancel_statements",
+        "close",
+        "listen",
+        "is_embedded",
+        "schema",
+        "sharded",
+        "jobs.in_batches",
+    ),
+    *("doctor.examine", "doctor.findings", "doctor.health_check", "doctor.lock_waits"),
+    *("history.expire", "history.record_others", "cleanup.delete", "jobs.remove_expected"),
+    *("grants.grant", "grants.revoke", "grants.list", "grants.statements", "grants.revoke_statements"),
+}
+"""Those that add, delete what the methods above have counted, need no rows, or are tested elsewhere."""
+ASYNC_METHODS: Final[Mapping[str, Callable[[AsyncClient], Any]]] = {
+    "result": lambda client: _async_outcome(client),
+    "waiting_groups": lambda client: client.waiting_groups(),
+    "cancel_groups": lambda client: client.cancel_groups(9999),
+    "remove": lambda client: client.remove("unknown"),
+    "jobs.get": lambda client: client.jobs.get(1),
+    "jobs.complete": lambda client: client.jobs.complete([9999]),
+    "jobs.fail": lambda client: client.jobs.fail([9999]),
+    "jobs.reschedule": lambda client: client.jobs.reschedule([9999]),
+    "limits.list": lambda client: client.limits.list(),
+    "limits.remove": lambda client: client.limits.remove("none", timeout=timedelta(0)),
+    "pauses.list": lambda client: client.pauses.list(),
+    "pauses.resume": lambda client: client.pauses.resume("task:none", timeout=timedelta(0)),
+}
+
+
+def _outcome(ask: Callable[[], Any]) -> Any:
+    try:
+        return ask()
+    except PermissionDeniedError:
+        raise
+    except GraphileWorkerError as error:
+        return str(error)
+
+
+async def _async_outcome(client: AsyncClient) -> Any:
+    try:
+        return await client.result(9001, timeout=0)
+    except PermissionDeniedError:
+        raise
+    except GraphileWorkerError as error:
+        return str(error)
+
+
+def test_every_command_is_judged_here() -> None:
+    assert set(every_command()) == set(READING) | set(CHANGING) | set(OTHERS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "known"),
+    [(Client, set(METHODS) | OTHER_METHODS), (AsyncClient, set(ASYNC_METHODS) | OTHER_METHODS)],
+    ids=["Client", "AsyncClient"],
 )
+def test_every_method_is_judged_here(kind: type[Any], known: set[str]) -> None:
+    url = "postgres://localhost/none"
+    client = kind(url)
+    parts = {name: getattr(client, name) for name in _public(kind) if _is_part(kind, name)}
+    methods = {name for name in _public(kind) if name not in parts and name != "events"}
+    methods |= {f"{name}.{each}" for name, part in parts.items() for each in _public(type(part))}
+
+    assert (
+        methods
+        - known
+        - {f"{name}.{each}" for name in parts for each in ("connections", "schema", "size", "batch")}
+        - {f"workers.{each}" for each in ("events", "interceptors")}
+        == set()
+    )
+
+
+def _public(kind: type[Any]) -> list[str]:
+    return [name for name, _ in inspect.getmembers(kind) if not name.startswith("_")]
+
+
+def _is_part(kind: type[Any], name: str) -> bool:
+    return type(inspect.getattr_static(kind, name)).__name__ == "cached_property"
+
+
+# -- a queue with one of everything, and a role that may change everything ---------------------------------------------
+
+
+class Site:
+    """A queue, and the role of an operator from which tables can be hidden."""
+
+    def __init__(self, queue: Queue, role: str) -> None:
+        self.queue, self.role = queue, role
+        self.url = make_conninfo(queue.url, options=f"-c role={role}")
+
+    def hide(self, *tables: str) -> None:
+        """Drop the policies of tables: the role keeps its privileges and sees no row."""
+        for name, table in self.queue.rows(
+            "select polname::text, polrelid::regclass::text from pg_policy "
+            "where polrelid = any(%s::text[]::regclass[])",
+            [f"graphile_worker.{table}" for table in tables],
+        ):
+            self.queue.rows(f"drop policy {name} on {table}")
+
+    @contextmanager
+    def hidden(self, table: str) -> Iterator[None]:
+        """Hide a table from the block."""
+        self.hide(table)
+        yield
+        for kind in KINDS:
+            self.queue.client.grants.grant(kind, self.role)
 
 
 @pytest.fixture
-def blind(server: str) -> Iterator[str]:
-    """A role with every grant and without a policy; asked for before the database, so that it is dropped after it."""
-    name = f"schema_blind_{uuid4().hex[:12]}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"create role {name}")
-    yield name
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"drop role {name}")
+def site(database_url: str, server: str) -> Iterator[Site]:
+    role = f"schema_blind_{uuid4().hex[:12]}"
+    with Queue(database_url) as queue:
+        queue.rows(f"create role {role}")
+        for kind in KINDS:
+            queue.client.grants.grant(kind, role)
+        _fill(queue)
+        yield Site(queue, role)
+        queue.rows(f"drop owned by {role}")
+        queue.rows(f"drop role {role}")
+
+
+def _fill(queue: Queue) -> None:
+    queue.running(by="pool-1", queue_name="q", job_key="key")
+    queue.running(task="other", by="gw-x-1-0123456789", queue_name="renewed")
+    queue.failed("mail", queue_name="q")
+    queue.backoff(flags=["f"])
+    queue.scheduled()
+    queue.heartbeat("pool-1", tasks=["mail"], ago="10000 seconds")
+    queue.heartbeat("gw-x-1-0123456789", tasks=["mail", "other"])
+    queue.rows("update _private_gw_workers set claim_rules_revision = 1000")  # so that nothing waits for it
+    queue.rows(
+        "insert into _private_gw_renewed_locks select locked_by, id, locked_at - interval '1 day', locked_at "
+        "from _private_jobs where locked_by like 'gw-%%'"
+    )
+    queue.rows("insert into _private_known_crontabs values ('nightly', now(), now())")
+    queue.client.pauses.pause("flag:f", timeout=timedelta(0))
+    queue.client.limits.set("mail", running=4, per_period=10, period=timedelta(seconds=1), timeout=timedelta(0))
+    queue.client.group([JobSpec(task="mail")], then=JobSpec(task="last"))
+    queue.rows(
+        "insert into _private_gw_history (job_id, attempt, max_attempts, task, state, final, result, worker_id, "
+        "created_at, started_at, finished_at, expires_at) values (9001, 1, 25, 'mail', 'completed', true, '1', "
+        "'pool-1', now(), now(), now(), now() + interval '1 day')"
+    )
+    queue.rows(
+        "insert into _private_gw_statistics values "
+        "(date_trunc('minute', now()) - interval '9 minutes', 'mail', 'pool-1', 1, 0, 0, 0.1, '{1}', 1, 0.1)"
+    )
+
+
+TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.+Z-]*|\bPT?[\d.DTHMS]+|\b(\d+(\.\d+)? ?(ms|s|m|h|d|MB|kB))+\b")
+OF_THE_SERVER: Final = {"counters", "total", "waiting"}
+"""Figures of PostgreSQL's statistics, which arrive late."""
+
+
+def steady(value: Any) -> Any:
+    """Return a value without times and sizes, which differ between two runs."""
+    match value:
+        case float():
+            return "<number>"
+        case str():
+            return TIME.sub("<time>", value)
+        case dict():
+            return {key: steady(each) for key, each in value.items() if key not in OF_THE_SERVER}
+        case list() | tuple():
+            return [steady(each) for each in value]
+    return value
+
+
+def plain(value: Any) -> Any:
+    return steady(msgspec.to_builtins(value, enc_hook=repr, str_keys=True))
+
+
+# -- the rule ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def shell(
-    blind: str,
-    database_url: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> Callable[[str], CliResult]:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        for what in ("usage on schema", "all on all tables in schema", "all on all sequences in schema"):
-            connection.execute(f"grant {what} graphile_worker to {blind}".encode())
-        connection.execute("select graphile_worker.add_job('x')")
-    (tmp_path / "tasks").mkdir()
-    (tmp_path / "tasks" / "x.py").write_text("def x(payload):\n    pass\n")
-    (tmp_path / "crontab").write_text("0 4 * * * nightly\n")
-    url = make_conninfo(database_url, options=f"-c role={blind}")
+def gw(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., CliResult]:
+    (tmp_path / "crontab").write_text("0 4 * * * mail ?id=nightly\n")
 
-    def run(line: str) -> CliResult:
-        if line.startswith("run"):
-            return Shell(tmp_path, database=url).gw(*line.split())
-        return InProcessShell(tmp_path, database=url, capsys=capsys, monkeypatch=monkeypatch).gw(*line.split())
+    def run(site: Site, line: str) -> CliResult:
+        shell = InProcessShell(tmp_path, database=site.url, capsys=capsys, monkeypatch=monkeypatch)
+        return shell.gw(*line.split(), "--json")
 
     return run
 
 
-@pytest.mark.parametrize("line", COMMANDS)
-def test_a_queue_that_row_security_hides_is_not_called_empty(
-    shell: Callable[[str], CliResult], blind: str, line: str
+LINES: Final = [line for lines in (*READING.values(), *CHANGING.values()) for line in lines]
+
+
+def test_every_command_says_that_rows_are_hidden(gw: Callable[..., CliResult], site: Site) -> None:
+    site.hide(*HIDEABLE)
+
+    for line in LINES:
+        ended = gw(site, line)
+
+        assert (ended.code, ended.out) == (4, ""), (line, ended)
+        assert re.search(f"row security hides rows of .* gw grant (viewer|operator) {site.role}", ended.err), (
+            line,
+            ended,
+        )
+
+
+@pytest.mark.slow
+def test_a_command_says_that_a_table_is_hidden_or_prints_what_it_always_prints(
+    gw: Callable[..., CliResult], site: Site
 ) -> None:
-    ended = shell(line)
+    usual = {line: gw(site, line) for line in LINES}
+    for table in HIDEABLE:
+        with site.hidden(table):
+            for line in LINES:
+                ended = gw(site, line)
+                if ended.code == 4:
+                    assert is_named(table, ended.err), (line, ended)
+                    assert ("gw grant" in ended.err, ended.out) == (True, ""), (line, ended)
+                else:
+                    assert (ended.code, printed(ended)) == (usual[line].code, printed(usual[line])), (table, line)
 
-    assert ended.code == 4, ended
-    assert f"row security hides the jobs of schema 'graphile_worker' from role '{blind}'" in ended.err
-    assert f'alter role "{blind}" bypassrls' in ended.err
+
+def is_named(table: str, message: str) -> bool:
+    """Whether a message is gw's about hidden rows, or PostgreSQL's about a row that it rejects."""
+    return any(
+        text in message
+        for text in (f"row security hides rows of {table} ", f'row-level security policy for table "{table}"')
+    )
 
 
-def test_the_doctor_says_so_too(shell: Callable[[str], CliResult]) -> None:
-    ended = shell("doctor")
+def printed(ended: CliResult) -> Any:
+    return steady(json.loads(ended.out)) if ended.out else steady(ended.err)
 
-    assert ended.code == 7
-    assert "row security" in ended.out
+
+def test_a_method_says_that_a_table_is_hidden_or_returns_what_it_always_returns(site: Site) -> None:
+    usual = answers(site)
+    assert [name for name, each in usual.items() if isinstance(each, PermissionDeniedError)] == []
+    raising: set[str] = set()
+    for table in HIDEABLE:
+        with site.hidden(table):
+            for name, answer in answers(site).items():
+                denied = answer.get("denied") if isinstance(answer, dict) else None
+                if isinstance(answer, PermissionDeniedError) or denied:
+                    assert is_named(table, denied or str(answer)), (name, answer)
+                    raising.add(name)
+                else:
+                    assert answer == usual[name], (table, name)
+    assert raising == set(usual), "some methods read nothing"
+
+
+def answers(site: Site) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    with Client(site.url) as client:
+        for name, ask in METHODS.items():
+            try:
+                found[name] = plain(ask(client))
+            except PermissionDeniedError as error:
+                found[name] = error
+
+    async def ask_all() -> None:
+        async with AsyncClient(site.url) as client:
+            for name, ask in ASYNC_METHODS.items():
+                try:
+                    found[f"async {name}"] = plain(await ask(client))
+                except PermissionDeniedError as error:
+                    found[f"async {name}"] = error
+
+    asyncio.run(ask_all())
+    return found
+
+
+def test_the_doctor_names_the_table_that_is_hidden(gw: Callable[..., CliResult], site: Site) -> None:
+    for table in HIDEABLE:
+        with site.hidden(table):
+            ended = gw(site, "doctor")
+
+            [found] = [each for each in json.loads(ended.out) if each["check"] == "row security"]
+            assert (ended.code, found["status"]) == (7, "error")
+            assert f"row security hides rows of {table} " in found["message"]
+            # The ledger's policies record what was granted.
+            kinds = ("worker",) if table == RECORD else ("operator", "worker")
+            assert found["fix"] == "as the queue's owner: " + "; ".join(
+                f"gw grant {kind} {site.role}" for kind in kinds
+            )
+
+
+def test_a_worker_does_not_start_without_the_rows_it_needs(site: Site) -> None:
+    registry = TaskRegistry()
+    registry.register("mail", lambda payload: None)
+    for table in HIDEABLE:
+        with (
+            site.hidden(table),
+            pytest.raises(PermissionDeniedError, match=f"row security hides rows of {table} .*gw grant worker"),
+        ):
+            run_once(site.url, tasks=registry)

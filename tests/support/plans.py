@@ -11,7 +11,7 @@ from psycopg import sql
 from gw_core.postgres.connection.statements import numbered_query, query
 
 SCHEMA: Final = "graphile_worker"
-READER: Final = {"statement_timeout": "5s", "lock_timeout": "1s", "schema": SCHEMA}
+READER: Final = {"statement_timeout": "5s", "lock_timeout": "1s", "schema": SCHEMA, "uses": []}
 
 Parts = Mapping[str, str]
 """The text of a statement that is filled in, by name."""

@@ -22,7 +22,7 @@ def relax_read_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "STATEMENT_TIMEOUT", LONG)
     for waiting in (snapshots, read_only):
         monkeypatch.setattr(waiting, "LOCK_TIMEOUT", LONG)
-    monkeypatch.setattr(name_lookup, "SEARCH_TIMEOUT", f"{LONG.total_seconds():.0f}s")
+    monkeypatch.setattr(name_lookup, "SEARCH_TIMEOUT", LONG)
     for function, name in (
         (job_queries.JobQueries._rows, "timeout"),
         (job_queries.JobQueries.list_jobs, "timeout"),

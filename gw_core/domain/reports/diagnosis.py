@@ -15,6 +15,7 @@ from gw_core.domain.reports.job_status import STALE_AFTER
 from gw_core.domain.reports.lock_waits import AdvisoryLock
 from gw_core.domain.reports.run_statistics import StatisticsStatus
 from gw_core.domain.rules.pause import Pause
+from gw_core.domain.rules.roles import RoleKind
 from gw_core.domain.rules.sweep_rules import OrphanedQueue, RecoverySettings, WorkerInfo, is_dead
 from gw_core.domain.rules.task_limit import TaskLimit
 from gw_core.domain.safe_text import shell_command, sql_identifier, sql_literal
@@ -72,15 +73,6 @@ class TableHealth:
     """The number of dead rows at which autovacuum starts."""
 
 
-@dataclass(frozen=True, slots=True)
-class TableRights:
-    """The privileges of our role on a table."""
-
-    name: str
-    everything: bool
-    rows_hidden: bool
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorFacts:
     """What the doctor read. A check that could not run is listed in `not_checked` with its reason."""
@@ -100,7 +92,12 @@ class DoctorFacts:
     through_pooler: bool
     autovacuum: bool
     has_heartbeats: bool
-    rights: Sequence[TableRights] = ()
+    kinds: Sequence[RoleKind] = (RoleKind.WORKER,)
+    """What the role is meant for, which decides the rights that it needs."""
+    lacking: Sequence[str] = ()
+    """The privileges that it lacks, each with the object: `select _private_jobs`."""
+    hidden_tables: Sequence[str] = ()
+    """Tables whose rows row security hides from it, all or some."""
     tables: Sequence[TableHealth] = ()
     distributed_tables: Sequence[str] = ()
     """Tables of the queue that Citus distributes."""
@@ -123,6 +120,8 @@ class DoctorFacts:
     most_used_sequence: tuple[str, float] | None = None
     backlog: timedelta | None = None
     not_checked: Sequence[tuple[str, str]] = field(default=())
+    left_out: Sequence[str] = ()
+    """Checks that need more rights than roles of these kinds have."""
     pauses: Sequence[Pause] = ()
     limits: Sequence[TaskLimit] = ()
     unconfirmed_workers: Sequence[str] = ()
@@ -136,13 +135,16 @@ class DoctorFacts:
     allows_transactions: bool = True
     """False behind a pooler in statement mode; nothing else can be checked then."""
 
+    def is_known(self, check: str) -> bool:
+        """Return whether a check could read what it needs."""
+        return check not in self.left_out and all(check != name for name, _ in self.not_checked)
+
 
 def diagnose(facts: DoctorFacts) -> list[Finding]:
     """Return a finding for each check, in the order of the report."""
     is_readable = facts.revision is not None and facts.allows_transactions
     findings = [each for check in (*_SERVER, *(_QUEUE if is_readable else ())) for each in check.findings(facts)]
-    not_checked = {check for check, _ in facts.not_checked}
-    seen = [each for each in findings if each.check not in not_checked]
+    seen = [each for each in findings if facts.is_known(each.check)]
     return seen + [Finding(check, CheckStatus.WARNING, f"not checked: {why}") for check, why in facts.not_checked]
 
 
@@ -230,15 +232,15 @@ def _replication(facts: DoctorFacts) -> Found:
 
 
 def _row_security(facts: DoctorFacts) -> Found:
-    if hidden := [each.name for each in facts.rights if each.rows_hidden]:
-        message = f"row level security hides the rows of {_some(hidden)} from role {facts.role}, without any error"
-        yield ERROR, message, f"connect as the owner, or: alter role {sql_identifier(facts.role)} bypassrls"
+    if facts.hidden_tables:
+        message = f"row security hides rows of {_some(facts.hidden_tables)} from role {facts.role}, without any error"
+        yield ERROR, message, _grants(facts)
 
 
 def _rights(facts: DoctorFacts) -> Found:
-    if lacking := [each.name for each in facts.rights if not each.everything]:
-        fix = f"grant usage on the schema, and select, insert, update, delete on its tables, to {facts.role}"
-        yield ERROR, f"role {facts.role} cannot read and write {_some(lacking)}", fix
+    if facts.lacking:
+        lacking = [each.replace(" ", " on ") for each in facts.lacking]
+        yield ERROR, f"role {facts.role} lacks {_some(lacking)}, which {_kinds(facts)} needs", _grants(facts)
 
 
 def _indexes(facts: DoctorFacts) -> Found:
@@ -392,7 +394,7 @@ def _limits(facts: DoctorFacts) -> Found:
 def _backlog(facts: DoctorFacts) -> Found:
     if facts.backlog is not None and facts.backlog > MAX_BACKLOG:
         why, fix = "no worker claimed it", "gw queues; gw tasks: a locked queue, an unknown task, or too few workers"
-        if facts.has_heartbeats and not facts.live_workers:
+        if facts.has_heartbeats and facts.is_known("workers") and not facts.live_workers:
             why, fix = "there is no live worker", _command(facts, "run")
         yield ERROR, f"the next job has been due for {_rounded(facts.backlog)}, and {why}", fix
 
@@ -441,7 +443,7 @@ _QUEUE: Final = (
     _Check("node", _node),
     _Check("replication", _replication),
     _Check("row security", _row_security, lambda facts: "hides no rows from this role"),
-    _Check("rights", _rights, lambda facts: "the role has all privileges of a worker"),
+    _Check("rights", _rights, lambda facts: f"the role has all rights of {_kinds(facts)}"),
     _Check("indexes", _indexes, lambda facts: "all present and valid"),
     _Check("locks", _locks, lambda f: f"{sum(each.jobs for each in f.holders)} jobs are locked, none by a dead worker"),
     _Check("locks", _orphaned_queues),
@@ -460,6 +462,16 @@ _QUEUE: Final = (
     _Check("transactions", _transactions, lambda facts: "none is long"),
     _Check("ids", _ids, lambda facts: "enough left"),
 )
+
+
+def _kinds(facts: DoctorFacts) -> str:
+    return " and ".join(f"an {each}" if each[0] in "ao" else f"a {each}" for each in facts.kinds)
+
+
+def _grants(facts: DoctorFacts) -> str:
+    """Return the commands that give the role what it lacks."""
+    commands = (_typed(facts, "grant", kind, facts.role) or f"gw grant {kind} ROLE" for kind in facts.kinds)
+    return f"as the queue's owner: {'; '.join(commands)}"
 
 
 def _command(facts: DoctorFacts, verb: str) -> str:

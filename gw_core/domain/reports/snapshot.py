@@ -125,6 +125,8 @@ class QueueSnapshot:
     locked_queues_are_all: bool = True
     crontabs: Sequence[KnownCronItem] = ()
     errors: Sequence[tuple[str, str]] = field(default=())
+    denied: str | None = None
+    """The reason, if a part failed because the role lacks a right or row security hides its rows."""
 
     def known_by(self, task: str) -> tuple[str, ...] | None:
         """Return the ids of the live workers that know a task; None if that is unknown.

@@ -13,6 +13,7 @@ from psycopg.rows import tuple_row
 from gw_core.domain.errors import InvalidInputError
 from gw_core.postgres.connection.callers_connection import Rows, check_dialect, is_django, is_instance, type_name
 from gw_core.postgres.connection.database import Database
+from gw_core.postgres.connection.row_security import raise_if_hidden
 from gw_core.postgres.connection.statement_steps import Operation, Unit, await_steps
 from gw_core.postgres.road.add_calls import Call
 
@@ -38,8 +39,17 @@ class AsyncCallersConnection:
         self._connection = connection
         self._schema = schema
 
-    def fetch(self, call: Call) -> Awaitable[Rows]:
-        """Run a statement in the connection's transaction and return its rows; raises the driver's errors."""
+    async def fetch(self, call: Call) -> Rows:
+        """Run a statement in the connection's transaction and return its rows; raises the driver's errors.
+
+        Raises `PermissionDeniedError` if row security hides rows that the statement reads or changes.
+        """
+        if question := call.visibility(self._schema):
+            raise_if_hidden(await self._fetch(question), self._schema)
+        return await self._fetch(call)
+
+    def _fetch(self, call: Call) -> Awaitable[Rows]:
+        """Run a statement."""
         raise NotImplementedError
 
     def run(self, step: Call | Unit) -> Awaitable[Any]:
@@ -102,7 +112,7 @@ def _rejected(conn: object) -> InvalidInputError:
 class AsyncPsycopgConnection(AsyncCallersConnection):
     """A psycopg `AsyncConnection` of any cursor class, row factory and transaction mode."""
 
-    async def fetch(self, call: Call) -> Rows:
+    async def _fetch(self, call: Call) -> Rows:
         async with psycopg.AsyncCursor(self._connection, row_factory=tuple_row) as cursor:
             cursor.format = psycopg.pq.Format.BINARY
             await cursor.execute(*call.named(self._schema))
@@ -121,7 +131,7 @@ class AsyncPsycopgConnection(AsyncCallersConnection):
 class AsyncpgConnection(AsyncCallersConnection):
     """An asyncpg connection; outside `conn.transaction()` it commits each statement."""
 
-    def fetch(self, call: Call) -> Awaitable[Rows]:
+    def _fetch(self, call: Call) -> Awaitable[Rows]:
         """Run a statement and return its rows, which are sequences as tuples are."""
         text, values = call.numbered(self._schema)
         records: Awaitable[Rows] = self._connection.fetch(text, *values)
@@ -135,7 +145,7 @@ class AsyncpgConnection(AsyncCallersConnection):
 class AsyncSqlAlchemyConnection(AsyncCallersConnection):
     """A SQLAlchemy `AsyncSession` or `AsyncConnection` on psycopg or asyncpg."""
 
-    async def fetch(self, call: Call) -> Rows:
+    async def _fetch(self, call: Call) -> Rows:
         connection = await self._begun()
         is_asyncpg = connection.dialect.driver == "asyncpg"
         text, values = call.numbered(self._schema) if is_asyncpg else call.named(self._schema)

@@ -18,6 +18,7 @@ from psycopg.rows import tuple_row
 from gw_core.domain.errors import InvalidInputError
 from gw_core.postgres.connection.database import Connection
 from gw_core.postgres.connection.error_mapping import translated
+from gw_core.postgres.connection.row_security import raise_if_hidden
 from gw_core.postgres.road.add_calls import Call
 
 Rows = list[tuple[Any, ...]]
@@ -41,7 +42,16 @@ class CallersConnection:
         return self._connection
 
     def fetch(self, call: Call) -> Rows:
-        """Run a statement in the connection's transaction and return its rows as tuples; raises gw's errors."""
+        """Run a statement in the connection's transaction and return its rows as tuples; raises gw's errors.
+
+        Raises `PermissionDeniedError` if row security hides rows that the statement reads or changes.
+        """
+        if question := call.visibility(self._schema):
+            raise_if_hidden(self._fetch(question), self._schema)
+        return self._fetch(call)
+
+    def _fetch(self, call: Call) -> Rows:
+        """Run a statement."""
         raise NotImplementedError
 
     def fetch_all(self, calls: Iterable[Call]) -> Rows:
@@ -133,7 +143,7 @@ def _is_async(conn: object) -> bool:
 class PsycopgConnection(CallersConnection):
     """A psycopg connection of any cursor class, row factory and transaction mode."""
 
-    def fetch(self, call: Call) -> Rows:
+    def _fetch(self, call: Call) -> Rows:
         with translated(self._schema), tuple_cursor(self._connection) as cursor:
             cursor.execute(*call.named(self._schema))
             # In a pipeline the result has not arrived, and there is no description yet.
@@ -193,7 +203,7 @@ def begin_callers_transaction(connection: Connection) -> None:
 class Psycopg2Connection(CallersConnection):
     """A connection of psycopg2."""
 
-    def fetch(self, call: Call) -> Rows:
+    def _fetch(self, call: Call) -> Rows:
         # The class is named, for the connection may make cursors that return dictionaries.
         plain = sys.modules["psycopg2.extensions"].cursor
         with translated(self._schema), self._connection.cursor(cursor_factory=plain) as cursor:
@@ -239,7 +249,7 @@ class SqlAlchemyConnection(CallersConnection):
     def driver(self) -> object:
         return self._connection.connection.driver_connection
 
-    def fetch(self, call: Call) -> Rows:
+    def _fetch(self, call: Call) -> Rows:
         with translated(self._schema):
             return [tuple(row) for row in self._connection.exec_driver_sql(*call.named(self._schema))]
 
@@ -281,7 +291,7 @@ class DjangoConnection(CallersConnection):
         self._connection.ensure_connection()
         return self._connection.connection
 
-    def fetch(self, call: Call) -> Rows:
+    def _fetch(self, call: Call) -> Rows:
         with translated(self._schema), self._connection.cursor() as cursor:
             cursor.execute(*call.named(self._schema))
             return list(cursor.fetchall())

@@ -24,7 +24,7 @@ from gw_core.domain.errors import (
     StatementTimeoutError,
     TransientDatabaseError,
 )
-from gw_core.domain.safe_text import shell_command, sql_identifier
+from gw_core.domain.safe_text import shell_command
 
 _SCHEMA_MISSING = (
     pg.UndefinedTable,
@@ -65,7 +65,9 @@ def _translated(error: BaseException, schema: str) -> DatabaseError | InvalidJob
     if isinstance(error, pg.InvalidPassword | pg.InvalidAuthorizationSpecification | pg.InvalidCatalogName):
         return AuthenticationError(f"the server rejected the connection: {sentence(error)}")
     if isinstance(error, pg.InsufficientPrivilege):
-        return PermissionDeniedError(f"the database role lacks a right: {sentence(error)}")
+        return PermissionDeniedError(
+            f"the database role lacks a right: {sentence(error)}; the queue's owner can give it with gw grant"
+        )
     if isinstance(error, _SCHEMA_MISSING):
         return SchemaMissingError(
             f"schema {schema!r} is not installed or incomplete ({sentence(error)}); "
@@ -89,15 +91,6 @@ def _translated(error: BaseException, schema: str) -> DatabaseError | InvalidJob
     if state[:2] in _TRANSIENT_CLASSES or state in _TRANSIENT_STATES:
         return TransientDatabaseError(f"the database could not finish the statement now: {sentence(error)}")
     return DatabaseError(f"PostgreSQL rejected the statement: {sentence(error)}")
-
-
-def rows_hidden(role: str, schema: str) -> PermissionDeniedError:
-    """Return the error for a role from which row security hides the jobs, with the remedy."""
-    return PermissionDeniedError(
-        f"row security hides the jobs of schema {schema!r} from role {role!r}: no policy shows or lets it change any; "
-        f"connect as the schema's owner, add policies (docs/guide/security.md), or run as a superuser: "
-        f"alter role {sql_identifier(role)} bypassrls"
-    )
 
 
 def leads_nowhere(error: BaseException) -> bool:

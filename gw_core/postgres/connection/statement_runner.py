@@ -12,6 +12,7 @@ from psycopg.rows import tuple_row
 
 from gw_core.postgres.connection.database import Connection, in_its_settings
 from gw_core.postgres.connection.error_mapping import translate
+from gw_core.postgres.connection.row_security import raise_if_hidden, uses_of, values_of_uses
 from gw_core.postgres.connection.statements import numbered_query
 
 
@@ -57,6 +58,14 @@ class Store:
 
     def _rows(self, name: str, variables: Mapping[str, str] | None = None, /, **values: Any) -> list[tuple[Any, ...]]:
         return self._statements.rows(name, values, **variables or {})
+
+    def _visible_rows(
+        self, name: str, variables: Mapping[str, str] | None = None, /, **values: Any
+    ) -> list[tuple[Any, ...]]:
+        """As `_rows`, once it is certain that row security hides no row from the statement."""
+        if uses := uses_of(name, **variables or {}):
+            raise_if_hidden(self._rows("hidden_rows", **values_of_uses(uses, self.schema)), self.schema)
+        return self._rows(name, variables, **values)
 
 
 def array_text(items: Iterable[int | datetime]) -> str:

@@ -15,6 +15,7 @@ from gw_core.domain.errors import DeadlockError
 from gw_core.postgres.connection.callers_connection import CallersConnection, OwnConnection, Rows, callers_connection
 from gw_core.postgres.connection.connections import ConnectionSource
 from gw_core.postgres.connection.database import Connection
+from gw_core.postgres.connection.row_security import raise_if_hidden
 from gw_core.postgres.connection.statements import query
 from gw_core.postgres.road.add_calls import Call
 
@@ -128,4 +129,9 @@ def fetch_on(connection: Connection, schema: str) -> Callable[[Call], Rows]:
             cursor.execute(query(call.statement, schema, **call.names), call.values, prepare=False)
             return cursor.fetchall() if cursor.description is not None else []
 
-    return fetch
+    def fetch_visible(call: Call) -> Rows:
+        if question := call.visibility(schema):
+            raise_if_hidden(fetch(question), schema)
+        return fetch(call)
+
+    return fetch_visible

@@ -80,6 +80,11 @@ def query(name: str, schema: str, **names: str) -> LiteralString:
     return _trusted(_query_text(name, names).replace(MARKER, quoted(schema).replace("%", "%%")))
 
 
+def marked_query(name: str, **names: str) -> str:
+    """Return a statement in which the marker still stands for the schema."""
+    return _query_text(name, names)
+
+
 def _query_text(name: str, names: Mapping[str, str] | None = None) -> str:
     """Return a statement without its comments and blank lines; the marker still stands for the schema."""
     lines = sql_text(f"queries/{name}", names).splitlines()

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from operator import attrgetter
 from typing import Any, Final
 
-from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError, ReadOnlyError
+from gw_core.domain.errors import (
+    DatabaseError,
+    DatabaseUnavailableError,
+    PermissionDeniedError,
+    ReadOnlyError,
+)
 from gw_core.domain.job.group import BrokenGroups, GroupStatus
+from gw_core.domain.job.job import named
 from gw_core.domain.reports.diagnosis import (
     NEEDED_INDEXES,
     DoctorFacts,
     Finding,
     TableHealth,
-    TableRights,
     diagnose,
 )
 from gw_core.domain.reports.job_status import STALE_AFTER
 from gw_core.domain.reports.lock_waits import LockWaits
+from gw_core.domain.rules.roles import RoleKind, policy_name, rights_of
 from gw_core.domain.rules.session_limits import milliseconds
 from gw_core.postgres.connection.connections import QueueOperations
 from gw_core.postgres.connection.database import Connection, allows_transactions, in_one_trip
 from gw_core.postgres.connection.error_mapping import translated
-from gw_core.postgres.connection.row_mapping import rows
-from gw_core.postgres.connection.statements import query
+from gw_core.postgres.connection.row_security import uses_of_kind, visible_rows
 from gw_core.postgres.read.history import history_status
 from gw_core.postgres.read.lock_waits import MOST, find_lock_waits, oldest_transaction, sweep_locks
 from gw_core.postgres.read.statistics_queries import statistics_status, status_values
@@ -37,6 +42,7 @@ from gw_core.postgres.schema.schema_state import (
     GROUP_ERRORS_STEP,
     HISTORY_STEP,
     TABLES_STEP,
+    TABLES_TURN_PRIVATE,
     SchemaState,
     SchemaStatus,
     check,
@@ -44,6 +50,9 @@ from gw_core.postgres.schema.schema_state import (
 
 QUERY_TIMEOUT: Final = timedelta(seconds=10)
 """The timeout of one query, for large tables."""
+
+READERS: Final = frozenset({RoleKind.WORKER, RoleKind.VIEWER, RoleKind.OPERATOR})
+"""Kinds of roles that may read everything; for the others, checks of what they may not read are left out."""
 
 _Check = Callable[[Connection, DoctorFacts], DoctorFacts]
 
@@ -59,7 +68,7 @@ class Doctor(QueueOperations, frozen=True):
         """
         with self._connection() as connection:
             began = time.perf_counter()
-            [(_, is_standby, is_read_only)] = rows(connection, query("health_check", self.schema), {})
+            [(_, is_standby, is_read_only)] = visible_rows(connection, self.schema, "health_check")
             took = timedelta(seconds=time.perf_counter() - began)
         # A client that may only read has asked for that itself.
         if is_standby or (is_read_only and not self.connections.database.limits.read_only):
@@ -67,9 +76,13 @@ class Doctor(QueueOperations, frozen=True):
             raise ReadOnlyError(f"the server is {kind}, so no worker can use the queue there; connect to the primary")
         return took
 
-    def findings(self) -> list[Finding]:
-        """Return a finding for each check; raises only what keeps us from connecting."""
-        return diagnose(self.examine())
+    def findings(self, kind: RoleKind | str | None = None) -> list[Finding]:
+        """Return a finding for each check; raises only what keeps us from connecting.
+
+        `kind` is what the role is meant for: the rights of a `viewer` are judged by what a viewer needs. Without it,
+        the kinds count that `gw grant` gave the role, else whether it may change jobs.
+        """
+        return diagnose(self.examine(kind))
 
     def lock_waits(self) -> LockWaits:
         """Return which sessions block others in this database, and the longest open transactions."""
@@ -77,13 +90,15 @@ class Doctor(QueueOperations, frozen=True):
             self._limit_time(connection)
             return find_lock_waits(connection, self.schema)
 
-    def examine(self) -> DoctorFacts:
+    def examine(self, kind: RoleKind | str | None = None) -> DoctorFacts:
         """Gather the facts; what the role may not see, or what takes too long, is named as not_checked."""
+        wanted = None if kind is None else named(RoleKind, kind, "a kind of role")
         with self._connection() as connection:
             state = check(connection, self.schema)
             facts = self._server(connection, state)
             if state.revision is None or not facts.allows_transactions:
                 return facts
+            facts = replace(facts, kinds=self._kinds(connection, wanted))
             for name, check_facts in self._checks(state):
                 facts = self._guarded(connection, facts, name, check_facts)
         return facts
@@ -111,6 +126,16 @@ class Doctor(QueueOperations, frozen=True):
         )
         return ((name, each) for name, each, step in checks if step is None or step in state.own_present)
 
+    def _kinds(self, connection: Connection, wanted: RoleKind | None) -> Sequence[RoleKind]:
+        """Return what our role is meant for."""
+        if wanted is not None:
+            return (wanted,)
+        values = {"schema": self.schema, "policies": [policy_name(kind) for kind in RoleKind]}
+        [(granted, is_owner, may_change)] = visible_rows(connection, self.schema, "doctor_role", values)
+        if is_owner or not granted:
+            return (RoleKind.WORKER if is_owner or may_change else RoleKind.VIEWER,)
+        return [RoleKind(each) for each in granted]
+
     def _guarded(self, connection: Connection, facts: DoctorFacts, name: str, check_facts: _Check) -> DoctorFacts:
         try:
             with translated(self.schema), in_one_trip(connection):
@@ -118,6 +143,10 @@ class Doctor(QueueOperations, frozen=True):
                 return check_facts(connection, facts)
         except DatabaseUnavailableError:
             raise
+        except PermissionDeniedError as error:
+            if READERS.isdisjoint(facts.kinds):
+                return replace(facts, left_out=(*facts.left_out, name))
+            return replace(facts, not_checked=(*facts.not_checked, (name, str(error))))
         except DatabaseError as error:
             return replace(facts, not_checked=(*facts.not_checked, (name, str(error))))
 
@@ -157,13 +186,19 @@ class Doctor(QueueOperations, frozen=True):
         )
 
     def _rights(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
-        return replace(facts, rights=[TableRights(*row) for row in self._ask(connection, "doctor_permissions")])
+        needed = [f"{each} {name}" for kind in facts.kinds for name, each in rights_of(kind)]
+        uses = [use for kind in facts.kinds for use in uses_of_kind(kind)]
+        values = {"schema": self.schema, "rights": needed, "uses": uses}
+        lacking = visible_rows(connection, self.schema, "doctor_permissions", values)
+        hidden = visible_rows(connection, self.schema, "doctor_hidden_rows", values)
+        tables = dict.fromkeys(use[2:] for (use,) in hidden)
+        return replace(facts, lacking=[each for (each,) in lacking], hidden_tables=list(tables))
 
     def _indexes(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
-        known = dict(rows(connection, query("index_list", self.schema), {"schema": self.schema, "prefix": ""}))
+        known = dict(visible_rows(connection, self.schema, "index_list", {"schema": self.schema, "prefix": ""}))
         invalid = [name for name, is_valid in known.items() if not is_valid]
         # Before revision 16 there is no such table, and its indexes come with the upgrade.
-        has_jobs = any(each.name == "_private_jobs" for each in facts.rights)
+        has_jobs = (facts.revision or 0) >= TABLES_TURN_PRIVATE
         missing = [name for name in NEEDED_INDEXES if has_jobs and name not in known]
         return replace(facts, invalid_indexes=invalid, missing_indexes=missing)
 
@@ -187,8 +222,7 @@ class Doctor(QueueOperations, frozen=True):
         return replace(facts, tables_without_identity=[name for (name,) in self._ask(connection, "doctor_replication")])
 
     def _locks(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
-        is_readable = all(name != "workers" for name, _ in facts.not_checked)
-        heartbeats = list_heartbeats(connection, self.schema) if is_readable else ()
+        heartbeats = list_heartbeats(connection, self.schema) if facts.is_known("workers") else ()
         ages = {worker.id: worker.heartbeat_age for worker in heartbeats}
         locks = list_worker_locks(connection, self.schema)
         holders = [replace(each, heartbeat_age=ages.get(each.id)) for each in locks]
@@ -201,29 +235,29 @@ class Doctor(QueueOperations, frozen=True):
     def _sweeps(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         values = {"schema": self.schema, "most": MOST}
         return replace(
-            facts, sweep_locks=sweep_locks(rows(connection, query("sweep_lock_sessions", self.schema), values))
+            facts, sweep_locks=sweep_locks(visible_rows(connection, self.schema, "sweep_lock_sessions", values))
         )
 
     def _pauses(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
-        pauses = [pause_of(*row) for row in rows(connection, query("pause_list", self.schema), {})]
+        pauses = [pause_of(*row) for row in visible_rows(connection, self.schema, "pause_list")]
         values = {"revision": None, "recent_seconds": STALE_AFTER.total_seconds()}
-        unconfirmed = [name for (name,) in rows(connection, query("claim_rules_unconfirmed", self.schema), values)]
+        unconfirmed = [name for (name,) in visible_rows(connection, self.schema, "claim_rules_unconfirmed", values)]
         return replace(facts, pauses=pauses, unconfirmed_workers=unconfirmed)
 
     def _history(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
-        found = rows(connection, query("history_status", self.schema), {"schema": self.schema})
+        found = visible_rows(connection, self.schema, "history_status", {"schema": self.schema})
         return replace(facts, history=history_status(found[0]))
 
     def _statistics(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
-        [row] = rows(connection, query("statistics_status", self.schema), status_values(self.schema))
+        [row] = visible_rows(connection, self.schema, "statistics_status", status_values(self.schema))
         return replace(facts, statistics=statistics_status(row))
 
     def _limits(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
-        return replace(facts, limits=[limit_of(row) for row in rows(connection, query("limit_list", self.schema), {})])
+        return replace(facts, limits=[limit_of(row) for row in visible_rows(connection, self.schema, "limit_list")])
 
     def _groups(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
-        [[waiting, held, first, job]] = rows(connection, query("doctor_groups", self.schema), {})
-        broken = [BrokenGroups(*row) for row in rows(connection, query("broken_groups", self.schema), {})]
+        [[waiting, held, first, job]] = visible_rows(connection, self.schema, "doctor_groups")
+        broken = [BrokenGroups(*row) for row in visible_rows(connection, self.schema, "broken_groups")]
         return replace(facts, groups=GroupStatus(waiting, held, first, job, broken[0] if broken else None))
 
     def _backlog(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
@@ -245,4 +279,4 @@ class Doctor(QueueOperations, frozen=True):
         return replace(facts, most_used_sequence=max(found, key=lambda row: row[1], default=None))
 
     def _ask(self, connection: Connection, name: str) -> list[Any]:
-        return rows(connection, query(name, self.schema), {"schema": self.schema})
+        return visible_rows(connection, self.schema, name, {"schema": self.schema})

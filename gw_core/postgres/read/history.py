@@ -10,7 +10,6 @@ from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job.history import MAX_KEEP, EndedAttempt, HistoryPage, HistoryState, HistoryStatus, JobEnd
 from gw_core.postgres.connection.callers_connection import callers_connection
 from gw_core.postgres.connection.connections import QueueOperations
-from gw_core.postgres.connection.error_mapping import rows_hidden
 from gw_core.postgres.connection.row_mapping import optional_timestamp
 from gw_core.postgres.read.read_only import Rows, read
 from gw_core.postgres.read.selection_names import values_of
@@ -105,7 +104,7 @@ class History(QueueOperations, frozen=True):
     def end_of(self, job_id: int) -> JobEnd:
         """Return what is known of how a job ended, in the queue and in history."""
         [row] = self._read("job_end", {"job_id": job_id, "schema": self.schema}, SEARCH_TIMEOUT)
-        return job_end(row, self.schema)
+        return job_end(row)
 
     def _fragment(self, which: str | int | Sequence[int]) -> Fragment:
         selection = parse(which, HISTORY_TERMS) if isinstance(which, str) else _of_ids(which)
@@ -119,11 +118,9 @@ class History(QueueOperations, frozen=True):
         return read(self.connections, self.schema, [call], timeout=timeout)[0]
 
 
-def job_end(row: Sequence[Any], schema: str) -> JobEnd:
-    """Return the answer of `job_end.sql`; raises `PermissionDeniedError` for a role that row security shows no job."""
-    hidden_from, is_queued, has_failed, attempts, error, is_known, *last = row
-    if hidden_from is not None:
-        raise rows_hidden(hidden_from, schema)
+def job_end(row: Sequence[Any]) -> JobEnd:
+    """Return the answer of `job_end.sql`."""
+    is_queued, has_failed, attempts, error, is_known, *last = row
     attempt = None if last[0] is None else _attempt(last)
     return JobEnd(is_queued, has_failed, attempts, error, is_known, attempt)
 

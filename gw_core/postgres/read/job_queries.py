@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.errors import InvalidInputError, PermissionDeniedError
 from gw_core.domain.job.job import Job, check_ids, timestamp
 from gw_core.domain.job.job_state import LATER, WAITING, JobState
 from gw_core.domain.reports.job_status import JobFacts, reasons, retry_schedule
@@ -471,6 +471,8 @@ class JobQueries:
         pages = self._rows("stats_table", self._jobs_table)[0][1]
         sampled, share = self._sample(pages, exact=exact)
         snapshot = self.snapshot(recovery)
+        if snapshot.denied is not None:
+            raise PermissionDeniedError(snapshot.denied)
         return [
             TaskReport(name=name, jobs=_counts(sampled[task_id], share), known_by=snapshot.known_by(name))
             for task_id, name in self._rows("task_list", {"most": MAX_TASKS})

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from enum import StrEnum
-from typing import Final, LiteralString
-
-from psycopg.rows import tuple_row
+from typing import Any, Final
 
 from gw_core.domain.errors import TransientDatabaseError
 from gw_core.embedded.address import EMBEDDED_PREFIX
-from gw_core.postgres.connection.database import Connection, Database, find_conninfo, in_one_trip
-from gw_core.postgres.connection.error_mapping import translated
-from gw_core.postgres.connection.statements import query
+from gw_core.postgres.connection.database import Connection, Database, find_conninfo
+from gw_core.postgres.read.read_only import read_on
+from gw_core.postgres.road.add_calls import Call
 
 MAX_NAMES: Final = 200
-SEARCH_TIMEOUT: Final = "2s"
+SEARCH_TIMEOUT: Final = timedelta(seconds=2)
 
 
 class NameKind(StrEnum):
@@ -61,26 +60,22 @@ def _of_running_server(embedded: str) -> str | None:
     return conninfo_for(home.socket_folder) if (home.data / f".s.PGSQL.{PORT}").exists() else None
 
 
-def _statement(kind: NameKind, schema: str) -> LiteralString:
+def _call(kind: NameKind, values: dict[str, Any]) -> Call:
     if kind == NameKind.SCHEMAS:
-        return query("name_completion_schemas", schema)
+        return Call("name_completion_schemas", values)
     if kind == NameKind.WORKERS:
-        return query("list_worker_locks", schema)
+        return Call("list_worker_locks", values)
     table, column = COLUMNS[kind]
-    return query("name_completion", schema, TABLE=table, NAME=column)
+    return Call("name_completion", values, {"TABLE": table, "NAME": column})
 
 
 def find_names(
     connection: Connection, schema: str, kind: NameKind, *, prefix: str = "", limit: int = MAX_NAMES
 ) -> list[str]:
     """Return the first names of a kind that begin with `prefix`; nothing when that takes long."""
+    call = _call(kind, {"prefix": prefix, "limit": limit, "resilient_flags": []})
     try:
-        with translated(schema):
-            with in_one_trip(connection):
-                connection.execute("select set_config('statement_timeout', %s, true)", (SEARCH_TIMEOUT,))
-                cursor = connection.cursor(row_factory=tuple_row)
-                values = {"prefix": prefix, "limit": limit, "resilient_flags": []}
-                cursor.execute(_statement(kind, schema), values)
-            return [row[0] for row in cursor if row[0] is not None and row[0].startswith(prefix)][:limit]
+        [found] = read_on(connection, schema, [call], SEARCH_TIMEOUT)
     except TransientDatabaseError:
         return []
+    return [row[0] for row in found if row[0] is not None and row[0].startswith(prefix)][:limit]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gw_core.postgres.connection.database import Connection
-from gw_core.postgres.connection.row_mapping import rows
-from gw_core.postgres.connection.statements import query, quoted
+from gw_core.postgres.connection.row_security import visible_rows
+from gw_core.postgres.connection.statements import quoted
 from gw_core.selection.kinds import Resolved
 from gw_core.selection.selection import Selection
 
@@ -26,4 +26,4 @@ def values_of(selection: Selection, schema: str) -> dict[str, Any]:
 
 def resolve(connection: Connection, schema: str, selection: Selection) -> Resolved:
     """Read what a selection needs to know, at the time of the database's clock."""
-    return Resolved(*rows(connection, query("selection_names", schema), values_of(selection, schema))[0])
+    return Resolved(*visible_rows(connection, schema, "selection_names", values_of(selection, schema))[0])

@@ -10,7 +10,7 @@ from operator import attrgetter
 from time import monotonic, perf_counter
 from typing import Any, Final
 
-from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError
+from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError, PermissionDeniedError
 from gw_core.domain.job.job import timestamp
 from gw_core.domain.reports.query_results import Count, Quality
 from gw_core.domain.reports.snapshot import (
@@ -51,6 +51,10 @@ OBJECTS: Final = 10
 """The column of snapshot_place.sql that names the objects of gw and graphile_worker_rs."""
 
 
+Failures = tuple[tuple[str, DatabaseError], ...]
+"""Parts of a snapshot that failed, and why."""
+
+
 class Snapshots:
     """Reads snapshots of one queue; safe to share between threads. Raises our errors, not the driver's."""
 
@@ -63,7 +67,7 @@ class Snapshots:
         # The last result of the lock query, its time, and the error if it failed.
         self._locks: Rows = []
         self._locks_at = -inf
-        self._lock_errors: tuple[tuple[str, str], ...] = ()
+        self._lock_errors: Failures = ()
 
     def read(self, recovery: RecoverySettings, *, with_locks: bool) -> QueueSnapshot:
         """Return the current snapshot; `recovery` defines which workers are presumed dead.
@@ -120,10 +124,11 @@ class Snapshots:
             locked_queues=held[:MAX_QUEUES],
             locked_queues_are_all=len(held) <= MAX_QUEUES,
             crontabs=[known_cron_item(row) for row in answers.get("crontabs", ())],
-            errors=errors,
+            errors=tuple((part, str(error)) for part, error in errors),
+            denied=next((str(error) for _, error in errors if isinstance(error, PermissionDeniedError)), None),
         )
 
-    def _with_locks(self, answers: dict[str, Rows]) -> tuple[tuple[str, str], ...]:
+    def _with_locks(self, answers: dict[str, Rows]) -> Failures:
         """Keep what was found of locks, or put in what is known of them; return what else was not to be seen."""
         if "locks" in answers:
             self._locks, self._locks_at, self._lock_errors = answers["locks"], monotonic(), ()
@@ -176,7 +181,7 @@ class Snapshots:
     def _about_locks(recovery: RecoverySettings) -> Call:
         return Call("snapshot_locks", {"most": MAX_LOCKED + 1, "resilient_flags": list(recovery.resilient_flags)})
 
-    def _ask(self, questions: Mapping[str, Call]) -> tuple[dict[str, Rows], tuple[tuple[str, str], ...]]:
+    def _ask(self, questions: Mapping[str, Call]) -> tuple[dict[str, Rows], Failures]:
         """Run all queries together; when a part fails, run them one by one and name those that fail again."""
         try:
             return dict(zip(questions, self._rows(list(questions.values())), strict=True)), ()
@@ -185,9 +190,9 @@ class Snapshots:
         except DatabaseError:
             return self._ask_one_by_one(questions)
 
-    def _ask_one_by_one(self, questions: Mapping[str, Call]) -> tuple[dict[str, Rows], tuple[tuple[str, str], ...]]:
+    def _ask_one_by_one(self, questions: Mapping[str, Call]) -> tuple[dict[str, Rows], Failures]:
         answers: dict[str, Rows] = {}
-        errors: list[tuple[str, str]] = []
+        errors: list[tuple[str, DatabaseError]] = []
         for part, question in questions.items():
             if part == "server_time":  # of a statement alone it would say nothing
                 continue
@@ -198,7 +203,7 @@ class Snapshots:
             except DatabaseError as error:
                 if part == "place":
                     raise
-                errors.append((part, str(error)))
+                errors.append((part, error))
         return answers, tuple(errors)
 
     def _rows(self, questions: Sequence[Call]) -> list[Rows]:

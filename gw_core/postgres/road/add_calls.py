@@ -12,6 +12,7 @@ import msgspec
 from gw_core.domain.hidden_fields import hides
 from gw_core.domain.job.group import OnFailure
 from gw_core.domain.job.job import Job, JobKeyMode, JobSpec, encode_payload
+from gw_core.postgres.connection.row_security import uses_of, values_of_uses
 from gw_core.postgres.connection.statements import numbered_text, query
 
 BULK: Final = 5_000
@@ -26,6 +27,11 @@ class Call(msgspec.Struct, frozen=True):
     values: Mapping[str, Any] = {}
     names: Mapping[str, str] = {}
     """Values of the file's variables."""
+
+    def visibility(self, schema: str) -> Call | None:
+        """Return the statement that finds which rows row security hides from this one; None if it uses no rows."""
+        uses = uses_of(self.statement, **self.names)
+        return Call("hidden_rows", values_of_uses(uses, schema)) if uses else None
 
     def named(self, schema: str) -> tuple[str, Mapping[str, Any]]:
         """Return text and values for drivers that write values as `%(name)s`."""

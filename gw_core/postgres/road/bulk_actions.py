@@ -23,9 +23,8 @@ from gw_core.domain.rules.sweep_rules import WorkerInfo, merged
 from gw_core.postgres.connection.callers_connection import Rows, callers_connection
 from gw_core.postgres.connection.connections import QueueOperations
 from gw_core.postgres.connection.database import Connection
-from gw_core.postgres.connection.row_mapping import rows
+from gw_core.postgres.connection.row_security import visible_rows
 from gw_core.postgres.connection.statement_steps import Steps, fetch_on, run_steps
-from gw_core.postgres.connection.statements import query
 from gw_core.postgres.read.selection_names import resolve
 from gw_core.postgres.road.add_calls import Call, RemovedJob, get_call, run_at_or_delay
 from gw_core.postgres.road.enqueue import removing
@@ -261,8 +260,9 @@ class _Actions(QueueOperations, frozen=True):
             if selection.cannot_match(database):
                 return fragment, SelectionCount(jobs=0, highest_id=0, running=0, locked=0, unfailed=0)
             is_running = str(selection.states == {JobState.RUNNING}).lower()
-            statement = query("count_selected_jobs", self.schema, SELECTION=fragment.text, RUNNING=is_running)
-            count, highest, running, locked, unfailed = rows(connection, statement, fragment.values)[0]
+            names = {"SELECTION": fragment.text, "RUNNING": is_running}
+            [row] = visible_rows(connection, self.schema, "count_selected_jobs", fragment.values, **names)
+            count, highest, running, locked, unfailed = row
         found = SelectionCount(jobs=count, highest_id=highest, running=running, locked=locked, unfailed=unfailed)
         return fragment, found
 
@@ -536,9 +536,9 @@ class WorkerActions(_Actions, frozen=True):
                 raise InvalidInputError(f"{each!r} is a paused queue, not a worker; use gw resume")
         with self._transaction() as connection:
             names = {"worker_ids": list(worker_ids)}
-            rows(connection, query("lock_jobs_of_workers", self.schema), names)
+            visible_rows(connection, self.schema, "lock_jobs_of_workers", names)
             freed = self._locks(connection, worker_ids)
-            rows(connection, query("force_unlock_workers", self.schema), names)
+            visible_rows(connection, self.schema, "force_unlock_workers", names)
             count = sum(each.jobs + each.queues for each in freed)
             run_steps(_announce(count), fetch_on(connection, self.schema))
         return freed

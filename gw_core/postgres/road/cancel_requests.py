@@ -17,8 +17,7 @@ from gw_core.domain.job.cancellation import (
     result_of,
 )
 from gw_core.postgres.connection.connections import QueueOperations
-from gw_core.postgres.connection.row_mapping import rows
-from gw_core.postgres.connection.statements import query
+from gw_core.postgres.connection.row_security import visible_rows
 from gw_core.postgres.schema.schema_state import check
 
 POLL_INTERVAL_SECONDS = 0.1
@@ -47,7 +46,7 @@ class CancelRequests(QueueOperations, frozen=True):
     def _request(self, ids: list[int], message: str, *, retry: bool) -> list[CancelledJob]:
         values = {"ids": ids, "message": message, "retry": retry, "cancellable_workers": CANCELLABLE_WORKERS}
         with self._connection() as connection:
-            found = {row[0]: row for row in rows(connection, query("cancel_request", self.schema), values)}
+            found = {row[0]: row for row in visible_rows(connection, self.schema, "cancel_request", values)}
         return [_result(each, found.get(each)) for each in ids]
 
     def _poll(self, requested: list[CancelledJob], message: str) -> list[CancelledJob]:
@@ -55,7 +54,7 @@ class CancelRequests(QueueOperations, frozen=True):
         if not due:
             return requested
         with self._connection() as connection:
-            found = rows(connection, query("cancel_status", self.schema), {"ids": due})
+            found = visible_rows(connection, self.schema, "cancel_status", {"ids": due})
         statuses = {row[0]: row[1:] for row in found}
         return [
             replace(each, result=result_of(statuses.get(each.id), worker=each.worker or "", message=message))

@@ -35,11 +35,11 @@ class CronStore(Store):
 
     def known(self) -> list[KnownCronItem]:
         """Return everything the database remembers, in order of identifiers."""
-        return [known_cron_item(row) for row in self._rows("list_cron_items")]
+        return [known_cron_item(row) for row in self._visible_rows("list_cron_items")]
 
     def forget(self, identifier: str) -> KnownCronItem | None:
         """Forget an identifier and return what was remembered, or None when it was unknown."""
-        rows = self._rows("delete_cron_item", identifier=identifier)
+        rows = self._visible_rows("delete_cron_item", identifier=identifier)
         return known_cron_item(rows[0]) if rows else None
 
 

@@ -19,6 +19,7 @@ from gw_core.postgres.connection.connections import QueueOperations
 from gw_core.postgres.connection.database import Connection
 from gw_core.postgres.connection.error_mapping import translated
 from gw_core.postgres.connection.row_mapping import rows
+from gw_core.postgres.connection.row_security import visible_rows
 from gw_core.postgres.connection.statement_steps import Operation, Steps, carry_out
 from gw_core.postgres.connection.statements import query
 from gw_core.postgres.road.add_calls import Call
@@ -90,7 +91,7 @@ def list_limits(connection: Connection, schema: str) -> Sequence[TaskLimit]:
     """Return the limits by task; none in a schema without gw's tables."""
     if TABLES_STEP not in check(connection, schema).own_present:
         return []
-    return [limit_of(row) for row in rows(connection, query("limit_list", schema), {})]
+    return [limit_of(row) for row in visible_rows(connection, schema, "limit_list")]
 
 
 class LimitLock(msgspec.Struct, frozen=True):

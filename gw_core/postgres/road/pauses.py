@@ -27,7 +27,7 @@ from gw_core.postgres.connection.callers_connection import Rows
 from gw_core.postgres.connection.connections import QueueOperations
 from gw_core.postgres.connection.database import Connection, in_its_settings
 from gw_core.postgres.connection.error_mapping import translated
-from gw_core.postgres.connection.row_mapping import rows
+from gw_core.postgres.connection.row_security import visible_rows
 from gw_core.postgres.connection.statement_steps import Operation, Steps, Unit, carry_out, fetch_on, run_steps
 from gw_core.postgres.connection.statements import query
 from gw_core.postgres.road.add_calls import Call
@@ -66,7 +66,7 @@ class Pauses(QueueOperations, frozen=True):
         with self._connection() as connection:
             if TABLES_STEP not in check(connection, self.schema).own_present:
                 return []
-            return [pause_of(*row) for row in rows(connection, query("pause_list", self.schema), {})]
+            return [pause_of(*row) for row in visible_rows(connection, self.schema, "pause_list")]
 
     def pause(
         self,

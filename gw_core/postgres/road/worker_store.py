@@ -29,7 +29,8 @@ from gw_core.domain.rules.sweep_rules import (
 from gw_core.postgres.connection.connections import ConnectionSource
 from gw_core.postgres.connection.database import Connection
 from gw_core.postgres.connection.error_mapping import translate, translated
-from gw_core.postgres.connection.row_mapping import RUST_WORKERS, heartbeat, rows
+from gw_core.postgres.connection.row_mapping import RUST_WORKERS, heartbeat
+from gw_core.postgres.connection.row_security import visible_rows
 from gw_core.postgres.connection.statement_runner import Store
 from gw_core.postgres.connection.statements import query
 from gw_core.postgres.read.lock_waits import MOST, sweep_locks
@@ -145,14 +146,14 @@ class WorkerStore(Store):
 
     def list_heartbeats(self, *, has_rust_workers: bool) -> list[WorkerInfo]:
         """Return the workers that send heartbeats, in order of their start, once for each table they are in."""
-        found = self._rows("heartbeat_list", limit=None)
+        found = self._visible_rows("heartbeat_list", limit=None)
         if has_rust_workers:
-            found += self._rows("heartbeat_list", RUST_WORKERS, limit=None)
+            found += self._visible_rows("heartbeat_list", RUST_WORKERS, limit=None)
         return sorted((heartbeat(row) for row in found), key=attrgetter("started_at", "id"))
 
     def list_with_locks(self, *, resilient_flags: Sequence[str]) -> list[WorkerInfo]:
         """Return the workers that lock jobs or queues, with how many of each and the age of the latest lock."""
-        found = self._rows("list_worker_locks", resilient_flags=list(resilient_flags))
+        found = self._visible_rows("list_worker_locks", resilient_flags=list(resilient_flags))
         return [_lock_holder(row) for row in found if row[0] is not None]
 
     def list_workers(
@@ -194,13 +195,13 @@ class WorkerStore(Store):
 
     def list_jobs_to_recover(self, inactive: DeadWorkers) -> list[Job]:
         """Return the jobs that these workers lock."""
-        return [Job(*row) for row in self._rows("sweep_list_jobs", **_columns(inactive))]
+        return [Job(*row) for row in self._visible_rows("sweep_list_jobs", **_columns(inactive))]
 
     def recover(self, inactive: DeadWorkers, *, delay: timedelta, decisions: Mapping[int, Decision]) -> RecoveredJobs:
         """Return the jobs of dead workers and release their queues; jobs without a decision get the default."""
         columns = _columns(inactive)
         skipped = [job_id for job_id, each in decisions.items() if isinstance(each, SkipRecovery)]
-        jobs = self._rows(
+        jobs = self._visible_rows(
             "sweep_recover_jobs",
             **columns,
             **_decided(decisions),
@@ -208,7 +209,7 @@ class WorkerStore(Store):
             delay_seconds=delay.total_seconds(),
             message=RECOVERED_MESSAGE,
         )
-        queues = self._rows("sweep_release_queues", **columns)
+        queues = self._visible_rows("sweep_release_queues", **columns)
         return RecoveredJobs(jobs=[Job(*row) for row in jobs], queues=len(queues))
 
     def release_orphaned_queues(self) -> int:
@@ -217,20 +218,20 @@ class WorkerStore(Store):
 
     def delete_swept(self, inactive: DeadWorkers, *, has_rust_workers: bool) -> None:
         """Delete the heartbeats of dead workers that hold no lock."""
-        self._rows("sweep_delete", **_columns(inactive))
+        self._visible_rows("sweep_delete", **_columns(inactive))
         if has_rust_workers:
-            self._rows("sweep_delete", {"WORKERS": "_private_workers"}, **_columns(inactive))
+            self._visible_rows("sweep_delete", {"WORKERS": "_private_workers"}, **_columns(inactive))
 
 
 def list_worker_locks(connection: Connection, schema: str) -> list[WorkerInfo]:
     """Return who locks jobs and queues; locks without a worker's name have an empty one."""
-    found = rows(connection, query("list_worker_locks", schema), {"resilient_flags": []})
+    found = visible_rows(connection, schema, "list_worker_locks", {"resilient_flags": []})
     return [_lock_holder(row) for row in found]
 
 
 def list_orphaned_queues(connection: Connection, schema: str) -> list[OrphanedQueue]:
     """Return the queues that are locked although none of their jobs is, the oldest lock first."""
-    found = rows(connection, query("orphaned_queue_list", schema), {})
+    found = visible_rows(connection, schema, "orphaned_queue_list")
     return [OrphanedQueue(name, worker_id or "", timedelta(seconds=age)) for name, worker_id, age in found]
 
 
@@ -250,7 +251,7 @@ def list_heartbeats(connection: Connection, schema: str) -> list[WorkerInfo]:
     """Return the workers that send heartbeats to gw's table; none in a schema without it."""
     if TABLES_STEP not in check(connection, schema).own_present:
         return []
-    return [heartbeat(row) for row in rows(connection, query("heartbeat_list", schema), {"limit": None})]
+    return [heartbeat(row) for row in visible_rows(connection, schema, "heartbeat_list", {"limit": None})]
 
 
 def with_workers(connections: ConnectionSource, act: Callable[[WorkerStore], Answer]) -> Answer:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from gw_core.domain.errors import TransientDatabaseError
 from gw_core.postgres.connection.connections import QueueOperations
 from gw_core.postgres.connection.database import Connection
-from gw_core.postgres.connection.row_mapping import rows
+from gw_core.postgres.connection.row_security import visible_rows
 from gw_core.postgres.connection.statements import query
 from gw_core.postgres.road.bulk_actions import BATCH, Jobs
 from gw_core.postgres.road.limits import list_limits
@@ -62,9 +62,9 @@ class Cleanup(QueueOperations, frozen=True):
         without = {"without_failed_jobs": CleanupTarget.FAILED_JOBS in after}
         with self._connection() as connection:
             if target is CleanupTarget.UNUSED_QUEUES:
-                return len(rows(connection, query("cleanup_find", self.schema, **QUEUES), without))
+                return len(visible_rows(connection, self.schema, "cleanup_find", without, **QUEUES))
             values = {"keep": sorted(self._kept(connection, keep)), **without}
-            return len(rows(connection, query("cleanup_find", self.schema), values))
+            return len(visible_rows(connection, self.schema, "cleanup_find", values))
 
     def delete(self, target: CleanupTarget, keep: Collection[str] = ()) -> Iterator[int]:
         """Delete it, and yield after each batch how much that was.
@@ -80,14 +80,13 @@ class Cleanup(QueueOperations, frozen=True):
     def _clear_failed_jobs(self) -> Iterator[int]:
         with self._connection() as connection:
             has_index = READ_INDEXES_STEP in check(connection, self.schema).own_present
-            [(records,)] = rows(connection, query("records_ends", self.schema), {"schema": self.schema})
+            [(records,)] = visible_rows(connection, self.schema, "records_ends", {"schema": self.schema})
         names = {"RECORDS": str(records).lower(), **({} if has_index else BY_ID)}
-        statement = query("cleanup_failed_jobs", self.schema, **names)
         after, run_at, count = 0, "-infinity", 0
         while after is not None:
             values = {"after": after, "after_run_at": run_at, "limit": self.batch}
             with self._connection() as connection:
-                after, run_at, count = rows(connection, statement, values)[0]
+                after, run_at, count = visible_rows(connection, self.schema, "cleanup_failed_jobs", values, **names)[0]
             if count:
                 yield count
 
@@ -95,9 +94,9 @@ class Cleanup(QueueOperations, frozen=True):
         names = QUEUES if target is CleanupTarget.UNUSED_QUEUES else {}
         with self._connection() as connection:
             # The horizon comes first: a job added between the two statements is later than it, and found below.
-            highest, since = rows(connection, query("cleanup_high_water_mark", self.schema), {})[0]
+            highest, since = visible_rows(connection, self.schema, "cleanup_high_water_mark")[0]
             values: dict[str, Any] = {"keep": sorted(self._kept(connection, keep)), "without_failed_jobs": False}
-            ids = [row[0] for row in rows(connection, query("cleanup_find", self.schema, **names), values)]
+            ids = [row[0] for row in visible_rows(connection, self.schema, "cleanup_find", values, **names)]
         for start in range(0, len(ids), self.batch):
             some = {"ids": ids[start : start + self.batch], "highest_id": highest, "since": since}
             yield self._delete_unused(target, some, keep)
@@ -111,7 +110,7 @@ class Cleanup(QueueOperations, frozen=True):
                     connection.execute(query("cleanup_lock", self.schema, **names))
                     # Read again under the lock: a worker that started in the meantime has reported its tasks.
                     kept = {"keep": sorted(self._kept(connection, keep))}
-                    return len(rows(connection, query("cleanup_delete", self.schema, **names), {**values, **kept}))
+                    return len(visible_rows(connection, self.schema, "cleanup_delete", {**values, **kept}, **names))
             except TransientDatabaseError:
                 time.sleep(PAUSE_SECONDS)
         raise TransientDatabaseError(

@@ -28,14 +28,13 @@ from gw_core.postgres.connection.database import DEFAULT_SCHEMA, Database
 from gw_core.postgres.connection.error_mapping import sentence, translate
 from gw_core.postgres.connection.statements import MARKER, in_schema, sql_folder, sql_text
 from gw_core.postgres.schema.grants import missing_grants, repeat_grants
-from gw_core.postgres.schema.schema_state import LEDGER_STEP, REVISION, SchemaState, check
+from gw_core.postgres.schema.schema_state import LEDGER_STEP, REVISION, TABLES_TURN_PRIVATE, SchemaState, check
 
 Origin = Literal["graphile_worker", "gw"]
 """A revision of Graphile Worker, or one of gw's schema additions."""
 
 _LOCKED_JOBS: Final = "GWLKJ"
 _NOT_AS_OWNER: Final = "GWOWN"
-_TABLES_TURN_PRIVATE: Final = 16
 
 _LEDGERS: Final = ("migrations", "_private_gw_migrations")
 _SHARED_TABLES: Final = tuple(
@@ -312,7 +311,7 @@ def _guard(files: Sequence[_File], number: int) -> tuple[str, ...]:
     """
     if not any(file.breaking for file in files):
         return ()
-    prefix = "_private_" if number > _TABLES_TURN_PRIVATE else ""
+    prefix = "_private_" if number > TABLES_TURN_PRIVATE else ""
     tables = {"JOBS": f"{MARKER}.{prefix}jobs", "QUEUES": f"{MARKER}.{prefix}job_queues"}
     return (_part("reject_locked_jobs", **tables),)
 

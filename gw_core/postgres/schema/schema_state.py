@@ -20,8 +20,10 @@ from gw_core.domain.errors import (
     SchemaTooOldError,
     ServerTooOldError,
 )
+from gw_core.domain.rules.roles import RoleKind
 from gw_core.postgres.connection.database import DEFAULT_SCHEMA
 from gw_core.postgres.connection.error_mapping import translated
+from gw_core.postgres.connection.row_security import LEDGER_USES, Uses, lacking_right, owner_runs, rows_hidden
 from gw_core.postgres.connection.statements import query
 
 REVISION: Final = 20
@@ -29,6 +31,9 @@ REVISION: Final = 20
 
 MIN_REVISION: Final = 11
 """The oldest revision we can upgrade; before it the jobs table had another shape."""
+
+TABLES_TURN_PRIVATE: Final = 16
+"""The revision whose tables have the prefix `_private_`."""
 
 INSTALLING_SECONDS: Final = 10
 """Graphile Worker (Node.js) commits each revision; one that is younger than this may be followed by the next."""
@@ -105,8 +110,10 @@ class SchemaState(msgspec.Struct, frozen=True, kw_only=True):
     """Whether `_private_workers` of graphile_worker_rs exists; its sweep takes jobs from workers it does not know."""
     is_recent: bool = False
     """Whether the latest revision was installed within the last seconds, so that another program may still be at it."""
-    hidden_from: str | None = None
-    """Our role, when row security lets it see or change no job."""
+    role: str = ""
+    """Our role."""
+    hidden: tuple[str, ...] = ()
+    """What row security hides from it of the uses that were asked for and of the ledgers, see `row_security`."""
 
     @property
     def own_missing(self) -> tuple[int, ...]:
@@ -143,7 +150,7 @@ class SchemaState(msgspec.Struct, frozen=True, kw_only=True):
 
     def problem(self) -> GraphileWorkerError | None:
         """Return the error that explains why this version cannot use the schema, or None."""
-        fatal = self.migration_problem()
+        fatal = self.migration_problem() or self.visibility_problem()
         if fatal is not None:
             return fatal
         fix = f"gw migrate --schema {shlex.quote(self.schema)}"
@@ -155,6 +162,11 @@ class SchemaState(msgspec.Struct, frozen=True, kw_only=True):
                 f"bring it up to date with: {fix}"
             )
         return None
+
+    def visibility_problem(self) -> PermissionDeniedError | None:
+        """Return the error for a ledger that row security hides: the schema looks as if steps were missing."""
+        is_readable = set(LEDGER_USES).isdisjoint(self.hidden)
+        return None if is_readable else rows_hidden(self.role, self.hidden, self.schema)
 
     def migration_problem(self) -> MigrationError | None:
         """Return the error that explains why this version cannot even migrate the schema, or None."""
@@ -198,35 +210,52 @@ class SchemaState(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(found)
 
 
-def check(connection: psycopg.Connection[Any], schema: str = DEFAULT_SCHEMA) -> SchemaState:
-    """Read what is installed in `schema`, in one statement; a missing schema is a result, not an error."""
+def check(
+    connection: psycopg.Connection[Any],
+    schema: str = DEFAULT_SCHEMA,
+    *,
+    uses: Uses = (),
+    kind: RoleKind | None = None,
+) -> SchemaState:
+    """Read what is installed in `schema`, in one statement; a missing schema is a result, not an error.
+
+    `uses` are those for which row security may hide rows from our role, `kind` is the kind of role that it should have.
+    """
     relations = ["migrations", "_private_workers", *(name for names in STEP_RELATIONS.values() for name in names)]
-    values = {"schema": schema, "marker": REPAIR_MARKER, "relations": relations}
+    values = {
+        "schema": schema,
+        "marker": REPAIR_MARKER,
+        "relations": relations,
+        "uses": [*LEDGER_USES, *uses],
+    }
     try:
         with translated(schema):
             # A connection of the caller's may make its rows in another manner.
             row = connection.cursor(row_factory=tuple_row).execute(query("check_schema", schema), values).fetchone()
     except PermissionDeniedError as error:
-        raise _with_fix(connection, schema, error) from error
+        raise _with_fix(connection, schema, error, kind) from error
     if row is None:
         raise DatabaseError(f"the server returned nothing about schema {schema!r}")
     return _state_from(schema, row)
 
 
-def _with_fix(connection: psycopg.Connection[Any], schema: str, error: PermissionDeniedError) -> PermissionDeniedError:
-    """Return the error with the statement that gives the role what it lacks; inside a broken transaction, as it is."""
+def _with_fix(
+    connection: psycopg.Connection[Any], schema: str, error: PermissionDeniedError, kind: RoleKind | None
+) -> PermissionDeniedError:
+    """Return the error with what gives the role what it lacks; inside a broken transaction, as it is."""
     if connection.info.transaction_status is not psycopg.pq.TransactionStatus.IDLE:
         return error
     with translated(schema):
         cursor = connection.cursor(row_factory=tuple_row)
         row = cursor.execute(query("find_missing_grant", schema), {"schema": schema}).fetchone()
-    if row is None or row[0] is None:
+    if row is None:
         return error
-    return PermissionDeniedError(f"{error}; run as a superuser or its owner: {row[0]}")
+    role, takeover = row
+    return lacking_right(error, f"a superuser or its owner: {takeover}" if takeover else owner_runs(role, kind, schema))
 
 
 def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
-    server_version, schema_exists, relations, shared_ledger, own_ledger, *functions, hidden_from = row
+    server_version, schema_exists, relations, shared_ledger, own_ledger, *functions, role, hidden = row
     is_repaired, is_pinned, private_functions, has_identities = functions
     steps_of_functions = {
         REPAIR_STEP: is_repaired,
@@ -248,7 +277,8 @@ def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
         own_recorded=frozenset(_numbered(own_ledger)),
         own_present=frozenset(present),
         has_rust_workers="_private_workers" in relations,
-        hidden_from=hidden_from,
+        role=role,
+        hidden=tuple(hidden),
         is_recent=bool(ages) and min(ages) < INSTALLING_SECONDS,
     )
 

@@ -1,4 +1,4 @@
--- How many of the rows of :TABLE row security shows this role for :COMMAND (r, w or d): none, some or all.
+-- How many of the rows of :TABLE row security shows this role for :COMMAND ('r', 'w' or 'd'): none, some or all.
 case
   when not row_security_active(:TABLE::oid) then 'all'
   else (
@@ -10,7 +10,7 @@ case
            end
       from pg_policy as policies
      where policies.polrelid = :TABLE
-       and policies.polcmd in ('*', ':COMMAND')
+       and policies.polcmd::text in ('*', :COMMAND)
        and (0::oid = any(policies.polroles)
             or exists (
                  select from pg_catalog.unnest(policies.polroles) as granted (role) where pg_has_role(granted.role, 'usage')
