@@ -45,7 +45,7 @@ class RealWorkers(Supervised):
 
     def __init__(self, site: QueueFixture, folder: Path, *options: str) -> None:
         super().__init__()
-        self._words = ["run", "-c", site.url, "--tasks", str(folder), *options]
+        self._words = ["run", "-c", site.url, "--tasks", str(folder), "--executable-env", "all", *options]
 
     def _command(self, number: int, *, announces: bool) -> Sequence[str]:
         return [sys.executable, "-m", "gw_cli", *self._words, "--process-number", str(number)]

@@ -45,6 +45,7 @@ REPEATED: dict[str, Release] = {
     "return_unknown_jobs": lambda queue, job: queue.return_unknown(),
     "release_expired_locks": lambda queue, job: queue.store.reset_stale_locks(),
     "sweep_release_queues": sweep,
+    "release_orphaned_queues": sweep,
 }
 """What is done again and again, and leaves to the next time what another session has locked."""
 
