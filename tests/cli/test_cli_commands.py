@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from support.scripts import without_psql_commands
 from support.shell import PROGRAM, Shell, jobs, rows
 from support.waiting import wait_until
 
@@ -294,7 +295,7 @@ def test_the_script_of_a_migration_can_be_run_manually(tmp_path: Path, empty_dat
     shell = Shell(tmp_path, database=empty_database_url)
     script = shell.gw("migrate", "--sql", "--schema", 'odd "schema"').out
 
-    rows(empty_database_url, "\n".join(line for line in script.splitlines() if not line.startswith("\\")))
+    rows(empty_database_url, without_psql_commands(script))
 
     assert shell.gw("migrate", "--plan", "--json", "--schema", 'odd "schema"').out.startswith(
         '{"revision": 20, "steps": []'

@@ -12,6 +12,7 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from support.databases import install_schema
+from support.scripts import without_psql_commands
 from support.shell import CliResult, InProcessShell
 from support.waiting import wait_until
 
@@ -135,7 +136,7 @@ def test_a_migration_gives_the_roles_what_they_need_on_new_tables(gw: GW, url: s
         assert report.code == 0
     else:
         script = gw("migrate", "--sql").out
-        execute(url, re.sub(r"^\\.*$", "", script, flags=re.MULTILINE))  # without the commands of psql
+        execute(url, without_psql_commands(script))
 
     with Client(url) as client:
         assert [each for grant in client.grants.list() for each in grant.missing] == []

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import scalar_row
+from support.scripts import without_psql_commands
 
 from gw_core import Client
 from gw_core.errors import GraphileWorkerError, PermissionDeniedError
@@ -105,7 +106,7 @@ class Site:
     def run_script(self, schema: str) -> None:
         with Client(self.url, schema=schema, max_pool_size=1) as client:
             script = client.migration_script()
-        self.run(script.partition("\n")[2])  # the first line is for psql
+        self.run(without_psql_commands(script))
 
     def has_succeeded(self) -> bool:
         """Return whether the tenant has become a superuser."""
