@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,11 @@ import attacks
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
+from support.recovery_fixture import RecoveryFixture
 from support.shell import CliResult, InProcessShell, Shell
 
 from gw_core import AsyncClient, Client, JobKeyMode, JobSpec
+from gw_core.errors import LockTimeoutError
 from gw_core.operations import RoleKind
 from gw_core.postgres.connection.statements import query, sql_folder
 
@@ -314,12 +317,52 @@ def test_the_reader_and_the_caller_of_a_function_have_neither_payloads_nor_table
     assert_the_caller_runs_no_code_of_its_own_as_the_owner(site)
 
 
-@pytest.mark.parametrize("kind", RoleKind)
-def test_no_role_gains_the_owner_s_rights(site: Site, kind: RoleKind) -> None:
-    for attack in (attacks.run_code_as_the_owner, lambda session: attacks.forge_history(session, 1, 1)):
-        denied = pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied for function")
-        with psycopg.connect(site.as_role(f"queue_{kind}")) as session, denied:
-            attack(session)
+# -- the attacks that a review tried, by every role that `gw grant` makes ----------------------------------------------
+
+ATTACKED = pytest.mark.parametrize("server_url", ["12", "15", "18"], indirect=True)
+
+
+@ATTACKED
+def test_no_role_gains_the_owner_s_rights(site: Site) -> None:
+    for kind in RoleKind:
+        for attack in (attacks.run_code_as_the_owner, lambda session: attacks.forge_history(session, 1, 1)):
+            denied = pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied for function")
+            with psycopg.connect(site.as_role(f"queue_{kind}")) as session, denied:
+                attack(session)
+
+
+@ATTACKED
+def test_no_role_s_function_in_public_runs_in_an_add_of_a_superuser(site: Site) -> None:
+    psycopg2 = pytest.importorskip("psycopg2")
+    for kind in RoleKind:
+        role = site.named(f"queue_{kind}")
+        with psycopg.connect(site.as_role(role), autocommit=True) as session:
+            attacks.plant_better_functions(session, role)
+
+        with Client(site.url) as client, closing(psycopg2.connect(site.url)) as connection:
+            client.add("mail", {}, run_at=timedelta(seconds=5), conn=connection)
+            connection.commit()
+
+        assert site.run(f"select rolsuper from pg_roles where rolname = '{role}'") == [(False,)]
+        site.run("drop function public.unnest(bigint[])")
+        for parameter in ("numeric", "integer", "text"):
+            site.run(f"drop function public.make_interval({parameter})")
+
+
+@ATTACKED
+def test_only_a_role_that_may_sweep_is_waited_for_by_a_sweep(site: Site) -> None:
+    for kind in RoleKind:
+        with (
+            RecoveryFixture(site.url) as queue,
+            psycopg.connect(make_conninfo(site.url, user=site.named(f"queue_{kind}")), autocommit=True) as session,
+        ):
+            queue.locked_by(queue.dead_worker())
+            session.execute("select pg_advisory_lock(1196905043, 1398228304)")
+            if kind in (RoleKind.WORKER, RoleKind.OPERATOR):
+                with pytest.raises(LockTimeoutError, match=f"process {session.info.backend_pid} of role"):
+                    queue.sweep()
+                session.execute("select pg_advisory_unlock_all()")
+            assert queue.sweep().jobs == 1, kind
 
 
 def assert_the_caller_runs_no_code_of_its_own_as_the_owner(site: Site) -> None:
