@@ -21,6 +21,7 @@ from gw_core.domain.errors import (
     DatabaseUnavailableError,
     GraphileWorkerError,
     LockTimeoutError,
+    PermissionDeniedError,
 )
 from gw_core.domain.reports.health import ProbeSettings
 from gw_core.domain.rules.event_bus import Events
@@ -61,7 +62,7 @@ from gw_core.postgres.connection.row_security import rows_hidden, uses_of_kind
 from gw_core.postgres.road.enqueue import AddOperations, Enqueuer
 from gw_core.postgres.road.job_store import JobStore
 from gw_core.postgres.road.permissions import require_rights
-from gw_core.postgres.schema.schema_state import check
+from gw_core.postgres.schema.schema_state import SchemaState, check
 from gw_core.runner.run_inputs import Crontab, Tasks, checked_flags, items_of, load_tasks
 from gw_core.runtime.log_messages import JobLog, enable_loggers, get_logger
 from gw_core.runtime.service import Service
@@ -425,16 +426,7 @@ class Runner:
             state = check(connection, self._database.schema, uses=uses_of_kind(worker), kind=worker)
         if state.hidden:
             raise rows_hidden(state.role, state.hidden, self._database.schema, worker)
-        if self._migrate and state.problem() is not None:
-            from gw_core.postgres.schema.migrations import migrate as migrate_schema  # late: most starts need none
-
-            with self._migration.connection() as connection:
-                warnings = migrate_schema(connection, self._database.schema).warnings
-            self._migration.close()
-        else:
-            state.raise_unless_usable()
-            warnings = state.warnings() if self._log_startup else ()
-        for warning in warnings:
+        for warning in self._bring_up_to_date(state):
             self._log.warning("%s", warning)
         with self._maintenance.connection() as connection:
             try:
@@ -446,6 +438,26 @@ class Runner:
                     "(gw doctor shows which session that is)"
                 )
         self._report_pooler()
+
+    def _bring_up_to_date(self, state: SchemaState) -> Sequence[str]:
+        """Migrate the schema if it needs it; return warnings."""
+        if self._migrate and (state.problem() is not None or state.has_replaced_functions):
+            try:
+                return self._migrated()
+            except PermissionDeniedError:
+                if state.problem() is not None:
+                    raise
+        state.raise_unless_usable()
+        return state.warnings() if self._log_startup else ()
+
+    def _migrated(self) -> Sequence[str]:
+        from gw_core.postgres.schema.migrations import migrate as migrate_schema  # late: most starts need none
+
+        try:
+            with self._migration.connection() as connection:
+                return migrate_schema(connection, self._database.schema).warnings
+        finally:
+            self._migration.close()
 
     def _report_pooler(self) -> None:
         mode, settings = self._database.pooling, self.settings

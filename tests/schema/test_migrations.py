@@ -17,11 +17,12 @@ import pytest
 from msgspec import structs
 from psycopg import sql
 from support.catalog import catalog
+from support.log_recorder import LogRecorder
 from support.schema_fixture import SchemaFixture, connected
 from support.waiting import wait_until
 from support.warm_program import CliResult, run_gw
 
-from gw_core import AsyncClient, Client, TaskRegistry, run_once
+from gw_core import AsyncClient, Client, Runner, TaskRegistry, run_once
 from gw_core.errors import (
     InvalidSettingError,
     LockedJobsError,
@@ -644,8 +645,87 @@ def test_a_repaired_function_that_was_replaced_is_repaired_again_and_reported(da
     report = migrate(database_url)
 
     assert [(step.name, step.reapplied) for step in report.applied] == [("gw_0002_keyed_add", True)]
-    assert report.warnings == ("gw_0002_keyed_add ran again: another program had replaced what it installed",)
+    assert report.warnings == (
+        "gw_0002_keyed_add ran again: the functions were those of another program or an earlier version",
+    )
     assert catalog(database_url, with_bodies=True) == before
+
+
+RUST_REVISIONS = """
+create table graphile_worker._private_job_retirements (
+  id bigint primary key references graphile_worker._private_jobs (id) on delete cascade
+);
+insert into graphile_worker.migrations (id) values (21), (22);
+"""
+"""As far as gw meets it, what graphile_worker_rs adds from 0.13.6 on; the tests beside the real one compare it."""
+
+
+def test_functions_that_graphile_worker_rs_replaced_can_be_worked_with_and_are_replaced_again(
+    database_url: str,
+) -> None:
+    before = catalog(database_url, with_bodies=True)["body"]
+    run(database_url, RUST_REVISIONS)
+    replace_add_jobs(database_url)
+    state = state_of(database_url)
+    assert (state.problem(), state.has_replaced_functions) == (None, True)
+    (warning,) = state.warnings()
+    assert "gw migrate --schema graphile_worker" in warning
+
+    report = migrate(database_url)
+
+    assert [step.name for step in report.applied] == ["gw_0002_keyed_add"]
+    assert (report.after.status, report.after.warnings()) == (SchemaStatus.CURRENT, ())
+    assert catalog(database_url, with_bodies=True)["body"] == before
+
+
+def test_a_revision_after_those_of_graphile_worker_rs_is_a_warning(database_url: str) -> None:
+    run(database_url, RUST_REVISIONS)
+    run(database_url, "insert into graphile_worker.migrations (id) values (23)")
+
+    state = state_of(database_url)
+
+    assert state.status is SchemaStatus.NEWER
+    assert "up to revision 22" in state.warnings()[0]
+
+
+@pytest.mark.parametrize("name", ["graphile_worker", 'UPPER "Case"', "x'; drop table y; --"])
+def test_a_retired_job_is_in_the_table_of_graphile_worker_rs(empty_database_url: str, name: str) -> None:
+    migrate(empty_database_url, name)
+    with connected(empty_database_url, name) as schema:
+        schema.run("create table :S._private_job_retirements (id bigint primary key references :S._private_jobs (id))")
+        for job_key in ("one", "many", "removed"):
+            schema.claim(schema.add_job(job_key=job_key))
+
+        schema.add_job(job_key="one")
+        schema.add_jobs({"job_key": "many"}, {"job_key": "new"})
+        schema.call("remove_job", job_key="removed")
+        schema.call("remove_job", job_key="unknown")
+
+        retired = [row["id"] for row in schema.run("select id from :S._private_job_retirements order by id")]
+        assert retired == [1, 2, 3]
+
+
+def test_a_worker_installs_functions_that_were_replaced_again_if_it_may(role: str, database_url: str) -> None:
+    grants = (
+        "grant usage on schema graphile_worker",
+        "grant all on all tables in schema graphile_worker",
+        "grant all on all sequences in schema graphile_worker",
+    )
+    for grant in grants:
+        run(database_url, f'{grant} to "{role}"')
+    run(database_url, f'alter role "{role}" bypassrls')
+    replace_add_jobs(database_url)
+    log = LogRecorder()
+    tasks = TaskRegistry()
+    tasks.register("mail", lambda payload: None)
+
+    Runner(as_role(database_url, role), tasks=tasks, logger=log.logger).run_once()
+    assert state_of(database_url).has_replaced_functions
+    assert ["install gw's functions again" in line for line in log.of("warning")] == [True]
+
+    Runner(database_url, tasks=tasks).run_once()
+    assert state_of(database_url).status is SchemaStatus.CURRENT
+    run(database_url, f'drop owned by "{role}"')
 
 
 def test_what_was_dropped_is_made_again(database_url: str) -> None:

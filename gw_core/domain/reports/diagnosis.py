@@ -205,10 +205,13 @@ def _schema(facts: DoctorFacts) -> Found:
         status = WARNING if facts.schema_behind else ERROR
         can_migrate = facts.schema_behind or facts.revision is None
         yield status, facts.schema_problem, _command(facts, "migrate") if can_migrate else "follow that message first"
+    elif facts.schema_behind:
+        for warning in facts.schema_warnings:
+            yield WARNING, warning, _command(facts, "migrate")
 
 
 def _upstream(facts: DoctorFacts) -> Found:
-    for warning in facts.schema_warnings if facts.schema_problem is None else ():
+    for warning in facts.schema_warnings if facts.schema_problem is None and not facts.schema_behind else ():
         yield WARNING, warning, "check for a newer version of gw"
 
 

@@ -138,16 +138,17 @@ class _Migration:
         self._connection = connection
         self._schema = schema
         self._applied: list[MigrationStep] = []
+        self._taken: set[tuple[str, int | None]] = set()
         self._clashes: Counter[str] = Counter()
         self._waits = 0
 
     def run(self) -> MigrationReport:
         before = state = self._settled()
         while steps := _plan_for(state).steps:
-            self._take(steps[0])
+            self._take(steps[0], state.revision)
             state = self._settled()
         notes = [
-            f"{step.name} ran again: another program had replaced what it installed"
+            f"{step.name} ran again: the functions were those of another program or an earlier version"
             for step in self._applied
             if step.reapplied
         ]
@@ -168,8 +169,9 @@ class _Migration:
             state = check(self._connection, self._schema)
         return state
 
-    def _take(self, step: MigrationStep) -> None:
-        if any(step.name == done.name for done in self._applied):
+    def _take(self, step: MigrationStep, revision: int | None) -> None:
+        # A program that installs a later revision at the same time may replace our functions once for each.
+        if (step.name, revision) in self._taken:
             raise MigrationError(
                 f"migration {step.name} ran in schema {self._schema!r}, but its changes are missing; "
                 "check for another program that changes this schema, then run gw migrate again"
@@ -189,6 +191,7 @@ class _Migration:
             raise _failure(step, self._schema, error) from error
         else:
             self._applied.append(step)
+            self._taken.add((step.name, revision))
 
     def _come_again(self, step: MigrationStep, error: psycopg.Error) -> None:
         """Let the sessions behind this one use the table, then retry the step."""

@@ -35,6 +35,12 @@ MIN_REVISION: Final = 11
 TABLES_TURN_PRIVATE: Final = 16
 """The revision whose tables have the prefix `_private_`."""
 
+RUST_REVISION: Final = 22
+"""The latest revision of graphile_worker_rs that we know: 21 and 22 are its own, and 22 brings `RETIREMENTS`."""
+
+RETIREMENTS: Final = "_private_job_retirements"
+"""Its table of jobs that must never run again."""
+
 INSTALLING_SECONDS: Final = 10
 """Graphile Worker (Node.js) commits each revision; one that is younger than this may be followed by the next."""
 
@@ -54,8 +60,8 @@ HISTORY_IDENTITY_STEP: Final = 11
 OWN_STEPS: Final = tuple(range(LEDGER_STEP, HISTORY_IDENTITY_STEP + 1))
 """The line of our own, numbered in a ledger of its own."""
 
-REPAIR_MARKER: Final = "gw:add-jobs:1"
-"""A marker in the body of gw's `add_jobs`; without it, another program replaced the function."""
+REPAIR_MARKER: Final = "gw:add-jobs:2"
+"""A marker in the body of gw's `add_jobs`; without it, another program replaced the function, or an earlier version."""
 
 FUNCTION_STEPS: Final = (REPAIR_STEP, SEARCH_PATH_STEP)
 """Those that replace functions of the shared revision."""
@@ -108,6 +114,8 @@ class SchemaState(msgspec.Struct, frozen=True, kw_only=True):
     """The numbers of gw's schema additions whose objects exist as this version needs them."""
     has_rust_workers: bool
     """Whether `_private_workers` of graphile_worker_rs exists; its sweep takes jobs from workers it does not know."""
+    has_retirements: bool = False
+    """Whether `RETIREMENTS` of graphile_worker_rs exists."""
     is_recent: bool = False
     """Whether the latest revision was installed within the last seconds, so that another program may still be at it."""
     role: str = ""
@@ -119,10 +127,25 @@ class SchemaState(msgspec.Struct, frozen=True, kw_only=True):
     def own_missing(self) -> tuple[int, ...]:
         """The numbers of gw's schema additions that are still to be applied, or to be applied again."""
         wanted = OWN_STEPS
-        if (self.revision or 0) > REVISION:
+        if (self.revision or 0) > self.known_revision:
             # Our functions over those of a revision we do not know could break what it brought.
             wanted = tuple(number for number in wanted if number not in FUNCTION_STEPS)
         return tuple(number for number in wanted if number not in self.own_present & self.own_recorded)
+
+    @property
+    def known_revision(self) -> int:
+        """The latest revision that this version knows: graphile_worker_rs has some of its own, after ours."""
+        return RUST_REVISION if self.has_retirements else REVISION
+
+    @property
+    def has_replaced_functions(self) -> bool:
+        """Whether nothing is missing but functions of ours that another program replaced; we can work with its own."""
+        return (
+            self.status is SchemaStatus.BEHIND
+            and (self.revision or 0) >= REVISION
+            and self.breaking_known
+            and set(self.own_missing) <= set(FUNCTION_STEPS)
+        )
 
     @property
     def is_being_installed(self) -> bool:
@@ -140,7 +163,7 @@ class SchemaState(msgspec.Struct, frozen=True, kw_only=True):
             return SchemaStatus.TOO_OLD
         if self.revision < REVISION or not self.breaking_known or self.own_missing:
             return SchemaStatus.BEHIND
-        return SchemaStatus.CURRENT if self.revision == REVISION else SchemaStatus.NEWER
+        return SchemaStatus.CURRENT if self.revision <= self.known_revision else SchemaStatus.NEWER
 
     def raise_unless_usable(self) -> None:
         """Raise the error that explains what to do, unless this version can use the schema as it is."""
@@ -153,13 +176,12 @@ class SchemaState(msgspec.Struct, frozen=True, kw_only=True):
         fatal = self.migration_problem() or self.visibility_problem()
         if fatal is not None:
             return fatal
-        fix = f"gw migrate --schema {shlex.quote(self.schema)}"
         if self.status is SchemaStatus.MISSING:
-            return SchemaMissingError(f"schema {self.schema!r} has no job queue yet; install it with: {fix}")
-        if self.status is SchemaStatus.BEHIND:
+            return SchemaMissingError(f"schema {self.schema!r} has no job queue yet; install it with: {self._fix}")
+        if self.status is SchemaStatus.BEHIND and not self.has_replaced_functions:
             return SchemaMissingError(
                 f"schema {self.schema!r} is at revision {self.revision} and lacks steps that this version needs; "
-                f"bring it up to date with: {fix}"
+                f"bring it up to date with: {self._fix}"
             )
         return None
 
@@ -167,6 +189,10 @@ class SchemaState(msgspec.Struct, frozen=True, kw_only=True):
         """Return the error for a ledger that row security hides: the schema looks as if steps were missing."""
         is_readable = set(LEDGER_USES).isdisjoint(self.hidden)
         return None if is_readable else rows_hidden(self.role, self.hidden, self.schema)
+
+    @property
+    def _fix(self) -> str:
+        return f"gw migrate --schema {shlex.quote(self.schema)}"
 
     def migration_problem(self) -> MigrationError | None:
         """Return the error that explains why this version cannot even migrate the schema, or None."""
@@ -192,10 +218,16 @@ class SchemaState(msgspec.Struct, frozen=True, kw_only=True):
     def warnings(self) -> tuple[str, ...]:
         """Return what a reader should know although work can go on."""
         found: list[str] = []
+        if self.has_replaced_functions:
+            found.append(
+                f"another program has replaced functions of gw in schema {self.schema!r}, and they are used as they "
+                "are: jobs that are added together may run in another order, and a job added under a key may be lost "
+                f"when it races with a worker; install gw's functions again with: {self._fix}"
+            )
         if self.status is SchemaStatus.NEWER:
             found.append(
                 f"schema {self.schema!r} is at revision {self.revision}, but this version only supports up to "
-                f"revision {REVISION}, which may or may not be compatible; continuing"
+                f"revision {self.known_revision}, which may or may not be compatible; continuing"
             )
             if REPAIR_STEP not in self.own_present:
                 found.append(
@@ -221,7 +253,12 @@ def check(
 
     `uses` are those for which row security may hide rows from our role, `kind` is the kind of role that it should have.
     """
-    relations = ["migrations", "_private_workers", *(name for names in STEP_RELATIONS.values() for name in names)]
+    relations = [
+        "migrations",
+        "_private_workers",
+        RETIREMENTS,
+        *(name for names in STEP_RELATIONS.values() for name in names),
+    ]
     values = {
         "schema": schema,
         "marker": REPAIR_MARKER,
@@ -277,6 +314,7 @@ def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
         own_recorded=frozenset(_numbered(own_ledger)),
         own_present=frozenset(present),
         has_rust_workers="_private_workers" in relations,
+        has_retirements=RETIREMENTS in relations,
         role=role,
         hidden=tuple(hidden),
         is_recent=bool(ages) and min(ages) < INSTALLING_SECONDS,

@@ -7,9 +7,10 @@ create or replace function :GRAPHILE_WORKER_SCHEMA.add_jobs(
 ) returns setof :GRAPHILE_WORKER_SCHEMA._private_jobs
 language plpgsql set search_path = pg_catalog, pg_temp as $gw$
 declare
-  -- gw:add-jobs:1
+  -- gw:add-jobs:2
   v_pending :GRAPHILE_WORKER_SCHEMA.job_spec[] := specs;
   v_keys text[] := array(select spec.job_key from unnest(specs) as spec where spec.job_key is not null);
+  v_retired bigint[];
   v_stored bigint;
 begin
   -- Insert only the missing names: `on conflict` alone would use up an id of the sequence on every call.
@@ -50,12 +51,17 @@ begin
 
     -- A statement of its own, because it must see what the wait above let happen.
     -- A job that runs, or failed permanently, gives up its key and never runs again; a new job takes the key.
-    update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-       set key = null,
-           attempts = jobs.max_attempts,
-           updated_at = now()
-     where jobs.key = any(v_keys)
-       and jobs.is_available is not true;
+    with retired as (
+      update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+         set key = null,
+             attempts = jobs.max_attempts,
+             updated_at = now()
+       where jobs.key = any(v_keys)
+         and jobs.is_available is not true
+      returning jobs.id
+    )
+    select array_agg(retired.id) into v_retired from retired;
+    \ir mark_retired_jobs.sql
 
     return query
       \ir insert_job_specs.sql

@@ -4,6 +4,7 @@ returns :GRAPHILE_WORKER_SCHEMA._private_jobs
 language plpgsql strict set search_path = pg_catalog, pg_temp as $gw$
 declare
   v_job :GRAPHILE_WORKER_SCHEMA._private_jobs;
+  v_retired bigint[];
 begin
   delete from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    where jobs.key = job_key
@@ -20,6 +21,8 @@ begin
          updated_at = now()
    where jobs.key = job_key
   returning * into v_job;
+  v_retired := array[v_job.id];
+  \ir mark_retired_jobs.sql
   return v_job;
 end;
 $gw$;
