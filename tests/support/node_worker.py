@@ -43,7 +43,7 @@ READY: Final = "Worker connected and looking for jobs"
 LISTENING: Final = """
 select from pg_stat_activity
  where datname = current_database()
-   and query ilike 'listen%' and state = 'idle' and application_name not like 'gw%'
+   and query ilike 'listen%' and state = 'idle' and application_name = ''
 """
 
 RUNNER: Final = """
