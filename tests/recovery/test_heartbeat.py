@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from support.database_proxy import DatabaseProxy
 from support.queue_fixture import DEADLINE, RunRecord, in_time, ms
-from support.recovery_fixture import RUST_WORKERS, RecoveryFixture
+from support.recovery_fixture import RecoveryFixture
+from support.rust_schema import WORKERS
 from support.stall_clock import StallClock
 from support.waiting import wait_until
 
@@ -114,7 +115,7 @@ def test_a_run_until_nothing_is_left_has_no_heartbeat(ward: RecoveryFixture) -> 
 
 def test_the_table_of_graphile_worker_rs_is_reported_too(own_ward: RecoveryFixture) -> None:
     with own_ward.running({"work": RunRecord()}, **QUICK) as running:
-        own_ward.run(RUST_WORKERS)
+        own_ward.run(WORKERS)
         rows = wait_until(
             lambda: own_ward.run("select id, metadata from _private_workers"), what="a heartbeat in the new table"
         )

@@ -6,7 +6,8 @@ import asyncio
 from datetime import timedelta
 
 import pytest
-from support.recovery_fixture import RUST_WORKERS, RecoveryFixture
+from support.recovery_fixture import RecoveryFixture
+from support.rust_schema import WORKERS
 
 from gw_core import AsyncClient
 from gw_core.errors import InvalidInputError
@@ -20,7 +21,7 @@ def rust_workers(ward: RecoveryFixture) -> list[str]:
 
 def test_a_paused_queue_has_a_heartbeat_for_graphile_worker_rs(own_ward: RecoveryFixture) -> None:
     ward = own_ward
-    ward.hands.execute(RUST_WORKERS)
+    ward.hands.execute(WORKERS)
     ward.client.pauses.pause("queue:slow")
     assert rust_workers(ward) == [LOCK]
     assert ward.client.workers.list() == []
@@ -31,7 +32,7 @@ def test_a_paused_queue_has_a_heartbeat_for_graphile_worker_rs(own_ward: Recover
 
 def test_a_client_on_an_event_loop_keeps_the_heartbeat_too(own_ward: RecoveryFixture) -> None:
     ward = own_ward
-    ward.hands.execute(RUST_WORKERS)
+    ward.hands.execute(WORKERS)
 
     async def pause_and_resume() -> None:
         async with AsyncClient(ward.url, schema=ward.schema) as client:

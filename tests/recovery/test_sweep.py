@@ -13,7 +13,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from support.recovery_fixture import RUST_WORKERS, Deciding, RecoveryFixture, minutes, seconds
+from support.recovery_fixture import Deciding, RecoveryFixture, minutes, seconds
+from support.rust_schema import WORKERS
 from support.time_range import MeasuredBlock
 
 from gw_core import (
@@ -278,7 +279,7 @@ def test_a_job_its_worker_settles_after_all_is_left_to_the_next_sweep(ward: Reco
 
 
 def test_a_worker_the_rust_port_knows_is_judged_by_its_heartbeat_there(own_ward: RecoveryFixture) -> None:
-    own_ward.run(RUST_WORKERS)
+    own_ward.run(WORKERS)
     own_ward.a_worker("rust-dead", inactive_for=minutes(6), table="_private_workers")
     own_ward.a_worker("rust-alive", inactive_for=minutes(4), table="_private_workers")
     own_ward.locked_by("rust-dead")

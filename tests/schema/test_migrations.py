@@ -18,6 +18,7 @@ from msgspec import structs
 from psycopg import sql
 from support.catalog import catalog
 from support.log_recorder import LogRecorder
+from support.rust_schema import RETIREMENTS
 from support.schema_fixture import SchemaFixture, connected
 from support.waiting import wait_until
 from support.warm_program import CliResult, run_gw
@@ -651,20 +652,11 @@ def test_a_repaired_function_that_was_replaced_is_repaired_again_and_reported(da
     assert catalog(database_url, with_bodies=True) == before
 
 
-RUST_REVISIONS = """
-create table graphile_worker._private_job_retirements (
-  id bigint primary key references graphile_worker._private_jobs (id) on delete cascade
-);
-insert into graphile_worker.migrations (id) values (21), (22);
-"""
-"""As far as gw meets it, what graphile_worker_rs adds from 0.13.6 on; the tests beside the real one compare it."""
-
-
 def test_functions_that_graphile_worker_rs_replaced_can_be_worked_with_and_are_replaced_again(
     database_url: str,
 ) -> None:
     before = catalog(database_url, with_bodies=True)["body"]
-    run(database_url, RUST_REVISIONS)
+    run(database_url, f"set search_path = graphile_worker; {RETIREMENTS}")
     replace_add_jobs(database_url)
     state = state_of(database_url)
     assert (state.problem(), state.has_replaced_functions) == (None, True)
@@ -679,7 +671,7 @@ def test_functions_that_graphile_worker_rs_replaced_can_be_worked_with_and_are_r
 
 
 def test_a_revision_after_those_of_graphile_worker_rs_is_a_warning(database_url: str) -> None:
-    run(database_url, RUST_REVISIONS)
+    run(database_url, f"set search_path = graphile_worker; {RETIREMENTS}")
     run(database_url, "insert into graphile_worker.migrations (id) values (23)")
 
     state = state_of(database_url)

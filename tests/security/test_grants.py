@@ -12,6 +12,7 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from support.databases import install_schema
+from support.rust_schema import RETIREMENTS, WORKERS
 from support.scripts import without_psql_commands
 from support.shell import CliResult, InProcessShell
 from support.waiting import wait_until
@@ -116,6 +117,27 @@ def test_the_printed_statements_do_the_same_whatever_the_names_are(role: Create,
         assert granted(fresh_url, schema) == {(name, str(kind)): 0 for kind in RoleKind}
         execute(fresh_url, "".join(f"{each};\n" for each in client.grants.revoke_statements(name)))
     execute(fresh_url, "drop role {}", name)
+
+
+@pytest.mark.parametrize("kind", [RoleKind.WORKER, RoleKind.ADDER, RoleKind.OPERATOR])
+def test_a_migration_gives_the_roles_what_they_need_on_the_tables_of_graphile_worker_rs(
+    gw: GW, url: str, role: Create, kind: RoleKind
+) -> None:
+    name = role()
+    assert gw("grant", kind, name).code == 0
+    execute(url, f"set search_path = {SCHEMA}; {WORKERS} {RETIREMENTS}")
+    execute(url, f"select {SCHEMA}.add_job('mail', job_key => 'k')")
+    execute(url, f"update {SCHEMA}._private_jobs set locked_at = now(), locked_by = 'graphile_worker_x'")
+    replace = f"select {SCHEMA}.add_job('mail', job_key => 'k')"
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        execute(as_role(url, name), replace)
+
+    assert gw("migrate").code == 0
+
+    assert granted(url) == {(name, str(kind)): 0}
+    execute(as_role(url, name), replace)
+    assert execute(url, f"select id from {SCHEMA}._private_job_retirements") == [(1,)]
+    execute(url, "drop owned by {}", name)
 
 
 @pytest.mark.parametrize("way", ["migrate", "script"])

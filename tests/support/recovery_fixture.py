@@ -20,24 +20,6 @@ from support.waiting import wait_until
 DEADLINE = 60.0
 WORKER = Path(__file__).with_name("worker_program.py")
 
-# The recovery objects of graphile_worker_rs, as far as others meet them.
-RUST_WORKERS = """
-create table _private_workers (
-  id text primary key,
-  last_heartbeat_at timestamptz not null,
-  started_at timestamptz not null default now(),
-  metadata jsonb
-);
-create function worker_heartbeat(worker_id text, metadata json default null) returns void language sql as $$
-  insert into graphile_worker._private_workers (id, last_heartbeat_at, metadata)
-  values (worker_id, now(), metadata::jsonb)
-  on conflict (id) do update set last_heartbeat_at = now(), metadata = excluded.metadata
-$$;
-create function worker_deregister(worker_id text) returns void language sql as $$
-  delete from graphile_worker._private_workers where id = worker_id
-$$;
-"""
-
 
 def minutes(number: float) -> timedelta:
     return timedelta(minutes=number)

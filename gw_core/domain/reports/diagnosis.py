@@ -223,8 +223,12 @@ def _citus(facts: DoctorFacts) -> Found:
 
 def _node(facts: DoctorFacts) -> Found:
     if facts.parallel_queues:
-        message = f"a Node.js worker runs several jobs of {_some(facts.parallel_queues)} at the same time"
-        yield ERROR, message, "upgrade graphile-worker to 0.18, or set its worker.localQueue.size to -1"
+        message = f"a Node.js or Rust worker runs several jobs of {_some(facts.parallel_queues)} at the same time"
+        yield (
+            ERROR,
+            message,
+            "upgrade graphile-worker to 0.18 or graphile_worker_rs to 0.13.6, or turn off the local queue",
+        )
 
 
 def _replication(facts: DoctorFacts) -> Found:

@@ -39,6 +39,9 @@ OF_RUST: Final = "_private_workers"
 FUNCTIONS_OF_RUST: Final = ("worker_heartbeat", "worker_deregister")
 """The table and the functions of graphile_worker_rs, if it uses the schema."""
 
+RETIRED_OF_RUST: Final = "_private_job_retirements"
+"""Its list of retired jobs. Adding, removing and rescheduling jobs writes to it."""
+
 TABLES: Final = (
     *LEDGERS,
     "_private_jobs",
@@ -104,6 +107,7 @@ RIGHTS: Final[Mapping[RoleKind, Rights]] = {
         "_private_gw_waiting": _CHANGE,
         "_private_gw_edges": ("select", "insert", "delete"),
         OF_RUST: _CHANGE,
+        RETIRED_OF_RUST: ("select", "insert", "delete"),
     },
     RoleKind.ADDER: {
         **_read(LEDGERS, FUNCTIONS_TO_ADD),
@@ -113,6 +117,7 @@ RIGHTS: Final[Mapping[RoleKind, Rights]] = {
         "_private_tasks": _ADD,
         "_private_gw_waiting": _ADD,
         "_private_gw_edges": _ADD,
+        RETIRED_OF_RUST: ("insert",),
     },
     RoleKind.VIEWER: _read((*TABLES, "jobs"), FUNCTIONS_TO_READ),
     RoleKind.OPERATOR: {
@@ -132,6 +137,7 @@ RIGHTS: Final[Mapping[RoleKind, Rights]] = {
         "_private_gw_waiting": _CHANGE,
         "_private_gw_edges": ("select", "insert", "delete"),
         OF_RUST: _CHANGE,
+        RETIRED_OF_RUST: ("select", "insert", "delete"),
     },
     RoleKind.READER: _read((*LEDGERS, "jobs")),
 }
