@@ -1,4 +1,7 @@
-"""A Node.js worker and ours on one schema, and a ledger in the database in which tasks of both write when they ran."""
+"""Workers of Node.js, of Rust and ours on one schema, and a ledger in the database in which tasks write when they ran.
+
+The tasks of Rust are compiled; tests/interop/rust_worker has them, and they do what `WAITS` does.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from typing import Any, Final
 import psycopg
 from support.node_worker import NodeWorker, RunningWorker, environment, node_worker, wait_until_node_listens
 from support.queue_fixture import QueueFixture
+from support.rust_worker import wait_until_rust_listens
 from support.waiting import wait_until
 from support.warm_program import run_gw
 
@@ -107,6 +111,21 @@ class MixedQueue(QueueFixture):
         wait_until(lambda: counted() >= count, deadline_seconds=DEADLINE, what=what, every=0.05)
         return self.ledger(condition, *values)
 
+    def overlaps(self) -> list[Row]:
+        """Jobs that began before their predecessor in the queue had ended."""
+        return self.run(
+            "select * from (select *, lag(ended) over (partition by queue order by begun) as predecessor_ended"
+            " from public.ledger where queue is not null) as entries where predecessor_ended > begun"
+        )
+
+    def out_of_order(self) -> list[Row]:
+        """Jobs of the queues called `ordered-…` that began in another order than they should."""
+        return self.run(
+            "select * from (select *, row_number() over (partition by queue order by begun) as was,"
+            " row_number() over (partition by queue order by priority, run_at, job_id) as should_be"
+            " from public.ledger where queue like 'ordered-%%') as entries where was <> should_be"
+        )
+
     def wait_until_settled(self, left: Sequence[int] = ()) -> None:
         """Wait until no job is left but these."""
         wait_until(
@@ -123,6 +142,9 @@ class MixedQueue(QueueFixture):
 
     def wait_until_node_listens(self, workers: int = 1) -> None:
         wait_until_node_listens(self.hands, workers)
+
+    def wait_until_rust_listens(self, workers: int = 1) -> None:
+        wait_until_rust_listens(self.hands, workers)
 
     # -- what holds jobs up
 

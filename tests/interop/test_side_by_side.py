@@ -121,8 +121,8 @@ def test_a_mixed_queue_is_shared_each_job_once_and_named_queues_serially(site: M
 
     assert len(site.ledger()) == TO_RUN
     assert site.run("select job_id from public.ledger group by job_id having count(*) > 1") == []
-    assert overlaps(site) == []
-    assert out_of_order(site) == []
+    assert site.overlaps() == []
+    assert site.out_of_order() == []
     assert sides_of(site, "for_node") == {"node"}
     assert sides_of(site, "for_python") == {"python"}
     assert sides_of(site, "shared") == {"node", "python"}
@@ -147,7 +147,7 @@ def test_a_named_queue_goes_on_immediately_when_a_long_job_of_node_ends(site: Mi
         site.wait_until_settled()
 
     assert [entry["job_id"] for entry in site.ledger()] == list(range(1, 22))
-    assert overlaps(site) == []
+    assert site.overlaps() == []
 
 
 def rows_of(site: MixedQueue, task: str) -> list[Row]:
@@ -160,22 +160,6 @@ def rows_of(site: MixedQueue, task: str) -> list[Row]:
 
 def sides_of(site: MixedQueue, task: str) -> set[object]:
     return {entry["side"] for entry in site.ledger("task = %s", task)}
-
-
-def overlaps(site: MixedQueue) -> list[Row]:
-    """Jobs that began before their predecessor in the queue had ended."""
-    return site.run(
-        "select * from (select *, lag(ended) over (partition by queue order by begun) as predecessor_ended"
-        " from public.ledger where queue is not null) as entries where predecessor_ended > begun"
-    )
-
-
-def out_of_order(site: MixedQueue) -> list[Row]:
-    return site.run(
-        "select * from (select *, row_number() over (partition by queue order by begun) as was,"
-        " row_number() over (partition by queue order by priority, run_at, job_id) as should_be"
-        " from public.ledger where queue like 'ordered-%%') as entries where was <> should_be"
-    )
 
 
 # -- each with what it knows ------------------------------------------------------------------------------------------
