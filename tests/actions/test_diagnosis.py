@@ -47,6 +47,9 @@ def table(**options: Any) -> TableHealth:
     return TableHealth(**{**common, **options})
 
 
+RUST_WORKER = WorkerInfo(id="graphile_worker_0123456789abcdef01", heartbeat_age=MINUTE)
+
+
 def of(check: str, **facts: Any) -> Finding:
     return next(each for each in diagnose(replace(SOUND, **facts)) if each.check == check)
 
@@ -167,6 +170,12 @@ def test_what_is_wrong_is_said_with_its_fix(check: str, facts: dict[str, Any], m
         pytest.param("upstream", {"schema_warnings": ["newer"]}, "newer", id="a newer schema"),
         pytest.param("vacuum", {"tables": [table(vacuum_after=2_000_050)]}, "2000050 rows are dead", id="late vacuum"),
         pytest.param("workers", {"has_heartbeats": False}, "no heartbeats table", id="no heartbeats"),
+        pytest.param(
+            "rust",
+            {"holders": [holder(oldest_lock_age=HOUR)], "known_to_rust": [RUST_WORKER]},
+            "graphile_worker_rs gets no heartbeats from w",
+            id="a worker that graphile_worker_rs does not know",
+        ),
         pytest.param("workers", {"stale_workers": list("abcd")}, "a, b, c and 1 more", id="workers that went"),
         pytest.param("locks", {"not_checked": [("locks", "it took too long")]}, "it took too long", id="not looked at"),
     ],
@@ -195,6 +204,26 @@ def test_what_may_be_meant_so_is_noted_and_healthy(check: str, facts: dict[str, 
 )
 def test_what_is_usual_is_sound(check: str, facts: dict[str, Any]) -> None:
     assert of(check, **facts).status is CheckStatus.OK
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        pytest.param(
+            {"known_to_rust": [WorkerInfo(id="w", heartbeat_age=MINUTE)]}, id="no worker of graphile_worker_rs"
+        ),
+        pytest.param({"known_to_rust": [replace(RUST_WORKER, heartbeat_age=HOUR)]}, id="a dead one"),
+        pytest.param(
+            {"known_to_rust": [RUST_WORKER, WorkerInfo(id="w", heartbeat_age=MINUTE)]}, id="it knows the worker"
+        ),
+        pytest.param({"known_to_rust": [RUST_WORKER], "holders": [holder()]}, id="a short job"),
+        pytest.param({"known_to_rust": [RUST_WORKER], "holders": [holder(jobs=0, queues=1)]}, id="no job is locked"),
+    ],
+)
+def test_graphile_worker_rs_is_not_mentioned_without_a_reason(facts: dict[str, Any]) -> None:
+    found = diagnose(replace(SOUND, **{"holders": [holder(oldest_lock_age=HOUR)], **facts}))
+
+    assert [each for each in found if each.check == "rust"] == []
 
 
 def test_without_a_schema_nothing_more_is_said() -> None:

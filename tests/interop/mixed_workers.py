@@ -43,7 +43,7 @@ WAITS: Final = {
     "node": """
         const begins = await helpers.query("select public.job_begins($1, 'node') as entry", [helpers.job.id]);
         await helpers.query("select public.pass_gate()");
-        if (payload.fails) throw new Error("as the test wished");
+        if (payload.fails) throw new Error("as the test asked");
         await helpers.query("select public.job_ends($1)", [begins.rows[0].entry]);
     """,
     "python": """
@@ -51,7 +51,7 @@ def run(payload, context):
     [[entry]] = context.query("select public.job_begins(%s, 'python')", [context.job.id])
     context.query("select public.pass_gate()")
     if payload.get("fails"):
-        raise RuntimeError("as the test wished")
+        raise RuntimeError("as the test asked")
     context.query("select public.job_ends(%s)", [entry])
 """,
 }

@@ -96,17 +96,17 @@ class Fleet:
     def kill(self, side: str) -> None:
         """Kill the worker, let an hour pass for what it leaves behind, and start another one."""
         self.workers[side].stop(signal.SIGKILL)
-        self._bury(side, self.workers[side])
+        self._expire(side, self.workers[side])
         self._killed.append((side, self.workers[side]))
         self.workers[side] = self._start(side)
 
     def end(self) -> None:
-        """Stop the worker of Node.js, and bury the dead again: the last claim of one may commit after its death."""
+        """Stop the worker of Node.js, and expire the killed ones again: a last claim may commit after a death."""
         self.workers["node"].stop()
         for side, worker in self._killed:
-            self._bury(side, worker)
+            self._expire(side, worker)
 
-    def _bury(self, side: str, worker: RunningWorker) -> None:
+    def _expire(self, side: str, worker: RunningWorker) -> None:
         held = self._site.run("select id, locked_by from _private_jobs where locked_by is not null")
         names = self._names(side, worker, {row["locked_by"] for row in held})
         self.at_risk |= {row["id"] for row in held if row["locked_by"] in names}

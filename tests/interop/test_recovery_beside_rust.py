@@ -16,7 +16,7 @@ from support.rust_worker import BESIDE_OURS, NEWEST, WITHOUT_RETIREMENTS, rust_w
 from support.waiting import wait_until
 
 from gw_core import RecoverySettings
-from gw_core.operations import SweepReport
+from gw_core.operations import CheckStatus, SweepReport
 
 pytestmark = [pytest.mark.interop, pytest.mark.once]
 
@@ -50,9 +50,9 @@ def let_an_hour_pass(site: MixedQueue, dead: str) -> None:
 
 
 @contextmanager
-def older_locks(site: MixedQueue) -> Iterator[None]:
-    """Let all locks be an hour older for a while; their workers are alive and find them as they were."""
-    move = "update {} set locked_at = locked_at {} " + AN_HOUR + " where locked_at is not null"
+def older_locks(site: MixedQueue, hours: int = 1) -> Iterator[None]:
+    """Let all locks be older for a while; their workers are alive and find them as they were."""
+    move = "update {} set locked_at = locked_at {} " + f"interval '{hours} hours' where locked_at is not null"
     for table in ("_private_jobs", "_private_job_queues"):
         site.run(move.format(table, "-"))
     yield
@@ -81,6 +81,10 @@ def sweep(site: MixedQueue, **settings: timedelta) -> SweepReport:
     return site.client.workers.sweep(RecoverySettings(recovery_delay=timedelta(0), **settings))
 
 
+def doctor(site: MixedQueue, check: str) -> list[tuple[CheckStatus, str]]:
+    return [(each.status, each.message) for each in site.client.doctor.findings() if each.check == check]
+
+
 def assert_ran_again(site: MixedQueue, *sides: str) -> None:
     """The attempt that a crash ended is not counted."""
     assert [(entry["side"], entry["attempt"]) for entry in site.ledger()] == [(side, 1) for side in sides]
@@ -99,6 +103,8 @@ def test_our_sweep_recovers_a_killed_worker_that_sent_heartbeats(site: MixedQueu
         assert sweep(site).workers == ()
         theirs.stop(signal.SIGKILL)
     let_an_hour_pass(site, dead)
+    [(status, message)] = doctor(site, "locks")
+    assert (status, message.startswith(dead), "last heartbeat 1h" in message) == (CheckStatus.ERROR, True, True)
 
     report = sweep(site)
 
@@ -157,9 +163,11 @@ def test_a_worker_without_heartbeats_keeps_its_job_for_four_hours(site: MixedQue
 def test_our_sweep_leaves_a_long_job_of_a_living_worker_alone(site: MixedQueue, version: str) -> None:
     with site.closed_gate() as gate, rust_worker(version).running(site.url, ["job"], recovery=NO_SWEEPS) as theirs:
         begin(site)
-        with older_locks(site):
+        with older_locks(site, hours=5):
             assert sweep(site, orphans_after=timedelta(minutes=30)).workers == ()
             assert holder(site) == worker_id(theirs)
+            assert [status for status, _ in doctor(site, "locks")] == [CheckStatus.OK]
+            assert doctor(site, "workers") == [(CheckStatus.OK, "1 alive")]
         gate.open()
         site.wait_until_settled()
 
@@ -189,6 +197,20 @@ def test_graphile_worker_rs_takes_a_long_job_from_a_worker_that_sends_no_heartbe
         gate.open()
 
     assert (swept["jobs"], swept["workers"][0].partition("-")[0]) == (1, "pool")
+
+
+def test_the_doctor_names_workers_whose_jobs_graphile_worker_rs_would_take(site: MixedQueue) -> None:
+    with site.closed_gate() as gate, node_worker().running(site.url, {"job": WAITS["node"]}):
+        begin(site)
+        with older_locks(site):
+            assert doctor(site, "rust") == []
+            # It knows no task of the job that runs, and sweeps once, before the lock is old enough for it.
+            with rust_worker().running(site.url, ["for_rust"], recovery={**NO_SWEEPS, "threshold_ms": 7_200_000}):
+                wait_until(lambda: heartbeats(site) != [], what="its heartbeat")
+                [(status, message)] = doctor(site, "rust")
+
+        assert (status, holder(site) in message) == (CheckStatus.WARNING, True)
+        gate.open()
 
 
 @VERSIONS

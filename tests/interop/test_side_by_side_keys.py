@@ -151,7 +151,7 @@ def test_a_running_job_superseded_by_the_other_side_never_comes_back(site: Mixed
         site.wait_for(2)
         site.wait_until_settled(left=first)
         for worker in (theirs, ours):
-            wait_until(lambda worker=worker: "as the test wished" in worker.output, what="the failure in the log")
+            wait_until(lambda worker=worker: "as the test asked" in worker.output, what="the failure in the log")
 
     last = {entry["task"]: entry["payload"] for entry in site.ledger("job_id <> all(%s)", first)}
     assert last == {"in_node": {"last": True}, "in_python": {"last": True}}

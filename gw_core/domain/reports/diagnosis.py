@@ -11,7 +11,7 @@ from typing import Final
 from gw_core.domain.durations import format_duration
 from gw_core.domain.job.group import GroupStatus
 from gw_core.domain.job.history import HistoryStatus
-from gw_core.domain.reports.job_status import STALE_AFTER
+from gw_core.domain.reports.job_status import STALE_AFTER, is_live
 from gw_core.domain.reports.lock_waits import AdvisoryLock
 from gw_core.domain.reports.run_statistics import StatisticsStatus
 from gw_core.domain.rules.pause import Pause
@@ -22,6 +22,8 @@ from gw_core.domain.safe_text import shell_command, sql_identifier, sql_literal
 
 STALE_LOCK: Final = timedelta(hours=4)
 MAX_SKEW: Final = timedelta(seconds=2)
+LONG_JOB: Final = timedelta(minutes=1)
+"""Jobs that are locked for longer may still run when graphile_worker_rs starts them again, after five minutes."""
 MAX_TRANSACTION_AGE: Final = timedelta(minutes=10)
 MAX_BACKLOG: Final = timedelta(minutes=15)
 DEAD_ROWS: Final = 100_000
@@ -32,6 +34,8 @@ MAX_WAITING_ROWS: Final = 10_000
 MAX_EXPIRED_PARTITIONS: Final = 1
 """One is over each midnight, and dropped within the hour."""
 MAX_SEQUENCE_USE: Final = 0.8
+RUST_WORKER: Final = "graphile_worker_"
+"""How the ids of graphile_worker_rs begin."""
 NEEDED_INDEXES: Final = {
     "jobs_main_index": "_private_jobs (priority, run_at) include (id, task_id, job_queue_id) where is_available = true",
     "jobs_no_queue_index": "_private_jobs (priority, run_at) include (id, task_id) "
@@ -114,6 +118,8 @@ class DoctorFacts:
     live_workers: int = 0
     workers_with_overruns: Sequence[WorkerInfo] = ()
     """Live workers whose threads are held by tasks that have timed out or were cancelled."""
+    known_to_rust: Sequence[WorkerInfo] = ()
+    """The workers whose heartbeats graphile_worker_rs reads; it recovers the jobs of all others."""
     sweep_locks: Sequence[AdvisoryLock] = ()
     """The sessions that have the lock of sweeps."""
     oldest_transaction: tuple[str, timedelta] | None = None
@@ -301,6 +307,16 @@ def _overruns(facts: DoctorFacts) -> Found:
         yield WARNING, message, f"restart {worker.id}: Python cannot end the threads that these tasks hold"
 
 
+def _rust(facts: DoctorFacts) -> Found:
+    known = {each.id: each for each in facts.known_to_rust}
+    is_recovering = any(name.startswith(RUST_WORKER) and is_live(each) for name, each in known.items())
+    with_long_jobs = [each for each in facts.holders if each.jobs and (each.oldest_lock_age or timedelta()) > LONG_JOB]
+    unknown = [each.id for each in with_long_jobs if each.id not in known]
+    if is_recovering and unknown:
+        message = f"graphile_worker_rs gets no heartbeats from {_some(unknown)} and starts jobs again after 5 minutes"
+        yield WARNING, message, "turn off the recovery of graphile_worker_rs, or keep the jobs of these workers short"
+
+
 def _sweeps(facts: DoctorFacts) -> Found:
     for lock in facts.sweep_locks:
         if lock.granted and not lock.is_respected:
@@ -456,6 +472,7 @@ _QUEUE: Final = (
     _Check("locks", _orphaned_queues),
     _Check("workers", _workers, lambda facts: f"{facts.live_workers} alive"),
     _Check("overruns", _overruns),
+    _Check("rust", _rust),
     _Check("sweeps", _sweeps),
     _Check("pauses", _pauses, lambda facts: "nothing is paused"),
     _Check("pauses", _unconfirmed),

@@ -37,7 +37,12 @@ from gw_core.postgres.read.lock_waits import MOST, find_lock_waits, oldest_trans
 from gw_core.postgres.read.statistics_queries import statistics_status, status_values
 from gw_core.postgres.road.limits import limit_of
 from gw_core.postgres.road.pauses import pause_of
-from gw_core.postgres.road.worker_store import list_heartbeats, list_orphaned_queues, list_worker_locks
+from gw_core.postgres.road.worker_store import (
+    list_heartbeats,
+    list_orphaned_queues,
+    list_rust_heartbeats,
+    list_worker_locks,
+)
 from gw_core.postgres.schema.schema_state import (
     GROUP_ERRORS_STEP,
     HISTORY_STEP,
@@ -113,6 +118,7 @@ class Doctor(QueueOperations, frozen=True):
             ("indexes", self._indexes, None),
             ("workers", self._workers, None),
             ("locks", self._locks, None),
+            *((("rust", self._rust, None),) if state.has_rust_workers else ()),
             ("sweeps", self._sweeps, None),
             ("pauses", self._pauses, TABLES_STEP),
             ("history", self._history, HISTORY_STEP),
@@ -231,6 +237,9 @@ class Doctor(QueueOperations, frozen=True):
             holders=sorted(holders, key=attrgetter("oldest_lock_age"), reverse=True),
             orphaned_queues=list_orphaned_queues(connection, self.schema),
         )
+
+    def _rust(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        return replace(facts, known_to_rust=list_rust_heartbeats(connection, self.schema))
 
     def _sweeps(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         values = {"schema": self.schema, "most": MOST}

@@ -248,10 +248,20 @@ def _lock_holder(row: Sequence[Any]) -> WorkerInfo:
 
 
 def list_heartbeats(connection: Connection, schema: str) -> list[WorkerInfo]:
-    """Return the workers that send heartbeats to gw's table; none in a schema without it."""
-    if TABLES_STEP not in check(connection, schema).own_present:
-        return []
-    return [heartbeat(row) for row in visible_rows(connection, schema, "heartbeat_list", {"limit": None})]
+    """Return the workers that send heartbeats to gw's table or to that of graphile_worker_rs, each once."""
+    state = check(connection, schema)
+    found: list[WorkerInfo] = []
+    if TABLES_STEP in state.own_present:
+        found += (heartbeat(row) for row in visible_rows(connection, schema, "heartbeat_list", {"limit": None}))
+    if state.has_rust_workers:
+        found += list_rust_heartbeats(connection, schema)
+    return merged(found, ())
+
+
+def list_rust_heartbeats(connection: Connection, schema: str) -> list[WorkerInfo]:
+    """Return the workers in the table of graphile_worker_rs, which must exist; those of gw are there too."""
+    found = visible_rows(connection, schema, "heartbeat_list", {"limit": None}, **RUST_WORKERS)
+    return [heartbeat(row) for row in found]
 
 
 def with_workers(connections: ConnectionSource, act: Callable[[WorkerStore], Answer]) -> Answer:
