@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
+import pytest
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 
@@ -273,6 +274,7 @@ def in_django(url: str, conn: str | None = None, **options: Any) -> Iterator[Cal
     from django.conf import settings
     from django.db import connections
 
+    _skip_without_support(url)
     parts = conninfo_to_dict(url)
     database = {
         "ENGINE": "django.db.backends.postgresql",
@@ -293,6 +295,15 @@ def in_django(url: str, conn: str | None = None, **options: Any) -> Iterator[Cal
     if "pool" in options:
         connections["queue"].close_pool()
     del connections["queue"]
+
+
+def _skip_without_support(url: str) -> None:
+    from django.db.backends.postgresql.features import DatabaseFeatures
+
+    with psycopg.connect(url) as connection:
+        version = divmod(connection.info.server_version, 10_000)
+    if version < DatabaseFeatures.minimum_database_version:
+        pytest.skip(f"Django does not support PostgreSQL {version[0]}")
 
 
 # -- event loops -----------------------------------------------------------------------------------------------------
