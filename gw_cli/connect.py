@@ -36,11 +36,14 @@ def open_client(configuration: Configuration, **options: Any) -> Client:
     )
 
 
-def open_to_change(configuration: Configuration) -> Client:
-    """Return a client like `open_client`, after checking that this version supports the schema."""
+def open_to_change(configuration: Configuration, kind: str = "operator") -> Client:
+    """Return a client like `open_client`, after checking that this version supports the schema.
+
+    `kind` is the kind of role that the command needs.
+    """
     client = open_client(configuration)
     try:
-        client.check_schema()
+        client.check_schema(kind)
     except BaseException:
         client.close()
         raise

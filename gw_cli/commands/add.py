@@ -108,7 +108,7 @@ def add(
         flags=tuple(flag or ()),
     )
     text = payload_text(payload, payload_file)
-    with open_to_change(configuration) as client:
+    with open_to_change(configuration, "adder") as client:
         doubt = doubt_about(client, NameKind.TASKS, task)
         if doubt and strict:
             raise InvalidInputError(f"{doubt} (--strict)")
@@ -142,7 +142,7 @@ def _add_from(
     one_of("--on-error", on_error, import_jobs.ON_ERROR)
     one_of("--format", file_format, ("jsonl", "csv"))
     as_csv = file_format == "csv" or (file_format is None and path.lower().endswith(".csv"))
-    with job_files.opened(path) as source, open_to_change(configuration) as client:
+    with job_files.opened(path) as source, open_to_change(configuration, "adder") as client:
         return import_jobs.add_from(
             client, source, as_csv=as_csv, defaults=defaults, skip=on_error == "skip", as_json=as_json
         )

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gw_core.domain.reports.query_results import Count, QueueReport, QueueStatistics, TaskReport
     from gw_core.domain.reports.run_statistics import RunHistory, RunStatistics
     from gw_core.domain.reports.snapshot import QueueSnapshot
+    from gw_core.domain.rules.roles import RoleKind
     from gw_core.domain.rules.sweep_rules import RecoverySettings
     from gw_core.execution.context import JobContext
     from gw_core.postgres.connection.connections import AnyPool
@@ -425,22 +426,26 @@ class Client:
         with self._connections.connection() as connection:
             return migrate(connection, self.schema)
 
-    def check_schema(self) -> None:
+    def check_schema(self, kind: RoleKind | str = "operator") -> None:
         """Raise `SchemaTooNewError` when a breaking revision is installed that this version does not know.
 
         Raises `PermissionDeniedError` when row security hides every job from the role, or lets it change none.
+        `kind` is what the role is for, which decides the grant that the error names.
         Jobs are added without asking, in one round trip; a program that lives long may ask once at its start.
         """
+        from gw_core.domain.job.job import named
+        from gw_core.domain.rules.roles import RoleKind
         from gw_core.postgres.connection.row_security import JOB_USES, rows_hidden
         from gw_core.postgres.schema.schema_state import check
 
+        wanted = named(RoleKind, kind, "a kind of role")
         with self._connections.connection() as connection:
-            state = check(connection, self.schema, uses=JOB_USES)
+            state = check(connection, self.schema, uses=JOB_USES, kind=wanted)
         problem = state.migration_problem()
         if problem is not None:
             raise problem
         if state.hidden:
-            raise rows_hidden(state.role, state.hidden, self.schema)
+            raise rows_hidden(state.role, state.hidden, self.schema, wanted)
 
     def migration_plan(self) -> MigrationPlan:
         """Return what `migrate` would run, and change nothing."""

@@ -20,6 +20,7 @@ from support.recovery_fixture import RecoveryFixture
 from support.shell import CliResult, InProcessShell, Shell
 
 from gw_core import AsyncClient, Client, JobKeyMode, JobSpec
+from gw_core.domain.rules.roles import FUNCTIONS_OF_RUST, RIGHTS
 from gw_core.errors import LockTimeoutError
 from gw_core.operations import RoleKind
 from gw_core.postgres.connection.statements import query, sql_folder
@@ -107,6 +108,41 @@ def test_the_doctor_names_the_grant_that_a_role_lacks(site: Site) -> None:
     assert (ended.code, found["status"]) == (7, "error")
     assert "which an operator needs" in found["message"]
     assert found["fix"] == site.named("as the queue's owner: gw grant operator queue_viewer")
+
+
+def test_the_doctor_names_each_function_that_a_role_may_not_execute(site: Site) -> None:
+    functions = [
+        (kind, name)
+        for kind, rights in RIGHTS.items()
+        for name, privileges in rights.items()
+        if privileges == ("execute",) and name not in FUNCTIONS_OF_RUST
+    ]
+    assert len(functions) > 20
+    for kind, name in functions:
+        function, role = f"function graphile_worker.{name}", f"queue_{kind}"
+        site.run(f"revoke execute on {function} from public, {role}")
+
+        with Client(site.as_role(role)) as client:
+            [found] = [each for each in client.doctor.findings() if each.check == "rights"]
+        assert found.status == "error"
+        assert f"lacks execute on {name}, which" in found.message
+        assert found.fix == site.named(f"as the queue's owner: gw grant {kind} {role}")
+        site.run(f"grant execute on {function} to {role}")
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"), [("add mail", "adder"), ("complete 1", "operator"), ("doctor --as viewer", "viewer")]
+)
+@pytest.mark.parametrize("is_hidden", [True, False], ids=["hidden", "denied"])
+def test_the_remedy_is_the_grant_that_the_command_needs(site: Site, line: str, kind: str, is_hidden: bool) -> None:
+    if is_hidden:
+        site.run("grant usage on schema graphile_worker to queue_caller")
+        site.run("grant select on all tables in schema graphile_worker to queue_caller")
+
+    ended = site.gw(line, "queue_caller")
+
+    assert ended.code in (4, 7)
+    assert site.named(f"gw grant {kind} queue_caller") in ended.out + ended.err
 
 
 def test_every_role_is_complete(site: Site) -> None:

@@ -402,6 +402,7 @@ def test_the_doctor_names_the_table_that_is_hidden(gw: Callable[..., CliResult],
             assert found["fix"] == "as the queue's owner: " + "; ".join(
                 f"gw grant {kind} {site.role}" for kind in kinds
             )
+            assert "gw migrate" not in ended.out
 
 
 def test_a_worker_does_not_start_without_the_rows_it_needs(site: Site) -> None:
