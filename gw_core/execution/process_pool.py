@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import logging
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import lru_cache
+from multiprocessing import Pipe
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from gw_core.domain.errors import GraphileWorkerError, TaskLoadError
@@ -25,6 +27,7 @@ from gw_core.execution.executor import items_of
 from gw_core.execution.process_groups import GROUPS
 from gw_core.execution.process_protocol import (
     FROM_PROCESS,
+    MAIN_OF_TASKS,
     Add,
     AddedMessage,
     Channel,
@@ -65,6 +68,11 @@ _TICK: Final = 0.2
 _END: Final = 1.0
 """Seconds an idle process may take to end before it is killed."""
 
+UNGUARDED: Final = (
+    "the process of an isolated task runs this program again from its first line; start the worker below "
+    "if __name__ == '__main__':"
+)
+
 _BOOTSTRAP: Final = "import sys; sys.path[:] = {path!r}; from gw_core.processes.task_process import serve; serve({pid})"
 
 
@@ -85,16 +93,16 @@ def run_isolated(home: TaskLocation, job: Job, context: JobContext, *, keeps_res
     """
     while True:
         process, is_fresh = PROCESSES.lend(home, context)
-        talk = _ProcessSession(process, context)
+        session = _ProcessSession(process, context)
         try:
-            ended = talk.until_the_end(
+            ended = session.until_the_end(
                 RunJob(
                     home, job, context.worker_id, context.thread_name, context.logger.getEffectiveLevel(), keeps_result
                 )
             )
         except ChannelClosedError:
             how = process.end()
-            if is_fresh or talk.has_begun or context.should_stop.forced:
+            if is_fresh or session.has_begun or context.should_stop.forced:
                 raise IsolatedProcessError(f"the task's process {how}") from None
             continue  # it died while it had nothing to do; the task never began
         except BaseException as error:
@@ -103,7 +111,11 @@ def run_isolated(home: TaskLocation, job: Job, context: JobContext, *, keeps_res
             if isinstance(error, GarbledMessageError):
                 raise IsolatedProcessError(f"the task's process wrote to the worker's own line: {error}") from None
             raise
-        PROCESSES.take_back(process)
+        if context.should_stop.forced:
+            process.kill()
+            process.end()
+        else:
+            PROCESSES.take_back(process)
         return _result(ended, job)
 
 
@@ -113,6 +125,8 @@ def module_home(function: Any) -> TaskLocation:
     found: Any = sys.modules.get(str(module))
     for step in name.split("."):
         found = getattr(found, step, None)
+    if module == MAIN_OF_TASKS:
+        raise TaskLoadError(UNGUARDED)  # a process of a task loads the program, which starts a worker
     if found is not function or module is None:
         raise TaskLoadError(
             f"an isolated process cannot find {name or repr(function)} of {module}; define it with def at the top of "
@@ -123,13 +137,22 @@ def module_home(function: Any) -> TaskLocation:
 
 def _main() -> tuple[str, str]:
     main = sys.modules["__main__"]
-    spec = getattr(main, "__spec__", None)
-    if spec is not None:
-        return "module", str(spec.name)
-    file = getattr(main, "__file__", None)
+    file, spec = getattr(main, "__file__", None), getattr(main, "__spec__", None)
     if file is None:
         raise TaskLoadError("an isolated process cannot find what was typed into an interactive session; use a module")
-    return "file", str(file)
+    if not _is_guarded(Path(file)):
+        raise TaskLoadError(UNGUARDED)
+    return ("file", str(file)) if spec is None else ("module", str(spec.name))
+
+
+def _is_guarded(file: Path) -> bool:
+    """Return whether a program has statements for its start only; true if its source is missing."""
+    try:
+        statements = ast.parse(file.read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return True
+    tests = [each.test for each in statements if isinstance(each, ast.If)]
+    return any(isinstance(node, ast.Name) and node.id == "__name__" for test in tests for node in ast.walk(test))
 
 
 def _result(ended: FinishedMessage, job: Job) -> object:
@@ -152,7 +175,7 @@ class IsolatedProcess(LeaderProcess):
         """What it has loaded; it can run other tasks of the same."""
         self.setup = setup
         self.idle_since = 0.0
-        ours, theirs = socket.socketpair()
+        ours, theirs = Pipe()
         self.line = Channel(ours, FROM_PROCESS)
         GROUPS.start()
         with theirs:
@@ -192,12 +215,21 @@ class _ProcessSession:
         self._process = process
         self._line = process.line
         self._context = context
-        self._stop_sent_at: float | None = None
-        self._stop_was_forced = False
+        self._sent_stop: StopJob | None = None
         self.has_begun = False
 
     def until_the_end(self, order: RunJob) -> FinishedMessage:
         """Return how the job ended; raises `ChannelClosedError` when the process is gone first."""
+        stop = self._context.should_stop
+        stop.on_force = self._kill_soon
+        try:
+            if stop.forced:
+                self._kill_soon()
+            return self._received(order)
+        finally:
+            stop.on_force = None
+
+    def _received(self, order: RunJob) -> FinishedMessage:
         self._line.send(order)
         while True:
             message = self._line.receive(_TICK)
@@ -220,14 +252,16 @@ class _ProcessSession:
 
     def _check_stop(self) -> None:
         stop = self._context.should_stop
-        if not stop.is_set():
-            return
-        now = time.monotonic()
-        if self._stop_sent_at is None or stop.forced != self._stop_was_forced:
-            self._stop_sent_at, self._stop_was_forced = self._stop_sent_at or now, stop.forced
-            self._line.send(StopJob(stop.forced, stop.reason or StopReason.SHUTDOWN))
-        if stop.forced and now - self._stop_sent_at >= KILL_AFTER.total_seconds():
-            self._process.kill()
+        request = StopJob(stop.forced, stop.reason or StopReason.SHUTDOWN) if stop.is_set() else None
+        if request is not None and request != self._sent_stop:
+            self._sent_stop = request
+            self._line.send(request)
+
+    def _kill_soon(self) -> None:
+        # Not in this thread, which waits for the rest of a message when the process has sent the first part.
+        timer = threading.Timer(KILL_AFTER.total_seconds(), self._process.kill)
+        timer.daemon = True
+        timer.start()
 
     def _log(self, message: LogMessage) -> None:
         """Log a record of the task's process as this process's own, with the fields of the job."""

@@ -8,11 +8,12 @@ import os
 import queue
 import runpy
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
+from multiprocessing.connection import Connection
 from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
@@ -26,6 +27,7 @@ from gw_core.domain.rules.plugins import Skip
 from gw_core.execution.context import JobContext
 from gw_core.execution.executor import BatchError, execute
 from gw_core.execution.process_protocol import (
+    MAIN_OF_TASKS,
     TO_PROCESS,
     Add,
     AddedMessage,
@@ -66,7 +68,7 @@ _LOADED: Final[dict[TaskLocation, Task]] = {}
 
 def serve(parent: int) -> None:
     """Run jobs for the worker at the other end of stdin until it hangs up."""
-    end = socket.socket(fileno=os.dup(0))
+    end = Connection(os.dup(0))
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -316,14 +318,14 @@ def _found(home: TaskLocation) -> Task:
 
 
 def _module(home: ModuleTask) -> ModuleType:
-    if home.main is None:
-        return importlib.import_module(home.module)
-    kind, where = home.main
+    return importlib.import_module(home.module) if home.main is None else _main(*home.main)
+
+
+@cache
+def _main(kind: str, where: str) -> ModuleType:
     # Not as "__main__": what the program does when it is started must not happen again.
-    name = "__mp_main__"
-    if name not in sys.modules:
-        run = runpy.run_module if kind == "module" else runpy.run_path
-        main = ModuleType(name)
-        main.__dict__.update(run(where, run_name=name))
-        sys.modules["__main__"] = sys.modules[name] = main
-    return sys.modules[name]
+    run = runpy.run_module if kind == "module" else runpy.run_path
+    main = ModuleType(MAIN_OF_TASKS)
+    main.__dict__.update(run(where, run_name=MAIN_OF_TASKS))
+    sys.modules["__main__"] = sys.modules[MAIN_OF_TASKS] = main
+    return main

@@ -154,6 +154,12 @@ def hogs_the_interpreter() -> None:
     ctypes.PyDLL(None).sleep(600)
 
 
+def sends_half_a_message(payload: Any, context: JobContext) -> None:
+    context.logger.info(f"hogging {os.getpid()}")
+    writes_to_the_line("\x00\x00\x10\x00and")
+    hogs_the_interpreter()
+
+
 def writes_to_the_line(text: str) -> None:
     # The line to the worker is the only socket of this process.
     for number in range(3, 64):

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from textwrap import indent
 from typing import Any, cast
 
 import isolated_tasks as theirs
@@ -142,10 +143,11 @@ def test_a_process_that_dies_fails_the_attempt_and_says_how(function: Callable[.
         "\xff\xff\xff\xff",
         "\xff\xff\xff\xff and more",
         "hello\n",
-        "gw\x01\x00\xff\xff\xff\xff",
-        "gw\x01\x00\x00\x00\x00\x01\xc1",
+        "123 lines\n",
+        "\x00\x00\x00\x00",
+        "\x00\x00\x00\x01\xc1",
     ],
-    ids=["a length of 4 GiB", "with more behind it", "text", "a message of 4 GiB", "a message of nonsense"],
+    ids=["a negative length", "with more behind it", "text", "digits", "no message", "a message of nonsense"],
 )
 def test_what_a_task_writes_to_the_line_fails_its_job_and_does_not_hang_the_thread(text: str) -> None:
     outcome, _ = run(isolated(theirs.writes_to_the_line), json.dumps(text))
@@ -253,30 +255,72 @@ def test_another_isolation_is_rejected() -> None:
         task(isolation=cast(Any, "thread"))(theirs.returns)
 
 
-def test_tasks_of_the_program_itself_are_found(site: QueueFixture, tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(
-        "import os, sys\n"
-        "from gw_core import Runner, TaskRegistry\n"
-        "registry = TaskRegistry()\n"
-        "@registry.task('who', isolation='process')\n"
-        "def who(payload):\n"
-        "    print('in', os.getpid(), flush=True)\n"
-        "if __name__ == '__main__':\n"
-        "    print('main', os.getpid(), flush=True)\n"
-        "    print(Runner(sys.argv[1], tasks=registry).run_once())\n"
-    )
-    site.add("who")
-    ran = subprocess.run(
-        [sys.executable, str(program), site.url],
+PROGRAM = """
+import os, sys
+from gw_core import Runner, TaskRegistry
+registry = TaskRegistry()
+@registry.task('who', isolation='process')
+def who(payload):
+    print('in', os.getpid(), flush=True)
+"""
+WORKER = """
+print('main', os.getpid(), flush=True)
+print(Runner(sys.argv[-1], tasks=registry).run_once())
+"""
+GUARD = "if __name__ == '__main__':"
+
+
+def run_program(site: QueueFixture, *how: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *how, site.url],
         env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
         text=True,
         capture_output=True,
         timeout=DEADLINE,
     )
 
+
+@pytest.mark.parametrize("how", ["program.py", "-m program"])
+def test_tasks_of_the_program_itself_are_found(
+    site: QueueFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("program.py").write_text(PROGRAM + GUARD + indent(WORKER, "    "))
+    site.add("who")
+
+    ran = run_program(site, *how.split())
+
     words = [line.split()[0] for line in ran.stdout.splitlines()]
     assert (words, site.jobs()) == (["main", "in", "RunResult(completed=1,"], []), ran
+
+
+@pytest.mark.parametrize("how", ["program.py", "-m program"])
+def test_a_program_without_a_guard_is_rejected_before_it_runs_again(
+    site: QueueFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("program.py").write_text(PROGRAM + WORKER)
+    job_id = site.add("who")
+
+    ran = run_program(site, *how.split())
+
+    assert ran.stdout.split()[0] == "main"
+    assert len(ran.stdout.splitlines()) == 1, ran
+    assert ran.stderr.splitlines()[-1].endswith(f"TaskLoadError: {process_pool.UNGUARDED}")
+    assert site.job(job_id)["attempts"] == 0
+
+
+def test_a_program_whose_guard_is_elsewhere_starts_no_worker_in_the_process_of_a_task(
+    site: QueueFixture, tmp_path: Path
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(f"{PROGRAM}{GUARD}\n    print('guarded')\n{WORKER}")
+    job_id = site.add("who")
+
+    ran = run_program(site, str(program))
+
+    assert "failed=1" in ran.stdout.splitlines()[-1], ran
+    assert site.job(job_id)["last_error"].startswith(f"TaskLoadError: {process_pool.UNGUARDED}")
 
 
 # -- the context ------------------------------------------------------------------------------------------------------
@@ -372,6 +416,16 @@ def test_a_hogging_task_is_killed_when_its_job_is_cancelled(
         assert (answer.result, site.job(job_id)["last_error"]) == ("cancelled", "cancelled by the test")
         wait_until(lambda: not any(map(is_alive, pids)))
     assert site.held() == []
+
+
+def test_a_task_that_sends_half_a_message_is_killed_too(site: QueueFixture) -> None:
+    site.add("sends_half_a_message")
+    with site.running(isolated(theirs.sends_half_a_message)) as running:
+        pids = waiting(running.log, "hogging")
+        running.request_stop()
+        running.runner.force()
+        running.end(within=30)
+        wait_until(lambda: not any(map(is_alive, pids)))
 
 
 def test_a_stop_that_is_forced_leaves_no_process(site: QueueFixture, monkeypatch: pytest.MonkeyPatch) -> None:
