@@ -33,7 +33,7 @@ from gw_core.postgres.connection.notifications import Subscription, worker_chann
 from gw_core.postgres.road.claims import CLAIM_PLAN, Claims
 from gw_core.postgres.road.job_store import JobStore
 from gw_core.runtime.service import Service
-from gw_core.worker.claim_demand import claim_demand, claim_size, jobs_in_window, prefetch_limit
+from gw_core.worker.claim_demand import claim_demand, jobs_in_window, prefetch_limit
 from gw_core.worker.claim_gates import Gates
 from gw_core.worker.free_memory import return_free_memory
 from gw_core.worker.handoff import Handoff, Item, QueueBatch
@@ -151,8 +151,6 @@ class Claimer(Service):
         self._next_poll = 0.0
         self._retry_after: float | None = None
         self._handed_over = 0.0
-        self._queues = 0
-        """How many named queues the last claim locked."""
         self._claim_requested = False
         self._gap = ClaimGap()
         self._woken = False
@@ -424,7 +422,7 @@ class Claimer(Service):
             else:
                 batches[job.queue_id] = batch = QueueBatch([job])
                 items.append(batch)
-        self._handed_over, self._queues = time.monotonic(), len(batches)
+        self._handed_over = time.monotonic()
         is_alone = len(items) == 1 and self._handoff.idle == len(self._slots)
         self._handoff.put(items)
         if is_alone:
@@ -444,13 +442,8 @@ class Claimer(Service):
             prefetch=self._prefetch_limit(),
             threads=self._settings.concurrency,
             outstanding=len(self._ledger) - self._settler.reported,
-            max_jobs=min(self._max_jobs, self._claim_size()),
+            max_jobs=self._max_jobs,
         )
-
-    def _claim_size(self) -> int:
-        mean = self._settler.durations.lasting_mean
-        limit = self._settings.claim_limit
-        return claim_size(mean, window=self._prefetch_seconds, claim_limit=limit, queues=self._queues)
 
     def _prefetch_limit(self) -> int:
         """Return how many jobs fit into the prefetch window of the threads that are not stuck in a long job."""
@@ -458,7 +451,7 @@ class Claimer(Service):
             self._settler.durations.mean,
             threads=self._available_threads(),
             window=self._prefetch_seconds,
-            claim_limit=self._claim_size(),
+            claim_limit=self._settings.claim_limit,
         )
 
     def _available_threads(self) -> int:

@@ -185,7 +185,6 @@ spent as (
         filled_at = excluded.filled_at
 ),
 \set NAME '(select queues.queue_name from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues where queues.id = jobs.job_queue_id)'
-\set COLUMN id
 \set CHOSEN 'id from chosen'
 \ir parts/claimed.sql
 union all

@@ -194,9 +194,8 @@ queued as materialized (
      for update skip locked
 ),
 \set FROM 'and jobs.run_at >= unqueued_priorities.since'
-\set COLUMN id
 unqueued as materialized (
-  select due.row as id, null::int as job_queue_id, due.priority, due.run_at, due.bytes
+  select due.id, null::int as job_queue_id, due.priority, due.run_at, due.bytes
     from unqueued_priorities
    cross join lateral (
            \ir parts/lock_unqueued.sql

@@ -3,15 +3,7 @@
 -- The whole claim has some thirty parts, and preparing them takes longer than finding one job. This takes half of that
 -- time, which is what a job waits for that is added to an empty queue. So this statement leaves what is rare to
 -- claim_jobs.sql: queued jobs, which may be more urgent, and payloads of more than their share of the memory for a claim.
---
--- A row that another session changed between snapshot and lock is locked in its new version, which this snapshot does not
--- see. An update by id follows the row to that version. An update by address (`ctid`) does not find it, so `REST` then has
--- to count; that pays for itself where many jobs are found, because it saves a search of the primary key for each.
-\set COLUMN id
-\set REST 'exists (select from unqueued where not fits)'
 with recursive
-\set KNOWN %(known_priority)s::smallint
-\set FIRST 'and jobs.priority < coalesce(%(known_priority)s::smallint, 32768)'
 \set PRIORITIES unqueued_priorities
 \set AMONG 'and jobs.job_queue_id is null'
 \ir parts/priorities.sql
@@ -25,18 +17,18 @@ queued (anything) as materialized (
          )
 ),
 unqueued as materialized (
-  select due.row, due.bytes <= %(max_bytes)s::bigint / %(limit)s::bigint as fits
+  select due.id, due.bytes <= %(max_bytes)s::bigint / %(limit)s::bigint as fits
     from (select * from unqueued_priorities where not (select anything from queued)) as unqueued_priorities
    cross join lateral (
            \ir parts/lock_unqueued.sql
          ) as due
    limit %(limit)s::bigint
 ),
-\set CHOSEN 'row from unqueued where fits'
+\set CHOSEN 'id from unqueued where fits'
 \set NAME null::text
 \ir parts/claimed.sql
 union all
 select null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null
   from queued
  where queued.anything
-    or :REST
+    or exists (select from unqueued where not fits)

@@ -3,10 +3,8 @@
 -- takes a second, so equals come in the order of the index, which has no cursor. The number of jobs is therefore bounded.
 -- Each priority is read separately, so that scheduled jobs are not read on the way to those that are due.
 with recursive
-\set KNOWN null::smallint
 \set AMONG ''
 \set PRIORITIES levels
-\set FIRST ''
 \ir parts/priorities.sql
 next_jobs as materialized (
   select due.id, row_number() over () as turn

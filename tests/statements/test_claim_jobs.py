@@ -13,10 +13,9 @@ from gw_core.postgres.road.claims import CLAIMS_WITH_QUEUES, SkipAhead
 from statements.statement_fixture import HOUR, OURS, THEIRS, Queue, a_failure
 
 
-@pytest.fixture(params=["as it comes", "for many", "by the whole statement", "past dead rows"])
+@pytest.fixture(params=["as it comes", "by the whole statement", "past dead rows"])
 def queue(queue: Queue, request: pytest.FixtureRequest) -> Queue:
     """Without named queues a shorter statement claims, and claims start later past dead rows, all by the same rules."""
-    queue.store.claims.found_many = request.param == "for many"
     if request.param == "by the whole statement":
         queue.store.claims.claims_with_queues = 1_000_000
     if request.param == "past dead rows":

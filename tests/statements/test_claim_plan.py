@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -10,7 +10,6 @@ import pytest
 from support.profiles import IS_NIGHTLY
 
 from gw_core.postgres.connection.statements import numbered_query
-from gw_core.postgres.road.claims import FOR_MANY
 from statements.statement_fixture import Queue
 
 ROWS = 1_000_000 if IS_NIGHTLY else 200_000
@@ -37,9 +36,9 @@ def backlog(databases: Any, template: str) -> Iterator[Queue]:
     databases.drop(name)
 
 
-def plan_of_a_claim(queue: Queue, limit: int, name: str, variables: Mapping[str, str]) -> str:
+def plan_of_a_claim(queue: Queue, limit: int, name: str) -> str:
     """EXPLAIN of the claim as its session runs it: prepared, with the generic plan."""
-    text, names = numbered_query(name, queue.store.schema, **variables)
+    text, names = numbered_query(name, queue.store.schema)
     known: dict[str, str] = {
         "worker_id": "'ours'::text",
         "task_ids": f"array[{next(iter(queue.store.register_tasks(['mail'])))}]",
@@ -62,16 +61,13 @@ def plan_of_a_claim(queue: Queue, limit: int, name: str, variables: Mapping[str,
 @pytest.mark.parametrize("statistics", ["missing", "fresh"])
 @pytest.mark.parametrize("limit", [1, 500])
 @pytest.mark.parametrize(
-    ("name", "variables"),
-    [("claim_jobs", {}), ("claim_unqueued_jobs", {}), ("claim_unqueued_jobs", FOR_MANY), ("is_anything_runnable", {})],
-    ids=["complete", "short", "short, for many", "only asking"],
+    "name",
+    ["claim_jobs", "claim_unqueued_jobs", "is_anything_runnable"],
 )
-def test_a_claim_neither_scans_nor_sorts_the_jobs(
-    backlog: Queue, statistics: str, limit: int, name: str, variables: Mapping[str, str]
-) -> None:
+def test_a_claim_neither_scans_nor_sorts_the_jobs(backlog: Queue, statistics: str, limit: int, name: str) -> None:
     if statistics == "fresh":
         backlog.run("analyze _private_jobs, _private_job_queues, _private_tasks")
-    plan = plan_of_a_claim(backlog, limit, name, variables)
+    plan = plan_of_a_claim(backlog, limit, name)
 
     assert "Seq Scan on _private_jobs" not in plan
     assert "Seq Scan on _private_job_queues" not in plan

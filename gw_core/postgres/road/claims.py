@@ -51,14 +51,6 @@ STEPS: Final = 256
 
 _BEFORE_ALL_VALUES: Final = ("", -32769)
 
-MANY: Final = 50
-"""After a claim that found this many jobs, the next one runs the form of the short statement for many."""
-
-FOR_MANY: Final = {
-    "COLUMN": "ctid",
-    "REST": "(select count(*) from claimed) < (select count(*) from unqueued)",
-}
-
 CLAIMS_WITH_QUEUES: Final = 50
 """How many claims include named queues once there were some, before one checks whether there still are."""
 
@@ -97,11 +89,7 @@ class Claims:
         """Whether all jobs that the last claim left are in the queue that it locked: only its release makes room."""
         self.left_rest = False
         """Whether the last claim left jobs to the complete statement, which the next claim runs."""
-        self.found_many = False
-        """Whether the last claim by the short statement found many jobs, so that the next one probably does."""
         self.skip_ahead = SkipAhead()
-        self._known_priority: int | None = None
-        """The most urgent priority that the last claim found; None when it found no job."""
         self._polls_without_asking = 0
         self._asked = 0
 
@@ -151,7 +139,6 @@ class Claims:
             "forbidden_flags": list(forbidden_flags) if forbidden_flags else None,
             "now": now,
             "max_bytes": max_bytes,
-            "known_priority": self._known_priority,
         }
         return _jobs(self._rows(values), tasks)
 
@@ -164,7 +151,6 @@ class Claims:
         else:
             rows = _sorted(self._claim_from_the_beginning({**values, **_FROM_THE_BEGINNING}))
             skip.record_full_scan(found=len(rows), seconds=time.monotonic() - began, now=time.monotonic())
-        self._known_priority = rows[0][5] if rows else None
         if rows:
             self._polls_without_asking = 0
             # Of each kind the first job, which comes last here.
@@ -179,8 +165,7 @@ class Claims:
         self.scanned_to = None
         self.left_rest = self.is_rest_locked = False
         if not self.claims_with_queues:
-            rows = self._run("claim_unqueued_jobs", values, **(FOR_MANY if self.found_many else {}))
-            self.found_many = len(rows) >= MANY
+            rows = self._run("claim_unqueued_jobs", values)
             has_note = rows and rows[-1][0] is None
             if not has_note:
                 self.saw_queues = False

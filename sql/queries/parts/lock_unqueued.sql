@@ -1,6 +1,6 @@
 -- The next jobs of one priority without a queue, locked, without those that others have locked; `:FROM` is the start.
 select
-  jobs.:COLUMN as row,
+  jobs.id,
   jobs.priority,
   jobs.run_at,
   \ir payload_bytes.sql

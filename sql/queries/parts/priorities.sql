@@ -1,18 +1,12 @@
--- The priorities of the waiting jobs `:AMONG` those of a queue or of none, from the `:FIRST` on. They are found by
--- leaping from one to the next in an index. With one that is `:KNOWN`, the first leap stops before it, and reads none of
--- the dead rows at its beginning.
+-- The priorities of the waiting jobs `:AMONG` all, found by leaping from one to the next in an index.
 :PRIORITIES (priority) as (
-  select coalesce(
-    (
-      select jobs.priority
-        from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-       where jobs.is_available = true
-         :AMONG
-         :FIRST
-       order by jobs.priority
-       limit 1
-    ),
-    :KNOWN
+  (
+    select jobs.priority
+      from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+     where jobs.is_available = true
+       :AMONG
+     order by jobs.priority
+     limit 1
   )
   union all
   select (
