@@ -12,6 +12,6 @@ if TYPE_CHECKING:
     from gw_core.runner.run_inputs import Crontab as Crontab, Tasks as Tasks
     from gw_core.runner.runner import RunnerOptions as RunnerOptions
     from gw_core.tasks.registry import TaskOptions as TaskOptions
-    from gw_core.worker.claimer import ForbiddenFlags as ForbiddenFlags
+    from gw_core.worker.claim_policy import ForbiddenFlags as ForbiddenFlags
 else:
     __getattr__, __dir__, __all__ = public_names(__name__, __file__)

@@ -15,7 +15,7 @@ from gw_core.domain.rules.settings import WorkerSettings
 from gw_core.maintenance.cron_scheduler import ItemSource
 from gw_core.tasks.loading import LoadedTasks, load_folder
 from gw_core.tasks.registry import TaskRegistry
-from gw_core.worker.claimer import ForbiddenFlags
+from gw_core.worker.claim_policy import ForbiddenFlags
 
 Tasks = TaskRegistry | Path | str
 """A registry, or the folder of task files."""

@@ -69,9 +69,10 @@ from gw_core.runtime.service import Service
 from gw_core.runtime.signals import Signals
 from gw_core.tasks.loading import LoadedTasks
 from gw_core.tasks.registry import TaskRegistry
-from gw_core.worker.claimer import ForbiddenFlags
+from gw_core.worker.claim_policy import ForbiddenFlags
 from gw_core.worker.pool import WorkerPool
 from gw_core.worker.settler import reconnect_delay
+from gw_core.worker.single_run import EndOfRun
 
 if TYPE_CHECKING:
     from gw_core.maintenance.probe import Probe
@@ -336,7 +337,7 @@ class Runner:
                 pool.wait_for_heartbeat()
             recovery = self.settings if self.settings.recover else None
             self.events.emit(RecoveryConfigured(worker_id=pool.id, recovery=recovery))
-        for service in (heartbeat, *self._services):
+        for service in (heartbeat, *pool.services, *self._services):
             service.on_crash = self._on_crash
         self._is_up.set()
         heartbeat.start()
@@ -353,13 +354,14 @@ class Runner:
             resources=TaskResources(self._adder, self._connections, self.logger),
             interceptors=self._interceptors,
             forbidden_flags=self._forbidden_flags,
-            once=once,
             listen_database=self._listen_database,
-            on_ended=self.stop,
-            on_rejected=lambda error: self._request_end(_End(str(error), exit_code=1)),
+            end_of_run=self._end_of_run if once else None,
             on_migration=self._write_heartbeat_soon,
-            on_crash=self._on_crash,
         )
+
+    @property
+    def _end_of_run(self) -> EndOfRun:
+        return EndOfRun(self.stop, on_rejected=lambda error: self._request_end(_End(str(error), exit_code=1)))
 
     def _report_start(self, registry: TaskRegistry, *, load_errors: int, catch_up: bool) -> None:
         """Emit what this runner works on; with `catch_up`, it schedules cron items."""

@@ -40,6 +40,7 @@ from gw_core.worker.lease import Lease
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.pauses import CurrentPauses
 from gw_core.worker.pool import new_pool_id
+from gw_core.worker.run_slot import RunSlot
 from gw_core.worker.settler import divided, emit_settled, ended_members, send_outcomes
 from gw_core.worker.thread import WorkerThread, intercepted
 from gw_core.worker.timeouts import Timeouts
@@ -85,19 +86,19 @@ class TaskRunner:
         self._timeouts = Timeouts(self.worker_id, self.events)
         self._outcomes: list[Outcome] = []
         self._task: Task | None = None
+        slot = RunSlot(
+            current_thread().name, worker_id=self.worker_id, report=self._outcomes.append, events=self.events
+        )
         self._thread = WorkerThread(
-            current_thread().name,
-            worker_id=self.worker_id,
+            slot,
             handoff=Handoff(on_low=lambda: None),
             find_task=lambda identifier: self._task,
-            report=self._outcomes.append,
             resources=self._resources,
-            events=self.events,
-            on_end=lambda: None,
             timeouts=self._timeouts,
             cancellations=Cancellations(self.worker_id, Ledger(), self._timeouts, self.events),
             lease=Lease(),
             pauses=CurrentPauses(self.worker_id),
+            on_end=lambda: None,
         )
 
     def __enter__(self) -> Self:

@@ -30,7 +30,7 @@ class Cancellations:
         self._timeouts = timeouts
         self._events = events
 
-    def take(self, requests: Sequence[CancelRequest], slots: Sequence[RunSlot]) -> None:
+    def receive(self, requests: Sequence[CancelRequest], slots: Sequence[RunSlot]) -> None:
         """Ask the tasks of these jobs to stop; jobs that have not started will not start."""
         claimed = {job.id: job for job in self._ledger.open_jobs()}
         for job_id in list(self.pending):

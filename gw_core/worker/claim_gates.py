@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, Unpack
 
 import msgspec
 
 from gw_core.domain.job.job import Job
-from gw_core.postgres.road.claims import Claims, ClaimsByField
+from gw_core.postgres.road.claims import ClaimOptions, Claims, ClaimsByField
 from gw_core.postgres.road.job_store import JobStore
-from gw_core.postgres.road.limits import claim_within_limit, forget_full_buckets, locked_limit
+from gw_core.postgres.road.limits import forget_full_buckets, locked_limit, read_room, spend_room
 
 MIN_RETRY: Final = 0.005
 MAX_RETRY: Final = 0.1
@@ -29,9 +29,6 @@ FORGET_INTERVAL: Final = 60.0
 
 MAX_RATE_WAIT: Final = 1.0
 """Seconds for which `run --once` waits for a rate that allows the next start."""
-
-Take = Callable[[Claims, int], Sequence[Job]]
-"""Claims up to this many jobs of one task."""
 
 OnMissingIndex = Callable[[str, str], None]
 """Reports that the index of a task's field is missing, so that none of its jobs is claimed."""
@@ -52,6 +49,9 @@ class _Claimed(msgspec.Struct, frozen=True):
 class Gate:
     """One limited task: its own place in the queue, and when to try again. One thread uses it."""
 
+    has_more = is_rest_locked = False
+    """What it leaves is claimed again at `next_at`, whatever the jobs of other tasks do."""
+
     def __init__(self, store: JobStore, task_id: int, task: str, on_missing_index: OnMissingIndex) -> None:
         self._store = store
         self._task_id = task_id
@@ -59,7 +59,7 @@ class Gate:
         self._on_missing_index = on_missing_index
         self._claims = Claims(store.connection, store.schema)
         self._by_field: ClaimsByField | None = None
-        self._has_complained = False
+        self._has_reported = False
         self._forget_at = time.monotonic() + FORGET_INTERVAL
         self._retry = MIN_RETRY
         self._not_before = 0.0
@@ -70,42 +70,42 @@ class Gate:
         self.closed: str | None = None
         """Why no further job can start now, or within a second, by the last claim; None: one may."""
 
-    def claim(self, most: int, take: Take) -> Sequence[Job]:
-        """Claim up to `most` jobs, as far as the limit allows."""
+    @property
+    def saw_queues(self) -> bool:
+        """Whether jobs of named queues may have waited during the last claim."""
+        return self._claims.saw_queues
+
+    def claim(self, *, tasks: Mapping[int, str], limit: int, **options: Unpack[ClaimOptions]) -> Sequence[Job]:
+        """Claim up to `limit` jobs of the task, as far as its limit allows."""
         began = time.monotonic()
         if began < self._not_before:
             return ()
         connection, schema = self._store.connection, self._store.schema
-        with locked_limit(connection, schema, task=self._task, task_id=self._task_id) as limit:
-            if limit is None:
+        with locked_limit(connection, schema, task=self._task, task_id=self._task_id) as locked:
+            if locked is None:
                 self.is_full, self.closed, self._not_before, self.next_at = False, None, 0.0, began + MIN_RETRY
                 return ()
-            if limit.field is None:
-                claimed = self._claim_by_count(most, take)
-            elif limit.has_index:
-                claimed = self._claim_by_field(limit.field, most, take)
+            if locked.field is None:
+                claimed = self._claim_by_count(tasks, limit, options)
+            elif locked.has_index:
+                claimed = self._claim_by_field(tasks, limit, options, field=locked.field)
             else:
-                claimed = self._complain(limit.field)
+                claimed = self._report_missing_index(locked.field)
         self._plan(claimed, took=time.monotonic() - began)
         return claimed.jobs
 
-    def _claim_by_count(self, most: int, take: Take) -> _Claimed:
-        wanted = 0
-
-        def within(allowed: int | None) -> Sequence[Job]:
-            nonlocal wanted
-            wanted = most if allowed is None else min(most, allowed)
-            return take(self._claims, wanted)
-
-        jobs, room = claim_within_limit(
-            self._store.connection, self._store.schema, task=self._task, task_id=self._task_id, claim=within
-        )
-        if room.jobs != 0 or len(jobs) < wanted:
+    def _claim_by_count(self, tasks: Mapping[int, str], limit: int, options: ClaimOptions) -> _Claimed:
+        connection, schema = self._store.connection, self._store.schema
+        room, read_at = read_room(connection, schema, task=self._task, task_id=self._task_id)
+        allowed = limit if room.jobs is None else min(limit, room.jobs)
+        jobs = self._claims.claim(tasks=tasks, limit=allowed, **options) if allowed else ()
+        room = spend_room(connection, schema, self._task, room, jobs=len(jobs), read_at=read_at)
+        if room.jobs != 0 or len(jobs) < allowed:
             return _Claimed(jobs, retry_after=0.0 if self._claims.left_rest else None)
         is_full = room.free is not None and room.free <= 0
         return _Claimed(jobs, is_full, room.seconds_until_tokens, _closed(is_full, room.seconds_until_start))
 
-    def _claim_by_field(self, field: str, most: int, take: Take) -> _Claimed:
+    def _claim_by_field(self, tasks: Mapping[int, str], limit: int, options: ClaimOptions, *, field: str) -> _Claimed:
         claims = self._by_field
         if claims is None or claims.field != field:
             claims = ClaimsByField(self._store.connection, self._store.schema, task=self._task, field=field)
@@ -113,17 +113,17 @@ class Gate:
         if time.monotonic() >= self._forget_at:
             self._forget_at = time.monotonic() + FORGET_INTERVAL
             forget_full_buckets(self._store.connection, self._store.schema, self._task)
-        jobs = take(claims, most)
+        jobs = claims.claim(tasks=tasks, limit=limit, **options)
         if claims.has_more:
             return _Claimed(jobs, retry_after=0.0)
         closed = _closed(claims.is_any_full, claims.seconds_until_tokens)
         return _Claimed(jobs, claims.is_any_full, claims.seconds_until_tokens, closed)
 
-    def _complain(self, field: str) -> _Claimed:
+    def _report_missing_index(self, field: str) -> _Claimed:
         """Claim nothing, so that the limit is kept; report it once."""
-        if not self._has_complained:
+        if not self._has_reported:
             self._on_missing_index(self._task, field)
-        self._has_complained = True
+        self._has_reported = True
         return _Claimed(retry_after=MISSING_INDEX_RETRY, closed=f"the limit by {field} lacks its index")
 
     def _plan(self, claimed: _Claimed, *, took: float) -> None:

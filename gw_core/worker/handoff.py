@@ -83,7 +83,7 @@ class Handoff:
             return item
         return None
 
-    def take_back(self) -> list[Item]:
+    def remove_waiting(self) -> list[Item]:
         """Take everything that no thread has taken yet, the last claimed first."""
         taken: list[Item] = []
         while True:
@@ -93,7 +93,7 @@ class Handoff:
                 return taken
 
     def close(self) -> None:
-        """Let the threads end; what is left, or is still added, is for `take_back`."""
+        """Let the threads end; what is left, or is still added, is for `remove_waiting`."""
         with self._lock:
             self._closed = True
             woken, self._parked = self._parked, []

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import selectors
-import socket
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
@@ -18,6 +15,7 @@ from gw_core.postgres.connection.database import RESPONSE_TIMEOUT, Database, Que
 from gw_core.postgres.connection.notifications import Notification, Subscription, announced_jobs, own_channel
 from gw_core.runtime.service import Service
 from gw_core.worker.settler import NO_DELAY, reconnect_delay
+from gw_core.worker.wakeup import Wakeup
 
 PING_TIMEOUT: Final = 5.0
 """Seconds until the ping of a heartbeat should have reached the listening thread."""
@@ -163,17 +161,16 @@ class ListenThread(Service):
         self._connection: QueueConnection | None = None
         self._listener: Subscription | None = None
         self._tries = 0
-        self._ring, self._rung = socket.socketpair()
-        self._ring.setblocking(False)
+        self._wakeup = Wakeup()
 
     def wake(self) -> None:
         """Cut the rest or the listening short; from any thread."""
         super().wake()
-        with suppress(OSError):  # it is being woken already, or it has ended
-            self._ring.send(b"!")
+        self._wakeup.wake()
 
     def step(self) -> timedelta:
         """Listen for a while; rest only when the connection cannot be made."""
+        self._wakeup.clear()
         try:
             self._listen()
         except GraphileWorkerError as error:
@@ -183,20 +180,13 @@ class ListenThread(Service):
     def teardown(self) -> None:
         """Hang up."""
         self._disconnect()
-        self._ring.close()
-        self._rung.close()
+        self._wakeup.close()
 
     def _listen(self) -> None:
         listener = self._listener or self._begin()
         self._tries = 0
-        with selectors.DefaultSelector() as selector:
-            selector.register(listener, selectors.EVENT_READ)
-            selector.register(self._rung, selectors.EVENT_READ)
-            for key, _ in selector.select(self._notifications.ping_overdue_in()):
-                if key.fileobj is self._rung:
-                    self._rung.recv(64)
-                else:
-                    listener.receive()
+        if not self.is_stopping and self._wakeup.rest(self._notifications.ping_overdue_in()):
+            listener.receive()
         if self._notifications.is_unresponsive():
             self._disconnect()
 
@@ -204,6 +194,7 @@ class ListenThread(Service):
         self._connection = self._database.connect("listen", response_timeout=RESPONSE_TIMEOUT)
         channels = notifications.worker_channels(self._notifications.worker_id)
         self._listener = Subscription(self._connection, self._notifications.on_notification, channels)
+        self._wakeup.watch(self._listener)
         self._notifications.begin()
         self._notifications.catch_up()
         return self._listener
@@ -217,7 +208,9 @@ class ListenThread(Service):
 
     def _disconnect(self) -> None:
         self._notifications.end()
-        self._listener = None
+        if self._listener is not None:
+            self._wakeup.unwatch(self._listener)
+            self._listener = None
         if self._connection is not None:
             self._connection.close()
             self._connection = None

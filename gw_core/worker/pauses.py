@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Final
 
 from gw_core.domain.rules.pause import NO_PAUSES, PauseRules
@@ -30,8 +31,9 @@ AFTER_END_SECONDS: Final = 0.01
 class CurrentPauses:
     """The rules as last read. The claimer's thread calls `read`; any thread may call `request` and read `active`."""
 
-    def __init__(self, worker_id: str) -> None:
+    def __init__(self, worker_id: str, is_listening: Callable[[], bool] = lambda: False) -> None:
         self._worker_id = worker_id
+        self._is_listening = is_listening
         self.rules: PauseRules = NO_PAUSES
         self.active: PauseRules | None = None
         """The rules while anything is paused; threads check this before each job."""
@@ -46,11 +48,11 @@ class CurrentPauses:
         """Request a read before the next claim."""
         self._is_requested = True
 
-    def due_in(self, now: float, *, is_listening: bool) -> float:
+    def due_in(self, now: float) -> float:
         """Return the seconds until the rules must be read again, zero or less when that is now."""
         if self._is_requested:
             return 0.0
-        polled_at = float("inf") if is_listening else self._read_at + POLL_SECONDS
+        polled_at = float("inf") if self._is_listening() else self._read_at + POLL_SECONDS
         return min(polled_at, self._refresh_at) - now
 
     def read(self, connection: Connection, schema: str) -> bool:

@@ -6,12 +6,11 @@ import os
 import re
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 
 from msgspec import structs
 
-from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.job.cancellation import StopReason
 from gw_core.domain.job.history import Keep, keeps_of
 from gw_core.domain.job.job import Job
@@ -26,9 +25,14 @@ from gw_core.execution.context import JobContext, TaskResources
 from gw_core.execution.task import Task
 from gw_core.postgres.connection.database import Database
 from gw_core.postgres.road.job_store import JobStore
+from gw_core.runtime.service import Service
 from gw_core.tasks.registry import TaskRegistry
 from gw_core.worker.cancellations import Cancellations
-from gw_core.worker.claimer import Claimer, ForbiddenFlags
+from gw_core.worker.claim_connection import ClaimConnection
+from gw_core.worker.claim_demand import ClaimDemand
+from gw_core.worker.claim_policy import ClaimPolicy, ForbiddenFlags
+from gw_core.worker.claimed_jobs import ClaimedJobs
+from gw_core.worker.claimer import Claimer
 from gw_core.worker.grace_period import GracePeriod
 from gw_core.worker.handoff import Handoff
 from gw_core.worker.lease import Lease, steady_time
@@ -38,8 +42,10 @@ from gw_core.worker.own_locks import OwnLocks
 from gw_core.worker.pauses import CurrentPauses
 from gw_core.worker.run_slot import RunSlot
 from gw_core.worker.settler import Settler
+from gw_core.worker.single_run import EndOfRun, SingleRun
 from gw_core.worker.thread import LEASE_IS_OVER, WorkerThread, intercepted
 from gw_core.worker.timeouts import Timeouts
+from gw_core.worker.wakeup import Wakeup
 
 CLEANUP_TIMEOUT = timedelta(seconds=0.3)
 """How long tasks that are interrupted may take for what they do at their end."""
@@ -58,7 +64,7 @@ def new_pool_id() -> str:
 
 
 class WorkerPool:
-    """Runs jobs of the registry's tasks until it is stopped, or with `once` until no job is left that it can run.
+    """Runs jobs of the registry's tasks until it is stopped; with `end_of_run`, until no job is left that it can run.
 
     `stop` is called by the thread that owns the pool.
     """
@@ -73,12 +79,9 @@ class WorkerPool:
         resources: TaskResources,
         interceptors: Interceptors,
         forbidden_flags: ForbiddenFlags = None,
-        once: bool = False,
         listen_database: Database | None = None,
-        on_ended: Callable[[str], None],
-        on_rejected: Callable[[GraphileWorkerError], None],
+        end_of_run: EndOfRun | None = None,
         on_migration: Callable[[], None],
-        on_crash: Callable[[str, BaseException], None],
     ) -> None:
         self.id = new_pool_id()
         self.ledger = Ledger()
@@ -108,25 +111,25 @@ class WorkerPool:
         )
         self.timeouts = Timeouts(self.id, events)
         self._cancellations = Cancellations(self.id, self.ledger, self.timeouts, events)
-        self._pauses = CurrentPauses(self.id)
+        self._pauses = CurrentPauses(self.id, is_listening=lambda: self.notifications.is_listening)
+        self._slots = [
+            RunSlot(f"gw-worker-{number}", worker_id=self.id, report=self.settler.report, events=events)
+            for number in range(1, settings.concurrency + 1)
+        ]
         self.threads = [
             WorkerThread(
-                f"gw-worker-{number}",
-                worker_id=self.id,
+                slot,
                 handoff=self._handoff,
                 find_task=self._tasks.get,
-                report=self.settler.report,
                 resources=resources,
-                events=events,
-                on_end=self.grace_period.note_end,
                 timeouts=self.timeouts,
                 cancellations=self._cancellations,
                 lease=self._lease,
                 pauses=self._pauses,
+                on_end=self.grace_period.note_end,
             )
-            for number in range(1, settings.concurrency + 1)
+            for slot in self._slots
         ]
-        self._slots = [thread.slot for thread in self.threads]
         self.notifications = NotificationHealth(
             worker_id=self.id,
             events=events,
@@ -135,37 +138,74 @@ class WorkerPool:
             on_cancel_request=lambda: self.claimer.on_cancel_request(),
             on_claim_rules=lambda: self.claimer.on_claim_rules(),
         )
-        self.claimer = Claimer(
-            worker_id=self.id,
-            database=database,
-            settings=settings,
-            task_names=lambda: self._names,
-            forbidden_flags=forbidden_flags,
-            handoff=self._handoff,
-            ledger=self.ledger,
-            own_locks=self._own_locks,
-            lease=self._lease,
-            pauses=self._pauses,
-            is_listening=lambda: self.notifications.is_listening,
-            settler=self.settler,
-            timeouts=self.timeouts,
-            slots=self._slots,
-            events=events,
-            on_cancel_requests=lambda requests: self._cancellations.take(requests, self._slots),
-            notifications=self.notifications if settings.listen and listen_database is None else None,
-            on_drained=on_ended if once else None,
-            on_rejected=on_rejected if once else None,
-        )
         self._listener = (
             ListenThread(listen_database, self.notifications)
             if settings.listen and listen_database is not None
             else None
         )
-        if once:
+        self.claimer = self._new_claimer(database, forbidden_flags, end_of_run)
+        if end_of_run is not None:
             events.on(JobOverran, lambda event: self.request_claim())
-        for service in (self.settler, self.timeouts, self.claimer, self._listener):
-            if service is not None:
-                service.on_crash = on_crash
+
+    def _new_claimer(self, database: Database, forbidden_flags: ForbiddenFlags, end_of_run: EndOfRun | None) -> Claimer:
+        settings, events, wakeup = self._settings, self._events, Wakeup()
+        policy = ClaimPolicy(
+            worker_id=self.id,
+            settings=settings,
+            task_names=lambda: self._names,
+            forbidden_flags=forbidden_flags,
+            pauses=self._pauses,
+            events=events,
+        )
+        claimed_jobs = ClaimedJobs(
+            worker_id=self.id,
+            settings=settings,
+            handoff=self._handoff,
+            ledger=self.ledger,
+            settler=self.settler,
+            slots=self._slots,
+            events=events,
+        )
+        return Claimer(
+            worker_id=self.id,
+            poll_interval=settings.poll_interval,
+            connection=ClaimConnection(
+                worker_id=self.id,
+                database=database,
+                own_locks=self._own_locks,
+                notifications=self.notifications if settings.listen and self._listener is None else None,
+                wakeup=wakeup,
+                events=events,
+            ),
+            wakeup=wakeup,
+            policy=policy,
+            demand=ClaimDemand(
+                settings=settings,
+                handoff=self._handoff,
+                ledger=self.ledger,
+                settler=self.settler,
+                slots=self._slots,
+                lease=self._lease,
+            ),
+            claimed_jobs=claimed_jobs,
+            events=events,
+            on_cancel_requests=lambda requests: self._cancellations.receive(requests, self._slots),
+            single_run=None
+            if end_of_run is None
+            else SingleRun(
+                threads=settings.concurrency,
+                policy=policy,
+                claimed_jobs=claimed_jobs,
+                timeouts=self.timeouts,
+                end=end_of_run,
+            ),
+        )
+
+    @property
+    def services(self) -> Sequence[Service]:
+        """The threads beside those that run jobs."""
+        services = (self.settler, self.timeouts, self.claimer, self._listener)
+        return [service for service in services if service is not None]
 
     @property
     def vitals(self) -> PoolHealth:
@@ -231,7 +271,7 @@ class WorkerPool:
         """Record a heartbeat that was sent this long ago. After a long pause, return jobs claimed before it."""
         was_over = self._lease.is_over
         if was_over:
-            self.claimer.return_unstarted(LEASE_IS_OVER)
+            self.claimer.claimed_jobs.return_unstarted(LEASE_IS_OVER)
         self._lease.renew(steady_time() + (self._settings.lease - since).total_seconds())
         if was_over:
             self.claimer.request_claim()
@@ -252,7 +292,7 @@ class WorkerPool:
         if self._listener is not None:
             self._listener.request_stop()
         self._handoff.close()
-        self.claimer.return_unstarted("the worker is stopping")
+        self.claimer.claimed_jobs.return_unstarted("the worker is stopping")
         ended = self.grace_period.wait(self.threads, notify_tasks=self._notify_tasks)
         self.claimer.join_until(self.grace_period.time_left)
         if not ended:

@@ -21,18 +21,21 @@ class RunSlot:
     """
 
     __slots__ = (
-        "_events",
-        "_report",
-        "_worker_id",
         "busy_since",
         "ended",
+        "events",
         "queue_batch",
+        "report",
         "running",
         "thread",
+        "worker_id",
     )
 
     def __init__(self, thread: str, *, worker_id: str, report: Report, events: Events) -> None:
         self.thread = thread
+        self.worker_id = worker_id
+        self.report = report
+        self.events = events
         self.busy_since = 0.0
         """When the run started, by `steady_time`; 0.0 while nothing runs."""
         self.queue_batch: QueueBatch | None = None
@@ -41,9 +44,6 @@ class RunSlot:
         """Holds at most one context. `pop` is atomic, so one of two threads gets it."""
         self.ended: list[Outcome] = []
         """Holds the outcome while listeners run."""
-        self._worker_id = worker_id
-        self._report = report
-        self._events = events
 
     @property
     def context(self) -> JobContext | None:
@@ -67,12 +67,12 @@ class RunSlot:
             outcome = self.ended.pop()
         except IndexError:
             return
-        self._report(outcome)
+        self.report(outcome)
 
     def emit_failure(self, outcome: Failed) -> None:
         """Emit the events of a failed attempt."""
         job, error = outcome.job, outcome.error
-        worker_id, thread = self._worker_id, self.thread
-        self._events.emit(JobErrored(worker_id=worker_id, thread=thread, job=job, error=error, seconds=outcome.seconds))
+        worker_id, thread = self.worker_id, self.thread
+        self.events.emit(JobErrored(worker_id=worker_id, thread=thread, job=job, error=error, seconds=outcome.seconds))
         if outcome.is_final:
-            self._events.emit(JobFailed(worker_id=worker_id, thread=thread, job=job, error=error))
+            self.events.emit(JobFailed(worker_id=worker_id, thread=thread, job=job, error=error))

@@ -34,7 +34,7 @@ from gw_core.postgres.connection.database import RESPONSE_TIMEOUT, Database
 from gw_core.postgres.connection.error_mapping import is_beyond_encoding, needs_connection, rejects_a_row
 from gw_core.postgres.road.job_store import SETTLE_PLAN, JobStore
 from gw_core.runtime.service import Service
-from gw_core.worker.claim_demand import JobDurations
+from gw_core.worker.job_durations import JobDurations
 from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.ledger import Ledger, OutcomeBatch
 

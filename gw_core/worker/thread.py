@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from gw_core.domain.job.job import Job
 from gw_core.domain.job.outcome import Completed, Failed, Outcome, Returned
-from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import JobStarted, JobSucceeded, WorkerStarted, WorkerStopped
 from gw_core.domain.rules.plugins import Interceptors, Skip
 from gw_core.execution.context import JobContext, TaskResources
@@ -18,7 +17,7 @@ from gw_core.worker.cancellations import Cancellations
 from gw_core.worker.handoff import Handoff, QueueBatch
 from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.pauses import PAUSED, CurrentPauses
-from gw_core.worker.run_slot import Report, RunSlot
+from gw_core.worker.run_slot import RunSlot
 from gw_core.worker.timeouts import Timeouts
 
 if TYPE_CHECKING:
@@ -35,37 +34,34 @@ class WorkerThread:
 
     def __init__(
         self,
-        name: str,
+        slot: RunSlot,
         *,
-        worker_id: str,
         handoff: Handoff,
         find_task: FindTask,
-        report: Report,
         resources: TaskResources,
-        events: Events,
-        on_end: Callable[[], None],
         timeouts: Timeouts,
         cancellations: Cancellations,
         lease: Lease,
         pauses: CurrentPauses,
+        on_end: Callable[[], None],
     ) -> None:
-        self.name = name
-        self.slot = RunSlot(name, worker_id=worker_id, report=report, events=events)
+        self.name = slot.thread
+        self.slot = slot
         self._timeouts = timeouts
         self._cancellations = cancellations
         self._pending: Mapping[int, object] = cancellations.pending
         self._lease = lease
         self._pauses = pauses
-        self._worker_id = worker_id
+        self._worker_id = slot.worker_id
         self._handoff = handoff
         self._find_task = find_task
-        self._report = report
+        self._report = slot.report
         self._resources = resources
-        self._events = events
+        self._events = slot.events
         self._on_end = on_end
         self._wake = threading.Lock()
         # A daemon: a task in native code that never returns must not keep the process alive.
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._run, name=slot.thread, daemon=True)
 
     def start(self) -> None:
         """Start to take jobs. Does not block."""

@@ -64,7 +64,7 @@ def test_the_claim_connection_is_replaced_after_one_delay(site: QueueFixture, mo
         delays.append(tries)
         return timedelta(seconds=0.3)
 
-    monkeypatch.setattr("gw_core.worker.claimer.reconnect_delay", reconnect_delay)
+    monkeypatch.setattr("gw_core.worker.claim_connection.reconnect_delay", reconnect_delay)
     at: dict[type, float] = {}
     with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
         running.recorded.wait_for(ClaimEmpty)  # it rests, and notices the loss as it waits for notifications
@@ -365,7 +365,7 @@ def test_results_that_cannot_be_written_do_not_pile_up_without_end(
     def away() -> Any:
         raise DatabaseUnavailableError("the database cannot be reached, for the settler alone")
 
-    monkeypatch.setattr("gw_core.worker.claimer.MAX_UNSETTLED", 40)
+    monkeypatch.setattr("gw_core.worker.claim_demand.MAX_UNSETTLED", 40)
     done = RunRecord()
     with site.running({"work": done}, poll_interval=ms(20), claim_limit=10, concurrency=2) as running:
         with monkeypatch.context() as outage:

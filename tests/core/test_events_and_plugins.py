@@ -323,7 +323,7 @@ def test_a_function_for_flags_that_raises_claims_nothing_and_ends_nothing(site: 
 
 
 def test_the_clients_clock_decides_when_asked_for(site: QueueFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gw_core.worker import claimer
+    from gw_core.worker import claim_policy
 
     class Tomorrow(datetime):
         @classmethod
@@ -332,7 +332,7 @@ def test_the_clients_clock_decides_when_asked_for(site: QueueFixture, monkeypatc
 
     site.add(payload={"n": 1}, run_at=timedelta(hours=23))
     assert site.run_once({"work": RunRecord()}).completed == 0
-    monkeypatch.setattr(claimer, "datetime", Tomorrow)
+    monkeypatch.setattr(claim_policy, "datetime", Tomorrow)
     assert site.run_once({"work": RunRecord()}).completed == 0
     assert site.run_once({"work": RunRecord()}, use_client_time=True).completed == 1
     assert Tomorrow.now(UTC) > datetime.now(UTC)

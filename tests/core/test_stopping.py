@@ -280,7 +280,7 @@ def test_a_closed_hand_off_starts_nothing_and_keeps_what_is_left_for_the_owner()
     handoff.put(["late"])  # type: ignore[list-item] # anything will do
 
     assert handoff.take(threading.Lock()) is None
-    assert handoff.take_back() == ["late", "second", "first"]
+    assert handoff.remove_waiting() == ["late", "second", "first"]
 
 
 def test_closing_wakes_every_parked_thread() -> None:
@@ -347,7 +347,7 @@ def test_jobs_behind_stuck_threads_are_returned_for_another_pool_to_run(site: Qu
     gate: Gate = site.gate()
     done = RunRecord()
     with site.running({"quick": done, "work": gate}, concurrency=10, prefetch=ms(1_000), poll_interval=NEVER) as stuck:
-        stuck.claimer.overdue_after = 0.1  # type: ignore[union-attr] # not seconds, in a test
+        stuck.claimer.claimed_jobs.overdue_after = 0.1  # type: ignore[union-attr] # not seconds, in a test
         warm_up(site, stuck)
         site.fill(10, task="work")
         gate.wait_for(10)

@@ -170,7 +170,7 @@ def test_a_worker_alone_with_its_tasks_does_not_overlap_itself_after_it_was_cut_
     site: QueueFixture, proxy: DatabaseProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its jobs are swept; back again, it claims them before its old results are written."""
-    monkeypatch.setattr("gw_core.worker.claimer.CONFLICT_DELAY", ms(500))
+    monkeypatch.setattr("gw_core.worker.claimed_jobs.CONFLICT_DELAY", ms(500))
     attempts = Attempts()
     recovery = {"sweep_threshold": ms(1200), "heartbeat_interval": ms(200), "recovery_delay": ms(0)}
 

@@ -36,13 +36,22 @@ from gw_core.postgres.connection.connections import SharedConnection
 from gw_core.postgres.road import claims as claims_module
 from gw_core.postgres.road.job_store import JobStore
 from gw_core.postgres.road.pauses import end_expired_pauses
-from gw_core.worker import claim_gates as gates_module, claimer as claimer_module, settler as settler_module
+from gw_core.worker import (
+    claim_connection as claim_connection_module,
+    claim_gates as gates_module,
+    settler as settler_module,
+)
+from gw_core.worker.claim_connection import ClaimConnection
+from gw_core.worker.claim_demand import ClaimDemand
+from gw_core.worker.claim_policy import ClaimPolicy
+from gw_core.worker.claimed_jobs import ClaimedJobs
+from gw_core.worker.claimer import Claimer
 from gw_core.worker.handoff import Handoff, QueueBatch
 from gw_core.worker.lease import Lease
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.own_locks import OwnLocks
 from gw_core.worker.pauses import CurrentPauses
-from gw_core.worker.timeouts import Timeouts
+from gw_core.worker.wakeup import Wakeup
 
 TASK: Final = "work"
 FEW: Final = "few"
@@ -229,25 +238,49 @@ class WorkerPool:
             on_end=lambda connect: self.own_locks.check(connect()),
         )
         self.settler.on_report = world.note_reported
-        self.claimer = claimer_module.Claimer(
+        settings = WorkerSettings(concurrency=THREADS, listen=False, prefetch=PREFETCH)
+        slots: Any = self.threads  # as far as the claimer reads them
+        self.wakeup = Wakeup()
+        self.claimed_jobs = ClaimedJobs(
             worker_id=name,
-            database=database,
-            settings=WorkerSettings(concurrency=THREADS, listen=False, prefetch=PREFETCH),
-            task_names=lambda: (TASK, *LIMITS),
-            forbidden_flags=None,
+            settings=settings,
             handoff=self.handoff,
             ledger=self.ledger,
-            own_locks=self.own_locks,
             settler=self.settler,
-            timeouts=Timeouts(name, self.events),
-            slots=self.threads,  # type: ignore[arg-type] # as far as it reads them
+            slots=slots,
+            events=self.events,
+        )
+        self.claimer = Claimer(
+            worker_id=name,
+            poll_interval=settings.poll_interval,
+            connection=ClaimConnection(
+                worker_id=name,
+                database=database,
+                own_locks=self.own_locks,
+                notifications=None,
+                wakeup=self.wakeup,
+                events=self.events,
+            ),
+            wakeup=self.wakeup,
+            policy=ClaimPolicy(
+                worker_id=name,
+                settings=settings,
+                task_names=lambda: (TASK, *LIMITS),
+                forbidden_flags=None,
+                pauses=CurrentPauses(name),
+                events=self.events,
+            ),
+            demand=ClaimDemand(
+                settings=settings,
+                handoff=self.handoff,
+                ledger=self.ledger,
+                settler=self.settler,
+                slots=slots,
+                lease=Lease(),
+            ),
+            claimed_jobs=self.claimed_jobs,
             events=self.events,
             on_cancel_requests=lambda requests: None,
-            notifications=None,
-            on_drained=None,
-            lease=Lease(),
-            pauses=CurrentPauses(name),
-            is_listening=lambda: False,
         )
         self.maintenance = SharedConnection(database, role="maintenance")
         self.renewal = LockRenewal(
@@ -290,7 +323,7 @@ class WorkerPool:
     def close(self) -> None:
         self.settler.disconnect()
         self.maintenance.close()
-        if self.claimer._selector.get_map() is not None:
+        if not self.wakeup.is_closed:
             self.claimer.teardown()
 
 
@@ -427,7 +460,7 @@ class World:
             pool.renewal.step()
 
     def return_jobs(self, pool: WorkerPool) -> None:
-        pool.claimer.return_waiting("not started within the prefetch window")
+        pool.claimed_jobs.return_waiting("not started within the prefetch window")
 
     def time_passes(self, intervals: int = 1) -> None:
         """Let retries become due, and every lock older."""
@@ -491,7 +524,7 @@ class World:
         with self.losing(loss):
             pool.claimer.request_stop()
             pool.handoff.close()
-            pool.claimer.return_unstarted("the worker is stopping")
+            pool.claimed_jobs.return_unstarted("the worker is stopping")
             pool.claimer.teardown()
             for thread in pool.running:
                 job, thread.job = thread.job, None
@@ -706,7 +739,7 @@ def _is_returned(row: dict[str, Any]) -> bool:
 def without_waiting() -> Iterator[None]:
     """Let nothing rest between two tries, and let connections break when the model decides."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (claimer_module, settler_module):
+        for module in (claim_connection_module, settler_module):
             patch.setattr(module, "reconnect_delay", lambda tries: settler_module.NO_DELAY)
         patch.setattr(gates_module, "TIME_SHARE", 0)
         # What waits for a session that ends a pause waits until it commits.

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, Required, TypedDict, Unpack
 
 import msgspec
 
@@ -72,6 +72,19 @@ MAX_SKIPPING_SECONDS: Final = 30.0
 """… and are this many seconds apart at most: what lies before the margin waits so long."""
 
 
+class ClaimOptions(TypedDict, total=False):
+    """What all claims of a step have in common."""
+
+    worker_id: Required[str]
+    per_queue: int
+    """How many jobs of one named queue, which then run one after the other; 1 by default."""
+    forbidden_flags: Sequence[str] | None
+    now: datetime | None
+    """The client's time; None: the server's."""
+    max_bytes: int
+    """How much memory the payloads may take; a single larger job is still claimed."""
+
+
 class Claims:
     """Claims jobs over one connection; one thread uses it. Raises our errors and not the driver's."""
 
@@ -93,6 +106,11 @@ class Claims:
         self._polls_without_asking = 0
         self._asked = 0
 
+    @property
+    def has_more(self) -> bool:
+        """Whether the last claim ended before it had read everything."""
+        return self.left_rest or self.scanned_to is not None
+
     def is_nothing_waiting(self) -> bool:
         """Return whether no job waits at all, at half the cost of a claim; false also without having asked.
 
@@ -104,102 +122,75 @@ class Claims:
             return False
         if self.skip_ahead.may_skip(time.monotonic()):
             return False
-        if self._run("is_any_available", {})[0][0]:
+        if self._statements.rows("is_any_available", {})[0][0]:
             self._polls_without_asking = POLLS
             return False
         self._asked += 1
         self._polls_without_asking = int(self._asked % POLLS == 0)
         return True
 
-    def claim(
-        self,
-        *,
-        worker_id: str,
-        tasks: Mapping[int, str],
-        limit: int,
-        per_queue: int = 1,
-        forbidden_flags: Sequence[str] | None = None,
-        now: datetime | None = None,
-        scan_from: int = 0,
-        max_bytes: int = CLAIM_BYTES,
-    ) -> list[Job]:
+    def claim(self, *, tasks: Mapping[int, str], limit: int, **options: Unpack[ClaimOptions]) -> list[Job]:
         """Lock up to `limit` runnable jobs for the worker and return them in the order they should start.
 
-        At most `per_queue` come from one named queue, which the worker then has locked; they run one after the other.
-        The payloads take about `max_bytes` of memory at most, or it is a single job.
-        `scan_from` is the queue id from which to search for an unlocked queue when those of the first jobs are locked.
+        A claim starts behind the dead rows where there are very many, and at the beginning otherwise.
         """
-        values = {
-            "worker_id": worker_id,
-            "task_ids": array_text(tasks),
-            "limit": limit,
-            "per_queue": per_queue,
-            "scan_limit": max(SCAN_LIMIT, limit),
-            "scan_from": scan_from,
-            "forbidden_flags": list(forbidden_flags) if forbidden_flags else None,
-            "now": now,
-            "max_bytes": max_bytes,
-        }
-        return _jobs(self._rows(values), tasks)
-
-    def _rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """Skip the dead rows where there are very many; start from the beginning otherwise. Return sorted rows."""
+        values = _values(tasks, limit, options)
+        # From the queue at which the last scan stopped, when those of the first jobs are locked.
+        values["scan_from"] = 0 if self.scanned_to is None else self.scanned_to + 1
+        values["scan_limit"] = max(SCAN_LIMIT, limit)
+        self.scanned_to, self.left_rest, self.is_rest_locked = None, False, False
         skip, began = self.skip_ahead, time.monotonic()
-        if skip.may_skip(began):
-            rows = _sorted(self._claim_with_queues({**values, **skip.values()}))
-            skip.record_partial_scan(found=len(rows), seconds=time.monotonic() - began)
-        else:
-            rows = _sorted(self._claim_from_the_beginning({**values, **_FROM_THE_BEGINNING}))
-            skip.record_full_scan(found=len(rows), seconds=time.monotonic() - began, now=time.monotonic())
+        try:
+            if skip.may_skip(began):
+                rows = self._claim_all_kinds(values | skip.values())
+                skip.record_partial_scan(found=len(rows), seconds=time.monotonic() - began)
+            else:
+                values |= _FROM_THE_BEGINNING
+                unqueued = self._claim_unqueued(values)
+                rows = self._claim_all_kinds(values) if unqueued is None else unqueued
+                skip.record_full_scan(found=len(rows), seconds=time.monotonic() - began, now=time.monotonic())
+        except MemoryError as error:
+            raise _too_large() from error
+        _sort(rows)
         if rows:
             self._polls_without_asking = 0
             # Of each kind the first job, which comes last here.
             skip.record_found({(row[5], row[12] is not None): row[6] for row in reversed(rows)})
-        return rows
+        return _jobs(rows, tasks)
 
-    def _claim_from_the_beginning(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """Run the short statement while it claims all there is, and the full one else and for some time.
+    def _claim_unqueued(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]] | None:
+        """Run the short statement, unless there were named queues lately; None: the complete one must run.
 
         One claim never returns the jobs of two statements: should the second fail, those of the first would be lost.
         """
-        self.scanned_to = None
-        self.left_rest = self.is_rest_locked = False
-        if not self.claims_with_queues:
-            rows = self._run("claim_unqueued_jobs", values)
-            has_note = rows and rows[-1][0] is None
-            if not has_note:
-                self.saw_queues = False
-                return rows
-            self.claims_with_queues = CLAIMS_WITH_QUEUES
-            rows.pop()
-            if rows:
-                self.left_rest = True
-                return rows
-        self.claims_with_queues -= 1
-        return self._claim_with_queues(values)
+        if self.claims_with_queues:
+            self.claims_with_queues -= 1
+            return None
+        rows = self._statements.rows("claim_unqueued_jobs", values)
+        if not rows or rows[-1][0] is not None:
+            self.saw_queues = False
+            return rows
+        rows.pop()
+        self.claims_with_queues = CLAIMS_WITH_QUEUES
+        self.left_rest = bool(rows)
+        return rows or None
 
-    def _claim_with_queues(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        rows = self._run("claim_jobs", values)
-        self.saw_queues, self.left_rest = True, False
-        note = rows.pop()
-        names = {} if note[2] is None else msgspec.json.decode(note[2], type=dict[int, str])
-        self.is_rest_locked, self.scanned_to = bool(note[3]), note[12]
+    def _claim_all_kinds(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """Run the complete statement."""
+        rows = self._statements.rows("claim_jobs", values)
+        report = rows.pop()
+        names = {} if report[2] is None else msgspec.json.decode(report[2], type=dict[int, str])
+        self.saw_queues, self.is_rest_locked, self.scanned_to = True, bool(report[3]), report[12]
         return [(*row[:13], names.get(row[12]), *row[14:]) for row in rows]
 
-    def _run(self, name: str, values: Mapping[str, Any], **variables: str) -> list[tuple[Any, ...]]:
-        try:
-            return self._statements.rows(name, values, **variables)
-        except MemoryError as error:
-            raise DatabaseUnavailableError("the claimed jobs do not fit into memory; fewer are claimed next") from error
 
-
-class ClaimsByField(Claims):
-    """Claims jobs of a task whose limit counts each value of a field of the payload separately."""
+class ClaimsByField:
+    """Claims jobs of a task whose limit counts each value of a field of the payload separately; one thread uses it."""
 
     def __init__(self, connection: Connection, schema: str, *, task: str, field: str) -> None:
-        super().__init__(connection, schema)
         self.task = task
         self.field = field
+        self._statements = StatementRunner(connection, schema, prepares_early=True)
         self.is_any_full = False
         """Whether a value has as many running jobs as may run, by the last claim and those that it went on from."""
         self.seconds_until_tokens: float | None = None
@@ -211,19 +202,24 @@ class ClaimsByField(Claims):
         """Whether the last claim ended before it had read all values; the next one goes on there."""
         return self._after is not None
 
-    def _rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        task_id = int(values["task_ids"].strip("{}"))
+    def claim(self, *, tasks: Mapping[int, str], limit: int, **options: Unpack[ClaimOptions]) -> list[Job]:
+        """Lock up to `limit` runnable jobs of the task for the worker, within the limit of each value."""
+        [task_id] = tasks
         after_value, after_priority = self._after or _BEFORE_ALL_VALUES
-        scan = {"task": self.task, "scan_limit": STEPS, "after_value": after_value, "after_priority": after_priority}
-        rows = self._run("claim_by_field", {**values, **scan}, TASK=str(task_id), FIELD=self.field)
-        note = rows.pop()
+        values = _values(tasks, limit, options)
+        values |= {"task": self.task, "scan_limit": STEPS, "after_value": after_value, "after_priority": after_priority}
+        try:
+            rows = self._statements.rows("claim_by_field", values, TASK=str(task_id), FIELD=self.field)
+        except MemoryError as error:
+            raise _too_large() from error
+        report = rows.pop()
         if self._after is None:
             self.is_any_full, self.seconds_until_tokens = False, None
-        self.is_any_full |= note[3] > 0
-        waits = [each for each in (self.seconds_until_tokens, note[15]) if each is not None]
+        self.is_any_full |= report[3] > 0
+        waits = [each for each in (self.seconds_until_tokens, report[15]) if each is not None]
         self.seconds_until_tokens = min(waits, default=None)
-        self._after = None if note[13] is None else (note[13], note[5])
-        return _sorted(rows)
+        self._after = None if report[13] is None else (report[13], report[5])
+        return _jobs(_sort(rows), tasks)
 
 
 class SkipAhead:
@@ -282,7 +278,24 @@ class SkipAhead:
         return columns
 
 
-def _sorted(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+def _values(tasks: Iterable[int], limit: int, options: ClaimOptions) -> dict[str, Any]:
+    """Return the values that all statements of claims have."""
+    return {
+        "worker_id": options["worker_id"],
+        "task_ids": array_text(tasks),
+        "limit": limit,
+        "per_queue": max(1, min(limit, options.get("per_queue", 1))),
+        "forbidden_flags": list(options.get("forbidden_flags") or ()) or None,
+        "now": options.get("now"),
+        "max_bytes": options.get("max_bytes", CLAIM_BYTES),
+    }
+
+
+def _too_large() -> DatabaseUnavailableError:
+    return DatabaseUnavailableError("the claimed jobs do not fit into memory; fewer are claimed next")
+
+
+def _sort(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     for column in _ORDER:
         rows.sort(key=column)
     return rows

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from hashlib import md5
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from gw_core.domain.job.job import Job, timestamp
+from gw_core.domain.job.job import timestamp
 from gw_core.domain.rules.pause import PauseResult, check_pause_text
 from gw_core.domain.rules.task_limit import LimitRoom, TaskLimit
 from gw_core.postgres.connection.connections import QueueOperations
@@ -109,20 +109,21 @@ def locked_limit(connection: Connection, schema: str, *, task: str, task_id: int
         yield LimitLock(*found[0][2:]) if found else None
 
 
-def claim_within_limit(
-    connection: Connection, schema: str, *, task: str, task_id: int, claim: Callable[[int | None], Sequence[Job]]
-) -> tuple[Sequence[Job], LimitRoom]:
-    """Claim jobs of a task whose limit is locked; return them with what the limit leaves.
-
-    `claim` gets the number of jobs that the limit allows.
-    """
+def read_room(connection: Connection, schema: str, *, task: str, task_id: int) -> tuple[LimitRoom, datetime | None]:
+    """Return what a locked limit allows now, and when that was read."""
     [row] = rows(connection, query("limit_room", schema), {"task": task, "task_id": task_id})
-    room = LimitRoom(free=row[0], tokens=row[1], tokens_per_second=row[2], bucket_size=row[3])
-    jobs = claim(room.jobs) if room.jobs != 0 else ()
-    if jobs:
-        room = replace(room, tokens=None if room.tokens is None else room.tokens - len(jobs))
-        rows(connection, query("limit_spend", schema), {"task": task, "tokens": room.tokens, "filled_at": row[4]})
-    return jobs, replace(room, free=None if room.free is None else room.free - len(jobs))
+    return LimitRoom(free=row[0], tokens=row[1], tokens_per_second=row[2], bucket_size=row[3]), row[4]
+
+
+def spend_room(
+    connection: Connection, schema: str, task: str, room: LimitRoom, *, jobs: int, read_at: datetime | None
+) -> LimitRoom:
+    """Take the tokens of the claimed jobs from a locked limit, and return what it allows then."""
+    if not jobs:
+        return room
+    tokens = None if room.tokens is None else room.tokens - jobs
+    rows(connection, query("limit_spend", schema), {"task": task, "tokens": tokens, "filled_at": read_at})
+    return replace(room, tokens=tokens, free=None if room.free is None else room.free - jobs)
 
 
 def forget_full_buckets(connection: Connection, schema: str, task: str) -> None:
