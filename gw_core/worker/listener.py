@@ -191,7 +191,7 @@ class ListenThread(Service):
             self._disconnect()
 
     def _begin(self) -> Subscription:
-        self._connection = self._database.connect("listen", response_timeout=RESPONSE_TIMEOUT)
+        self._connection = self._database.connect("listen", response_timeout=RESPONSE_TIMEOUT, listens=True)
         channels = notifications.worker_channels(self._notifications.worker_id)
         self._listener = Subscription(self._connection, self._notifications.on_notification, channels)
         self._wakeup.watch(self._listener)

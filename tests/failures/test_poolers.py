@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 
 import psycopg
@@ -73,6 +74,25 @@ def test_no_setting_of_ours_stays_behind_in_the_pooler(site: QueueFixture, bounc
     with psycopg.connect(bouncer.url, autocommit=True) as other:
         names = {row[0] for row in other.execute(changed, prepare=False)}
     assert names & {"enable_seqscan", "synchronous_commit", "lock_timeout", "statement_timeout", "jit"} == set()
+
+
+def test_no_listen_stays_behind_in_the_pooler(site: QueueFixture) -> None:
+    listening = threading.Event()
+    with PgBouncer(site.url, bouncer_program(), mode="transaction", pool_size=1) as bouncer:
+        with Client(bouncer.url) as client:
+            client.listen().close()
+            with client._result_listener.waiting(1, listening.set):
+                assert listening.wait(DEADLINE)
+
+        with psycopg.connect(bouncer.url, autocommit=True) as other:
+            assert other.execute("select pg_listening_channels()", prepare=False).fetchall() == []
+
+
+def test_without_a_pooler_clients_listen(site: QueueFixture, session_bouncer: PgBouncer) -> None:
+    for url in (site.url, session_bouncer.url):
+        with Client(url) as client, client.listen() as listener:
+            site.fill(1)
+            assert listener.wait(ms(1_000 * DEADLINE)) == 1
 
 
 def test_behind_a_pooler_a_direct_connection_receives_jobs_immediately(site: QueueFixture, bouncer: PgBouncer) -> None:

@@ -306,14 +306,19 @@ class Database:
         return f"Database({described(self.conninfo)}, schema={self.schema!r})"
 
     def connect(
-        self, role: str = "", settings: Mapping[str, str] | None = None, *, response_timeout: timedelta | None = None
+        self,
+        role: str = "",
+        settings: Mapping[str, str] | None = None,
+        *,
+        response_timeout: timedelta | None = None,
+        listens: bool = False,
     ) -> QueueConnection:
         """Open a connection in autocommit mode; `role` is appended to its application name.
 
         `settings` are set for the session, or for each transaction behind a pooler. `response_timeout` limits the wait
-        for a statement's response. Raises `DatabaseUnavailableError`, also when the server accepts the
-        connection and then answers nothing for 15 s, `AuthenticationError`, or `InvalidSettingError` for a database
-        whose encoding is SQL_ASCII.
+        for a statement's response. With `listens`, the pooler's mode is found out. Raises `DatabaseUnavailableError`,
+        also when the server accepts the connection and then answers nothing for 15 s, `AuthenticationError`, or
+        `InvalidSettingError` for a database whose encoding is SQL_ASCII.
         """
         with translated(self.schema):
             with _system_errors_as_the_drivers():
@@ -321,7 +326,7 @@ class Database:
             connection.response_timeout = min(response_timeout or FIRST_RESPONSE_TIMEOUT, FIRST_RESPONSE_TIMEOUT)
             try:
                 self._reject_unknown_encoding(connection)
-                self._set_up(connection, role, {**READS_NULLS, **settings} if settings else {})
+                self._set_up(connection, role, {**READS_NULLS, **settings} if settings else {}, listens=listens)
                 connection.response_timeout = response_timeout
             except BaseException:
                 connection.close()
@@ -335,13 +340,13 @@ class Database:
                 "payloads reliably; use a database that was created with encoding 'UTF8'"
             )
 
-    def _set_up(self, connection: QueueConnection, role: str, settings: Mapping[str, str]) -> None:
+    def _set_up(self, connection: QueueConnection, role: str, settings: Mapping[str, str], *, listens: bool) -> None:
         # Disabling prepared statements means that there is a pooler.
         if self.prepared_statements and self._set_if_direct(connection, role, settings):
             self.pooling = PoolerMode.NONE
             self.configure(connection)
             return
-        if self._notice_pooler:
+        if self._notice_pooler or listens:
             self._check_for_pooler(connection, role)
         elif role == TASK_ROLE:
             # At least one statement is answered, or the connection is worth nothing; else `prepare` has one.

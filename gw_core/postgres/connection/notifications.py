@@ -10,7 +10,8 @@ import msgspec
 import psycopg
 
 from gw_core.domain.errors import DatabaseUnavailableError
-from gw_core.postgres.connection.database import Connection
+from gw_core.domain.rules.settings import PoolerMode
+from gw_core.postgres.connection.database import QueueConnection
 from gw_core.postgres.connection.error_mapping import translate
 
 Notification = psycopg.Notify
@@ -45,16 +46,19 @@ class Subscription:
     """Subscribes a connection; `on_notify` is called in the connection's own thread, also while a statement runs.
 
     Has `fileno()`, so it can be given to a selector; when that is readable call `receive()`.
+    Behind a pooler in transaction mode it receives nothing: LISTEN would stay on a connection that others use.
     """
 
     def __init__(
-        self, connection: Connection, on_notify: Callable[[Notification], None], channels: Iterable[str]
+        self, connection: QueueConnection, on_notify: Callable[[Notification], None], channels: Iterable[str]
     ) -> None:
         self._connection = connection
         self._on_notify = on_notify
         self._fileno = connection.fileno()
         # Not the driver's own list of handlers, which decodes strictly and would raise out of any statement.
         connection.pgconn.notify_handler = self._take
+        if connection.pooling is PoolerMode.TRANSACTION:
+            return
         try:
             # One round trip, and so one transaction: all of them or none.
             connection.execute("; ".join(f'listen "{channel}"' for channel in channels))

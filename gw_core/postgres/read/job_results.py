@@ -15,7 +15,7 @@ import psycopg
 
 from gw_core.domain.errors import GraphileWorkerError, ResultTimeoutError
 from gw_core.domain.job.history import JobEnd, JobPendingError
-from gw_core.postgres.connection.database import Connection, Database
+from gw_core.postgres.connection.database import Database, QueueConnection
 from gw_core.postgres.connection.notifications import Notification, Subscription
 from gw_core.postgres.connection.statement_steps import run_steps
 from gw_core.postgres.read.history import History
@@ -127,12 +127,12 @@ class ResultListener:
     def _run(self) -> None:
         while not self._is_over():
             try:
-                with self._database.connect("results") as connection:
+                with self._database.connect("results", listens=True) as connection:
                     self._listen(connection)
             except (GraphileWorkerError, psycopg.Error):
                 time.sleep(RECONNECT_DELAY)
 
-    def _listen(self, connection: Connection) -> None:
+    def _listen(self, connection: QueueConnection) -> None:
         subscription = Subscription(connection, self._take, [CHANNEL])
         self._wake_all()  # what ended before we listened
         while not self._is_over():

@@ -9,7 +9,7 @@ from datetime import timedelta
 from time import monotonic
 from typing import Self
 
-from gw_core.postgres.connection.database import Connection, Database
+from gw_core.postgres.connection.database import Database
 from gw_core.postgres.connection.notifications import JOBS, Notification, Subscription, announced_jobs
 
 
@@ -20,7 +20,7 @@ class JobListener:
     """
 
     def __init__(self, database: Database) -> None:
-        self._connection: Connection = database.connect("listen")
+        self._connection = database.connect("listen", listens=True)
         self._use = threading.Lock()  # held during a wait; guards the closing of what a wait uses
         self._is_closed = False
         self._waker, self._woken = socket.socketpair()
