@@ -19,6 +19,7 @@ from gw_core.errors import InvalidInputError
 
 _NEGATED: Final = re.compile(r"-[a-z_]{2,}[.:]")
 
+OPTIONS: Final = "Options"
 CONDITIONS: Final = "Conditions"
 """The section of the options that select jobs."""
 
@@ -95,7 +96,7 @@ class Command(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and options, section by section."""
-        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], CONDITIONS: []}
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], OPTIONS: [], CONDITIONS: []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None:
@@ -117,23 +118,32 @@ class Command(TyperCommand):
         """Parse the arguments; `-queue:slow` in a selection is a condition, and not the option `-q`."""
         if any(parameter.name == "selection" for parameter in self.params):
             args = [f" {each}" if _NEGATED.match(each) else each for each in args]
-            self._reject_repeated_conditions(ctx, args)
+        self._reject_repeated_options(ctx, args)
         parsed: list[str] = super().parse_args(ctx, args)
         return parsed
 
-    def _reject_repeated_conditions(self, ctx: Any, args: list[str]) -> None:
-        """Raise `InvalidInputError` for a condition given twice: the last one alone would count."""
+    def _reject_repeated_options(self, ctx: Any, args: list[str]) -> None:
+        """Raise `InvalidInputError` for an option given twice, of which the last value alone would count.
+
+        Settings may be repeated: an alias of a shell can have a connection that its user overrides.
+        """
         _, _, given = self.make_parser(ctx).parse_args(args=[*args])
-        values = [each for each in given if _section_of(each) == CONDITIONS and not getattr(each, "is_flag", False)]
-        for option in values:
-            if values.count(option) > 1:
-                raise InvalidInputError(
-                    f"{option.opts[0]} was given more than once; for one of several values write {option.name}:A,B"
-                )
+        for option in given:
+            if _has_one_value(option) and given.count(option) > 1:
+                is_condition = _section_of(option) == CONDITIONS
+                hint = f"; for one of several values write {option.name}:A,B" if is_condition else ""
+                raise InvalidInputError(f"{option.opts[0]} was given more than once{hint}")
+
+
+def _has_one_value(parameter: Any) -> bool:
+    """Return whether a parameter is an option of the command itself that has one value."""
+    if parameter.param_type_name == "argument" or parameter.is_flag or parameter.count or parameter.multiple:
+        return False
+    return _section_of(parameter) in (OPTIONS, CONDITIONS) and parameter.name != "config"
 
 
 def _section_of(parameter: Any) -> str:
-    usual = "Arguments" if parameter.param_type_name == "argument" else "Options"
+    usual = "Arguments" if parameter.param_type_name == "argument" else OPTIONS
     return getattr(parameter, "rich_help_panel", None) or usual
 
 

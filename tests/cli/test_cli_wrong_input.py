@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 from support.cli_program import every_command
 from support.shell import CliResult, InProcessShell, Shell, jobs, rows
 
-from gw_cli.command import CONDITIONS
+from gw_cli.command import CONDITIONS, OPTIONS
 
 HELLO = "def hello(payload):\n    pass\n"
 
@@ -91,16 +93,35 @@ def test_wrong_words_are_rejected(within: InProcessShell, arguments: tuple[str, 
     assert_rejected(within.gw(*arguments), 2, *words)
 
 
-def test_a_condition_given_twice_is_rejected_by_every_command_that_has_it(within: InProcessShell) -> None:
-    tried = 0
+def test_an_option_given_twice_is_rejected_by_every_command_that_has_it(within: InProcessShell) -> None:
+    tried = {OPTIONS: 0, CONDITIONS: 0}
     for name, command in every_command().items():
-        conditions = (each for each in command.params if getattr(each, "rich_help_panel", None) == CONDITIONS)
-        for flag in (each.opts[0] for each in conditions if not each.is_flag):
-            ended = within.gw(*name.split()[1:], flag, "ready", "-q", "other", flag, "failed")
-            assert_rejected(ended, 2, f"{flag} was given more than once; for one of several values write")
-            tried += 1
+        for option in filter(_has_one_value, command.params):
+            section = getattr(option, "rich_help_panel", None) or OPTIONS
+            flag = option.opts[0]
+            ended = within.gw(*name.split()[1:], flag, "ready", f"{option.opts[-1]}=failed")
+            hint = "; for one of several values write" if section == CONDITIONS else ""
+            assert_rejected(ended, 2, f"{flag} was given more than once{hint}")
+            tried[section] += 1
 
-    assert tried > 40
+    assert min(tried.values()) > 40
+
+
+def _has_one_value(parameter: Any) -> bool:
+    """Return whether the help shows one value of an option, which is no setting."""
+    section = getattr(parameter, "rich_help_panel", None)
+    repeats = "repeatable" in (getattr(parameter, "help", None) or "")
+    return section in (None, CONDITIONS) and parameter.nargs == 1 and not repeats and _takes_value(parameter)
+
+
+def _takes_value(parameter: Any) -> bool:
+    return parameter.param_type_name == "option" and not parameter.is_flag and parameter.name != "config"
+
+
+def test_settings_and_repeatable_options_may_be_given_twice(within: InProcessShell) -> None:
+    ended = within.gw("add", "mail", "--flag", "a", "--flag", "b", "-s", "first", "-s", "graphile_worker", "--json")
+
+    assert (ended.code, json.loads(ended.out)["flags"]) == (0, ["a", "b"])
 
 
 def test_a_wrong_variable_is_named(within: InProcessShell) -> None:
