@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -35,6 +37,9 @@ MAX_LINES: Final = 20
 """A person sees one line for each of this many jobs; after that, only for those that were skipped."""
 
 PROGRESS_SECONDS: Final = 2.0
+
+BATCH_SECONDS: Final = 10.0
+"""How long a batch may take to end after Ctrl-C."""
 
 Selected = Annotated[
     list[str] | None,
@@ -193,17 +198,24 @@ class DeclinedError(GraphileWorkerError):
 
 @contextmanager
 def interruptions() -> Iterator[Callable[[], bool]]:
-    """Let the first Ctrl-C wait for the current batch; the second one aborts the batch, which rolls it back."""
+    """Let the first Ctrl-C wait for the current batch; the second one aborts the batch, which rolls it back.
+
+    A batch that waits for a lock, or for more input, may never end: it is aborted after some seconds.
+    """
     seen: list[int] = []
+    second = threading.Timer(BATCH_SECONDS, os.kill, (os.getpid(), signal.SIGINT))
+    second.daemon = True
 
     def note(number: int, frame: FrameType | None) -> None:
         seen.append(number)
         signal.signal(number, signal.default_int_handler)
+        second.start()
 
     before = signal.signal(signal.SIGINT, note)
     try:
         yield lambda: bool(seen)
     finally:
+        second.cancel()
         signal.signal(signal.SIGINT, before)
 
 
