@@ -85,7 +85,7 @@ def limit(
             result = client.limits.set(
                 task, running=most, per_period=count, period=period, burst=together, field=field, by=by
             )
-    return report([f"task:{task}"], "removed" if off else "limited", result, as_json=as_json)
+    return report({f"task:{task}": "removed" if off else "limited"}, result, as_json=as_json)
 
 
 @command("limits")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -68,7 +68,7 @@ def pause(
         )
     for each in doubts:
         stderr.note(each)
-    return report(targets, "paused", result, as_json=as_json)
+    return report(dict.fromkeys(targets, "paused"), result, as_json=as_json)
 
 
 @command("resume")
@@ -82,7 +82,8 @@ def resume(configuration: Configuration, targets: Targets, as_json: Json = False
         result = client.pauses.resume(*targets)
     if not result.changed:
         raise NothingMatchedError(f"{', '.join(map(quoted, targets))} is not paused; gw pauses lists what is")
-    return report(targets, "resumed", result, as_json=as_json)
+    done = {each: "resumed" if PauseTarget.parse(each) in result.targets else "not_paused" for each in targets}
+    return report(done, result, as_json=as_json)
 
 
 @command("pauses")
@@ -119,10 +120,10 @@ def end_time(text: str, now: datetime) -> datetime | timedelta:
     return end
 
 
-def report(targets: Sequence[str], done: str, result: PauseResult, *, as_json: bool) -> ExitCode:
+def report(done: Mapping[str, str], result: PauseResult, *, as_json: bool) -> ExitCode:
     """Print what was done to each target, and warn of workers that have not confirmed it."""
-    names = list(dict.fromkeys(targets))
-    rows = [{"target": each, "result": done, "unconfirmed": list(result.unconfirmed)} for each in names]
+    unconfirmed = list(result.unconfirmed)
+    rows = [{"target": each, "result": what, "unconfirmed": unconfirmed} for each, what in done.items()]
     output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
     for each in result.unconfirmed:
         stderr.note(f"warning: worker {quoted(each)} has not confirmed it within 2 s; it may start further jobs")

@@ -11,4 +11,4 @@ on conflict (kind, name) do update
       until = excluded.until,
       reason = excluded.reason,
       paused_by = excluded.paused_by
-returning kind
+returning kind, name

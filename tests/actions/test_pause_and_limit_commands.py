@@ -33,6 +33,17 @@ def test_what_is_paused_is_listed_and_resumed(gw: CliProgram, queue: Queue) -> N
     assert "is not paused" in again.err
 
 
+def test_what_was_not_paused_is_not_said_to_be_resumed(gw: CliProgram, queue: Queue) -> None:
+    gw("pause", "task:mail")
+
+    ended = gw("resume", "task:mail", "queue:slow", "--json")
+
+    assert (ended.code, [(each["target"], each["result"]) for each in ended.json]) == (
+        0,
+        [("task:mail", "resumed"), ("queue:slow", "not_paused")],
+    )
+
+
 def test_an_unknown_name_causes_a_warning_and_is_paused_all_the_same(gw: CliProgram, queue: Queue) -> None:
     queue.ready("mail", queue_name="slow")
 

@@ -244,6 +244,10 @@ def test_what_cannot_be_paused_is_rejected(site: QueueFixture, target: str) -> N
 def test_resuming_what_is_not_paused_changes_nothing(site: QueueFixture) -> None:
     assert site.client.pauses.resume("task:work").changed == 0
 
+    site.client.pauses.pause("task:work")
+    resumed = site.client.pauses.resume("task:work", "queue:slow")
+    assert [str(each) for each in resumed.targets] == ["task:work"]
+
 
 # -- what is reported --------------------------------------------------------------------------------------------------
 

@@ -74,6 +74,8 @@ class PauseResult(msgspec.Struct, frozen=True, kw_only=True):
 
     changed: int
     unconfirmed: tuple[str, ...] = ()
+    targets: tuple[PauseTarget, ...] = ()
+    """Those that were paused or resumed; one that was not paused is not resumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -87,7 +87,7 @@ class Pauses(QueueOperations, frozen=True):
         return carry_out(operation, self.connections, self.schema)
 
     def resume(self, *targets: str | PauseTarget, timeout: timedelta = CONFIRM_TIMEOUT) -> PauseResult:
-        """Resume these targets; workers claim their jobs again immediately. `changed` is 0 if none was paused."""
+        """Resume these targets; workers claim their jobs again immediately. `targets` are those that were paused."""
         # Without a check of the schema, which is most of the time until the jobs start: without gw's tables, the first
         # statement fails.
         return carry_out(resuming(targets, self.schema, timeout), self.connections, self.schema)
@@ -103,11 +103,12 @@ def changing(
     then: Callable[[], Steps[None]] | None = None,
     before: Callable[[], Steps[None]] | None = None,
     after: Callable[[], Steps[None]] | None = None,
+    target_of: Callable[..., PauseTarget] | None = None,
 ) -> Operation[PauseResult]:
     """Change the rules for claims, and wait until all live workers have confirmed it, or until the timeout.
 
     `change` returns a row for each rule that it changes. `then` runs in the same transaction, `before` and `after`
-    outside of one; `after` only if a rule has changed.
+    outside of one; `after` only if a rule has changed. `target_of` makes a target of each row.
     """
     if before is not None:
         yield Unit(before)
@@ -119,16 +120,20 @@ def changing(
         yield POLL_SECONDS
     if changed and after is not None:
         yield Unit(after)
-    return PauseResult(changed=changed, unconfirmed=tuple(name for (name,) in missing))
+    return PauseResult(
+        changed=len(changed),
+        unconfirmed=tuple(name for (name,) in missing),
+        targets=() if target_of is None else tuple(target_of(*row) for row in changed),
+    )
 
 
-def _change(change: Call, then: Callable[[], Steps[None]] | None) -> Steps[tuple[int, int]]:
-    """Return the new revision, and how many rules changed."""
+def _change(change: Call, then: Callable[[], Steps[None]] | None) -> Steps[tuple[int, Rows]]:
+    """Return the new revision, and a row for each rule that changed."""
     [(revision, *_)] = yield NEW_REVISION
     changed = yield change
     if then is not None:
         yield from then()
-    return revision, len(changed)
+    return revision, changed
 
 
 def pausing(
@@ -145,7 +150,7 @@ def pausing(
     check_pause_text("reason", reason)
     check_pause_text("by", by)
     values = {**_target_columns(wanted), **_end_columns(until), "reason": reason, "by": by}
-    return changing(Call("pause_set", values), timeout, then=partial(_lock_queues, schema))
+    return changing(Call("pause_set", values), timeout, then=partial(_lock_queues, schema), target_of=_target)
 
 
 def resuming(targets: Sequence[str | PauseTarget], schema: str, timeout: timedelta) -> Operation[PauseResult]:
@@ -154,7 +159,7 @@ def resuming(targets: Sequence[str | PauseTarget], schema: str, timeout: timedel
     # Also without a row: a queue's lock may be left over from a pause that is gone.
     names = [each.name for each in wanted if each.kind is PauseKind.QUEUE]
     change = Call("pause_delete", _target_columns(wanted))
-    return changing(change, timeout, then=partial(_release_queues, names, schema))
+    return changing(change, timeout, then=partial(_release_queues, names, schema), target_of=_target)
 
 
 def _lock_queues(schema: str) -> Steps[None]:
@@ -174,10 +179,14 @@ def _release_queues(names: Sequence[str], schema: str) -> Steps[None]:
         yield Call("delete_rust_heartbeat", {"worker_id": PAUSE_LOCK + name})
 
 
+def _target(kind: str, name: str) -> PauseTarget:
+    return PauseTarget(PauseKind(kind), name)
+
+
 def pause_of(kind: str, name: str, since: float, until: float | None, by: str, reason: str | None) -> Pause:
     """Return the pause of a row of pause_list.sql."""
     return Pause(
-        target=PauseTarget(PauseKind(kind), name),
+        target=_target(kind, name),
         since=timestamp(since),
         until=None if until is None else timestamp(until),
         by=by,
