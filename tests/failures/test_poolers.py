@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from datetime import timedelta
 
 import psycopg
 import pytest
 from support.cli_program import CliProgram
+from support.database_proxy import DatabaseProxy
 from support.pgbouncer import PgBouncer, bouncer_program
 from support.queue_fixture import DEADLINE, NEVER, QueueFixture, RunRecord, ms
 from support.waiting import wait_until
 
 from gw_core import Client, PoolerMode, SessionLimits
+from gw_core.errors import ResultError
 from gw_core.events import JobCompleted, PoolerDetected, PoolListening, PoolListenLost
 from gw_core.operations import Database
 
@@ -76,16 +79,25 @@ def test_no_setting_of_ours_stays_behind_in_the_pooler(site: QueueFixture, bounc
     assert names & {"enable_seqscan", "synchronous_commit", "lock_timeout", "statement_timeout", "jit"} == set()
 
 
-def test_no_listen_stays_behind_in_the_pooler(site: QueueFixture) -> None:
-    listening = threading.Event()
-    with PgBouncer(site.url, bouncer_program(), mode="transaction", pool_size=1) as bouncer:
-        with Client(bouncer.url) as client:
-            client.listen().close()
-            with client._result_listener.waiting(1, listening.set):
-                assert listening.wait(DEADLINE)
+def test_clients_leave_no_listen_in_the_pooler(site: QueueFixture, bouncer: PgBouncer) -> None:
+    proxy = DatabaseProxy(bouncer.url)
+    sent = proxy.record_texts()
+    with Client(proxy.url) as client:
+        job = client.add("work")
+        waiting = threading.Thread(target=_wait_for, args=(client, job.id))
+        waiting.start()
+        wait_until(lambda: any("results" in each.session for each in [*sent]), what="the client to want to listen")
+        client.jobs.complete([job.id])
+        waiting.join(DEADLINE)
+        client.listen().close()
+    proxy.close()
 
-        with psycopg.connect(bouncer.url, autocommit=True) as other:
-            assert other.execute("select pg_listening_channels()", prepare=False).fetchall() == []
+    assert [each.text for each in sent if "listen" in each.text.lower()] == []
+
+
+def _wait_for(client: Client, job_id: int) -> None:
+    with suppress(ResultError):  # it keeps no result
+        client.result(job_id, timeout=DEADLINE)
 
 
 def test_without_a_pooler_clients_listen(site: QueueFixture, session_bouncer: PgBouncer) -> None:
