@@ -125,3 +125,75 @@ create table if not exists :GRAPHILE_WORKER_SCHEMA._private_gw_statistics (
   constraint gw_statistics_pkey primary key (minute, task, worker_id)
 );
 alter table :GRAPHILE_WORKER_SCHEMA._private_gw_statistics enable row level security;
+
+-- History: what became of jobs, one row for each ended attempt. A row is written by the statement that settles the
+-- attempt. `final` marks the row of a job that has left the queue.
+-- The partitions are days of `expires_at`, so that each task can have a period of its own and expiry never deletes rows
+-- one by one. Rows whose day has no partition yet go to the default partition.
+
+create table if not exists :GRAPHILE_WORKER_SCHEMA._private_gw_history (
+  job_id bigint not null,
+  attempt integer not null,
+  max_attempts integer not null,
+  task text not null,
+  queue_name text,
+  key text,
+  state text not null,
+  final boolean not null,
+  result json,
+  error text,
+  error_type text,
+  traceback text,
+  worker_id text,
+  payload json,
+  created_at timestamptz not null,
+  started_at timestamptz,
+  finished_at timestamptz not null,
+  expires_at timestamptz not null
+) partition by range (expires_at);
+alter table :GRAPHILE_WORKER_SCHEMA._private_gw_history enable row level security;
+
+create index if not exists gw_history_job_index
+  on :GRAPHILE_WORKER_SCHEMA._private_gw_history (job_id);
+create index if not exists gw_history_task_index
+  on :GRAPHILE_WORKER_SCHEMA._private_gw_history (task, finished_at);
+create index if not exists gw_history_finished_index
+  on :GRAPHILE_WORKER_SCHEMA._private_gw_history (finished_at);
+-- Few rows are not of completed jobs, and operators search for those.
+create index if not exists gw_history_failed_index
+  on :GRAPHILE_WORKER_SCHEMA._private_gw_history (finished_at)
+  where state <> 'completed';
+
+create table if not exists :GRAPHILE_WORKER_SCHEMA._private_gw_history_default
+  partition of :GRAPHILE_WORKER_SCHEMA._private_gw_history default;
+alter table :GRAPHILE_WORKER_SCHEMA._private_gw_history_default enable row level security;
+
+-- Groups: jobs that wait, outside the jobs table, until the members of their group have ended. No worker, in any language,
+-- can run them early. An edge is a member that has not ended.
+
+create table if not exists :GRAPHILE_WORKER_SCHEMA._private_gw_waiting (
+  id bigint generated always as identity constraint gw_waiting_pkey primary key,
+  job json not null,
+  on_failure text not null constraint gw_waiting_on_failure_check check (on_failure in ('hold', 'cancel', 'run')),
+  members integer not null,
+  created_at timestamptz not null default now(),
+  checked_at timestamptz not null default now(),
+  error text
+);
+alter table :GRAPHILE_WORKER_SCHEMA._private_gw_waiting enable row level security;
+
+-- A group whose last job cannot be added keeps the error, and does not stop the other groups. Early versions had no column
+-- for it.
+alter table :GRAPHILE_WORKER_SCHEMA._private_gw_waiting add column if not exists error text;
+
+create table if not exists :GRAPHILE_WORKER_SCHEMA._private_gw_edges (
+  job_id bigint not null,
+  waiting_id bigint not null,
+  constraint gw_edges_pkey primary key (job_id, waiting_id)
+);
+alter table :GRAPHILE_WORKER_SCHEMA._private_gw_edges enable row level security;
+
+create index if not exists gw_edges_waiting_index
+  on :GRAPHILE_WORKER_SCHEMA._private_gw_edges (waiting_id);
+
+\ir parts/end_group_members.sql

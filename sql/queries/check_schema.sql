@@ -39,7 +39,9 @@ select current_setting('server_version_num')::integer as server_version,
        ) as shared_ledger,
        array(
          select word from ts_stat(coalesce((
-           select pg_catalog.format('select array_to_tsvector(array[id || '':'']) from %%I._private_gw_migrations', nspname)
+           select pg_catalog.format(
+                    'select array_to_tsvector(array[id || '':'' || coalesce(to_jsonb(ledger)->>''name'', '''')]) '
+                    'from %%I._private_gw_migrations as ledger', nspname)
              from relation
             where relname = '_private_gw_migrations'
               and

@@ -173,8 +173,8 @@ def test_functions_that_nodes_migration_replaced_are_repaired_and_reported(empty
     assert catalog(empty_database_url, with_bodies=True) != ours
     report = install_schema(empty_database_url)
 
-    assert [step.name for step in report.applied] == ["gw_0002_keyed_add"]
-    assert "gw_0002_keyed_add ran again" in report.warnings[0]
+    assert [step.name for step in report.applied] == ["gw_0002_functions"]
+    assert "gw_0002_functions ran again" in report.warnings[0]
     assert catalog(empty_database_url, with_bodies=True) == ours
 
 

@@ -97,7 +97,7 @@ def test_our_functions_are_the_same_after_graphile_worker_rs_replaced_them(
         output = site.gw_run_once(OURS)
 
     assert repaired(empty_database_url) == repaired(database_url)
-    assert ("gw_0002_keyed_add ran again" in output) == (version != WITHOUT_RETIREMENTS)
+    assert ("gw_0002_functions ran again" in output) == (version != WITHOUT_RETIREMENTS)
     rust_worker(version).install_schema(empty_database_url)
     assert state_of(empty_database_url).status is SchemaStatus.CURRENT
 

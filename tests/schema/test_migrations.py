@@ -39,16 +39,10 @@ from gw_core.postgres.schema import migrations, schema_state
 
 OWN_LINE = [
     "gw_0001_ledger",
-    "gw_0002_keyed_add",
+    "gw_0002_functions",
     "gw_0003_tables",
-    "gw_0004_queued_index",
-    "gw_0005_locked_and_failed_index",
-    "gw_0006_search_path",
-    "gw_0007_history",
-    "gw_0008_groups",
-    "gw_0009_history_functions",
-    "gw_0010_group_errors",
-    "gw_0011_history_identity",
+    "gw_0004_indexes",
+    "gw_0005_history_functions",
 ]
 WAITING_FOR_A_TABLE = """
 select 1 from pg_locks
@@ -158,9 +152,52 @@ def test_a_schema_with_an_earlier_add_jobs_gets_the_fast_one(database_url: str) 
 
         report = migrations.migrate(connection)
 
-        assert [step.name for step in report.applied] == ["gw_0002_keyed_add"]
+        assert [step.name for step in report.applied] == ["gw_0002_functions"]
         assert report.warnings == ()
         assert connection.execute(definition).fetchone() == fast
+
+
+EARLY_STEPS: dict[str, tuple[str, ...]] = {
+    "gw_0001_ledger": ("drop table if exists _private_gw_migrations",),
+    "gw_0002_keyed_add": (EARLY_ADD_JOB,),
+    "gw_0003_tables": (
+        "drop table _private_gw_workers, _private_gw_cancellations, _private_gw_renewed_locks, _private_gw_claim_rules",
+        "drop table _private_gw_pauses, _private_gw_limits, _private_gw_buckets, _private_gw_statistics",
+        "drop function _private_gw_field_value",
+    ),
+    "gw_0004_queued_index": ("drop index jobs_gw_queued_index, jobs_gw_queue_heads_index",),
+    "gw_0005_locked_and_failed_index": ("drop index jobs_gw_locked_index, jobs_gw_failed_index",),
+    "gw_0006_search_path": ("alter function complete_jobs reset search_path",),
+    "gw_0007_history": ("drop table _private_gw_history",),
+    "gw_0008_groups": ("drop table _private_gw_waiting, _private_gw_edges", "drop function _private_gw_end_members"),
+    "gw_0009_history_functions": (
+        "drop function _private_gw_make_history_partition, _private_gw_expire_history, _private_gw_record_others",
+    ),
+    "gw_0010_group_errors": ("alter table _private_gw_waiting drop column error",),
+    "gw_0011_history_identity": (
+        "alter table _private_gw_history replica identity default",
+        "alter table _private_gw_history_default replica identity default",
+    ),
+}
+"""The steps of early versions, and what undoes each of them."""
+
+
+@pytest.mark.parametrize("count", range(len(EARLY_STEPS) + 1))
+def test_a_schema_of_an_early_version_ends_as_a_fresh_one(database_url: str, count: int) -> None:
+    fresh = catalog(database_url, with_bodies=True)
+    taken, missing = list(EARLY_STEPS)[:count], list(EARLY_STEPS)[count:]
+    run(database_url, "delete from graphile_worker._private_gw_migrations")
+    for number, name in enumerate(taken, 1):
+        run(database_url, f"insert into graphile_worker._private_gw_migrations (id, name) values ({number}, '{name}')")
+    for name in reversed(missing):
+        for statement in EARLY_STEPS[name]:
+            run(database_url, f"set search_path = graphile_worker; {statement}")
+
+    report = migrate(database_url)
+
+    assert (report.after.status, migrate(database_url).applied) == (SchemaStatus.CURRENT, ())
+    assert catalog(database_url, with_bodies=True) == fresh
+    assert {number: report.after.own_ledger[number] for number in range(1, 6)} == dict(enumerate(OWN_LINE, 1))
 
 
 def test_our_own_line_has_a_ledger_of_its_own(schema: SchemaFixture) -> None:
@@ -387,7 +424,7 @@ def test_the_functions_of_a_newer_revision_are_left_as_they_are(database_url: st
     report = migrate(database_url)
 
     assert report.applied == ()
-    assert any("is not the repaired one" in warning for warning in report.warnings)
+    assert any("are left as they are" in warning for warning in report.warnings)
 
 
 def test_a_schema_from_before_revision_11_is_rejected_with_what_to_run(empty_database_url: str) -> None:
@@ -452,7 +489,7 @@ def test_what_an_owner_set_on_functions_outlasts_an_upgrade(database_url: str, r
     options = "select prosecdef, procost, prorows, proacl::text, proowner, proconfig from pg_proc where proname = %s"
     statements = (
         "delete from graphile_worker.migrations where id > 18",
-        "delete from graphile_worker._private_gw_migrations where id = 6",
+        "delete from graphile_worker._private_gw_migrations where id = 2",
         "alter function graphile_worker.add_job reset all",
         "alter function graphile_worker.add_job security definer set work_mem = '5MB' cost 7",
         "alter function graphile_worker.add_job set search_path = pg_catalog, graphile_worker, pg_temp",
@@ -608,7 +645,7 @@ def test_a_step_that_wants_the_table_lets_others_pass_and_comes_again(
                 what="the migration to wait for the table",
             )
             other.add_job()  # behind the migration, which gives way
-        assert [step.name for step in migrating.result(timeout=60).applied] == ["gw_0005_locked_and_failed_index"]
+        assert [step.name for step in migrating.result(timeout=60).applied] == ["gw_0004_indexes"]
 
 
 def test_tables_that_no_ledger_accounts_for_are_left_alone(empty_database_url: str) -> None:
@@ -645,9 +682,9 @@ def test_a_repaired_function_that_was_replaced_is_repaired_again_and_reported(da
 
     report = migrate(database_url)
 
-    assert [(step.name, step.reapplied) for step in report.applied] == [("gw_0002_keyed_add", True)]
+    assert [(step.name, step.reapplied) for step in report.applied] == [("gw_0002_functions", True)]
     assert report.warnings == (
-        "gw_0002_keyed_add ran again: the functions were those of another program or an earlier version",
+        "gw_0002_functions ran again: another program, or an earlier version, had left other objects",
     )
     assert catalog(database_url, with_bodies=True) == before
 
@@ -665,7 +702,7 @@ def test_functions_that_graphile_worker_rs_replaced_can_be_worked_with_and_are_r
 
     report = migrate(database_url)
 
-    assert [step.name for step in report.applied] == ["gw_0002_keyed_add"]
+    assert [step.name for step in report.applied] == ["gw_0002_functions"]
     assert (report.after.status, report.after.warnings()) == (SchemaStatus.CURRENT, ())
     assert catalog(database_url, with_bodies=True)["body"] == before
 

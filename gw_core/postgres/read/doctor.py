@@ -44,8 +44,6 @@ from gw_core.postgres.road.worker_store import (
     list_worker_locks,
 )
 from gw_core.postgres.schema.schema_state import (
-    GROUP_ERRORS_STEP,
-    HISTORY_STEP,
     TABLES_STEP,
     TABLES_TURN_PRIVATE,
     SchemaState,
@@ -110,27 +108,32 @@ class Doctor(QueueOperations, frozen=True):
 
     def _checks(self, state: SchemaState) -> Iterator[tuple[str, _Check]]:
         """Yield the checks for what the schema has."""
-        checks: tuple[tuple[str, _Check, int | None], ...] = (
-            ("citus", self._citus, None),
-            ("node", self._node, None),
-            ("replication", self._replication, None),
-            ("rights", self._rights, None),
-            ("indexes", self._indexes, None),
-            ("workers", self._workers, None),
-            ("locks", self._locks, None),
-            *((("rust", self._rust, None),) if state.has_rust_workers else ()),
-            ("sweeps", self._sweeps, None),
-            ("pauses", self._pauses, TABLES_STEP),
-            ("history", self._history, HISTORY_STEP),
-            ("statistics", self._statistics, TABLES_STEP),
-            ("limits", self._limits, TABLES_STEP),
-            ("groups", self._groups, GROUP_ERRORS_STEP),
-            ("backlog", self._backlog, None),
-            ("vacuum", self._tables, None),
-            ("transactions", self._transactions, None),
-            ("ids", self._sequences, None),
+        yield from (
+            ("citus", self._citus),
+            ("node", self._node),
+            ("replication", self._replication),
+            ("rights", self._rights),
+            ("indexes", self._indexes),
+            ("workers", self._workers),
+            ("locks", self._locks),
         )
-        return ((name, each) for name, each, step in checks if step is None or step in state.own_present)
+        if state.has_rust_workers:
+            yield "rust", self._rust
+        yield "sweeps", self._sweeps
+        if TABLES_STEP in state.own_present:
+            yield from (
+                ("pauses", self._pauses),
+                ("history", self._history),
+                ("statistics", self._statistics),
+                ("limits", self._limits),
+                ("groups", self._groups),
+            )
+        yield from (
+            ("backlog", self._backlog),
+            ("vacuum", self._tables),
+            ("transactions", self._transactions),
+            ("ids", self._sequences),
+        )
 
     def _kinds(self, connection: Connection, wanted: RoleKind | None) -> Sequence[RoleKind]:
         """Return what our role is meant for."""

@@ -16,7 +16,7 @@ from gw_core.postgres.connection.statements import query
 from gw_core.postgres.road.bulk_actions import BATCH, Jobs
 from gw_core.postgres.road.limits import list_limits
 from gw_core.postgres.road.worker_store import list_heartbeats
-from gw_core.postgres.schema.schema_state import READ_INDEXES_STEP, check
+from gw_core.postgres.schema.schema_state import INDEXES_STEP, check
 
 LOCK_TIMEOUT: Final = "250ms"
 """The timeout for a table's lock: later sessions queue behind ours, so it must be short."""
@@ -79,7 +79,7 @@ class Cleanup(QueueOperations, frozen=True):
 
     def _clear_failed_jobs(self) -> Iterator[int]:
         with self._connection() as connection:
-            has_index = READ_INDEXES_STEP in check(connection, self.schema).own_present
+            has_index = INDEXES_STEP in check(connection, self.schema).own_present
             [(records,)] = visible_rows(connection, self.schema, "records_ends", {"schema": self.schema})
         names = {"RECORDS": str(records).lower(), **({} if has_index else BY_ID)}
         after, run_at, count = 0, "-infinity", 0

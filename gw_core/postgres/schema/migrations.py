@@ -148,7 +148,7 @@ class _Migration:
             self._take(steps[0], state.revision)
             state = self._settled()
         notes = [
-            f"{step.name} ran again: the functions were those of another program or an earlier version"
+            f"{step.name} ran again: another program, or an earlier version, had left other objects"
             for step in self._applied
             if step.reapplied
         ]
@@ -285,7 +285,7 @@ def _shared_step(state: SchemaState, file: _File, guard: tuple[str, ...]) -> Mig
 def _own_steps(state: SchemaState) -> Iterator[MigrationStep]:
     for file in _files():
         if file.origin == "gw" and file.number in state.own_missing:
-            reapplied = file.number in state.own_recorded
+            reapplied = file.number in state.own_ledger
             record = _part("record_gw_step", NUMBER=str(file.number), NAME=file.name, AGAIN=str(reapplied).lower())
             texts = (file.text, record) if file.number == LEDGER_STEP else (record, file.text)
             yield _step(file.name, state, "gw", file.number, texts, reapplied=reapplied)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
@@ -47,36 +48,33 @@ INSTALLING_SECONDS: Final = 10
 MIN_SERVER_VERSION: Final = 120_000
 
 LEDGER_STEP: Final = 1
-REPAIR_STEP: Final = 2
+FUNCTIONS_STEP: Final = 2
 TABLES_STEP: Final = 3
-INDEX_STEP: Final = 4
-READ_INDEXES_STEP: Final = 5
-SEARCH_PATH_STEP: Final = 6
-HISTORY_STEP: Final = 7
-GROUPS_STEP: Final = 8
-HISTORY_FUNCTIONS_STEP: Final = 9
-GROUP_ERRORS_STEP: Final = 10
-HISTORY_IDENTITY_STEP: Final = 11
-OWN_STEPS: Final = tuple(range(LEDGER_STEP, HISTORY_IDENTITY_STEP + 1))
-"""The line of our own, numbered in a ledger of its own."""
+INDEXES_STEP: Final = 4
+HISTORY_FUNCTIONS_STEP: Final = 5
+OWN_STEPS: Final = {
+    LEDGER_STEP: "gw_0001_ledger",
+    FUNCTIONS_STEP: "gw_0002_functions",
+    TABLES_STEP: "gw_0003_tables",
+    INDEXES_STEP: "gw_0004_indexes",
+    HISTORY_FUNCTIONS_STEP: "gw_0005_history_functions",
+}
+"""gw's additions, by their numbers in a ledger of its own. Early versions took up to 11 steps, with other names."""
 
 REPAIR_MARKER: Final = "gw:add-jobs:2"
 """A marker in the body of gw's `add_jobs`; without it, another program replaced the function, or an earlier version."""
-
-FUNCTION_STEPS: Final = (REPAIR_STEP, SEARCH_PATH_STEP)
-"""Those that replace functions of the shared revision."""
 
 STEP_RELATIONS: Final = {
     LEDGER_STEP: {"_private_gw_migrations"},
     TABLES_STEP: {
         *("_private_gw_workers", "_private_gw_cancellations", "_private_gw_renewed_locks", "_private_gw_claim_rules"),
         *("_private_gw_pauses", "_private_gw_limits", "_private_gw_buckets", "_private_gw_statistics"),
+        *("_private_gw_history", "_private_gw_waiting", "_private_gw_waiting.error", "_private_gw_edges"),
+        "gw_edges_waiting_index",
     },
-    INDEX_STEP: {"jobs_gw_queued_index", "jobs_gw_queue_heads_index"},
-    READ_INDEXES_STEP: {"jobs_gw_locked_index", "jobs_gw_failed_index"},
-    HISTORY_STEP: {"_private_gw_history"},
-    GROUPS_STEP: {"_private_gw_waiting", "_private_gw_edges", "gw_edges_waiting_index"},
-    GROUP_ERRORS_STEP: {"_private_gw_waiting.error"},
+    INDEXES_STEP: {
+        *("jobs_gw_queued_index", "jobs_gw_queue_heads_index", "jobs_gw_locked_index", "jobs_gw_failed_index"),
+    },
 }
 """The relations and columns that the other steps make."""
 
@@ -109,7 +107,8 @@ class SchemaState(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the shared ledger has its flag for breaking revisions; old ones have not."""
     revision: int | None
     breaking_revision: int | None
-    own_recorded: frozenset[int]
+    own_ledger: Mapping[int, str]
+    """The names of gw's schema additions that were applied, by their numbers."""
     own_present: frozenset[int]
     """The numbers of gw's schema additions whose objects exist as this version needs them."""
     has_rust_workers: bool
@@ -126,11 +125,11 @@ class SchemaState(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def own_missing(self) -> tuple[int, ...]:
         """The numbers of gw's schema additions that are still to be applied, or to be applied again."""
-        wanted = OWN_STEPS
+        applied = {number for number in self.own_present if self.own_ledger.get(number) == OWN_STEPS[number]}
         if (self.revision or 0) > self.known_revision:
             # Our functions over those of a revision we do not know could break what it brought.
-            wanted = tuple(number for number in wanted if number not in FUNCTION_STEPS)
-        return tuple(number for number in wanted if number not in self.own_present & self.own_recorded)
+            applied.add(FUNCTIONS_STEP)
+        return tuple(number for number in OWN_STEPS if number not in applied)
 
     @property
     def known_revision(self) -> int:
@@ -144,7 +143,7 @@ class SchemaState(msgspec.Struct, frozen=True, kw_only=True):
             self.status is SchemaStatus.BEHIND
             and (self.revision or 0) >= REVISION
             and self.breaking_known
-            and set(self.own_missing) <= set(FUNCTION_STEPS)
+            and set(self.own_missing) <= {FUNCTIONS_STEP}
         )
 
     @property
@@ -229,15 +228,11 @@ class SchemaState(msgspec.Struct, frozen=True, kw_only=True):
                 f"schema {self.schema!r} is at revision {self.revision}, but this version only supports up to "
                 f"revision {self.known_revision}, which may or may not be compatible; continuing"
             )
-            if REPAIR_STEP not in self.own_present:
+            if FUNCTIONS_STEP not in self.own_present:
                 found.append(
-                    f"the add_jobs function of revision {self.revision} is not the repaired one and is left as it is: "
-                    "a job added under a key may be lost when it races with a worker"
-                )
-            if SEARCH_PATH_STEP not in self.own_present:
-                found.append(
-                    f"functions of revision {self.revision} have no search_path of their own and are left as they are: "
-                    "roles that may create objects in a schema on a caller's path may be able to act as that caller"
+                    f"functions of revision {self.revision} are left as they are: a job added under a key may be lost "
+                    "when it races with a worker, and roles that may create objects in a schema on a caller's "
+                    "search_path may be able to act as that caller"
                 )
         return tuple(found)
 
@@ -295,10 +290,8 @@ def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
     server_version, schema_exists, relations, shared_ledger, own_ledger, *functions, role, hidden = row
     is_repaired, is_pinned, private_functions, has_identities = functions
     steps_of_functions = {
-        REPAIR_STEP: is_repaired,
-        SEARCH_PATH_STEP: is_pinned,
-        HISTORY_FUNCTIONS_STEP: set(private_functions) >= PRIVATE_FUNCTIONS,
-        HISTORY_IDENTITY_STEP: has_identities,
+        FUNCTIONS_STEP: is_repaired and is_pinned,
+        HISTORY_FUNCTIONS_STEP: set(private_functions) >= PRIVATE_FUNCTIONS and has_identities,
     }
     present = {number for number, names in STEP_RELATIONS.items() if names <= set(relations)}
     present |= {number for number, is_there in steps_of_functions.items() if is_there}
@@ -311,7 +304,7 @@ def _state_from(schema: str, row: tuple[Any, ...]) -> SchemaState:
         breaking_known="unknown" not in shared.values(),
         revision=max(shared, default=None),
         breaking_revision=max((number for number, flag in shared.items() if flag == "true"), default=None),
-        own_recorded=frozenset(_numbered(own_ledger)),
+        own_ledger=_numbered(own_ledger),
         own_present=frozenset(present),
         has_rust_workers="_private_workers" in relations,
         has_retirements=RETIREMENTS in relations,

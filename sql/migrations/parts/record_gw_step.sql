@@ -2,6 +2,6 @@
 -- has been undone since.
 insert into :GRAPHILE_WORKER_SCHEMA._private_gw_migrations (id, name) values (:NUMBER, ':NAME')
 \if :AGAIN
-on conflict (id) do update set applied_at = now()
+on conflict (id) do update set name = excluded.name, applied_at = now()
 \endif
 ;

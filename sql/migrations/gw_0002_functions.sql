@@ -1,11 +1,12 @@
--- Give every function of the queue its own search_path. Without one, names in a function's body are looked up in the
--- caller's search_path: a role that may create objects in a schema on that path can have them run with the caller's
--- rights.
--- The three functions that also left the choice of operators to that path come first, in their current form.
+-- Repair functions of the queue that Graphile Worker, or another program, installed.
+-- The add under a key: if it races with a worker or another add, no job is lost and no empty row is returned. What it
+-- retires, and what `remove_job` retires, no other program brings back.
 
 \ir parts/add_jobs.sql
 \ir parts/remove_job.sql
 
+-- Give every function its own search_path. Without one, names in a function's body are looked up in the caller's
+-- search_path: a role that may create objects in a schema on that path can have them run with the caller's rights.
 -- Those that Graphile Worker (Node.js) installed keep their bodies. An owner's own search_path stays as it is.
 do $gw$
 declare
