@@ -76,9 +76,15 @@ def test_sha256sum_reads_the_checksums(sums: Path) -> None:
     assert subprocess.run(["sha256sum", "--check", "--quiet", sums.name], cwd=sums.parent, check=False).returncode == 0
 
 
-def test_without_a_key_nothing_is_signed(release: ModuleType, sums: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("key", [None, "0123456789ABCDEF"], ids=["no key", "a key of GnuPG"])
+def test_without_an_ssh_key_nothing_is_signed(
+    release: ModuleType, sums: Path, capsys: pytest.CaptureFixture[str], key: str | None
+) -> None:
+    if key is not None:
+        run("git", "config", "--global", "user.signingkey", key)
+
     assert release.signed(sums) is None
-    assert "git has no user.signingkey" in capsys.readouterr().out
+    assert "git does not sign with ssh" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(
