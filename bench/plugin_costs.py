@@ -72,7 +72,7 @@ def least_microseconds(plugin: Plugin | None, payload: str) -> float:
     events, interceptors = Events(), Interceptors([plugin] if plugin else [])
     if plugin:
         plugin.attach(events)
-    job = Job(1, "work", payload, 1, 25, 0, 0.0, 0.0, 0.0, 1, locked_at_epoch=0.0, locked_by="gw-bench")
+    job = Job(1, "work", payload, 1, 25, 0, 0.0, 0.0, 0.0, 1, _locked_at=0.0, locked_by="gw-bench")
     ended = JobSucceeded(worker_id="gw-bench", thread=CONTEXT.thread_name, job=job, seconds=0.001)
     settled = JobCompleted(worker_id="gw-bench", job=job, error=None)
 

@@ -24,13 +24,8 @@ NUL: Final = b"\\u0000"
 HAS_NUL: Final = "the payload contains \\u0000, which PostgreSQL cannot hold in a text; remove it"
 
 
-class _Line(
-    msgspec.Struct,
-    forbid_unknown_fields=True,
-    gc=False,
-    rename={"queue_name": "queue", "job_key": "key", "job_key_mode": "key_mode"},
-):
-    """A line, with the fields of `JobSpec` in the words of `gw list --json`; the payload stays the text it is."""
+class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A line, with the fields of `JobSpec`; the payload stays the text it is."""
 
     task: str | None = None
     payload: msgspec.Raw = msgspec.Raw()  # empty when the line has none; msgspec knows no union with it

@@ -162,7 +162,7 @@ class TextHandler(LogHandler):
         fields = vars(record)
         if fields.get("job_id") is None or _label(record.name) in ("worker", "core"):
             return self._place(record.name)
-        job = f"{fields.get('task_identifier')}{{{fields['job_id']}}}"
+        job = f"{fields.get('task')}{{{fields['job_id']}}}"
         return f"{self._place(record.name)}({record.threadName}: {job})"
 
 

@@ -14,8 +14,8 @@ JOBS: Final = Shape(
     (
         Column("id", "ID", right=True),
         Column("state", "STATE", lambda job: None),  # depends on the database's clock
-        Column("task", "TASK", "task_identifier", shrinks=True),
-        Column("queue", "QUEUE", "queue_name", shrinks=True, rank=5),
+        Column("task", "TASK", shrinks=True),
+        Column("queue_name", "QUEUE", shrinks=True, rank=5),
         Column("priority"),
         # Nearly every job has priority zero; a column of zeros has no information.
         Column("prio", "PRIO", lambda job: job.priority or None, right=True, rank=2, shown=True),
@@ -23,8 +23,8 @@ JOBS: Final = Shape(
         Column("attempts"),
         Column("max_attempts"),
         Column("tries", "TRIES", lambda job: f"{job.attempts}/{job.max_attempts}", right=True, rank=6, shown=True),
-        Column("key", "KEY", shrinks=True, rank=3),
-        Column("flags", "FLAGS", lambda job: list(job.flag_names), shrinks=True, rank=1),
+        Column("job_key", "KEY", shrinks=True, rank=3),
+        Column("flags", "FLAGS", lambda job: list(job.flags), shrinks=True, rank=1),
         Column("last_error", "LAST ERROR", shrinks=True, rank=8),
         Column("locked_at"),
         Column("started_at"),
@@ -33,9 +33,9 @@ JOBS: Final = Shape(
         Column("created_at"),
         Column("updated_at"),
     ),
-    order="id state task queue prio run_at tries key flags locked_by last_error",
+    order="id state task queue_name prio run_at tries job_key flags locked_by last_error",
 )
-PAYLOAD: Final = Column("payload", "PAYLOAD", lambda job: JsonText(job.payload), shrinks=True, rank=8)
+PAYLOAD: Final = Column("payload", "PAYLOAD", lambda job: JsonText(job.payload_json), shrinks=True, rank=8)
 """Follows where it was asked for."""
 
 

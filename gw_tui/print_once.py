@@ -73,7 +73,7 @@ def record_of(data: OverviewData) -> dict[str, object]:
             for worker in snapshot.workers
         ],
         "locked_queues": [
-            {"queue": queue.name, "locked_by": queue.locked_by, "locked_at": queue.locked_at}
+            {"queue_name": queue.name, "locked_by": queue.locked_by, "locked_at": queue.locked_at}
             for queue in snapshot.locked_queues
         ],
         "alerts": [

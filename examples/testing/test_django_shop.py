@@ -30,7 +30,7 @@ class OrderTests(TestCase):
 
     def test_a_job_is_charged_and_gets_a_receipt(self) -> None:
         result = drain(connection, tasks=tasks)
-        assert [job.task_identifier for job in result.completed] == ["charge", "receipt"]
+        assert [job.task for job in result.completed] == ["charge", "receipt"]
         assert self.status() == "paid"
         assert self.order.receipt == f"R-{self.order.pk}"
 

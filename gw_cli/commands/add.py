@@ -151,4 +151,4 @@ def _add_from(
 def _answer(job: Job, *, untouched: bool, as_json: bool) -> None:
     record = {key: value for key, value in job_record(job).items() if key != "state"}
     what = "Left as it is:" if untouched else "Added" if job.revision == 0 else "Brought up to date:"
-    output.answer(f"{what} job {job.id} ({job.task_identifier})", plain=str(job.id), record=record, as_json=as_json)
+    output.answer(f"{what} job {job.id} ({job.task})", plain=str(job.id), record=record, as_json=as_json)

@@ -125,9 +125,9 @@ def remove(
         raise NothingMatchedError(f"no job has the key {quoted(key)}; nothing was removed")
     job, result = removed.job, "running" if removed.was_running else "removed"
     sentence = (
-        f"Job {job.id} ({job.task_identifier}) is running; it will not be tried again"
+        f"Job {job.id} ({job.task}) is running; it will not be tried again"
         if removed.was_running
-        else f"Removed job {job.id} ({job.task_identifier})"
+        else f"Removed job {job.id} ({job.task})"
     )
-    record = {"id": job.id, "task": job.task_identifier, "result": result}
+    record = {"id": job.id, "task": job.task, "result": result}
     output.answer(sentence, plain=f"{result} {job.id}", record=record, as_json=as_json)

@@ -40,13 +40,13 @@ ITEMS: Final = Shape(
         Column("description", "WHEN", lambda item: describe_schedule(item.schedule), shrinks=True),
         Column("fill", "FILL", lambda item: format_duration(item.fill) if item.fill else None, rank=6),
         Column("max_attempts", "TRIES", right=True, rank=2),
-        Column("queue", "QUEUE", "queue_name", shrinks=True, rank=5),
-        Column("key", "KEY", "job_key", shrinks=True, rank=4),
-        Column("key_mode", find=lambda item: None if item.job_key is None else str(item.job_key_mode)),
+        Column("queue_name", "QUEUE", shrinks=True, rank=5),
+        Column("job_key", "KEY", shrinks=True, rank=4),
+        Column("job_key_mode", find=lambda item: None if item.job_key is None else str(item.job_key_mode)),
         Column("priority", "PRIO", right=True, rank=3),
         Column("payload", "PAYLOAD", lambda item: _json(item.payload), shrinks=True, rank=1),
     ),
-    order="id description task schedule tz fill queue key priority max_attempts payload",
+    order="id description task schedule tz fill queue_name job_key priority max_attempts payload",
 )
 ERROR_KEYS: Final = ("file", "line", "column", "message", "expected", "text")
 RUNS: Final = Shape(

@@ -25,11 +25,11 @@ ATTEMPTS: Final = Shape(
         Column("id", "ID", "job_id", right=True),
         Column("state", "STATE", lambda attempt: str(attempt.state)),
         Column("task", "TASK", shrinks=True),
-        Column("queue", "QUEUE", "queue_name", shrinks=True, rank=3),
+        Column("queue_name", "QUEUE", shrinks=True, rank=3),
         Column("attempts", find="attempt"),
         Column("max_attempts"),
         Column("tries", "TRIES", lambda each: f"{each.attempt}/{each.max_attempts}", right=True, rank=5, shown=True),
-        Column("key", "KEY", shrinks=True, rank=1),
+        Column("job_key", "KEY", shrinks=True, rank=1),
         Column("final"),
         Column("error", "ERROR", shrinks=True, rank=8),
         Column("worker", "WORKER", "worker_id", shrinks=True, rank=2),
@@ -38,10 +38,10 @@ ATTEMPTS: Final = Shape(
         Column("finished_at", "FINISHED AT", rank=7),
         Column("expires_at"),
         Column("took", "TOOK", lambda attempt: _took(attempt), right=True, rank=6, shown=True),
-        Column("result", "RESULT", lambda attempt: _json(attempt.result), shrinks=True, rank=4),
-        Column("payload", "PAYLOAD", lambda attempt: _json(attempt.payload), shrinks=True, rank=4),
+        Column("result", "RESULT", lambda attempt: _json(attempt.result_json), shrinks=True, rank=4),
+        Column("payload", "PAYLOAD", lambda attempt: _json(attempt.payload_json), shrinks=True, rank=4),
     ),
-    order="id state task queue tries key finished_at took worker error result payload",
+    order="id state task queue_name tries job_key finished_at took worker error result payload",
 )
 KEYS: Final = tuple(each for each in ATTEMPTS.keys if each not in ("result", "payload"))
 COUNT_KEYS: Final = ("state", "count")

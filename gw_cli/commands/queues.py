@@ -17,7 +17,7 @@ from gw_cli.settings import Configuration
 MOST: Final = 1_000
 QUEUES: Final = Shape(
     (
-        Column("queue", "QUEUE", "name", shrinks=True),
+        Column("queue_name", "QUEUE", "name", shrinks=True),
         Column("locked_by", "LOCKED BY", "locked_by", shrinks=True, rank=8),
         Column("locked_at", "SINCE", "locked_at", rank=5),
         Column("waiting", find="waiting.value"),
@@ -31,7 +31,7 @@ QUEUES: Final = Shape(
         Column("waiting_shown", "WAITING", "waiting", right=True, shown=True),
         Column("due_shown", "DUE", "due", right=True, rank=6, shown=True),
     ),
-    order="queue waiting_shown due_shown locked_by locked_at next_job_id next_job_task next_job_run_at paused",
+    order="queue_name waiting_shown due_shown locked_by locked_at next_job_id next_job_task next_job_run_at paused",
 )
 
 

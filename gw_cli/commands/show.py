@@ -31,7 +31,7 @@ GROUPS: Final = Shape(
     (
         Column("id"),
         Column("task"),
-        Column("key", find="job_key"),
+        Column("job_key"),
         Column("on_failure", find=lambda group: str(group.on_failure)),
         Column("members"),
         Column("open"),
@@ -109,8 +109,10 @@ def _write_ended(attempts: Sequence[EndedAttempt], *, with_payload: bool, as_jso
         for name in history.KEYS:
             if (text := output.cell(last[name])) and name != "error":
                 output.line(f"{name:<14}{visible(text)}")
-        for name in ("error", "result", "payload"):
-            if (value := getattr(attempts[-1], name)) and (with_payload or name != "payload"):
+        ended = attempts[-1]
+        texts = {"error": ended.error, "result": ended.result_json, "payload": ended.payload_json}
+        for name, value in texts.items():
+            if value and (with_payload or name != "payload"):
                 output.line(f"{name:<14}{indented(value)}")
         for number, line in enumerate(history.attempt_lines(attempts)):
             output.line(f"{'' if number else 'ended':<14}{visible(line)}")
@@ -129,7 +131,7 @@ def record_of(report: JobReport, groups: Sequence[WaitingGroup] = ()) -> dict[st
     """Return a report under the keys we promise; a payload that was not fetched is None."""
     return {
         **job_record(report.job, report.state),
-        "payload": PAYLOAD.value(report.job) if report.job.payload else None,
+        "payload": PAYLOAD.value(report.job) if report.job.payload_json else None,
         "at": report.at,
         "failed_at": report.failed_at,
         "reasons": [REASONS.record(each) for each in report.reasons],
@@ -168,8 +170,8 @@ def _lines(report: JobReport, record: dict[str, object]) -> Iterator[tuple[str, 
             yield key, visible(text)
     if report.job.last_error:
         yield "last_error", indented(report.job.last_error)
-    if report.job.payload:
-        yield "payload", indented(report.job.payload)
+    if report.job.payload_json:
+        yield "payload", indented(report.job.payload_json)
     for number, reason in enumerate(report.reasons):
         yield "why" if number == 0 else "", visible(_marked(reason.message, inferred=reason.inferred))
     for number, line in enumerate(_schedule(report)):

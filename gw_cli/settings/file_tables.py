@@ -68,14 +68,14 @@ _ITEM_KEYS: Final[Mapping[str, type]] = {
     "id": str,
     "fill": str,
     "max-attempts": int,
-    "queue": str,
+    "queue-name": str,
     "job-key": str,
     "job-key-mode": str,
     "priority": int,
     "payload": dict,
 }
 _REQUIRED: Final = ("schedule", "task")
-_PARAMETERS: Final = {"schedule": "when", "queue": "queue_name"}
+_PARAMETERS: Final = {"schedule": "when"}
 """The parameters of `cron_item` with other names than their keys."""
 
 

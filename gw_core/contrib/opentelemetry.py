@@ -123,18 +123,18 @@ class OpenTelemetry(Plugin):
         # Baggage travels in either relation.
         parent = origins[0] if len(origins) == 1 else _NOTHING
         links: Sequence[Link] = ()
-        is_batch = job.payload.lstrip().startswith("[")
+        is_batch = job.payload_json.lstrip().startswith("[")
         if origins and (not self._continues_trace or is_batch):
             links = [Link(trace.get_current_span(each).get_span_context()) for each in origins]
             parent = trace.set_span_in_context(trace.INVALID_SPAN, parent)
         span = self._tracer.start_span(
-            f"process {job.task_identifier}",
+            f"process {job.task}",
             context=parent,
             kind=SpanKind.CONSUMER,
             attributes=_attributes_of(job, context),
             links=links,
         )
-        self._consumed.add(1, _attributes("process", job.task_identifier))
+        self._consumed.add(1, _attributes("process", job.task))
         if span is trace.INVALID_SPAN and not baggage.get_all(parent):
             return run()
         self._end(context.thread_name)  # the thread's former run, if it was interrupted
@@ -150,12 +150,12 @@ class OpenTelemetry(Plugin):
             otel_context.detach(token)
 
     def _succeeded(self, event: JobSucceeded) -> None:
-        self._durations.record(event.seconds, _attributes("process", event.job.task_identifier))
+        self._durations.record(event.seconds, _attributes("process", event.job.task))
         self._end(event.thread)
 
     def _errored(self, event: JobErrored) -> None:
         error = event.error
-        measured = {**_attributes("process", event.job.task_identifier), "error.type": _name_of(error)}
+        measured = {**_attributes("process", event.job.task), "error.type": _name_of(error)}
         self._durations.record(event.seconds, measured)
         run = self._running.get(event.thread)
         if run is None:
@@ -189,11 +189,11 @@ class OpenTelemetry(Plugin):
         run = self._unsettled.pop((event.worker_id, event.job.id), None)
         if run is None:
             return
-        attributes = _attributes("settle", event.job.task_identifier)
+        attributes = _attributes("settle", event.job.task)
         attributes["messaging.message.id"] = str(event.job.id)
         attributes["messaging.client.id"] = event.worker_id
         span = self._tracer.start_span(
-            f"settle {event.job.task_identifier}",
+            f"settle {event.job.task}",
             context=trace.set_span_in_context(run.span, _NOTHING),
             kind=SpanKind.CLIENT,
             attributes=attributes,
@@ -232,14 +232,14 @@ def _attributes(operation: str, task: str | None) -> dict[str, Any]:
 
 def _attributes_of(job: Job, context: JobContext) -> dict[str, Any]:
     attributes: dict[str, Any] = {
-        **_attributes("process", job.task_identifier),
+        **_attributes("process", job.task),
         "messaging.message.id": str(job.id),
         "messaging.client.id": context.worker_id,
         "graphile_worker.job.attempt": job.attempts,
         "graphile_worker.job.max_attempts": job.max_attempts,
     }
-    if job.key is not None:
-        attributes["graphile_worker.job.key"] = job.key
+    if job.job_key is not None:
+        attributes["graphile_worker.job.key"] = job.job_key
     if job.queue_name is not None:
         attributes["graphile_worker.queue.name"] = job.queue_name
     return attributes
@@ -269,10 +269,10 @@ def _with_current_trace(specs: Sequence[JobSpec]) -> Sequence[JobSpec]:
 
 def _origins(job: Job) -> list[Context]:
     """Return the contexts in the job's payload: one at most, or each distinct one of a batch."""
-    if f'"{TRACE}"' not in job.payload:
+    if f'"{TRACE}"' not in job.payload_json:
         return []
     try:
-        payload = job.decoded_payload()
+        payload = job.payload
     except ValueError:
         return []
     if isinstance(payload, dict):

@@ -210,7 +210,7 @@ class Sentry(Plugin):
         """Check in for the run of a recurring task; None for other jobs and for backfilled runs."""
         if not self._items or self._monitor is None or (cron := context.cron) is None or cron.backfilled:
             return None
-        due = [item for item in self._items.values() if item.task == job.task_identifier]
+        due = [item for item in self._items.values() if item.task == job.task]
         due = [item for item in due if item.schedule.matches(cron.ts)] if len(due) > 1 else due
         if len(due) != 1:  # two items add the same task in the same minute
             return None
@@ -227,16 +227,16 @@ class Sentry(Plugin):
 def _name_job(scope: Scope, job: Job) -> None:
     """Say in every event of the run which job it is."""
     scope.clear_breadcrumbs()
-    scope.set_transaction_name(job.task_identifier, source="task")
+    scope.set_transaction_name(job.task, source="task")
     current = sentry_sdk.get_current_scope()
     if current.span is None:  # else this would rename the transaction; without one, the name of an earlier one is left
-        current.set_transaction_name(job.task_identifier, source="task")
-    scope.fingerprint = ["{{ default }}", job.task_identifier]
-    scope.set_tag("task", job.task_identifier)
+        current.set_transaction_name(job.task, source="task")
+    scope.fingerprint = ["{{ default }}", job.task]
+    scope.set_tag("task", job.task)
     if job.queue_name is not None:
         scope.set_tag("queue", job.queue_name)
     numbers = {"id": job.id, "attempt": job.attempts, "max_attempts": job.max_attempts}
-    scope.set_context("job", {**numbers, "key": job.key})
+    scope.set_context("job", {**numbers, "key": job.job_key})
 
 
 # -- local variables -----------------------------------------------------------------------------------------------
@@ -292,17 +292,17 @@ def _start_spans(known: _Run, job: Job, headers: dict[str, str]) -> None:
         sentry_sdk.continue_trace(
             headers,
             op="queue.task.graphile_worker",
-            name=job.task_identifier,
+            name=job.task,
             source="task",
             origin=ORIGIN,
         )
     )
     known.transaction = transaction
-    known.span = transaction.start_child(op="queue.process", name=job.task_identifier, origin=ORIGIN)
-    latency = max(0.0, time.time() - max(job.run_at_epoch, job.created_at_epoch)) * 1000
+    known.span = transaction.start_child(op="queue.process", name=job.task, origin=ORIGIN)
+    latency = max(0.0, time.time() - max(job.run_at, job.created_at).timestamp()) * 1000
     for name, value in (
         ("messaging.system", SYSTEM),
-        ("messaging.destination.name", job.task_identifier),
+        ("messaging.destination.name", job.task),
         ("messaging.message.id", str(job.id)),
         ("messaging.message.receive.latency", latency),
         ("messaging.message.retry.count", job.attempts - 1),

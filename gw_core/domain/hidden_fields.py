@@ -25,13 +25,15 @@ def hides(*names: str) -> Callable[[type[T]], type[T]]:
     """Return a decorator for structs and dataclasses: `repr` writes `...` for these fields, unless they are None.
 
     The `repr` of a job ends in logs, in tracebacks with local variables and in error trackers. Rich has a method of its
-    own for it, which structs define.
+    own for it, which structs define. A field that begins with an underscore is shown as the property of that name
+    without it.
     """
 
     def shown(value: Any) -> Iterator[tuple[str, Any]]:
         for name in _field_names(type(value)):
-            found = getattr(value, name)
-            yield name, HIDDEN if name in names and found is not None else found
+            public = name.lstrip("_")
+            found = getattr(value, public)
+            yield public, HIDDEN if name in names and found is not None else found
 
     def text(self: Any) -> str:
         return f"{type(self).__qualname__}({', '.join(f'{name}={found!r}' for name, found in shown(self))})"

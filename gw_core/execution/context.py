@@ -119,12 +119,12 @@ class JobContext:
     @property
     def cron(self) -> CronRun | None:
         """When the job of a recurring task was due, from the payload's `_cron`; None for other jobs."""
-        return cron_of(self.job.payload)
+        return cron_of(self.job.payload_json)
 
     @property
     def trace(self) -> Any:
         """The payload's `_trace`, with which producers pass on the context of a trace; None when it has none."""
-        return trace_of(self.job.payload)
+        return trace_of(self.job.payload_json)
 
     @property
     def database(self) -> Database:

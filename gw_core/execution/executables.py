@@ -92,9 +92,9 @@ def environment_of(job: Job, handed_on: Sequence[str] | None = ()) -> dict[str, 
     run_at = job.run_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     variables = {
         "GRAPHILE_WORKER_PAYLOAD_FORMAT": "json",
-        "GRAPHILE_WORKER_TASK_IDENTIFIER": job.task_identifier,
+        "GRAPHILE_WORKER_TASK_IDENTIFIER": job.task,
         "GRAPHILE_WORKER_JOB_ID": str(job.id),
-        "GRAPHILE_WORKER_JOB_KEY": job.key,
+        "GRAPHILE_WORKER_JOB_KEY": job.job_key,
         "GRAPHILE_WORKER_JOB_ATTEMPTS": str(job.attempts),
         "GRAPHILE_WORKER_JOB_MAX_ATTEMPTS": str(job.max_attempts),
         "GRAPHILE_WORKER_JOB_PRIORITY": str(job.priority),
@@ -177,7 +177,7 @@ class _ProgramSession:
         self._context = context
         self._timeout = timeout.total_seconds()
         self._clock = clock
-        self._unsent = memoryview(b'{"payload":' + job.payload.encode("utf-8", "surrogatepass") + b"}")
+        self._unsent = memoryview(b'{"payload":' + job.payload_json.encode("utf-8", "surrogatepass") + b"}")
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
         self._lines = {name: WholeLines(name, self._log, limit=MAX_LINE_LENGTH) for name in ("stdout", "stderr")}
         self._stop_sent_at: float | None = None

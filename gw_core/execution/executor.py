@@ -149,14 +149,14 @@ def _skip(text: str, sign: str, start: int = 0) -> int:
 
 
 def _judge_batch(job: Job, context: JobContext, results: list[Any]) -> _Verdict:
-    if not job.payload.lstrip().startswith("["):
+    if not job.payload_json.lstrip().startswith("["):
         return None, None, results
     results = _awaited(results, context)
-    items = items_of(job.payload)
+    items = items_of(job.payload_json)
     if len(results) != len(items):
         _warn(
             context,
-            f"Task {job.task_identifier} returned {len(results)} results for a batch of {len(items)} items; "
+            f"Task {job.task} returned {len(results)} results for a batch of {len(items)} items; "
             "the job counts as done. Return one result for each item, or None.",
         )
         return None, None, results

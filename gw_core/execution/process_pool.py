@@ -161,7 +161,7 @@ def _result(ended: FinishedMessage, job: Job) -> object:
     if not ended.items:
         return ended.result
     # As the task returned it: the executor keeps the items that failed.
-    return [error_of(ended.items[n]) if n in ended.items else None for n in range(len(items_of(job.payload)))]
+    return [error_of(ended.items[n]) if n in ended.items else None for n in range(len(items_of(job.payload_json)))]
 
 
 # -- one process -----------------------------------------------------------------------------------------------------

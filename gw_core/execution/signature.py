@@ -89,16 +89,16 @@ def _with_payload(function: Callable[..., object], reader: PayloadReader, passin
 
     def call(job: Job, context: JobContext) -> object:
         try:
-            payload = decode(job.payload)
+            payload = decode(job.payload_json)
         except Exception as error:  # noqa: BLE001 - whatever a model's validators raise; rescue makes it a PayloadError
-            payload = rescue(job.payload, error)
+            payload = rescue(job.payload_json, error)
         return function(payload)
 
     def call_with_context(job: Job, context: JobContext) -> object:
         try:
-            payload = decode(job.payload)
+            payload = decode(job.payload_json)
         except Exception as error:  # noqa: BLE001 - as above
-            payload = rescue(job.payload, error)
+            payload = rescue(job.payload_json, error)
         return function(payload, context)
 
     return call if passing is Passing.NOT else call_with_context

@@ -115,8 +115,8 @@ class MetricsCollector:
 
     def _started(self, event: JobStarted) -> None:
         job = event.job
-        due = max(job.run_at_epoch, job.created_at_epoch)
-        self._starts.append((job.task_identifier, time.time() - due))
+        due = max(job._run_at, job._created_at)
+        self._starts.append((job.task, time.time() - due))
 
     def _settled(self, event: JobsSettled) -> None:
         with self._lock:

@@ -127,7 +127,7 @@ class StatisticsWriter(Service):
 def _wait(outcome: Outcome) -> tuple[str, float]:
     """Return the task of a job, and the seconds from when it was due until it was claimed, by the server's clock."""
     job = outcome.job
-    return job.task_identifier, (job.locked_at_epoch or 0.0) - max(job.run_at_epoch, job.created_at_epoch)
+    return job.task, (job._locked_at or 0.0) - max(job._run_at, job._created_at)
 
 
 def _minute_of(epoch: float) -> int:

@@ -208,7 +208,7 @@ class ConnectionWorker:
 
     def _work(self, job: Job) -> Attempt:
         savepoint = Savepoint(self._connection, self._conn)
-        attempt = self._runner.run(self._tasks[job.task_identifier], job)
+        attempt = self._runner.run(self._tasks[job.task], job)
         if attempt.error is None:  # a session in which a flush has failed accepts nothing more
             psycopg_connection(self._conn, self._store.schema)  # flushes what the task left in the caller's session
         savepoint.end()
@@ -229,7 +229,7 @@ class ConnectionWorker:
 def _lost_claim(attempt: Attempt) -> BaseException:
     """Return the error of a task that rolled back its claim: its own, as from a failed flush of SQLAlchemy's."""
     message = (
-        f"the task {attempt.job.task_identifier!r} rolled back the transaction that its job was claimed in; "
+        f"the task {attempt.job.task!r} rolled back the transaction that its job was claimed in; "
         "give the task a session or a transaction of its own"
     )
     if attempt.error is None:
@@ -273,19 +273,19 @@ def unstored_job(
     run_at = spec.run_at.timestamp() if isinstance(spec.run_at, datetime) else seconds
     return Job(
         id=next(_UNSTORED_IDS),
-        task_identifier=spec.task,
-        payload=encode_payload(spec.payload) if payload is None else payload,
+        task=spec.task,
+        payload_json=encode_payload(spec.payload) if payload is None else payload,
         attempts=attempt,
         max_attempts=25 if spec.max_attempts is None else spec.max_attempts,
         priority=spec.priority or 0,
-        run_at_epoch=run_at,
-        created_at_epoch=seconds,
-        updated_at_epoch=seconds,
+        _run_at=run_at,
+        _created_at=seconds,
+        _updated_at=seconds,
         revision=0,
-        key=spec.job_key,
-        flags=msgspec.json.encode(dict.fromkeys(spec.flags, True)).decode() if spec.flags else None,
+        job_key=spec.job_key,
+        _flags=msgspec.json.encode(dict.fromkeys(spec.flags, True)).decode() if spec.flags else None,
         queue_name=spec.queue_name,
-        locked_at_epoch=seconds,
+        _locked_at=seconds,
         locked_by=worker_id,
     )
 
@@ -295,7 +295,7 @@ def items_of_batch(attempt: Attempt) -> list[Any] | None:
     if isinstance(attempt.outcome, Failed) and attempt.outcome.payload is not None:
         items: list[Any] = msgspec.json.decode(attempt.outcome.payload)
         return items
-    given = attempt.job.decoded_payload()
+    given = attempt.job.payload
     is_batch = isinstance(attempt.value, list) and isinstance(given, list) and len(attempt.value) == len(given)
     return [] if is_batch and attempt.error is None else None
 

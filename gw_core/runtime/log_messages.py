@@ -71,7 +71,7 @@ def job_fields(job: Job, worker_id: str | None = None) -> dict[str, object]:
     """Return the attributes that a record about a job has."""
     return {
         "job_id": job.id,
-        "task_identifier": job.task_identifier,
+        "task": job.task,
         "queue_name": job.queue_name,
         "attempt": job.attempts,
         "max_attempts": job.max_attempts,
@@ -97,14 +97,14 @@ class CompletedJobs:
 
     def tasks(self) -> set[str]:
         """Return the identifiers of the tasks: all else in the messages is numbers and our own words."""
-        return {outcome.job.task_identifier for outcome in self._outcomes}
+        return {outcome.job.task for outcome in self._outcomes}
 
     def messages(self, start: str = "", end: str = "") -> list[str]:
         """Return the formatted messages, each between `start` and `end`; adding these later takes as long again."""
         before, after = start.replace("%", "%%"), end.replace("%", "%%")
         first, retry = f"{before}{_COMPLETED}{after}", f"{before}{_COMPLETED_RETRY}{after}"
         return [
-            first % (job.id, job.task_identifier, outcome.seconds * 1000)
+            first % (job.id, job.task, outcome.seconds * 1000)
             if (job := outcome.job).attempts <= 1
             else retry % _completed(outcome)[1]
             for outcome in self._outcomes
@@ -392,7 +392,7 @@ class JobLog(_EventLog):
             event.item.identifier,
             _minute(event.timestamp),
             event.error,
-            extra={"task_identifier": event.item.task},
+            extra={"task": event.item.task},
         )
 
     def _cron_items_rejected(self, event: c.CronItemsRejected) -> None:
@@ -482,7 +482,7 @@ def _log_job(
 ) -> None:
     """Log a message about a job, whose first values are its id and its task."""
     extra = {**job_fields(job, worker_id), **fields}
-    log(message, job.id, job.task_identifier, *values, exc_info=error, extra=extra)
+    log(message, job.id, job.task, *values, exc_info=error, extra=extra)
 
 
 def _log_run(
@@ -501,8 +501,8 @@ def _log_run(
 def _completed(outcome: Completed) -> tuple[str, tuple[object, ...]]:
     job, milliseconds = outcome.job, outcome.seconds * 1000
     if job.attempts > 1:
-        return _COMPLETED_RETRY, (job.id, job.task_identifier, milliseconds, job.attempts, job.max_attempts)
-    return _COMPLETED, (job.id, job.task_identifier, milliseconds)
+        return _COMPLETED_RETRY, (job.id, job.task, milliseconds, job.attempts, job.max_attempts)
+    return _COMPLETED, (job.id, job.task, milliseconds)
 
 
 def _milliseconds(seconds: float) -> float:

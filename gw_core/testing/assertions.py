@@ -101,12 +101,12 @@ class _Wanted:
 
     def differences(self, job: Job) -> list[str]:
         """Return in what a job differs."""
-        pairs = (("queue_name", job.queue_name), ("job_key", job.key), ("priority", job.priority))
+        pairs = (("queue_name", job.queue_name), ("job_key", job.job_key), ("priority", job.priority))
         differing = [name for name, value in pairs if getattr(self, name) is not ANY and getattr(self, name) != value]
-        if job.task_identifier != self.task:
+        if job.task != self.task:
             differing.insert(0, "task")
         if self.payload is not ANY:
-            differing.extend(_payload_differences("payload", self.payload, job.decoded_payload()))
+            differing.extend(_payload_differences("payload", self.payload, job.payload))
         if not self._is_in_time(job):
             differing.append("run_at")
         return differing
@@ -167,7 +167,7 @@ def _rank(differences: Sequence[str]) -> tuple[bool, int]:
 
 
 def _line(job: Job) -> str:
-    payload = job.payload if len(job.payload) <= SHOWN_PAYLOAD else f"{job.payload[:SHOWN_PAYLOAD]}…"
-    named = (("queue_name", job.queue_name), ("job_key", job.key), ("priority", job.priority or None))
+    payload = job.payload_json if len(job.payload_json) <= SHOWN_PAYLOAD else f"{job.payload_json[:SHOWN_PAYLOAD]}…"
+    named = (("queue_name", job.queue_name), ("job_key", job.job_key), ("priority", job.priority or None))
     fields = "".join(f" {name}={value!r}" for name, value in named if value is not None)
-    return f"{job.id}: {job.task_identifier} {payload}{fields} run_at={job.run_at.isoformat()}"
+    return f"{job.id}: {job.task} {payload}{fields} run_at={job.run_at.isoformat()}"

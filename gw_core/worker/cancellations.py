@@ -39,7 +39,7 @@ class Cancellations:
         for request in requests:
             job = claimed.get(request.job_id)
             is_known = self.pending.get(request.job_id) == request
-            if job is not None and not is_known and is_same_claim(job.locked_at_epoch, request.locked_at_epoch):
+            if job is not None and not is_known and is_same_claim(job._locked_at, request.locked_at_epoch):
                 self.pending[request.job_id] = request
                 self._events.emit(JobCancelling(worker_id=self._worker_id, job=job, message=request.message))
         for slot in slots:
@@ -50,7 +50,7 @@ class Cancellations:
     def outcome_of(self, job: Job, seconds: float = 0.0) -> Failed | None:
         """Return the outcome of a run whose job was cancelled, once; None for all others."""
         request = self.pending.pop(job.id, None)
-        if request is None or not is_same_claim(job.locked_at_epoch, request.locked_at_epoch):  # of an earlier attempt
+        if request is None or not is_same_claim(job._locked_at, request.locked_at_epoch):  # of an earlier attempt
             return None
         return _failure(job, request, seconds)
 

@@ -101,7 +101,7 @@ class ClaimSize:
     def note_claim(self, jobs: Sequence[Job], limit: int) -> bool:
         """Note what a claim found; return whether the size of the payloads may have ended it."""
         # A character takes up to four bytes.
-        is_cut = 0 < len(jobs) < limit and 4 * sum(len(job.payload) for job in jobs) >= self._claim_bytes
+        is_cut = 0 < len(jobs) < limit and 4 * sum(len(job.payload_json) for job in jobs) >= self._claim_bytes
         self.has_filled_memory |= is_cut
         self.max_jobs = min(self._claim_limit, 2 * (len(jobs) if is_cut else self.max_jobs))
         return is_cut

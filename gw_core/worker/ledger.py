@@ -153,7 +153,7 @@ def _queue_ids(jobs: Iterable[Job]) -> list[int]:
 
 
 def _queue_locks(jobs: Iterable[Job]) -> list[QueueLock]:
-    return [(job.queue_id, job.locked_at_epoch or 0.0) for job in jobs if job.queue_id is not None]
+    return [(job.queue_id, job._locked_at or 0.0) for job in jobs if job.queue_id is not None]
 
 
 def _add(counts: dict[Key, int], keys: Iterable[Key]) -> None:

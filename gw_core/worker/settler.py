@@ -356,8 +356,8 @@ def divided(outcomes: list[Outcome], keeps: Mapping[str, Keep]) -> list[OutcomeB
     """Divide outcomes of one kind into those that history keeps and those it does not."""
     if type(outcomes[0]) is Returned:
         return [OutcomeBatch(outcomes)]
-    kept = [each for each in outcomes if each.job.task_identifier in keeps]
-    rest = outcomes if not kept else [each for each in outcomes if each.job.task_identifier not in keeps]
+    kept = [each for each in outcomes if each.job.task in keeps]
+    rest = outcomes if not kept else [each for each in outcomes if each.job.task not in keeps]
     batches = [OutcomeBatch(each, keeps=keeps) for each in _limited(kept)]
     return [*batches, OutcomeBatch(rest)] if rest else batches
 
@@ -406,7 +406,7 @@ def ended_members(outcomes: Sequence[Outcome]) -> list[int]:
     return [
         each.job.id
         for each in outcomes
-        if each.job.flags is not None and type(each) is not Returned and is_member(each.job)
+        if each.job._flags is not None and type(each) is not Returned and is_member(each.job)
     ]
 
 

@@ -99,9 +99,9 @@ class WorkerThread:
 
     def run(self, job: Job) -> None:
         """Run one job and report its outcome."""
-        task, now = self._find_task(job.task_identifier), steady_time()
+        task, now = self._find_task(job.task), steady_time()
         if task is None:  # its file was deleted under --watch between claim and run
-            self._report(Returned(job, f"task '{job.task_identifier}' is no longer known here", started=False))
+            self._report(Returned(job, f"task '{job.task}' is no longer known here", started=False))
             return
         if now > self._lease.until:
             self._report(Returned(job, LEASE_IS_OVER, started=False))

@@ -468,7 +468,7 @@ def _changed(result: ActionResult) -> Result:
     return Result(
         done=tuple(str(each.id) for each in result.changed),
         skipped=tuple(SkippedItem(str(each.id), _why(each)) for each in result.skipped),
-        removed=tuple(each.job for each in result.changed if each.job is not None and each.job.payload),
+        removed=tuple(each.job for each in result.changed if each.job is not None and each.job.payload_json),
     )
 
 

@@ -151,14 +151,14 @@ class ActionLog:
         left = job.max_attempts - job.attempts
         failure = {} if left > 0 else {"attempts": job.attempts, "last_error": self._error(job)}
         record = {
-            "task": job.task_identifier,
-            **self._payload(job.payload),
-            "queue": job.queue_name,
+            "task": job.task,
+            **self._payload(job.payload_json),
+            "queue_name": job.queue_name,
             "run_at": job.run_at.isoformat(),
             "max_attempts": left if left > 0 else job.max_attempts,
-            "key": job.key,
+            "job_key": job.job_key,
             "priority": job.priority,
-            "flags": job.flag_names or None,
+            "flags": job.flags or None,
             **failure,
         }
         return {name: value for name, value in record.items() if value is not None}

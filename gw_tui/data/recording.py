@@ -179,6 +179,7 @@ def _new_file(path: Path) -> IO[bytes]:
 # -- secrets ---------------------------------------------------------------------------------------------------------
 
 _FREE_TEXTS: Final = frozenset({"error", "last_error", "message", "statement"})
+_PAYLOADS: Final = frozenset({"payload", "payload_json", "result_json"})
 
 
 def _without_secrets(value: Any, name: str = "") -> Any:
@@ -186,7 +187,7 @@ def _without_secrets(value: Any, name: str = "") -> Any:
     match value:
         case str() if name in _FREE_TEXTS:
             return masked(value)
-        case str() | dict() if value and name == "payload":
+        case str() | dict() if value and name in _PAYLOADS:
             return _masked_payload(value)
         case dict():
             return {key: _without_secrets(each, key) for key, each in value.items()}

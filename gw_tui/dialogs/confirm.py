@@ -80,13 +80,13 @@ def named(jobs: Sequence[FoundJob]) -> str:
     """Return jobs in words: one by one when they are few, else how many of which task."""
     if len(jobs) <= NAMED:
         return "\n".join(
-            f"  {each.job.id}  {symbols.state(each.state)}  {sanitize.line(each.job.task_identifier, 40)}"
+            f"  {each.job.id}  {symbols.state(each.state)}  {sanitize.line(each.job.task, 40)}"
             f"  attempt {each.job.attempts} of {each.job.max_attempts}"
             for each in jobs
         )
     by_task: dict[str, int] = {}
     for each in jobs:
-        by_task[each.job.task_identifier] = by_task.get(each.job.task_identifier, 0) + 1
+        by_task[each.job.task] = by_task.get(each.job.task, 0) + 1
     most = sorted(by_task.items(), key=lambda item: -item[1])
     lines = [f"  {count:>6,}  {sanitize.line(task, 50)}" for task, count in most[:NAMED]]
     if len(most) > NAMED:

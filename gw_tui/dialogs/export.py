@@ -23,11 +23,9 @@ KINDS: Final = (
 )
 FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 NAMES: Final = (
-    *("id", "state", "task", "queue", "priority", "run_at", "attempts", "max_attempts", "key", "flags"),
+    *("id", "state", "task", "queue_name", "priority", "run_at", "attempts", "max_attempts", "job_key", "flags"),
     *("last_error", "locked_at", "started_at", "locked_by", "created_at"),
 )
-ATTRIBUTES: Final = {"task": "task_identifier", "queue": "queue_name", "flags": "flag_names"}
-"""Where a job has another name for it."""
 
 
 def write(path: Path, jobs: Sequence[FoundJob], *, unmask: bool) -> None:
@@ -45,7 +43,7 @@ def write(path: Path, jobs: Sequence[FoundJob], *, unmask: bool) -> None:
 def record_of(found: FoundJob, *, unmask: bool) -> Mapping[str, Any]:
     """Return a job in the words of `gw list --json`."""
     job = found.job
-    values = {name: getattr(job, ATTRIBUTES.get(name, name), None) for name in NAMES}
+    values = {name: getattr(job, name, None) for name in NAMES}
     error = job.last_error or None
     return {**values, "state": found.state.value, "last_error": error if unmask or not error else masked(error)}
 

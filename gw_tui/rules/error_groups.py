@@ -67,13 +67,13 @@ def error_groups(jobs: Iterable[FoundJob]) -> list[ErrorGroup]:
     found: dict[tuple[str, str], list[FoundJob]] = {}
     for each in jobs:
         if each.job.last_error:
-            found.setdefault((each.job.task_identifier, fingerprint(each.job.last_error)), []).append(each)
+            found.setdefault((each.job.task, fingerprint(each.job.last_error)), []).append(each)
     groups = [_group(task, print_, members) for (task, print_), members in found.items()]
     return sorted(groups, key=lambda group: (-len(group.jobs), group.key))
 
 
 def _group(task: str, print_: str, jobs: list[FoundJob]) -> ErrorGroup:
-    newest = sorted(jobs, key=lambda each: (-each.job.updated_at_epoch, each.job.id))
+    newest = sorted(jobs, key=lambda each: (each.job.updated_at, -each.job.id), reverse=True)
     return ErrorGroup(
         task=task, fingerprint=print_, text=_shared_part(newest[0].job.last_error or ""), jobs=tuple(newest)
     )

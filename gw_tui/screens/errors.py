@@ -63,7 +63,7 @@ class Probe:
     """One job that is retried before the rest of its group."""
 
     job_id: int
-    updated_at: float
+    updated_at: datetime
     """When the job last changed before it was retried."""
     rest: int
     state: str = "waiting"
@@ -76,7 +76,7 @@ class Probe:
         if report is None:
             return f"completed: R retries the other {self.rest:,}"
         if report.state in (JobState.FAILED, JobState.BACKOFF):
-            return "waiting" if report.job.updated_at_epoch == self.updated_at else "failed again"
+            return "waiting" if report.job.updated_at == self.updated_at else "failed again"
         return str(report.state)
 
 
@@ -176,7 +176,7 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample, ErrorGroup]):
         if (group := self.selected) is None:
             return
         job = group.jobs[0].job
-        self._probe = Probe(job_id=job.id, updated_at=job.updated_at_epoch, rest=len(group.jobs) - 1)
+        self._probe = Probe(job_id=job.id, updated_at=job.updated_at, rest=len(group.jobs) - 1)
         self.console.begin(Retry(jobs=[job]))
         self.ask()
         self.draw()

@@ -174,16 +174,16 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         cell = state_cell(FoundJob(job, report.state), now, RowContext.from_snapshot(self.console.snapshot))
         parts = [
             Content.styled(f"job {job.id}", "bold"),
-            Content.styled(sanitize.line(job.task_identifier, 128), "bold"),
+            Content.styled(sanitize.line(job.task, 128), "bold"),
             Content.styled(cell.text, "$error" if cell.role == "error" else f"$state-{report.state}"),
             Content(f"attempt {job.attempts} of {job.max_attempts}"),
         ]
-        named = (("queue", job.queue_name), ("prio", job.priority or None), ("key", job.key), ("rev", job.revision))
+        named = (("queue", job.queue_name), ("prio", job.priority or None), ("key", job.job_key), ("rev", job.revision))
         parts += [
             Content.styled(f"{name} {sanitize.line(value, 80)}", "$quiet") for name, value in named if value is not None
         ]
         if job.flags:
-            parts.append(Content.styled(f"flags {sanitize.line(', '.join(job.flag_names), 80)}", "$quiet"))
+            parts.append(Content.styled(f"flags {sanitize.line(', '.join(job.flags), 80)}", "$quiet"))
         return Content("  ").join(parts)
 
     def _why(self, report: JobReport) -> Content:
@@ -201,8 +201,8 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         if not self.console.options.show_payload:
             panel.show(Content.styled("Payloads are disabled (--no-payload)", "$quiet"))
             return
-        view = self._viewed(report.job.payload)
-        panel.border_title = Content(_payload_title(view, report.job.payload))
+        view = self._viewed(report.job.payload_json)
+        panel.border_title = Content(_payload_title(view, report.job.payload_json))
         hidden = "" if self._is_unmasked else f"{view.masked} masked, v shows"
         panel.border_subtitle = Content(hidden if view.masked or self._is_unmasked else "")
         panel.show(_coloured(view))
@@ -249,7 +249,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
     def action_copy(self) -> None:
         if self.report is None or not self.console.options.show_payload:
             return
-        payload = self.report.job.payload
+        payload = self.report.job.payload_json
         if is_too_long(payload):  # before anything is made of it
             self.notify("Payload too large to copy", severity="warning")
             return

@@ -126,7 +126,7 @@ class JobActionsMixin(ConsoleScreen):
 
     @work
     async def action_remove_by_key(self) -> None:
-        offered = next((each.job.key for each in self.targets() if each.job.key is not None), "")
+        offered = next((each.job.job_key for each in self.targets() if each.job.job_key is not None), "")
         if (key := await self.app.push_screen_wait(KeyDialog(offered))) is None:
             return
         if (result := await self.console.begin(FindByKey(key=key))) is None:
@@ -176,7 +176,7 @@ def _offered(jobs: Sequence[FoundJob]) -> Iterator[tuple[Choice, Action]]:
     )
     yield Choice("fail", "fail", "fail permanently"), Fail(jobs=seen, reason="failed manually")
     yield Choice("complete", "complete", "delete as if completed"), Complete(jobs=seen)
-    if len(jobs) == 1 and (key := jobs[0].job.key) is not None:
+    if len(jobs) == 1 and (key := jobs[0].job.job_key) is not None:
         yield Choice("remove_by_key", "remove by key", sanitize.line(key, 40)), RemoveByKey(key=key, job=seen[0])
     if holders := sorted({each.job.locked_by for each in jobs if each.job.locked_by is not None}):
         yield Choice("unlock", "unlock", "release all locks of its worker"), Unlock(workers=holders)

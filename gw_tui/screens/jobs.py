@@ -194,7 +194,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[Se
 
     def task_to_add(self) -> str:
         found = self._seen.get(self.table.highlighted or "")
-        return "" if found is None else found.job.task_identifier
+        return "" if found is None else found.job.task
 
     def holder(self) -> str | None:
         found = self._seen.get(self.table.highlighted or "")

@@ -68,16 +68,16 @@ def row_of(found: FoundJob, now: datetime, around: RowContext, *, unmask: bool =
         {
             "id": str(job.id),
             "state": state_cell(found, now, around),
-            "task": job.task_identifier,
+            "task": job.task,
             "attempts": Cell(f"{job.attempts}/{job.max_attempts}", "", job.attempts),
             "run_at": _time_of(found, now),
             "error": error if unmask else masked(error),
             "queue": job.queue_name or "",
             "priority": Cell(str(job.priority) if job.priority else "", "", job.priority),
             "worker": job.locked_by or "",
-            "key": job.key or "",
+            "key": job.job_key or "",
             "created": when_cell(job.created_at, now),
-            "flags": ", ".join(job.flag_names),
+            "flags": ", ".join(job.flags),
         },
     )
 
@@ -85,7 +85,7 @@ def row_of(found: FoundJob, now: datetime, around: RowContext, *, unmask: bool =
 def facts_of(found: FoundJob, now: datetime, *, is_gone: bool) -> Iterator[tuple[str, str]]:
     """Yield everything about a job but its payload and its error."""
     job = found.job
-    yield "job", f"{job.id}  {job.task_identifier}"
+    yield "job", f"{job.id}  {job.task}"
     state = f"{symbols.GONE}: completed or removed" if is_gone else symbols.state(found.state)
     yield "state", f"{state}, attempt {job.attempts} of {job.max_attempts}"
     for name, time in (("created", job.created_at), ("due", job.run_at), ("started", job.started_at)):
@@ -93,8 +93,8 @@ def facts_of(found: FoundJob, now: datetime, *, is_gone: bool) -> Iterator[tuple
             yield name, f"{formatting.day(time, now)} ({when(time, now)})"
     yield "queue", job.queue_name or ""
     yield "priority", str(job.priority or "")
-    yield "key", job.key or ""
-    yield "flags", ", ".join(job.flag_names)
+    yield "key", job.job_key or ""
+    yield "flags", ", ".join(job.flags)
     yield "worker", job.locked_by or ""
 
 

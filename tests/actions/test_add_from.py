@@ -20,8 +20,8 @@ from gw_cli import import_jobs
 from gw_core import JobKeyMode, JobSpec
 
 EVERYTHING = (
-    '{"task": "mail", "payload": {"n": 1.50, "big": 12345678901234567890}, "queue": "q", '
-    '"run_at": "2040-01-31T08:00:00+02:00", "max_attempts": 3, "key": "k", "priority": -5, "flags": ["a", "b"]}\n'
+    '{"task": "mail", "payload": {"n": 1.50, "big": 12345678901234567890}, "queue_name": "q", '
+    '"run_at": "2040-01-31T08:00:00+02:00", "max_attempts": 3, "job_key": "k", "priority": -5, "flags": ["a", "b"]}\n'
 )
 
 
@@ -60,7 +60,7 @@ def test_a_line_says_everything_a_job_may_have(gw: CliProgram, queue: Queue) -> 
 
 def test_csv_says_the_same(gw: CliProgram, queue: Queue, tmp_path: Path) -> None:
     (tmp_path / "jobs.csv").write_text(
-        "task,payload,queue,priority,flags,max_attempts\r\n"
+        "task,payload,queue_name,priority,flags,max_attempts\r\n"
         'mail,"{""n"": 1.50,\n ""m"": 2}",q,-5,"a,b",\r\n'
         "other,,,,,7\r\n"
     )
@@ -140,10 +140,12 @@ def test_bad_lines_are_skipped_when_asked_and_named(gw: CliProgram, queue: Queue
         pytest.param('{"task": "t", "max_attempts": 0}', "max attempts is 0", id="no attempts"),
         pytest.param('{"task": "t", "payload": "\\u0000"}', "contains \\u0000", id="NUL"),
         pytest.param('{"task": "t", "payload": {"a": }}', "JSON is malformed", id="payload broken"),
-        pytest.param('{"task": "t", "key_mode": "preserve_run_at"}', "without a job key", id="a mode without a key"),
+        pytest.param(
+            '{"task": "t", "job_key_mode": "preserve_run_at"}', "without a job key", id="a mode without a key"
+        ),
         pytest.param('["task"]', "expected `object`", id="no object"),
         pytest.param('{"task": "t", "payload": [1,]}', "it is not a job as JSON", id="a comma too many"),
-        pytest.param('{"task": "t", "key": "' + "k" * 513 + '"}', "513 characters", id="key too long"),
+        pytest.param('{"task": "t", "job_key": "' + "k" * 513 + '"}', "513 characters", id="key too long"),
     ],
 )
 def test_a_line_that_is_no_job_is_explained(gw: CliProgram, queue: Queue, line: str, reason: str) -> None:
@@ -194,7 +196,7 @@ def test_backslashes_before_u0000_are_text(gw: CliProgram, queue: Queue) -> None
         pytest.param(b"task,colour\n", "not 'colour'", id="an unknown column"),
         pytest.param(b"task,task\n", "each once", id="a column twice"),
         pytest.param(b"", "must name the columns", id="no columns"),
-        pytest.param(b"task,queue\nmail\n", "line 2: the number of its cells is 1,", id="a cell missing"),
+        pytest.param(b"task,queue_name\nmail\n", "line 2: the number of its cells is 1,", id="a cell missing"),
         pytest.param(b"task,payload\nmail,{\n", "line 2: the payload is not JSON", id="payload broken"),
         pytest.param(b"task,priority\nmail,x\n", "line 2: priority 'x'", id="no number"),
         pytest.param(b"task\nm\xff\n", "line 2 is not UTF-8", id="no UTF-8"),

@@ -112,7 +112,7 @@ def test_jobs_of_graphile_worker_are_shown_and_can_be_unlocked_and_run(
     }
     assert gw("show", jobs[3], "--json").json["payload"] == {"i": 3}
     assert gw("stats", "--json").json["states"]["ready"]["count"] == 5
-    assert [(each["queue"], each["locked_by"]) for each in gw("queues", "--json").json] == [("q", "worker-a1")]
+    assert [(each["queue_name"], each["locked_by"]) for each in gw("queues", "--json").json] == [("q", "worker-a1")]
     assert [(each["task"], each["running"]) for each in gw("tasks", "--json").json] == [("mail", 1)]
     assert [(each["id"], each["state"], each["jobs"]) for each in gw("workers", "--json").json] == [
         ("worker-a1", "no_heartbeat", 1)

@@ -181,7 +181,7 @@ def test_a_restored_job_brings_back_its_task_and_its_queue(client: Client, queue
     restored = client.jobs.get(client.jobs.restore(batch.changed[0].job))
 
     assert restored is not None
-    assert (restored.task_identifier, restored.queue_name) == ("mail", "letters")
+    assert (restored.task, restored.queue_name) == ("mail", "letters")
 
 
 def test_workers_are_notified_of_a_restored_job(client: Client, queue: Queue) -> None:

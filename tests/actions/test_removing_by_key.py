@@ -30,7 +30,7 @@ def test_a_job_that_waits_is_removed_and_comes_back_whole(client: Client, queue:
     removed = client.remove("welcome", expected=seen(client, "welcome"))
 
     assert isinstance(removed, RemovedJob)
-    assert (removed.job.id, removed.was_running, removed.job.payload) == (job, False, '{"n":90071992547409931}')
+    assert (removed.job.id, removed.was_running, removed.job.payload_json) == (job, False, '{"n":90071992547409931}')
     assert queue.ids() == []
     assert client.jobs.restore(removed.job) == queue.ids()[0]
     assert client.jobs.get(job_key="welcome") is not None

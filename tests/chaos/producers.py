@@ -207,7 +207,7 @@ class Producers:
         self._ask(added)
         job = client.add(spec)
         self._answered(added)
-        if job is None or job.id is None or job.decoded_payload() != spec.payload:
+        if job is None or job.id is None or job.payload != spec.payload:
             self.empty_answers.append(n)
         return 1
 

@@ -185,7 +185,7 @@ def test_an_added_job_as_json(shell: Shell) -> None:
     first = json.loads(shell.gw("add", "hello", "-k", "x", "--json").out)
     again = json.loads(shell.gw("add", "hello", "-k", "x", "--job-key-mode", "preserve_run_at", "--json").out)
 
-    assert (first["task"], first["key"], first["revision"], first["flags"]) == ("hello", "x", 0, [])
+    assert (first["task"], first["job_key"], first["revision"], first["flags"]) == ("hello", "x", 0, [])
     assert (again["id"], again["revision"], again["run_at"]) == (first["id"], 1, first["run_at"])
 
 
@@ -406,7 +406,7 @@ def test_a_json_log_is_json_from_its_first_line_to_its_error(shell: Shell) -> No
     bad = shell.gw("run", "--once", "--log-format", "json", "--tasks", "100%s")
 
     lines = [json.loads(line) for line in good.err.splitlines()]
-    assert {"level": "info", "message": "Hello, a\x1b", "label": "job", "task_identifier": "hello"}.items() <= next(
+    assert {"level": "info", "message": "Hello, a\x1b", "label": "job", "task": "hello"}.items() <= next(
         line for line in lines if line["label"] == "job"
     ).items()
     assert bad.code == 8

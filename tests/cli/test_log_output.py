@@ -81,7 +81,7 @@ def chained() -> RuntimeError:
 
 
 def a_batch(log: Log, *tasks: str, attempts: int = 1) -> CompletedJobs:
-    jobs = [a_job(id=number, task_identifier=task, attempts=attempts) for number, task in enumerate(tasks, 1)]
+    jobs = [a_job(id=number, task=task, attempts=attempts) for number, task in enumerate(tasks, 1)]
     return CompletedJobs(log.logger, "gw-1", [Completed(job, 0.0015) for job in jobs])
 
 
@@ -219,7 +219,7 @@ def test_a_json_line_has_the_fields_of_a_job_and_of_the_call() -> None:
         "thread": "MainThread",
         "process": 2,
         "job_id": 7,
-        "task_identifier": "mail",
+        "task": "mail",
         "queue_name": "q",
         "attempt": 1,
         "max_attempts": 25,
@@ -259,7 +259,7 @@ def test_a_batch_in_json_escapes_everything_and_loses_nothing(tasks: list[str]) 
     log.handler.handle_batch(a_batch(log, *tasks))
 
     lines = log.text.split("\n")[:-1]
-    assert [json.loads(line)["task_identifier"] for line in lines] == tasks
+    assert [json.loads(line)["task"] for line in lines] == tasks
     assert not any(map(UNSAFE_TEXT.search, lines))
 
 

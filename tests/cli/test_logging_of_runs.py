@@ -78,7 +78,7 @@ def test_a_job_its_task_and_the_application_log_in_json_with_fields(shell: Shell
     assert (lines["from the shop"]["logger"], lines["from the shop"]["level"]) == ("shop.orders", "info")
     assert "not asked for" not in lines
     (done,) = (entry for message, entry in lines.items() if message.startswith("Completed task 1"))
-    known = ("job_id", "task_identifier", "queue_name", "attempt", "max_attempts")
+    known = ("job_id", "task", "queue_name", "attempt", "max_attempts")
     assert [done[key] for key in known] == [1, "receipt", "till", 1, 1]
     assert done["duration_ms"] >= 0
     assert done["worker_id"].startswith("gw-")
@@ -131,7 +131,7 @@ def test_the_structlog_recipe_of_the_guide_writes_every_record(shell: Shell) -> 
 
     assert lines["receipt for order 12"]["order"] == 12
     assert lines["from the shop"]["logger"] == "shop.orders"
-    assert lines["Completed task 1 "]["task_identifier"] == "receipt"
+    assert lines["Completed task 1 "]["task"] == "receipt"
     assert lines["Failed task 2 "]["exception"][0]["exc_type"] == "RuntimeError"
 
 

@@ -74,7 +74,7 @@ def test_jobs_are_added_read_and_removed(database_url: str, source: Source) -> N
             text = await client.add_json(JobSpec(task="mail"), '{"n": 1.00}')
             assert batch is not None
             assert text is not None
-            assert (len(ids), batch.payload, text.payload) == (10, "[1,2]", '{"n": 1.00}')
+            assert (len(ids), batch.payload_json, text.payload_json) == (10, "[1,2]", '{"n": 1.00}')
             removed = await client.remove("k")
             assert removed is not None
             assert await client.jobs.get(job_key="k") is None

@@ -186,7 +186,7 @@ def test_isolated_tasks_outlive_changes_of_the_password(
             client.add(name, priority=number, max_attempts=1)
         settings = WorkerSettings(concurrency=1)
         Runner(url, password=secret.read_text, schema="isolated", tasks=folder, settings=settings).run_once()
-        left = {each.job.task_identifier: each.job.last_error for each in client.jobs.list().jobs}
+        left = {each.job.task: each.job.last_error for each in client.jobs.list().jobs}
 
     assert left == {"leaves": "IsolatedProcessError: the task's process ended with exit code 3"}
     assert not {"sixth", "seventh", "eighth"} & set(re.findall(r"\w+", caplog.text))

@@ -78,7 +78,7 @@ def test_a_removal_belongs_to_the_transaction(callers: CallersTransaction, outsi
     callers.add(JobSpec(task="mail", job_key="k"))
     callers.commit()
 
-    assert callers.remove("k").job.key == "k"
+    assert callers.remove("k").job.job_key == "k"
     assert count(outside) == 1
     callers.rollback()
     assert count(outside) == 1
@@ -93,8 +93,8 @@ def test_a_job_is_returned_as_it_was_stored(callers: CallersTransaction, outside
     callers.commit()
 
     row = outside.execute("select id, payload::text from graphile_worker._private_jobs where priority = -3").fetchone()
-    assert row == (job.id, job.payload)
-    assert (job.decoded_payload(), set(job.flag_names)) == ({"text": "100 % ü 🚂 :name $1"}, {"a", "b"})
+    assert row == (job.id, job.payload_json)
+    assert (job.payload, set(job.flags)) == ({"text": "100 % ü 🚂 :name $1"}, {"a", "b"})
     assert job.created_at.tzinfo is not None
 
 

@@ -31,7 +31,7 @@ def test_the_function_stands_for_its_identifier(database_url: str) -> None:
         client.add(marked, {"n": 1})
         found = [client.jobs.get(each.job.id) for each in client.jobs.list().jobs]
 
-    assert [(job.task_identifier, job.payload, job.queue_name) for job in found if job is not None] == [
+    assert [(job.task, job.payload_json, job.queue_name) for job in found if job is not None] == [
         ("billing/charge", '{"amount":5}', "billing"),
         ("marked", '{"n":1}', None),
     ]

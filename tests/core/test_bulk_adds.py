@@ -26,7 +26,7 @@ def test_texts_arrive_in_the_order_and_the_words_they_were_given(database_url: s
         ids = client.add_many([JobSpec(task=f"tásk-{place}", payload=word) for place, word in enumerate(words)])
         jobs = [client.jobs.get(job_id) for job_id in sorted(ids)]
 
-    assert [job and (job.task_identifier, job.decoded_payload()) for job in jobs] == [
+    assert [job and (job.task, job.payload) for job in jobs] == [
         (f"tásk-{place}", word) for place, word in enumerate(words)
     ]
 
@@ -39,7 +39,7 @@ def test_texts_arrive_whatever_the_connection_encodes_them_in(database_url: str,
         job = client.jobs.get(job_id)
 
     assert job is not None
-    assert (job.task_identifier, job.decoded_payload()) == ("café", "naïve")
+    assert (job.task, job.payload) == ("café", "naïve")
 
 
 class EncodedWhile:

@@ -142,7 +142,7 @@ def test_what_lies_just_within_the_bounds_is_added(site: QueueFixture, fields: d
 
     assert job is not None
     assert job == site.client.jobs.get(job.id)
-    assert job.decoded_payload() == ({} if fields.get("payload") is None else fields["payload"])
+    assert job.payload == ({} if fields.get("payload") is None else fields["payload"])
 
 
 @dataclasses.dataclass
@@ -155,7 +155,7 @@ def test_a_payload_may_be_a_dataclass(site: QueueFixture) -> None:
     job = site.client.add("work", Parcel("Bobby", 300))
 
     assert job is not None
-    assert job.decoded_payload() == {"to": "Bobby", "grams": 300}
+    assert job.payload == {"to": "Bobby", "grams": 300}
 
 
 # -- keys -------------------------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ def test_replace_overwrites_everything_of_a_waiting_job(site: QueueFixture) -> N
     second = site.client.add("other", {"n": 2}, job_key="k")
 
     assert second is not None
-    assert (second.id, second.task_identifier, second.decoded_payload()) == (first, "other", {"n": 2})
+    assert (second.id, second.task, second.payload) == (first, "other", {"n": 2})
     assert (second.priority, second.revision) == (0, 1)
     assert second.run_at < datetime.now(UTC) + timedelta(minutes=50)
 
@@ -177,7 +177,7 @@ def test_preserve_run_at_keeps_the_time_alone(site: QueueFixture) -> None:
     job = site.client.add("work", {"n": 2}, job_key="k", job_key_mode=JobKeyMode.PRESERVE_RUN_AT)
 
     assert job is not None
-    assert (job.run_at, job.decoded_payload()) == (timestamp, {"n": 2})
+    assert (job.run_at, job.payload) == (timestamp, {"n": 2})
 
 
 def test_unsafe_dedupe_leaves_the_job_as_it_is(site: QueueFixture) -> None:
@@ -185,7 +185,7 @@ def test_unsafe_dedupe_leaves_the_job_as_it_is(site: QueueFixture) -> None:
     job = site.client.add("work", {"n": 2}, job_key="k", job_key_mode="unsafe_dedupe")
 
     assert job is not None
-    assert (job.decoded_payload(), job.revision) == ({"n": 1}, 1)
+    assert (job.payload, job.revision) == ({"n": 1}, 1)
 
 
 def test_batches_under_one_key_are_joined(site: QueueFixture) -> None:
@@ -193,7 +193,7 @@ def test_batches_under_one_key_are_joined(site: QueueFixture) -> None:
     job = site.client.add_batch("work", [3], job_key="k")
 
     assert job is not None
-    assert job.decoded_payload() == [1, 2, 3]
+    assert job.payload == [1, 2, 3]
 
 
 @pytest.mark.parametrize("items", [[], "text", b"bytes", {"a": 1, "b": 2}, {1, 2}, 5, None])

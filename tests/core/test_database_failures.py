@@ -161,7 +161,7 @@ def test_a_result_whose_confirmation_was_lost_is_neither_lost_nor_counted_twice(
     swallowed: list[threading.Event] = []
 
     def deafen(event: JobSucceeded) -> None:
-        if event.job.task_identifier == "work":
+        if event.job.task == "work":
             swallowed.append(proxy.mute("gw:settle"))
 
     with site.running({"quick": RunRecord(), "work": RunRecord()}, url=proxy.url) as running:
@@ -184,7 +184,7 @@ def test_a_queue_freed_by_a_result_in_doubt_is_not_freed_again_under_its_next_jo
     swallowed: list[threading.Event] = []
 
     def deafen(event: JobSucceeded) -> None:
-        if event.job.task_identifier == "quick" and event.job.queue_name == "q":
+        if event.job.task == "quick" and event.job.queue_name == "q":
             site.add("work", {"n": 2}, queue_name="q")
             swallowed.append(proxy.mute("gw:settle"))
             # The next claim must come before the result is sent again.

@@ -222,8 +222,8 @@ def test_a_plugin_may_change_skip_reject_or_wave_through(site: QueueFixture) -> 
 
     assert changed is not None
     assert plain is not None
-    assert (changed.decoded_payload(), changed.priority) == ({"changed": True}, 5)
-    assert plain.decoded_payload() == {"n": 1}
+    assert (changed.payload, changed.priority) == ({"changed": True}, 5)
+    assert plain.payload == {"n": 1}
     assert [job["id"] for job in site.jobs()] == [changed.id, plain.id, *many]
     assert [event.job_id for event in recorded.of(JobAdded)] == [changed.id, plain.id, None]
 
@@ -233,7 +233,7 @@ def test_json_text_outlives_a_plugin_that_changes_other_fields(site: QueueFixtur
         job = client.add_json(JobSpec(task="work"), '{"as": "written"  }')
 
     assert job is not None
-    assert (job.payload, job.priority) == ('{"as": "written"  }', 9)
+    assert (job.payload_json, job.priority) == ('{"as": "written"  }', 9)
 
 
 def test_a_payload_a_plugin_puts_in_place_replaces_the_json_text(site: QueueFixture) -> None:
@@ -241,7 +241,7 @@ def test_a_payload_a_plugin_puts_in_place_replaces_the_json_text(site: QueueFixt
         job = client.add_json(JobSpec(task="work"), '{"theirs": 1}')
 
     assert job is not None
-    assert job.decoded_payload() == {"mine": 1}
+    assert job.payload == {"mine": 1}
 
 
 class Wrapper(Plugin):
@@ -275,7 +275,7 @@ def test_a_wrapper_may_skip_the_run_or_fail_it(site: QueueFixture) -> None:
     done = RunRecord()
 
     def act(job: Job, run: RunTask) -> object:
-        match job.decoded_payload()["n"]:
+        match job.payload["n"]:
             case 1:
                 return Skip()
             case 2:
@@ -505,7 +505,7 @@ def test_a_runner_logs_through_logging_with_templates_fields_and_exceptions(
         run_once(site.url, tasks=a_registry({"work": work}), migrate=False, handle_signals=False)
 
     records = [vars(each) for each in caplog.records if "job_id" in vars(each)]
-    fields = [(each["job_id"], each["task_identifier"], each["queue_name"], each["attempt"]) for each in records]
+    fields = [(each["job_id"], each["task"], each["queue_name"], each["attempt"]) for each in records]
     assert fields == [(job_id, "work", "q", 1) for job_id in ids]
     assert all(each["duration_ms"] >= 0 and each["worker_id"] and each["max_attempts"] == 1 for each in records)
     completed, failed = records

@@ -258,7 +258,7 @@ def test_show_reports_the_groups_of_a_member_and_of_a_key(site: QueueFixture, tm
 
     shown = json.loads(shell.gw("show", str(group.job_ids[1]), "--json").out)
     assert shown["groups"] == [
-        {"id": group.id, "task": "last", "key": "album", "on_failure": "hold", "members": 2, "open": 1, "failed": 0}
+        {"id": group.id, "task": "last", "job_key": "album", "on_failure": "hold", "members": 2, "open": 1, "failed": 0}
     ]
     missing = shell.gw("show", "--job-key", "album")
     assert missing.code == 6

@@ -124,7 +124,7 @@ def by_field(site: QueueFixture, field: str) -> Iterator[Callable[..., list[Any]
     with Database(site.url).connect("claim", CLAIM_PLAN) as connection:
         claims = ClaimsByField(connection, "graphile_worker", task="work", field=field)
         yield lambda limit=100: [
-            json.loads(job.payload) for job in claims.claim(worker_id="gw-1", tasks={task_id: "work"}, limit=limit)
+            json.loads(job.payload_json) for job in claims.claim(worker_id="gw-1", tasks={task_id: "work"}, limit=limit)
         ]
 
 

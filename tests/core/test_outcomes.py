@@ -110,7 +110,7 @@ def test_events_of_failures_say_which_was_the_last(site: QueueFixture) -> None:
         running.recorded.wait_for(JobCompleted, count=2)
 
     assert len(running.recorded.of(JobErrored)) == 2
-    assert [event.job.decoded_payload() for event in running.recorded.of(JobFailed)] == [{"n": 1}]
+    assert [event.job.payload for event in running.recorded.of(JobFailed)] == [{"n": 1}]
     assert all(isinstance(event.error, ValueError) for event in running.recorded.of(JobCompleted))
 
 

@@ -74,13 +74,13 @@ def test_parse_as_json_has_everything(gw: Gw, crontab: Path) -> None:
         "description": "every Monday at 04:30 UTC",
         "fill": "2d",
         "max_attempts": 10,
-        "queue": None,
-        "key": None,
-        "key_mode": None,
+        "queue_name": None,
+        "job_key": None,
+        "job_key_mode": None,
         "priority": None,
         "payload": {"onboarding": False},
     }
-    assert json.loads(out)[2]["key_mode"] == "replace"
+    assert json.loads(out)[2]["job_key_mode"] == "replace"
 
 
 def test_parse_rejects_a_wrong_crontab_with_every_error(gw: Gw, tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ tz = "America/New_York"
 id = "nightly"
 fill = "4h"
 max-attempts = 3
-queue = "reports"
+queue-name = "reports"
 job-key = "report"
 job_key_mode = "preserve_run_at"
 priority = -5
@@ -354,9 +354,9 @@ def test_gw_toml_has_cron_items(gw: Gw, tmp_path: Path) -> None:
         "description": "every day at 02:30 America/New_York",
         "fill": "4h",
         "max_attempts": 3,
-        "queue": "reports",
-        "key": "report",
-        "key_mode": "preserve_run_at",
+        "queue_name": "reports",
+        "job_key": "report",
+        "job_key_mode": "preserve_run_at",
         "priority": -5,
         "payload": {"to": "ops"},
     }

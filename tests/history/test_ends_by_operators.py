@@ -80,7 +80,7 @@ def test_a_failed_job_that_history_keeps_gets_a_final_row(
     first, last = attempts(site, job_id)
     assert site.jobs() == []
     assert (first.state, first.final) == (HistoryState.FAILED, False)
-    assert (last.state, last.final, last.task, last.queue_name, last.key) == ("removed", True, "kept", "q", "k")
+    assert (last.state, last.final, last.task, last.queue_name, last.job_key) == ("removed", True, "kept", "q", "k")
     assert last.error == first.error
     assert last.expires_at - last.finished_at == WEEK
     assert first.finished_at < last.finished_at

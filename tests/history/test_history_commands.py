@@ -133,8 +133,8 @@ def test_results_and_payloads_are_read_only_when_asked_for(filled: QueueFixture)
     (plain,) = filled.client.history.list("attempts:3").attempts
     (whole,) = filled.client.history.list("attempts:3", with_result=True, with_payload=True).attempts
 
-    assert (plain.result, plain.payload) == (None, None)
-    assert (whole.result, whole.payload, whole.decoded_result()) == ('{"sent": 1}', '{"to": "x"}', {"sent": 1})
+    assert (plain.result_json, plain.payload) == (None, None)
+    assert (whole.result_json, whole.payload_json, whole.result) == ('{"sent": 1}', '{"to": "x"}', {"sent": 1})
 
 
 # -- the commands

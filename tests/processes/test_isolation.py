@@ -56,7 +56,7 @@ def run(registry: TaskRegistry, text: str = "{}", log: LogRecorder | None = None
     """Run the only task once."""
     log = log or LogRecorder()
     (found,) = registry
-    job = a_job(text=text, task_identifier=found.identifier)
+    job = a_job(text=text, task=found.identifier)
     return attempt(found, job, log=log), log
 
 
@@ -398,7 +398,7 @@ def test_a_hogging_task_is_killed_with_its_group_when_its_time_is_over(site: Que
         running.recorded.wait_for(JobErrored)
         # Its thread is free again for the next job, for nothing of it is left.
         site.add("returns")
-        running.recorded.wait_for(JobCompleted, lambda event: event.job.task_identifier == "returns")
+        running.recorded.wait_for(JobCompleted, lambda event: event.job.task == "returns")
 
         assert "timeout of 10m" in site.job(job_id)["last_error"]
         wait_until(lambda: not any(map(is_alive, pids)))

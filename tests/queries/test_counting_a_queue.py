@@ -63,10 +63,10 @@ def test_a_job_can_be_read_without_its_payload(queue: Queue) -> None:
         queue.client.jobs.show(job_key="k", with_payload=False),
     ):
         assert report is not None
-        assert (report.job.id, report.job.payload) == (job, "")
+        assert (report.job.id, report.job.payload_json) == (job, "")
     shown = queue.client.jobs.show(job)
     assert shown is not None
-    assert shown.job.payload == '{"secret":"s3cr3t"}'
+    assert shown.job.payload_json == '{"secret":"s3cr3t"}'
 
 
 def test_gw_show_leaves_the_payload_out_when_asked_to(gw: CliProgram, queue: Queue) -> None:

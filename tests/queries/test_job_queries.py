@@ -104,7 +104,7 @@ def test_payloads_are_loaded_only_when_asked_for(queue: Queue) -> None:
     (without,) = queue.client.jobs.list(Selection()).jobs
     (with_payload,) = queue.client.jobs.list(Selection(), with_payload=True).jobs
 
-    assert (without.job.payload, with_payload.job.payload) == ("", '{"secret":1}')
+    assert (without.job.payload_json, with_payload.job.payload_json) == ("", '{"secret":1}')
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_a_job_is_shown_with_everything(either: Queue) -> None:
 
     for report in (either.client.jobs.show(job_id), either.client.jobs.show(job_key="k")):
         assert report is not None
-        assert (report.job.id, report.job.payload, report.state) == (job_id, '{"n":1}', JobState.BACKOFF)
+        assert (report.job.id, report.job.payload_json, report.state) == (job_id, '{"n":1}', JobState.BACKOFF)
         assert (report.attempts[0].number, report.attempts[0].at) == (4, report.job.run_at)
         assert report.reasons[0].code is ReasonCode.BACKOFF
 

@@ -19,16 +19,16 @@ HOUR = timedelta(hours=1)
 
 def a_job(*, run_at: datetime = NOW, locked_at: datetime | None = None, **fields: Any) -> Job:
     long_ago = (NOW - 100 * HOUR).timestamp()
-    given: dict[str, Any] = {"attempts": 0, "max_attempts": 25, "updated_at_epoch": long_ago, **fields}
+    given: dict[str, Any] = {"attempts": 0, "max_attempts": 25, "_updated_at": long_ago, **fields}
     return Job(
         id=7,
-        task_identifier="mail",
-        payload="{}",
+        task="mail",
+        payload_json="{}",
         priority=0,
-        run_at_epoch=run_at.timestamp(),
-        created_at_epoch=long_ago,
+        _run_at=run_at.timestamp(),
+        _created_at=long_ago,
         revision=0,
-        locked_at_epoch=None if locked_at is None else locked_at.timestamp(),
+        _locked_at=None if locked_at is None else locked_at.timestamp(),
         **given,
     )
 
@@ -161,7 +161,7 @@ def test_a_projection_ends_with_the_calendar_and_is_bounded() -> None:
             ["queue_locked", "behind_in_queue"],
             id="its queue is held and others come first",
         ),
-        pytest.param(a_job(flags='{"slow": true}'), {"workers": [a_heartbeat()]}, ["flagged"], id="it has a flag"),
+        pytest.param(a_job(_flags='{"slow": true}'), {"workers": [a_heartbeat()]}, ["flagged"], id="it has a flag"),
         pytest.param(a_job(run_at=NOW + HOUR), {"workers": [a_heartbeat()]}, ["scheduled"], id="of later"),
         pytest.param(
             a_job(run_at=NOW + HOUR, attempts=1, last_error="x"),
@@ -181,7 +181,7 @@ def test_a_projection_ends_with_the_calendar_and_is_bounded() -> None:
             id="its lock is stale",
         ),
         pytest.param(
-            a_job(locked_at=NOW - HOUR, locked_by="p", attempts=25, updated_at_epoch=NOW.timestamp()),
+            a_job(locked_at=NOW - HOUR, locked_by="p", attempts=25, _updated_at=NOW.timestamp()),
             {},
             ["running", "retired"],
             id="removed while it runs",

@@ -76,7 +76,7 @@ def test_nothing_from_the_database_steers_the_terminal(gw: CliProgram, name: str
 def test_odd_texts_survive_in_json(gw: CliProgram) -> None:
     found = gw("show", "--job-key", EVIL, "--json").json
 
-    assert (found["task"], found["queue"], found["locked_by"], found["last_error"]) == (EVIL,) * 4
+    assert (found["task"], found["queue_name"], found["locked_by"], found["last_error"]) == (EVIL,) * 4
     assert found["payload"] == {"text": EVIL}
 
 

@@ -117,7 +117,7 @@ def test_an_attempt_keeps_its_lock_until_its_task_has_ended(
 def test_other_jobs_run_on_the_other_threads(ward: RecoveryFixture) -> None:
     with overrunning(ward, by_timeout, SHORT, concurrency=2) as (running, _, _, _):
         ward.fill(3, task="quick")
-        running.recorded.wait_for(JobCompleted, lambda event: event.job.task_identifier == "quick", count=3)
+        running.recorded.wait_for(JobCompleted, lambda event: event.job.task == "quick", count=3)
 
 
 @pytest.mark.usefixtures("reported_soon")

@@ -17,7 +17,10 @@ from gw_core.events import JobStarted
 SECRET = "tok_live_4242"
 PACKAGES = ("gw_core", "gw_cli", "gw_tui")
 
-CARRIERS = {"payload", "payloads", "result", "results", "specs", "values", "value", "text", "password", "conninfo"}
+CARRIERS = {
+    *("payload", "payloads", "payload_json", "result", "results", "result_json"),
+    *("specs", "values", "value", "text", "password", "conninfo"),
+}
 """The names of fields that carry what a repr must not show."""
 
 CARRYING_TYPES = ("str", "Any", "object", "Json", "Spec", "Mapping", "Sequence", "bytes")
@@ -111,9 +114,9 @@ def test_every_exception_has_its_field() -> None:
 
 
 def test_a_job_in_an_event_hides_its_payload() -> None:
-    job = Job(7, "pay", SECRET, 1, 25, 0, 0.0, 0.0, 0.0, 0, key="k")
+    job = Job(7, "pay", SECRET, 1, 25, 0, 0.0, 0.0, 0.0, 0, job_key="k")
     event = JobStarted(worker_id="w", thread="t", job=job)
 
-    assert "payload=..., attempts=1" in repr(event)
+    assert "payload_json=..., attempts=1" in repr(event)
     assert "key='k'" in repr(event)
     assert shown_by(event) == []

@@ -30,9 +30,9 @@ def test_an_added_job_is_answered_as_it_stands_in_the_table(queue: Queue) -> Non
     job = queue.client.add(spec)
 
     assert job == queue.get(job.id)
-    assert (job.task_identifier, job.queue_name, job.run_at) == ("mail", 'odd "queue" 100%', SOME_TIME)
-    assert job.decoded_payload() == {"to": "ü \" ' % \\ 🚂"}
-    assert (job.max_attempts, job.key, job.priority, sorted(job.flag_names)) == (3, "a key", -7, ["a", "b"])
+    assert (job.task, job.queue_name, job.run_at) == ("mail", 'odd "queue" 100%', SOME_TIME)
+    assert job.payload == {"to": "ü \" ' % \\ 🚂"}
+    assert (job.max_attempts, job.job_key, job.priority, sorted(job.flags)) == (3, "a key", -7, ["a", "b"])
     assert (job.attempts, job.revision, job.locked_by, job.locked_at) == (0, 0, None, None)
 
 
@@ -68,14 +68,14 @@ def test_many_jobs_keep_all_their_fields_and_their_order(queue: Queue) -> None:
     assert first is not None
     assert second is not None
     assert third is not None
-    assert (first.payload, first.queue_name, first.run_at, first.priority) == ('[1,{"a":null}]', "q", SOME_TIME, 4)
-    assert (second.task_identifier, second.payload, second.max_attempts, second.flag_names) == (
+    assert (first.payload_json, first.queue_name, first.run_at, first.priority) == ('[1,{"a":null}]', "q", SOME_TIME, 4)
+    assert (second.task, second.payload_json, second.max_attempts, second.flags) == (
         "other",
         '"text"',
         2,
         ("x",),
     )
-    assert (third.key, third.queue_name) == ("k", None)
+    assert (third.job_key, third.queue_name) == ("k", None)
 
 
 def test_a_bulk_in_which_a_key_comes_twice_keeps_the_last(queue: Queue) -> None:

@@ -70,9 +70,7 @@ def test_a_renewed_lock_is_less_than_ten_minutes_old_and_the_start_of_the_attemp
     job = queue.claimed()
     queue.run("update _private_jobs set locked_at = locked_at - interval '41 minutes'")
     started = queue.job(job.id)["locked_at"]
-    moved = Job(
-        **{name: getattr(job, name) for name in job.__struct_fields__} | {"locked_at_epoch": started.timestamp()}
-    )
+    moved = Job(**{name: getattr(job, name) for name in job.__struct_fields__} | {"_locked_at": started.timestamp()})
 
     queue.store.renew_locks([moved], worker_id=OURS)
 
@@ -91,7 +89,7 @@ def test_the_start_of_an_attempt_that_was_renewed_is_not_taken_for_that_of_the_n
 
     found = queue.get(job.id)
     assert found is not None
-    assert found.started_epoch == following.locked_at_epoch
+    assert found.started_at == following.locked_at
     queue.store.renew_locks([], worker_id=OURS)
     assert queue.run("select from _private_gw_renewed_locks") == []
 
@@ -107,8 +105,8 @@ def test_what_was_claimed_without_knowing_goes_back_although_an_earlier_claim_of
 
 def test_python_and_sql_agree_which_locks_are_of_the_same_claim(queue: Queue) -> None:
     job = queue.claimed()
-    assert job.locked_at_epoch is not None
-    locked_at = job.locked_at_epoch
+    assert job.locked_at is not None
+    locked_at = job.locked_at.timestamp()
 
     assert is_same_claim(locked_at, locked_at + 7 * RENEWAL_STEP)
     assert not is_same_claim(locked_at, locked_at + 7 * RENEWAL_STEP + 0.000_001)

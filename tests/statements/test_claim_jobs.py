@@ -42,8 +42,8 @@ def test_a_claimed_job_is_locked_by_its_pool_and_its_attempt_is_counted(queue: Q
     row = queue.job(job_id)
     assert (row["locked_by"], row["attempts"], row["is_available"]) == (OURS, 1, False)
     assert row["locked_at"] is not None
-    assert (job.id, job.task_identifier, job.decoded_payload()) == (job_id, "mail", {"to": "Bobby"})
-    assert (job.attempts, job.max_attempts, job.priority, job.key, job.flag_names) == (1, 25, 3, "k", ("slow",))
+    assert (job.id, job.task, job.payload) == (job_id, "mail", {"to": "Bobby"})
+    assert (job.attempts, job.max_attempts, job.priority, job.job_key, job.flags) == (1, 25, 3, "k", ("slow",))
     assert (job.queue_id, job.queue_name, job.last_error) == (None, None, None)
 
 
@@ -385,7 +385,7 @@ def test_each_job_has_the_name_of_its_queue(queue: Queue) -> None:
     jobs = queue.claim(per_queue=2)
 
     assert len(jobs) == 9
-    assert all(job.decoded_payload() == {"name": job.queue_name} for job in jobs)
+    assert all(job.payload == {"name": job.queue_name} for job in jobs)
 
 
 def test_a_claim_knows_when_all_jobs_left_are_in_the_queue_it_locked(queue: Queue) -> None:

@@ -65,6 +65,6 @@ def test_a_job_whose_payload_is_replaced_after_the_snapshot_is_claimed_with_the_
         gate.run("select pg_advisory_unlock(%s)", GATE)
         jobs = claim.result(60)
 
-    assert {job.id: job.payload for job in jobs} == {changed: '{"n":2}', other: '{"n":1}'}
+    assert {job.id: job.payload_json for job in jobs} == {changed: '{"n":2}', other: '{"n":1}'}
     assert {gate.holder(job.id) for job in jobs} == {OURS}
     assert queue_name is None or gate.queue_holder("q") == OURS

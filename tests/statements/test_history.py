@@ -146,7 +146,8 @@ def test_queues_are_released_as_without_history(queue: Queue) -> None:
     job = queue.claimed(queue_name="q")
     assert job.queue_id is not None
 
-    complete(queue, job, releases=[(job.queue_id, job.locked_at_epoch or 0.0)])
+    assert job.locked_at is not None
+    complete(queue, job, releases=[(job.queue_id, job.locked_at.timestamp())])
 
     assert queue.queue_holder("q") is None
 

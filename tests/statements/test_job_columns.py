@@ -15,23 +15,23 @@ from statements.statement_fixture import OURS, SCHEMA, Queue
 
 EXPECTED = """
 select jobs.id,
-       tasks.identifier as task_identifier,
-       jobs.payload::text as payload,
+       tasks.identifier as task,
+       jobs.payload::text as payload_json,
        jobs.attempts,
        jobs.max_attempts,
        jobs.priority,
-       extract(epoch from jobs.run_at)::float8 as run_at_epoch,
-       extract(epoch from jobs.created_at)::float8 as created_at_epoch,
-       extract(epoch from jobs.updated_at)::float8 as updated_at_epoch,
+       extract(epoch from jobs.run_at)::float8 as _run_at,
+       extract(epoch from jobs.created_at)::float8 as _created_at,
+       extract(epoch from jobs.updated_at)::float8 as _updated_at,
        jobs.revision,
-       jobs.key,
-       jobs.flags::text as flags,
+       jobs.key as job_key,
+       jobs.flags::text as _flags,
        jobs.job_queue_id as queue_id,
        queues.queue_name,
        jobs.last_error,
-       extract(epoch from jobs.locked_at)::float8 as locked_at_epoch,
+       extract(epoch from jobs.locked_at)::float8 as _locked_at,
        jobs.locked_by,
-       null as started_at_epoch
+       null as _started_at
   from _private_jobs as jobs
   join _private_tasks as tasks on tasks.id = jobs.task_id
   join _private_job_queues as queues on queues.id = jobs.job_queue_id

@@ -119,10 +119,10 @@ create function pg_catalog.clock_timestamp() returns timestamptz language sql st
 """Make a database read its time from a table. The schema is installed afterwards, and uses these functions."""
 
 COLUMNS: Final = {
-    "run_at_epoch": "run_at = to_timestamp(%s)",
-    "created_at_epoch": "created_at = to_timestamp(%s)",
-    "updated_at_epoch": "updated_at = to_timestamp(%s)",
-    "locked_at_epoch": "locked_at = to_timestamp(%s)",
+    "_run_at": "run_at = to_timestamp(%s)",
+    "_created_at": "created_at = to_timestamp(%s)",
+    "_updated_at": "updated_at = to_timestamp(%s)",
+    "_locked_at": "locked_at = to_timestamp(%s)",
     "queue_name": "job_queue_id = (select id from _private_job_queues where queue_name = %s)",
 }
 """How a field of a job is written; the others are columns."""

@@ -28,14 +28,14 @@ NOWHERE: Final = Database("postgres://localhost:1/nowhere")
 def a_job(payload: object = None, *, text: str | None = None, **fields: Any) -> Job:
     known: dict[str, Any] = {
         "id": 1,
-        "task_identifier": "mail",
-        "payload": json.dumps({} if payload is None else payload) if text is None else text,
+        "task": "mail",
+        "payload_json": json.dumps({} if payload is None else payload) if text is None else text,
         "attempts": 1,
         "max_attempts": 25,
         "priority": 0,
-        "run_at_epoch": 1_700_000_000.25,
-        "created_at_epoch": 1_700_000_000.0,
-        "updated_at_epoch": 1_700_000_000.0,
+        "_run_at": 1_700_000_000.25,
+        "_created_at": 1_700_000_000.0,
+        "_updated_at": 1_700_000_000.0,
         "revision": 0,
     }
     return Job(**{**known, **fields})

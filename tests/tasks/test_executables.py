@@ -50,7 +50,7 @@ def test_a_run_at_beyond_the_calendar_is_reported_as_its_end(tmp_path: Path, epo
     log = LogRecorder()
     program = shell(tmp_path, "echo $GRAPHILE_WORKER_JOB_RUN_AT")
 
-    assert isinstance(run_program(program, a_job(run_at_epoch=epoch), log), Completed)
+    assert isinstance(run_program(program, a_job(_run_at=epoch), log), Completed)
     assert log.of("info") == [reported]
 
 
@@ -70,7 +70,7 @@ def test_the_environment_describes_the_job(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("COLOUR", "red")
     program = shell(tmp_path, "env | grep -E '^(GRAPHILE_WORKER_|COLOUR)' | sort")
 
-    run_program(program, a_job(id=7, task_identifier="a b", key="k=1", attempts=2, max_attempts=5, priority=-3), log)
+    run_program(program, a_job(id=7, task="a b", job_key="k=1", attempts=2, max_attempts=5, priority=-3), log)
 
     assert log.of("info") == [
         "GRAPHILE_WORKER_JOB_ATTEMPTS=2",

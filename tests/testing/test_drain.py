@@ -24,7 +24,7 @@ def test_a_drain_runs_uncommitted_jobs_and_a_rollback_undoes_it(
     result = drain(conn, tasks=tasks)
 
     assert ran == [1]
-    assert [job.task_identifier for job in result.completed] == ["work"]
+    assert [job.task for job in result.completed] == ["work"]
     assert enqueued(conn) == []
     conn.rollback()
     assert enqueued(conn) == []
@@ -194,7 +194,7 @@ def test_plugins_take_part(client: Client, conn: Connection, tasks: TaskRegistry
 
     class Recorder(Plugin):
         def around_run(self, job: Job, context: Any, run: Any) -> object:
-            seen.append(job.task_identifier)
+            seen.append(job.task)
             return run()
 
     client.add("work", conn=conn)
@@ -237,7 +237,7 @@ def test_a_connection_in_autocommit_mode_drains_what_is_committed(
         assert conn.info.transaction_status is psycopg.pq.TransactionStatus.IDLE
     assert (ran, len(result.failed)) == ([1], 1)
     with psycopg.connect(database_url) as other:
-        assert [job.task_identifier for job in enqueued(other)] == ["fail"]
+        assert [job.task for job in enqueued(other)] == ["fail"]
 
 
 def test_a_task_that_commits_is_settled_in_the_next_transaction(client: Client, conn: Connection) -> None:

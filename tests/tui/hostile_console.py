@@ -39,7 +39,7 @@ class HostileSource(recording.ReplaySource):
 
     def page(self, wanted: Selection, **more: Any) -> JobPage:
         page = super().page(wanted, **more)
-        texts = dict.fromkeys(("task_identifier", "queue_name", "key", "last_error", "locked_by"), EVIL)
+        texts = dict.fromkeys(("task", "queue_name", "job_key", "last_error", "locked_by"), EVIL)
         jobs = tuple(FoundJob(msgspec.structs.replace(each.job, **texts), each.state) for each in page.jobs)
         return replace(page, jobs=jobs)
 

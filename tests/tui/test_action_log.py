@@ -70,7 +70,7 @@ def test_a_line_about_a_pause_keeps_the_name_of_the_database(log: ActionLog) -> 
 def test_what_was_removed_is_there_whole_and_can_be_added_by_the_command(log: ActionLog) -> None:
     source = QueueSource()
     (job,) = seen(source, JobState.SCHEDULED)
-    payload = source.queue.by_id[job.id].payload
+    payload = source.queue.by_id[job.id].payload_json
 
     ActionThread(source, lambda _: None, log).turn(actions.Complete(jobs=[job]))
 
@@ -164,7 +164,7 @@ SECRET = '{"user": "me", "token": "hunter2"}'
 
 def removal(source: Any) -> tuple[actions.Complete, actions.Result]:
     job = next(each for each in source.queue.by_id.values() if each.attempts < each.max_attempts)
-    gone = msgspec.structs.replace(job, payload=SECRET)
+    gone = msgspec.structs.replace(job, payload_json=SECRET)
     return actions.Complete(jobs=[gone]), actions.Result(done=(str(job.id),), removed=(gone,))
 
 

@@ -15,14 +15,14 @@ NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 def a_report(state: JobState, *, failed_at: datetime | None = None, to_come: int = 0, **changes: Any) -> JobReport:
     values: dict[str, Any] = {
         "id": 7,
-        "task_identifier": "send",
-        "payload": "{}",
+        "task": "send",
+        "payload_json": "{}",
         "attempts": 0,
         "max_attempts": 5,
         "priority": 0,
-        "run_at_epoch": NOW.timestamp(),
-        "created_at_epoch": NOW.timestamp() - 3600,
-        "updated_at_epoch": NOW.timestamp() - 3600,
+        "_run_at": NOW.timestamp(),
+        "_created_at": NOW.timestamp() - 3600,
+        "_updated_at": NOW.timestamp() - 3600,
         "revision": 0,
     }
     job = Job(**{**values, **changes})
@@ -70,7 +70,7 @@ def test_a_job_that_failed_permanently_ends_with_its_last_attempt() -> None:
 
 
 def test_a_running_job_shows_the_attempt_under_way() -> None:
-    rows = attempt_rows(a_report(JobState.RUNNING, attempts=2, to_come=2, locked_at_epoch=NOW.timestamp() - 9))
+    rows = attempt_rows(a_report(JobState.RUNNING, attempts=2, to_come=2, _locked_at=NOW.timestamp() - 9))
 
     assert numbers(rows, Certainty.NOW) == [2]
     assert numbers(rows, Certainty.PROJECTED) == [3, 4]

@@ -79,7 +79,7 @@ def test_a_payload_is_copied_as_one_line_of_json() -> None:
             report = super().job(job_id)
             assert report is not None
             payload = '{"a": [1, 2.50], "b": "x\\ny$(touch pwned)"}'
-            return replace(report, job=msgspec.structs.replace(report.job, payload=payload))
+            return replace(report, job=msgspec.structs.replace(report.job, payload_json=payload))
 
     async def scenario(console: Console) -> None:
         await console.until(lambda: console.table("#jobs").keys)
@@ -100,7 +100,7 @@ def test_a_payload_too_large_to_copy_is_rejected_before_it_is_laid_out(monkeypat
         def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
             report = super().job(job_id)
             assert report is not None
-            return replace(report, job=msgspec.structs.replace(report.job, payload=payload))
+            return replace(report, job=msgspec.structs.replace(report.job, payload_json=payload))
 
     async def scenario(console: Console) -> None:
         await console.until(lambda: console.table("#jobs").keys)

@@ -101,7 +101,7 @@ def test_a_deep_link_opens_one_job() -> None:
     async def scenario(console: Console) -> None:
         await console.reach("job")
         await console.shows(f"job {job.id}")
-        await console.shows(job.task_identifier)
+        await console.shows(job.task)
         await console.press("escape")
         await console.reach("jobs")
 

@@ -132,7 +132,7 @@ def test_a_removed_job_comes_back_with_everything_but_its_id() -> None:
         await console.press("U")
         await console.acted(2)
         (restored,) = [each for each in console.source.queue.by_id.values() if each.id not in known]
-        for name in ("task_identifier", "priority", "payload"):
+        for name in ("task", "priority", "payload_json"):
             assert getattr(restored, name) == getattr(before, name)
         await console.press("U")
         await console.shows("Nothing to restore")
@@ -538,8 +538,8 @@ def test_no_more_jobs_are_marked_together_than_was_said() -> None:
 def test_a_cleanup_is_narrowed_by_task_and_age_and_records_what_it_deletes(tmp_path: Path) -> None:
     source = QueueSource(jobs=600)
     failed = [each.job for each in source.queue.states() if each.state is JobState.FAILED]
-    task = failed[0].task_identifier
-    old = source.queue.alter(failed[0], created_at_epoch=source.queue.now.timestamp() - 8 * 86_400)
+    task = failed[0].task
+    old = source.queue.alter(failed[0], _created_at=source.queue.now.timestamp() - 8 * 86_400)
 
     async def scenario(console: Console) -> None:
         await console.app.run_action("cleanup_failed_jobs")

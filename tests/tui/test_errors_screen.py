@@ -113,7 +113,7 @@ def test_a_probe_that_fails_again_says_so() -> None:
         await console.shows(f"probe {probe.id} ready")
         job = source.queue.by_id[probe.id]
         later = source.queue.now.timestamp() + 5
-        source.queue.alter(job, attempts=job.max_attempts, last_error="again", updated_at_epoch=later)
+        source.queue.alter(job, attempts=job.max_attempts, last_error="again", _updated_at=later)
         await console.refresh()
         await console.shows(f"probe {probe.id} failed again")
 

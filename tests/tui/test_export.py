@@ -25,7 +25,7 @@ def found(**changes: object) -> FoundJob:
 
 
 def test_both_kinds_say_the_same(tmp_path: Path) -> None:
-    jobs = [found(flags='{"a": true, "b": true}', last_error="refused, twice\nand again")]
+    jobs = [found(_flags='{"a": true, "b": true}', last_error="refused, twice\nand again")]
     for kind in export.KINDS:
         export.write(tmp_path / f"jobs.{kind.id}", jobs, unmask=False)
 
@@ -41,7 +41,7 @@ def test_both_kinds_say_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["=cmd|' /C calc'!A0", "+1", "-1", "@sum(A1)"])
 def test_a_text_like_a_formula_stays_text_in_a_spreadsheet(tmp_path: Path, text: str) -> None:
-    export.write(tmp_path / "jobs.csv", [found(task_identifier=text)], unmask=False)
+    export.write(tmp_path / "jobs.csv", [found(task=text)], unmask=False)
 
     with (tmp_path / "jobs.csv").open(newline="", encoding="utf-8") as file:
         (row,) = csv.DictReader(file)

@@ -77,7 +77,7 @@ def test_a_job_that_goes_away_while_it_is_shown_stays_as_it_was_last_seen() -> N
         source.queue.delete(job.id)
         await console.refresh()
         await console.shows("gone by")
-        assert job.task_identifier in console.text
+        assert job.task in console.text
         assert not screen.targets()
 
     run(scenario, source=source, filter=f"id:{job.id}")

@@ -64,7 +64,7 @@ def test_a_filter_is_typed_with_suggestions_and_shows_what_matches() -> None:
         await console.shows("task:send_email")
         await console.until(lambda: console.table().keys)
         held = console.source.queue.by_id
-        assert {held[int(key)].task_identifier for key in console.table().keys} == {"send_email"}
+        assert {held[int(key)].task for key in console.table().keys} == {"send_email"}
 
     run(scenario)
 

@@ -22,12 +22,12 @@ async def rows(console: Console) -> None:
 
 def keyed(source: Any, *, running: bool) -> tuple[int, str]:
     """Return a job with a key, in the requested state."""
-    job = next(each for each in source.queue.by_id.values() if each.key and each.locked_by is None)
+    job = next(each for each in source.queue.by_id.values() if each.job_key and each.locked_by is None)
     if running:
-        locked = {"locked_by": ALIVE[0], "locked_at_epoch": source.queue.now.timestamp(), "attempts": 1}
+        locked = {"locked_by": ALIVE[0], "_locked_at": source.queue.now.timestamp(), "attempts": 1}
         job = source.queue.alter(job, **locked)
-    assert job.key is not None
-    return job.id, job.key
+    assert job.job_key is not None
+    return job.id, job.job_key
 
 
 # -- by key ------------------------------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ def test_a_job_that_waits_is_removed_by_its_key_and_comes_back() -> None:
         assert job_id not in source.queue.by_id
         await console.reach("jobs")
         await console.press("U")
-        await console.until(lambda: any(each.key == key for each in source.queue.by_id.values()))
+        await console.until(lambda: any(each.job_key == key for each in source.queue.by_id.values()))
 
     run(scenario, source=source)
 
@@ -73,7 +73,7 @@ def test_of_a_running_job_it_is_said_before_and_after_that_it_goes_on() -> None:
         await console.press("right", "enter")
         await console.notified(f"job {job_id} is running: it lost its key")
         job = source.queue.by_id[job_id]
-        assert (job.key, job.attempts) == (None, job.max_attempts)
+        assert (job.job_key, job.attempts) == (None, job.max_attempts)
         assert not any("U restores it" in each for each in console.notices)
 
     run(scenario, source=source)
@@ -91,7 +91,7 @@ def test_a_job_that_changed_between_the_question_and_the_answer_is_left_alone() 
         await console.reach("ResultDialog")
         assert "1 skipped" in console.text
         assert "revision 0→9" in console.text
-        assert source.queue.by_id[job_id].key == key
+        assert source.queue.by_id[job_id].job_key == key
 
     run(scenario, source=source)
 
@@ -350,6 +350,6 @@ def test_what_was_removed_can_be_brought_back_from_the_events() -> None:
         await console.press("right", "enter")
         await console.acted(2)
         await console.press("7", "U")
-        await console.until(lambda: any(each.key == key for each in source.queue.by_id.values()))
+        await console.until(lambda: any(each.job_key == key for each in source.queue.by_id.values()))
 
     run(scenario, source=source)

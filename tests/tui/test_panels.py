@@ -40,8 +40,8 @@ def test_the_pane_of_errors_has_the_whole_error_and_its_jobs() -> None:
         states = console.source.queue.states()
         key = table.highlighted or ""
         jobs = [each.job for each in states if each.job.last_error]
-        members = [job for job in jobs if key.startswith(f"{job.task_identifier}/")]
-        latest = max(members, key=lambda job: job.updated_at_epoch)
+        members = [job for job in jobs if key.startswith(f"{job.task}/")]
+        latest = max(members, key=lambda job: job.updated_at)
         assert str(latest.id) in pane(console).text
         assert (latest.last_error or "").splitlines()[-1] in pane(console).text
 

@@ -33,7 +33,7 @@ class Clock:
 
 def first_secret(source: QueueSource) -> int:
     """Return a job whose payload holds a secret."""
-    return next(job.id for job in source.queue.by_id.values() if "s3cr3t" in job.payload)
+    return next(job.id for job in source.queue.by_id.values() if "s3cr3t" in job.payload_json)
 
 
 QUERIES: dict[str, Callable[[Any], object]] = {
@@ -106,7 +106,7 @@ def test_no_secret_is_written_down(tmp_path: Path) -> None:
     assert "hunter2" not in text
     report = ReplaySource(tmp_path / "r").job(job_id)
     assert report is not None
-    assert "welcome" in report.job.payload
+    assert "welcome" in report.job.payload_json
 
 
 def test_errors_of_history_are_masked_as_on_the_screen(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def number(text: str) -> float:
 def test_every_task_is_counted_by_state() -> None:
     async def scenario(console: Console) -> None:
         await console.until(lambda: console.table("#tasks").keys)
-        states = Counter((each.job.task_identifier, str(each.state)) for each in console.source.queue.states())
+        states = Counter((each.job.task, str(each.state)) for each in console.source.queue.states())
         for task in console.table("#tasks").keys:
             for state in ("ready", "running", "backoff", "failed"):
                 assert number(cell(console, task, state)) == states[task, state], (task, state)
@@ -47,6 +47,6 @@ def test_enter_lists_the_jobs_of_a_task() -> None:
         await console.press("down", "enter")
         screen = await console.reach("jobs")
         await console.until(lambda: search_of(screen).jobs)
-        assert {each.job.task_identifier for each in search_of(screen).jobs} == {task}
+        assert {each.job.task for each in search_of(screen).jobs} == {task}
 
     run(scenario, screen="tasks")

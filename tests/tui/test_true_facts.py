@@ -316,7 +316,7 @@ def test_the_overview_ranks_causes_and_each_opens_its_list(url: str) -> None:
         await console.press("enter")
         screen = await console.reach("jobs")
         await console.until(lambda: search_of(screen).jobs)
-        assert {each.job.task_identifier for each in search_of(screen).jobs} == {"legacy_import"}
+        assert {each.job.task for each in search_of(screen).jobs} == {"legacy_import"}
 
     play(url, scenario)
 

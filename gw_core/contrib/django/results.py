@@ -28,7 +28,7 @@ def read_result(client: Client, result_id: str, conn: object, find_task: Any, al
     attempts = client.history.attempts(job_id, conn=conn)
     if job is None and not attempts:
         raise TaskResultDoesNotExist(result_id)
-    task = find_task(attempts[-1].task if job is None else job.task_identifier)
+    task = find_task(attempts[-1].task if job is None else job.task)
     if task is None:
         raise TaskResultDoesNotExist(result_id)
     return _result(task, job_id, job, attempts, alias)
@@ -37,7 +37,7 @@ def read_result(client: Client, result_id: str, conn: object, find_task: Any, al
 def _result(task: Any, job_id: int, job: Job | None, attempts: Sequence[EndedAttempt], alias: str) -> Any:
     status = _status(job, attempts)
     is_over = status in (TaskResultStatus.SUCCESSFUL, TaskResultStatus.FAILED)
-    arguments = _arguments(attempts[-1].payload if job is None else job.payload)
+    arguments = _arguments(attempts[-1].payload_json if job is None else job.payload_json)
     started = [each.started_at for each in attempts if each.started_at is not None]
     if job is not None and job.started_at is not None:
         started.append(job.started_at)
@@ -56,7 +56,7 @@ def _result(task: Any, job_id: int, job: Job | None, attempts: Sequence[EndedAtt
         worker_ids=_workers(job, attempts),
     )
     if status == TaskResultStatus.SUCCESSFUL:
-        object.__setattr__(result, "_return_value", attempts[-1].decoded_result())
+        object.__setattr__(result, "_return_value", attempts[-1].result)
     return result
 
 

@@ -25,7 +25,7 @@ class Locked(msgspec.Struct, frozen=True):
 
 def queue_lock(job: Job) -> QueueLock | None:
     """Return the lock on its queue that the claim of this job holds; None for a job without a named queue."""
-    return None if job.queue_id is None else (job.queue_id, job.locked_at_epoch or 0.0)
+    return None if job.queue_id is None else (job.queue_id, job._locked_at or 0.0)
 
 
 def queue_locks(jobs: Iterable[Job]) -> list[QueueLock]:

@@ -95,4 +95,4 @@ def cannot_be_added(group: int, task: str, error: str) -> str:
 
 def is_member(job: Job) -> bool:
     """Return whether the job was added as a member of a group."""
-    return job.flags is not None and GROUP_FLAG in job.flag_names
+    return job._flags is not None and GROUP_FLAG in job.flags

@@ -106,7 +106,7 @@ class HistoryState(StrEnum):
     """The job was deleted while no worker had it: by an operator, or by another program if those are recorded."""
 
 
-@hides("result", "payload")
+@hides("result_json", "payload_json")
 class EndedAttempt(msgspec.Struct, frozen=True):
     """One row of history, in the order of its columns: an attempt that has ended."""
 
@@ -115,7 +115,7 @@ class EndedAttempt(msgspec.Struct, frozen=True):
     max_attempts: int
     task: str
     queue_name: str | None
-    key: str | None
+    job_key: str | None
     state: HistoryState
     final: bool
     """Whether the job has left the queue with this attempt."""
@@ -128,16 +128,22 @@ class EndedAttempt(msgspec.Struct, frozen=True):
     expires_at: datetime
     error_type: str | None = None
     """The class of the exception that the task raised, such as `builtins.ValueError`."""
-    result: str | None = None
+    result_json: str | None = None
     """What the task returned, as JSON text; None when it is not kept, or was not asked for."""
-    payload: str | None = None
+    payload_json: str | None = None
     """The payload as JSON text; None when it is not kept, or was not asked for."""
     traceback: str | None = None
     """The traceback of a failed attempt; only of the attempts of one job."""
 
-    def decoded_result(self) -> Any:
-        """Return the result as plain Python values; None when it is not kept."""
-        return None if self.result is None else msgspec.json.decode(self.result)
+    @property
+    def result(self) -> Any:
+        """What the task returned, as plain Python values; None when it is not kept, or was not asked for."""
+        return None if self.result_json is None else msgspec.json.decode(self.result_json)
+
+    @property
+    def payload(self) -> Any:
+        """The payload as plain Python values; None when it is not kept, or was not asked for."""
+        return None if self.payload_json is None else msgspec.json.decode(self.payload_json)
 
 
 class HistoryPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,8 +194,8 @@ class JobEnd(msgspec.Struct, frozen=True):
             raise _missing(job_id, is_known=self.is_known)
         if last.state is not HistoryState.COMPLETED:
             raise _without_result(job_id, last)
-        if last.result is not None:
-            return msgspec.json.decode(last.result)
+        if last.result_json is not None:
+            return last.result
         if last.error is not None:
             raise ResultUnavailableError(job_id, "rejected", f"job {job_id} completed; {last.error}")
         raise ResultUnavailableError(

@@ -44,76 +44,76 @@ class JobKeyMode(StrEnum):
     """Leave any existing job alone, even a running or permanently failed one; the new one may never run."""
 
 
-@hides("payload")
+@hides("payload_json")
 class Job(msgspec.Struct, frozen=True, gc=False):
-    """One row of the queue, as it was when it was claimed or read.
+    """One row of the queue, as it was when it was claimed or read. Its `repr` does not show the payload.
 
-    A `msgspec.Struct` and not a dataclass: a pool builds tens of thousands of these a second, and a frozen dataclass
-    with this many fields costs seven times as much to construct. Times are kept as seconds since 1970 and become
-    `datetime` when asked for, since decoding three of them took four times as long as the rest of the row.
-
-    `payload` is the JSON text as stored; `decoded_payload()` parses it. `locked_by` is None in the job of a task's
-    context and of events, which know the worker: claims do not read it.
+    `payload_json` is the payload as stored, and empty in jobs that were read without it. `locked_by` is None in the job
+    of a task's context and of events, which know the worker: claims do not read it.
     """
 
+    # A `msgspec.Struct` and not a dataclass: a pool builds tens of thousands of these a second, and a frozen dataclass
+    # with this many fields costs seven times as much to construct. Times are kept as seconds since 1970 and become
+    # `datetime` when asked for, since decoding three of them took four times as long as the rest of the row. For the
+    # same reason the payload and the flags are decoded when asked for.
     id: int
-    task_identifier: str
-    payload: str
+    task: str
+    payload_json: str
     attempts: int
     max_attempts: int
     priority: int
-    run_at_epoch: float
-    created_at_epoch: float
-    updated_at_epoch: float
+    _run_at: float
+    _created_at: float
+    _updated_at: float
     revision: int
-    key: str | None = None
-    flags: str | None = None
+    job_key: str | None = None
+    _flags: str | None = None
     queue_id: int | None = None
     queue_name: str | None = None
     last_error: str | None = None
-    locked_at_epoch: float | None = None
+    _locked_at: float | None = None
     locked_by: str | None = None
-    started_at_epoch: float | None = None
+    _started_at: float | None = None
 
-    def decoded_payload(self) -> Any:
-        """Return the payload as plain Python values."""
-        return msgspec.json.decode(self.payload)
+    @property
+    def payload(self) -> Any:
+        """The payload as plain Python values, decoded at each access; None if the job was read without it."""
+        return msgspec.json.decode(self.payload_json) if self.payload_json else None
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The names of the flags that are set on the job."""
+        return tuple(msgspec.json.decode(self._flags)) if self._flags else ()
 
     @property
     def run_at(self) -> datetime:
         """When the job may run, or might first have run."""
-        return timestamp(self.run_at_epoch)
+        return timestamp(self._run_at)
 
     @property
     def created_at(self) -> datetime:
         """When the job was added."""
-        return timestamp(self.created_at_epoch)
+        return timestamp(self._created_at)
 
     @property
     def updated_at(self) -> datetime:
         """When the job was last changed by anything other than a worker."""
-        return timestamp(self.updated_at_epoch)
+        return timestamp(self._updated_at)
 
     @property
     def locked_at(self) -> datetime | None:
         """When its worker claimed the job, or last renewed the lock; None while no worker has claimed it."""
-        return None if self.locked_at_epoch is None else timestamp(self.locked_at_epoch)
+        return None if self._locked_at is None else timestamp(self._locked_at)
 
     @property
     def started_at(self) -> datetime | None:
         """When the running attempt was claimed, however often its lock was renewed since; None while none runs."""
-        started = self.started_epoch
+        started = self._started
         return None if started is None else timestamp(started)
 
     @property
-    def started_epoch(self) -> float | None:
-        """`started_at` in seconds since 1970."""
-        return self.locked_at_epoch if self.started_at_epoch is None else self.started_at_epoch
-
-    @property
-    def flag_names(self) -> tuple[str, ...]:
-        """The names of the flags that are set on the job."""
-        return tuple(msgspec.json.decode(self.flags)) if self.flags else ()
+    def _started(self) -> float | None:
+        return self._locked_at if self._started_at is None else self._started_at
 
     @property
     def is_last_attempt(self) -> bool:

@@ -19,7 +19,7 @@ def _changes(seen: Job, job: Job) -> Iterator[str]:
             yield f"{name.replace('_', ' ')} {before}→{now}"
     if seen.locked_by != job.locked_by:
         yield "let go by its worker" if job.locked_by is None else "taken by a worker"
-    if seen.run_at_epoch != job.run_at_epoch:
+    if seen._run_at != job._run_at:
         yield "due at another time"
-    elif seen.updated_at_epoch != job.updated_at_epoch:
+    elif seen._updated_at != job._updated_at:
         yield "changed by another session"

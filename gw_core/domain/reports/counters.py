@@ -90,7 +90,7 @@ class OutcomeCounters:
                 task.failed += len(group)
                 task.permanently_failed += sum(type(each) is Failed and each.is_final for each in group)
         for outcome in lost:
-            self.of_task(outcome.job.task_identifier).lost += 1
+            self.of_task(outcome.job.task).lost += 1
 
     def started(self, delays: Iterable[tuple[str, float]]) -> None:
         """Count starts: the task, and the seconds since the job was due."""
@@ -109,10 +109,10 @@ class OutcomeCounters:
 
 def by_task(outcomes: Sequence[Outcome]) -> Mapping[str, Sequence[Outcome]]:
     """Return the outcomes of each task; most batches have only one."""
-    names = {each.job.task_identifier for each in outcomes}
+    names = {each.job.task for each in outcomes}
     if len(names) == 1:
         return dict.fromkeys(names, outcomes)
     groups: dict[str, list[Outcome]] = {name: [] for name in names}
     for each in outcomes:
-        groups[each.job.task_identifier].append(each)
+        groups[each.job.task].append(each)
     return groups

@@ -159,7 +159,7 @@ def _of_running(job: Job, around: JobFacts) -> Iterator[Reason]:
         yield Reason(
             ReasonCode.LOCK_EXPIRED, f"its lock was not renewed for {_rounded(renewed)}: its worker may be dead", True
         )
-    if job.key is None and job.attempts >= job.max_attempts and job.updated_at_epoch > (job.started_epoch or 0):
+    if job.job_key is None and job.attempts >= job.max_attempts and job._updated_at > (job._started or 0):
         yield Reason(ReasonCode.RETIRED, "it was removed or superseded while running: it will not be retried", True)
 
 
@@ -211,10 +211,10 @@ def _of_workers(job: Job, around: JobFacts) -> Iterator[Reason]:
     if not alive:
         message = "no worker sends heartbeats here, so there may be none; workers in other languages send none"
         yield Reason(ReasonCode.NO_HEARTBEAT, message, True)
-    elif known_by(job.task_identifier, alive) == ():
+    elif known_by(job.task, alive) == ():
         none = "the only live worker does not know" if len(alive) == 1 else f"none of {len(alive)} live workers knows"
-        yield Reason(ReasonCode.NO_WORKER_FOR_TASK, f"{none} the task {job.task_identifier}", True)
-    if flags := ", ".join(name for name in job.flag_names if name != GROUP_FLAG):
+        yield Reason(ReasonCode.NO_WORKER_FOR_TASK, f"{none} the task {job.task}", True)
+    if flags := ", ".join(name for name in job.flags if name != GROUP_FLAG):
         yield Reason(ReasonCode.FLAGGED, f"workers that forbid one of its flags skip it: {flags}", True)
 
 

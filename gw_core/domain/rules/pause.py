@@ -116,9 +116,9 @@ class PauseRules:
         """Return whether this job must not start."""
         return (
             self.everything
-            or job.task_identifier in self.tasks
+            or job.task in self.tasks
             or job.queue_name in self.queues
-            or bool(self.flags and not self.flags.isdisjoint(job.flag_names))
+            or bool(self.flags and not self.flags.isdisjoint(job.flags))
         )
 
 

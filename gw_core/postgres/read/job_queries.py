@@ -389,7 +389,7 @@ class JobQueries:
         can_count = job.queue_id is not None and QUEUE_INDEX in objects and state is JobState.READY
         values = {"id": job.id, "queue_id": job.queue_id, "most": MAX_WAITING if can_count else 0}
         ((now, holder, locked_at, ahead, is_bound),) = self._rows("queue_of_job", values)
-        limits = [each for each in self._limits(objects) if each.task == job.task_identifier]
+        limits = [each for each in self._limits(objects) if each.task == job.task]
         return JobFacts(
             now=timestamp(now),
             queue_held_by=holder,
@@ -493,7 +493,7 @@ class JobQueries:
     def _jobs(self, ids: Sequence[int], key: str | None, with_payload: bool) -> list[FoundJob]:
         rows = self._rows("find_jobs", {"ids": list(ids), "key": key, "with_payload": with_payload})
         found = [FoundJob(Job(*row[:-1]), JobState(row[-1])) for row in rows]
-        running = [each.job.id for each in found if each.job.locked_at_epoch is not None]
+        running = [each.job.id for each in found if each.job._locked_at is not None]
         starts = {(job_id, lock): start for job_id, lock, start in self._renewed(running)} if running else {}
         return [_with_start(each, starts) for each in found] if starts else found
 
@@ -556,8 +556,8 @@ class JobQueries:
 
 
 def _with_start(found: FoundJob, starts: Mapping[tuple[int, float | None], float]) -> FoundJob:
-    start = starts.get((found.job.id, found.job.locked_at_epoch))
-    return found if start is None else replace(found, job=msgspec.structs.replace(found.job, started_at_epoch=start))
+    start = starts.get((found.job.id, found.job._locked_at))
+    return found if start is None else replace(found, job=msgspec.structs.replace(found.job, _started_at=start))
 
 
 def _beginning(wanted: _Wanted, limit: int) -> PageCursor:

@@ -111,11 +111,11 @@ def removed_call(job: Job) -> Call:
         "id": job.id,
         "attempts": job.attempts,
         "max_attempts": job.max_attempts,
-        "task": job.task_identifier,
+        "task": job.task,
         "queue_name": job.queue_name,
-        "key": job.key,
+        "key": job.job_key,
         "last_error": job.last_error,
-        "created_at": job.created_at_epoch,
+        "created_at": job._created_at,
     }
     return Call("record_removed", values)
 

@@ -137,7 +137,7 @@ class _LockedJob(msgspec.Struct, frozen=True):
 
     def skipped(self, reason: SkipReason, changes: str | None = None) -> SkippedJob:
         """Report that the job is left as it is."""
-        return SkippedJob(self.job.id, self.job.task_identifier, reason, self.job.locked_by, changes)
+        return SkippedJob(self.job.id, self.job.task, reason, self.job.locked_by, changes)
 
 
 def reschedule_values(
@@ -221,7 +221,7 @@ def _act_on(held: Sequence[_LockedJob], act: Act, *, with_jobs: bool) -> Steps[A
     done, reasons = yield from act(held)
     changed = (each.job for each in held if each.id in done)
     return ActionResult(
-        tuple(ChangedJob(job.id, job.task_identifier, job if with_jobs else None) for job in changed),
+        tuple(ChangedJob(job.id, job.task, job if with_jobs else None) for job in changed),
         tuple(each.skipped(reasons.get(each.id, SkipReason.LOCKED)) for each in held if each.id not in done),
     )
 
@@ -478,19 +478,19 @@ class Jobs(_JobActions[ActionResult], frozen=True):
 
         The workers are notified. Its age starts again.
         """
-        if not job.payload:
+        if not job.payload_json:
             raise InvalidInputError(f"job {job.id} was read without its payload, so it cannot be restored")
         values = {
-            "task": job.task_identifier,
+            "task": job.task,
             "queue": job.queue_name,
-            "payload": job.payload,
+            "payload": job.payload_json,
             "priority": job.priority,
-            "run_at": job.run_at_epoch,
+            "run_at": job._run_at,
             "attempts": job.attempts,
             "max_attempts": job.max_attempts,
             "last_error": job.last_error,
-            "key": job.key,
-            "flags": job.flags,
+            "key": job.job_key,
+            "flags": job._flags,
         }
         return self._in_transaction(_restore(values))
 
@@ -561,7 +561,7 @@ def _remove_expected(key: str, expected: Job, schema: str) -> Steps[RemovedJob |
     if not held:
         return (yield from _passed([expected.id]))[0]
     job = held[0].job
-    if changes := changes_of(expected, job) or ("has another key" if job.key != key else None):
+    if changes := changes_of(expected, job) or ("has another key" if job.job_key != key else None):
         return held[0].skipped(SkipReason.CHANGED, changes)
     removed = yield from removing(key, schema)
     assert removed is not None  # noqa: S101 - its row is locked

@@ -126,7 +126,7 @@ class JobStore(Store):
             worker_id,
             releases,
             attempts=[each.job.attempts for each in ordered],
-            keys=[each.job.key for each in ordered],
+            keys=[each.job.job_key for each in ordered],
             delays=[_delay_seconds(each.delay) for each in ordered],
         )
 
@@ -146,7 +146,7 @@ class JobStore(Store):
         values |= {
             "ids": array_text(ids),
             # A few times and not one for each job: the ledger writes the outcomes of a job with two claims apart.
-            "claims": array_text(_times({outcome.job.locked_at_epoch for outcome in ordered})),
+            "claims": array_text(_times({outcome.job._locked_at for outcome in ordered})),
             "queue_ids": array_text([queue_id for queue_id, _ in releases]),
             "worker_id": worker_id,
             **(kept or {}),
@@ -245,12 +245,12 @@ def _by_id(outcomes: Sequence[_Outcome]) -> list[_Outcome]:
 def _kept_values(outcomes: Sequence[_Outcome], keeps: Mapping[str, Keep]) -> dict[str, Any]:
     """Return what `parts/kept.sql` is given, as columns."""
     jobs = [each.job for each in outcomes]
-    kept = [keeps[job.task_identifier] for job in jobs]
+    kept = [keeps[job.task] for job in jobs]
     return {
-        "tasks": [job.task_identifier for job in jobs],
+        "tasks": [job.task for job in jobs],
         "queue_names": [job.queue_name for job in jobs],
         "attempt_numbers": [job.attempts for job in jobs],
-        "started_ats": _times(job.started_epoch for job in jobs),
+        "started_ats": _times(job._started for job in jobs),
         "keep_seconds": [each.period.total_seconds() for each in kept],
         "keeps_payload": [each.payload for each in kept],
         "is_awaited": [each.result for each in kept],
@@ -290,7 +290,7 @@ def _in_ascii(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _claims(jobs: Sequence[Job]) -> dict[str, Any]:
     """Return jobs and the times of their claims as columns."""
-    return {"ids": [job.id for job in jobs], "claims": _times(job.locked_at_epoch for job in jobs)}
+    return {"ids": [job.id for job in jobs], "claims": _times(job._locked_at for job in jobs)}
 
 
 def _queue_claims(queues: Sequence[QueueLock]) -> dict[str, Any]:
