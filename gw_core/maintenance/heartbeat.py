@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
+import msgspec
+
 from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError, TransientDatabaseError
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import BreakingMigrationDetected, HeartbeatFailed, HeartbeatLate, HeartbeatRestored
@@ -37,15 +39,27 @@ def heartbeat_session(response_timeout: timedelta) -> Mapping[str, str]:
     return {"statement_timeout": milliseconds(response_timeout / 2), "synchronous_commit": "off"}
 
 
+class HeartbeatHandlers(msgspec.Struct, frozen=True, kw_only=True):
+    """What a heartbeat calls, in its own thread."""
+
+    needs_ping: Callable[[], bool] = lambda: False
+    """Returns whether this heartbeat also sends a ping to all listeners."""
+    on_ping_sent: Callable[[float], None] = lambda sent_at: None
+    """Gets the monotonic time of a ping."""
+    on_written: Callable[[timedelta], None] = lambda since: None
+    """Called after each heartbeat that was written, with the time since it was sent."""
+    on_cancel_request: Callable[[], None] = lambda: None
+    """Called when a heartbeat has read that jobs of the pool are to be cancelled."""
+    on_claim_rules: Callable[[], None] = lambda: None
+    """Called when a heartbeat has read that pauses or limits have changed."""
+    on_breaking_migration: Callable[[int], None] = lambda revision: None
+    """Called once, when a heartbeat has read that the schema has a breaking revision that is not known here."""
+
+
 class Heartbeat(Service):
     """Writes a heartbeat immediately and then at an interval; reports when the gap was longer than others tolerate.
 
     `connection` is its own: a heartbeat must depend on nothing that other statements wait for.
-    Each one reads whether jobs of the pool are to be cancelled, which calls `on_cancel_request`, and whether the claim
-    rules have changed, which calls `on_claim_rules`. It also reads whether the schema has a breaking revision that this
-    version does not know, which calls `on_breaking_migration` once.
-    One for which `needs_ping` returns true also sends a ping to all listeners; `on_ping_sent` gets its monotonic time.
-    `on_written` is called after each written one, with the time since it was sent.
     With `first_after`, none is written before that delay: a short run needs none.
 
     All state belongs to the thread that calls `step`; the first `write` comes before that thread starts. It
@@ -61,12 +75,7 @@ class Heartbeat(Service):
         settings: WorkerSettings,
         metadata: Callable[[], Mapping[str, Any]],
         first_after: timedelta = timedelta(0),
-        needs_ping: Callable[[], bool] = lambda: False,
-        on_ping_sent: Callable[[float], None] = lambda sent_at: None,
-        on_cancel_request: Callable[[], None] = lambda: None,
-        on_claim_rules: Callable[[], None] = lambda: None,
-        on_written: Callable[[timedelta], None] = lambda since: None,
-        on_breaking_migration: Callable[[int], None] = lambda revision: None,
+        handlers: HeartbeatHandlers | None = None,
     ) -> None:
         super().__init__("gw-heartbeat")
         self._worker_id = worker_id
@@ -76,12 +85,7 @@ class Heartbeat(Service):
         self._tolerated = settings.sweep_threshold
         self._metadata = metadata
         self._first_after = first_after
-        self._needs_ping = needs_ping
-        self._on_ping_sent = on_ping_sent
-        self._on_cancel_request = on_cancel_request
-        self._on_claim_rules = on_claim_rules
-        self._on_written = on_written
-        self._on_breaking_migration = on_breaking_migration
+        self._handlers = handlers or HeartbeatHandlers()
         self._began = time.monotonic()
         self.last_written_at: float | None = None
         """When the last heartbeat that was written was sent, by the steady clock; others read it and may be late."""
@@ -158,7 +162,7 @@ class Heartbeat(Service):
             self._report_failure(error)
 
     def _write(self) -> None:
-        ping, sent_at = self._needs_ping(), time.monotonic()
+        ping, sent_at = self._handlers.needs_ping(), time.monotonic()
         written = with_workers(
             self._connection,
             lambda store: store.heartbeat(
@@ -172,21 +176,21 @@ class Heartbeat(Service):
             ),
         )
         if ping:
-            self._on_ping_sent(sent_at)
+            self._handlers.on_ping_sent(sent_at)
         if written.has_cancel_requests:
-            self._on_cancel_request()
+            self._handlers.on_cancel_request()
         if written.has_new_claim_rules:
-            self._on_claim_rules()
+            self._handlers.on_claim_rules()
         if written.breaking_revision is not None and not self._has_seen_migration:
             self._has_seen_migration = True
             self._events.emit(BreakingMigrationDetected(worker_id=self._worker_id, revision=written.breaking_revision))
-            self._on_breaking_migration(written.breaking_revision)
+            self._handlers.on_breaking_migration(written.breaking_revision)
         self._has_rust_workers = written.has_rust_workers
         self._report_lateness(written.inactive_for)
         if self._age_seconds() > self._too_late:
             self._late_at = time.monotonic()
         self.last_written_at = sent_at
-        self._on_written(timedelta(seconds=time.monotonic() - sent_at))
+        self._handlers.on_written(timedelta(seconds=time.monotonic() - sent_at))
         if self._failures:
             self._events.emit(HeartbeatRestored(worker_id=self._worker_id, attempts=self._failures))
             self._failures = 0

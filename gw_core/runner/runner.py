@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent import futures
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -15,55 +14,34 @@ from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 import msgspec
 
-from gw_core.domain.cron.cron_item import CronItem, reject_duplicates
 from gw_core.domain.cron.schedule_events import CronItemsRejected
 from gw_core.domain.errors import (
-    DatabaseUnavailableError,
     GraphileWorkerError,
-    LockTimeoutError,
-    PermissionDeniedError,
 )
 from gw_core.domain.reports.health import ProbeSettings
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import (
-    HeartbeatLate,
-    JobsSettled,
-    MaintenanceFailed,
     PoolConnectionLost,
     PoolConnectionRestored,
-    PoolerDetected,
     RecoveryConfigured,
     RunnerStarted,
     RunnerStopped,
     WorkerCrashed,
 )
 from gw_core.domain.rules.plugins import Interceptors, Plugin
-from gw_core.domain.rules.roles import RoleKind
-from gw_core.domain.rules.settings import PoolerMode, WorkerSettings
+from gw_core.domain.rules.settings import WorkerSettings
 from gw_core.domain.rules.stop_signals import StopSignals
 from gw_core.execution.context import TaskResources
 from gw_core.maintenance.cron_scheduler import ItemSource, Scheduler
-from gw_core.maintenance.group_check import GroupCheck
-from gw_core.maintenance.heartbeat import Heartbeat, heartbeat_session
-from gw_core.maintenance.history_expiry import HistoryExpiry
-from gw_core.maintenance.lock_renewal import ExpiredLocks, LockRenewal
-from gw_core.maintenance.recycling import RecycleMonitor
-from gw_core.maintenance.statistics_writer import StatisticsWriter
-from gw_core.maintenance.sweeper import Sweep, Sweeper
-from gw_core.postgres.connection.connections import (
-    CallersPool,
-    ConnectionPool,
-    SharedConnection,
-    conninfo_of,
-    password_of,
-)
-from gw_core.postgres.connection.database import DEFAULT_SCHEMA, Database, described, expand_conninfo, find_conninfo
-from gw_core.postgres.connection.row_security import rows_hidden, uses_of_kind
+from gw_core.maintenance.heartbeat import Heartbeat
+from gw_core.postgres.connection.database import DEFAULT_SCHEMA, described
 from gw_core.postgres.road.enqueue import AddOperations, Enqueuer
-from gw_core.postgres.road.job_store import JobStore
-from gw_core.postgres.road.permissions import require_rights
-from gw_core.postgres.schema.schema_state import SchemaState, check
-from gw_core.runner.run_inputs import Crontab, Tasks, checked_flags, items_of, load_tasks
+from gw_core.runner.connections import RunnerConnections
+from gw_core.runner.cron_items import CronItems
+from gw_core.runner.outages import limit_outages
+from gw_core.runner.run_inputs import Crontab, Tasks, checked_flags, load_tasks
+from gw_core.runner.schema_preparation import SchemaPreparation
+from gw_core.runner.services import Services
 from gw_core.runtime.log_messages import JobLog, enable_loggers, get_logger
 from gw_core.runtime.service import Service
 from gw_core.runtime.signals import Signals
@@ -71,7 +49,6 @@ from gw_core.tasks.loading import LoadedTasks
 from gw_core.tasks.registry import TaskRegistry
 from gw_core.worker.claim_policy import ForbiddenFlags
 from gw_core.worker.pool import WorkerPool
-from gw_core.worker.settler import reconnect_delay
 from gw_core.worker.single_run import EndOfRun
 
 if TYPE_CHECKING:
@@ -87,22 +64,11 @@ UNAVAILABLE_EXIT_CODE: Final = 3
 MAX_OUTAGE: Final = timedelta(minutes=1)
 """How long `run_once` waits for its database; `run` waits without a limit."""
 
-MAX_REPORTED_OVERRUNS: Final = 100
-"""How many tasks that overran a heartbeat names."""
-
 SERVICES_EXIT_DELAY: Final = timedelta(seconds=0.8)
 HEARTBEAT_EXIT_DELAY: Final = timedelta(seconds=0.9)
 """How long after the grace period they may still wait for the database; the process exits within a second of it."""
 
 MAX_EXIT_DELAY: Final = timedelta(seconds=3)
-CLOSE_TIMEOUT: Final = timedelta(seconds=0.05)
-
-MAINTENANCE_RESPONSE_TIMEOUT: Final = timedelta(seconds=60)
-"""The limit for the response to a maintenance statement."""
-
-MAINTENANCE: Final = {"lock_timeout": "10s"}
-"""Session settings of the maintenance connection. Scheduler, sweeper and lock renewal share it, so none of them may
-wait long for a table that another session keeps locked."""
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,58 +140,30 @@ class Runner:
         JobLog(self.logger, log_startup=log_startup).attach(self.events)
         for plugin in plugins:
             plugin.attach(self.events)
-        self._database = Database(
-            find_conninfo(conninfo) if pool is None else conninfo_of(pool),
+        self._interceptors = Interceptors(plugins)
+        self._connections = RunnerConnections(
+            conninfo,
             schema=schema,
             prepared_statements=prepared_statements,
+            max_pool_size=max_pool_size,
+            heartbeat_timeout=self.settings.heartbeat_timeout,
+            listen_conninfo=listen_conninfo,
             pg_bin=pg_bin,
-            notice_pooler=True,
-            password=password or password_of(pool),
+            password=password,
+            pool=pool,
         )
-        self._listen_database = (
-            None
-            if listen_conninfo is None
-            else Database(expand_conninfo(listen_conninfo), schema=schema, notice_pooler=True, password=password)
-        )
-        self._interceptors = Interceptors(plugins)
-        self._connections = (
-            ConnectionPool(self._database, max_size=max_pool_size, role="task")
-            if pool is None
-            else CallersPool(self._database, pool)
-        )
-        self._maintenance = SharedConnection(
-            self._database, role="maintenance", settings=MAINTENANCE, response_timeout=MAINTENANCE_RESPONSE_TIMEOUT
-        )
-        # A connection of its own, without a response timeout: a migration step can take long.
-        self._migration = SharedConnection(self._database, role="migrate")
-        # A connection of its own, so that heartbeats never wait for other statements.
-        self._heartbeat_connection = SharedConnection(
-            self._database,
-            role="heartbeat",
-            settings=heartbeat_session(self.settings.heartbeat_timeout),
-            response_timeout=self.settings.heartbeat_timeout,
-        )
-        self._adder = Enqueuer(
-            self._connections,
-            schema,
-            AddOperations(
-                self._interceptors,
-                self.events,
-                clock=(lambda: datetime.now(UTC)) if self.settings.use_client_time else None,
-            ),
-        )
+        clock = (lambda: datetime.now(UTC)) if self.settings.use_client_time else None
+        adds = AddOperations(self._interceptors, self.events, clock=clock)
+        self._adder = Enqueuer(self._connections.tasks, schema, adds)
         self._tasks = tasks
         self._forbidden_flags = checked_flags(forbidden_flags)
-        self._crontab = crontab
-        self._schedule_cron = schedule_cron
+        self._cron = CronItems(crontab, is_scheduled=schedule_cron, reloads=watch)
         self._handle_signals = handle_signals
         self._watch = watch
-        self._migrate = migrate
+        self._schema = SchemaPreparation(
+            self._connections, self.settings, self.events, self._log, migrate=migrate, log_startup=log_startup
+        )
         self._services: list[Service] = []
-        self._marked: tuple[CronItem, ...] = ()
-        """The cron items that tasks declare."""
-        self._items: tuple[CronItem, ...] = ()
-        """All cron items at the start, unless a function returns them."""
         self._heartbeat: Heartbeat | None = None
         self._pool: WorkerPool | None = None
         self._probe = None if probe is None else self._new_probe(probe)
@@ -314,23 +252,28 @@ class Runner:
     def _start_all(self, *, once: bool, catch_up: bool, waits: bool) -> None:
         registry, loaded = load_tasks(self._tasks, self.settings, watch=self._watch, log=self._task_log)
         enable_loggers(self.logger)  # a module of the application may have configured logging
-        crontab = self._crontab_items(registry)
+        crontab = self._cron.source(registry)
         if once:
-            self._limit_outages()
-        self._reach_schema(once=once, waits=waits)
+            limit_outages(self.events, MAX_OUTAGE, self._give_up)
+        self._schema.reach(once=once, waits=waits, end=self._end)
         load_errors = 0 if loaded is None else len(loaded.errors)
-        self._report_start(registry, load_errors=load_errors, catch_up=self._schedule_cron and (catch_up or not once))
+        schedules = self._cron.is_scheduled and (catch_up or not once)
+        self._report_start(registry, load_errors=load_errors, schedules=schedules)
         scheduler = None if crontab is None else self._new_scheduler(crontab)
         if catch_up and scheduler is not None:
             scheduler.catch_up()
         pool = self._pool = self._new_pool(registry, once=once)
         if self._is_forced:
             pool.grace_period.force()
-        self._services = [*self._services_of_every_run(pool, once=once)]
-        heartbeat = self._heartbeat = self._new_heartbeat(pool, registry, once=once)
+        services = Services(pool, self._connections, self.settings, self.events, self._interceptors)
+        self._services = [*services.of_every_run(once=once)]
+        heartbeat = self._heartbeat = self._new_heartbeat(services, pool, registry, once=once)
         if not once:
-            self._services += [*self._lasting_services(pool, heartbeat), *self._watcher(pool, loaded)]
-            self._services += [] if scheduler is None else [scheduler]
+            self._services += [
+                *services.of_lasting_run(heartbeat, on_limit_reached=self.stop),
+                *self._watcher(pool, loaded),
+                *([] if scheduler is None else [scheduler]),
+            ]
             # Before the first claim: a sweep finds the jobs of a dead worker by its heartbeat.
             heartbeat.write()
             if heartbeat.is_delayed:
@@ -347,14 +290,14 @@ class Runner:
 
     def _new_pool(self, registry: TaskRegistry, *, once: bool) -> WorkerPool:
         return WorkerPool(
-            database=self._database,
+            database=self._connections.database,
             registry=registry,
             settings=self.settings,
             events=self.events,
-            resources=TaskResources(self._adder, self._connections, self.logger),
+            resources=TaskResources(self._adder, self._connections.tasks, self.logger),
             interceptors=self._interceptors,
             forbidden_flags=self._forbidden_flags,
-            listen_database=self._listen_database,
+            listen_database=self._connections.listen_database,
             end_of_run=self._end_of_run if once else None,
             on_migration=self._write_heartbeat_soon,
         )
@@ -363,109 +306,31 @@ class Runner:
     def _end_of_run(self) -> EndOfRun:
         return EndOfRun(self.stop, on_rejected=lambda error: self._request_end(_End(str(error), exit_code=1)))
 
-    def _report_start(self, registry: TaskRegistry, *, load_errors: int, catch_up: bool) -> None:
-        """Emit what this runner works on; with `catch_up`, it schedules cron items."""
-        items = self._items if catch_up else ()
+    def _report_start(self, registry: TaskRegistry, *, load_errors: int, schedules: bool) -> None:
+        """Emit what this runner works on."""
+        items = self._cron.known if schedules else ()
+        database = self._connections.database
         self.events.emit(
             RunnerStarted(
-                database=described(self._database.conninfo),
-                schema=self._database.schema,
-                crontab=str(self._crontab) if isinstance(self._crontab, Path) else None,
+                database=described(database.conninfo),
+                schema=database.schema,
+                crontab=self._cron.file,
                 crontab_items=len(items),
                 load_errors=load_errors,
                 unknown_tasks=sorted({item.task for item in items} - set(registry.identifiers)),
             )
         )
 
-    def _crontab_items(self, registry: TaskRegistry) -> ItemSource | None:
-        """Return the cron items: the crontab's, and those that tasks declare with `@cron`."""
-        self._marked = registry.cron_items
-        given = self._crontab
-        if not self._schedule_cron:
-            return None
-        if callable(given):
-            source = given
-            return lambda: (*source(), *self._marked)
-        written = items_of(given)
-        self._items = reject_duplicates((*written, *self._marked))
-        if self._watch:
-            # Called repeatedly, because reloaded files can declare other items.
-            return lambda: (*written, *self._marked)
-        return self._items or None
-
     def _use(self, pool: WorkerPool, registry: TaskRegistry) -> None:
         """Switch to reloaded tasks and the cron items they declare."""
         pool.use_registry(registry)
         try:
-            self._marked = registry.cron_items
+            self._cron.use(registry)
         except GraphileWorkerError as error:
             self.events.emit(CronItemsRejected(error=error))
         for service in self._services:
             if isinstance(service, Scheduler):
                 service.wake()
-
-    def _reach_schema(self, *, once: bool, waits: bool) -> None:
-        """Prepare the schema; with `waits`, retry until the database can be reached."""
-        tries = 0
-        while True:
-            try:
-                self._prepare_schema(once=once)
-                break
-            except DatabaseUnavailableError as error:
-                delay = reconnect_delay(tries)
-                if waits and not tries:
-                    self._log.warning("Cannot start yet: %s; retrying, first in %.2f s", error, delay.total_seconds())
-                tries += 1
-                if not waits or futures.wait([self._end], delay.total_seconds()).done:
-                    raise
-        if tries:
-            self._log.info("Database available after %s attempts; starting", tries + 1)
-
-    def _prepare_schema(self, *, once: bool) -> None:
-        with self._maintenance.connection() as connection:
-            # Asked once for all statements of a worker: rows do not become visible by waiting.
-            worker = RoleKind.WORKER
-            state = check(connection, self._database.schema, uses=uses_of_kind(worker), kind=worker)
-        if state.hidden:
-            raise rows_hidden(state.role, state.hidden, self._database.schema, worker)
-        for warning in self._bring_up_to_date(state):
-            self._log.warning("%s", warning)
-        with self._maintenance.connection() as connection:
-            try:
-                # `run` waits for a standby to be promoted; `run_once` does not.
-                require_rights(connection, self._database.schema, state.role, writes=once)
-            except LockTimeoutError:
-                self._log.warning(
-                    "Another session keeps a table of the queue locked; no job is claimed until it is released "
-                    "(gw doctor shows which session that is)"
-                )
-        self._report_pooler()
-
-    def _bring_up_to_date(self, state: SchemaState) -> Sequence[str]:
-        """Migrate the schema if it needs it; return warnings."""
-        if self._migrate and (state.problem() is not None or state.has_replaced_functions):
-            try:
-                return self._migrated()
-            except PermissionDeniedError:
-                if state.problem() is not None:
-                    raise
-        state.raise_unless_usable()
-        return state.warnings() if self._log_startup else ()
-
-    def _migrated(self) -> Sequence[str]:
-        from gw_core.postgres.schema.migrations import migrate as migrate_schema  # late: most starts need none
-
-        try:
-            with self._migration.connection() as connection:
-                return migrate_schema(connection, self._database.schema).warnings
-        finally:
-            self._migration.close()
-
-    def _report_pooler(self) -> None:
-        mode, settings = self._database.pooling, self.settings
-        if mode is not PoolerMode.NONE and self._log_startup:
-            listens = settings.listen and (mode is PoolerMode.SESSION or self._listen_database is not None)
-            self.events.emit(PoolerDetected(mode=mode, listens=listens, poll_interval=settings.poll_interval))
 
     # -- services beside the worker threads --------------------------------------------------------------------------
 
@@ -477,55 +342,13 @@ class Runner:
             events=self.events,
             vitals=lambda: None if self._pool is None else self._pool.vitals,
             poll=self.settings.poll_interval,
-            connections=self._maintenance,
+            connections=self._connections.maintenance,
             on_crash=self._on_crash,
         )
 
     def _new_scheduler(self, crontab: ItemSource) -> Scheduler:
-        return Scheduler(self._maintenance, crontab, events=self.events, admit=self._interceptors.admit)
-
-    def _services_of_every_run(self, pool: WorkerPool, *, once: bool) -> Iterator[Service]:
-        """Yield what renews locks, makes room in history, and writes statistics."""
-        yield LockRenewal(
-            worker_id=pool.id,
-            connection=self._maintenance,
-            events=self.events,
-            locked=pool.ledger.locked,
-            every=self.settings.lock_renewal_interval,
-        )
-        if pool.keeps or not once:
-            expiry = HistoryExpiry(connection=self._maintenance, events=self.events, keeps=lambda: pool.keeps)
-            expiry.prepare()
-            yield expiry
-        if keep := self.settings.statistics:
-            yield StatisticsWriter(worker_id=pool.id, connection=self._maintenance, events=self.events, keep=keep)
-
-    def _lasting_services(self, pool: WorkerPool, heartbeat: Heartbeat) -> Iterator[Service]:
-        """Yield what only a long-running worker needs."""
-        between = self.settings.expired_lock_interval
-        yield ExpiredLocks(worker_id=pool.id, connection=self._maintenance, events=self.events, between=between)
-        yield GroupCheck(connection=self._maintenance, events=self.events)
-        if self.settings.recover:
-            yield self._new_sweeper(pool, heartbeat)
-        if self.settings.recycles:
-            monitor = RecycleMonitor(
-                self.settings, ended=lambda: pool.settler.completed + pool.settler.failed, on_limit_reached=self.stop
-            )
-            if self.settings.max_jobs is not None:
-                self.events.on(JobsSettled, lambda event: monitor.wake())
-            yield monitor
-
-    def _new_sweeper(self, pool: WorkerPool, heartbeat: Heartbeat) -> Sweeper:
-        sweep = Sweep(
-            self._maintenance, self.settings, events=self.events, interceptors=self._interceptors, worker_id=pool.id
-        )
-        return Sweeper(
-            sweep,
-            self.settings,
-            events=self.events,
-            every=self.settings.effective_sweep_interval,
-            held_up_at=heartbeat.held_up_at,
-        )
+        connection = self._connections.maintenance
+        return Scheduler(connection, crontab, events=self.events, admit=self._interceptors.admit)
 
     def _watcher(self, pool: WorkerPool, loaded: LoadedTasks | None) -> Iterator[Service]:
         """Yield what reloads changed task files, if it is wanted."""
@@ -534,75 +357,15 @@ class Runner:
 
             yield TaskWatcher(loaded, lambda tasks: self._use(pool, tasks), self.events)
 
-    def _new_heartbeat(self, pool: WorkerPool, registry: TaskRegistry, *, once: bool) -> Heartbeat:
-        self.events.on(HeartbeatLate, lambda event: self._stop_lost_runs_soon(pool))
+    def _new_heartbeat(self, services: Services, pool: WorkerPool, registry: TaskRegistry, *, once: bool) -> Heartbeat:
         # Notifications may have been missed while there was no connection.
         self.events.on(PoolConnectionRestored, lambda event: self._write_heartbeat_soon())
         pool.timeouts.on_overruns = self._write_heartbeat_soon
-        settings = self.settings
-        return Heartbeat(
-            worker_id=pool.id,
-            connection=self._heartbeat_connection,
-            events=self.events,
-            settings=settings,
-            metadata=lambda: {
-                "tasks": registry.identifiers,
-                "concurrency": settings.concurrency,
-                "recovery": settings.recover,
-                "statistics": bool(settings.statistics),
-                "lease_seconds": settings.lease.total_seconds(),
-                "overruns": pool.timeouts.overruns[:MAX_REPORTED_OVERRUNS],
-            },
-            # A long single run needs heartbeats too, or a sweep recovers its jobs; most end before the first.
-            first_after=settings.effective_heartbeat_interval if once else timedelta(0),
-            needs_ping=pool.notifications.needs_ping if settings.listen else lambda: False,
-            on_ping_sent=pool.expect_ping,
-            on_cancel_request=pool.claimer.on_cancel_request,
-            on_claim_rules=pool.claimer.on_claim_rules,
-            on_written=pool.renew_lease,
-            on_breaking_migration=self._on_breaking_migration,
-        )
+        return services.heartbeat(registry, once=once, on_breaking_migration=self._on_breaking_migration)
 
     def _write_heartbeat_soon(self) -> None:
         if self._heartbeat is not None:
             self._heartbeat.check_soon()
-
-    def _stop_lost_runs_soon(self, pool: WorkerPool) -> None:
-        # In its own thread: it reads the jobs table, and the heartbeat thread must never wait for that.
-        threading.Thread(target=self._stop_lost_runs, args=(pool,), name="gw-stop-lost", daemon=True).start()
-
-    def _stop_lost_runs(self, pool: WorkerPool) -> None:
-        """After a late heartbeat, stop the tasks whose jobs a sweep recovered."""
-        locked = pool.ledger.locked()
-        try:
-            with self._maintenance.connection() as connection:
-                ours = JobStore(connection, self._database.schema).renew_locks(
-                    locked.jobs, worker_id=pool.id, queues=locked.queues
-                )
-        except GraphileWorkerError as error:
-            self.events.emit(MaintenanceFailed(service="gw-heartbeat", error=error))
-            return
-        pool.stop_lost([job for job in locked.jobs if job.id not in ours])
-
-    def _limit_outages(self) -> None:
-        """End `run_once` if it cannot reach its database for too long."""
-        waiting: dict[str, threading.Timer] = {}
-
-        def lost(event: PoolConnectionLost) -> None:
-            timer = waiting[event.operation] = threading.Timer(MAX_OUTAGE.total_seconds(), self._give_up, (event,))
-            timer.daemon = True
-            timer.start()
-
-        def restored(event: PoolConnectionRestored) -> None:
-            waiting.pop(event.operation).cancel()
-
-        def ended(event: RunnerStopped) -> None:
-            for timer in list(waiting.values()):
-                timer.cancel()
-
-        self.events.on(PoolConnectionLost, lost)
-        self.events.on(PoolConnectionRestored, restored)
-        self.events.on(RunnerStopped, ended)
 
     def _give_up(self, event: PoolConnectionLost) -> None:
         reason = f"cannot {event.operation} for {MAX_OUTAGE.total_seconds():g} s: {event.error}"
@@ -651,13 +414,7 @@ class Runner:
     def _close(self) -> None:
         if self._probe is not None:
             self._probe.stop()
-        self._connections.close(timeout=CLOSE_TIMEOUT)
-        # A service that waits for a statement keeps its connection until the process exits.
-        for connection in (self._maintenance, self._migration, self._heartbeat_connection):
-            connection.close(timeout=CLOSE_TIMEOUT)
-        self._database.close()
-        if self._listen_database is not None:
-            self._listen_database.close()
+        self._connections.close()
 
     def _on_signal(self, name: str) -> None:
         received = self._stop_signals.receive(name, time.monotonic())
@@ -667,16 +424,8 @@ class Runner:
         self._request_end(_End(f"received {name}", signal=name))
 
     def _abort_start(self) -> None:
-        """Abort a start that waits for the database, so that the process can exit.
-
-        The server would finish the current migration step before it notices the disconnect, so the step is cancelled.
-        """
-        deadline = time.monotonic() + SERVICES_EXIT_DELAY.total_seconds()
-        while not self._is_up.wait(CLOSE_TIMEOUT.total_seconds()):
-            self._maintenance.abort()
-            self._heartbeat_connection.abort()
-            if not self._migration.cancel() or time.monotonic() > deadline:
-                self._migration.abort()
+        """Abort a start that waits for the database, so that the process can exit."""
+        self._connections.abort(until=self._is_up, cancel_for=SERVICES_EXIT_DELAY)
 
     def _on_breaking_migration(self, revision: int) -> None:
         self._request_end(_End(f"schema revision {revision} is breaking", exit_code=BREAKING_MIGRATION_EXIT_CODE))

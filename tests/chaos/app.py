@@ -24,7 +24,7 @@ import psycopg
 from gw_core import Client, JobSpec
 from gw_core.errors import GraphileWorkerError
 from gw_core.postgres.connection.database import RESPONSE_TIMEOUT
-from gw_core.runner.runner import MAINTENANCE_RESPONSE_TIMEOUT
+from gw_core.runner.connections import MAINTENANCE_RESPONSE_TIMEOUT
 
 from .cleanup_guard import Guard
 from .faults import Cuttable, Operator

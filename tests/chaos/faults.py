@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from gw_core import Client
 from gw_core.errors import GraphileWorkerError
 from gw_core.operations import PauseResult
-from gw_core.runner.runner import MAINTENANCE_RESPONSE_TIMEOUT
+from gw_core.runner.connections import MAINTENANCE_RESPONSE_TIMEOUT
 
 from .fleet import NO_DATABASE, TASKS_OF_ONE, ProcessStates, Slot, Worker, is_alive, send
 from .limits import FIELD, LIMITS, MOST_RUNNING, RUNNING, Paused, Unlimited

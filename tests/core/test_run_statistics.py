@@ -203,7 +203,7 @@ def test_without_runs_there_is_no_percentile() -> None:
 @pytest.fixture
 def second_is_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let workers write a row for each task and second, and wait for no lock."""
-    monkeypatch.setattr("gw_core.runner.runner.MAINTENANCE", {"lock_timeout": "100ms"})
+    monkeypatch.setattr("gw_core.runner.connections.MAINTENANCE", {"lock_timeout": "100ms"})
     monkeypatch.setattr("gw_core.maintenance.statistics_writer.MINUTE", 1)
     monkeypatch.setattr("gw_core.maintenance.statistics_writer.FIRST_REST", timedelta(seconds=0.1))
     monkeypatch.setattr("gw_core.maintenance.statistics_writer.RETRY_INTERVAL", timedelta(seconds=0.2))

@@ -90,7 +90,7 @@ def test_a_sweep_reads_heartbeats_after_it_may_change_jobs(
 def test_a_heartbeat_gives_up_a_lock_on_its_own_table_and_tries_again(ward: RecoveryFixture) -> None:
     with ward.running({"work": RunRecord()}, heartbeat_interval=ms(50), sweep_threshold=ms(60_000)) as running:
         runner = running.runner
-        runner._heartbeat_connection._settings = heartbeat_session(ms(200))
+        runner._connections.heartbeat._settings = heartbeat_session(ms(200))
         kill_heartbeat_connections(ward)
         with ward.locking("lock table _private_gw_workers in access exclusive mode"):
             running.recorded.wait_for(HeartbeatFailed)

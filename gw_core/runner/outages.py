@@ -1,0 +1,31 @@
+"""End a run whose database cannot be reached for too long."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+
+from gw_core.domain.rules.event_bus import Events
+from gw_core.domain.rules.events import PoolConnectionLost, PoolConnectionRestored, RunnerStopped
+
+
+def limit_outages(events: Events, limit: timedelta, give_up: Callable[[PoolConnectionLost], None]) -> None:
+    """Call `give_up` when a connection was lost and is not restored within the limit."""
+    waiting: dict[str, threading.Timer] = {}
+
+    def lost(event: PoolConnectionLost) -> None:
+        timer = waiting[event.operation] = threading.Timer(limit.total_seconds(), give_up, (event,))
+        timer.daemon = True
+        timer.start()
+
+    def restored(event: PoolConnectionRestored) -> None:
+        waiting.pop(event.operation).cancel()
+
+    def ended(event: RunnerStopped) -> None:
+        for timer in list(waiting.values()):
+            timer.cancel()
+
+    events.on(PoolConnectionLost, lost)
+    events.on(PoolConnectionRestored, restored)
+    events.on(RunnerStopped, ended)
