@@ -65,7 +65,7 @@ def _name(statement: str) -> str:
 @lru_cache(maxsize=1)
 def _names() -> Mapping[str, str]:
     """Return the names of our statements by their texts, as the driver sends them."""
-    files = (sql_folder() / "queries").glob("*.sql")
+    files = Path(str(sql_folder()), "queries").glob("*.sql")
     return {numbered_query(file.stem, SCHEMA)[0].decode().strip(): file.stem for file in files}
 
 

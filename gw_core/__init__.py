@@ -57,4 +57,34 @@ if TYPE_CHECKING:
     from gw_core.tasks.registry import TaskRegistry as TaskRegistry, cron as cron, task as task
     from gw_core.version import __version__ as __version__
 else:
-    __getattr__, __dir__, __all__ = public_names(__name__, __file__)
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        """
+        gw_core.clients.async_client: AsyncClient
+        gw_core.clients.async_jobs: AsyncJobs
+        gw_core.clients.client: Client
+        gw_core.clients.sharding: ShardedClient
+        gw_core.domain.cron.cron_item: CronItem cron_item
+        gw_core.domain.job.cancellation: CancelledJob CancelResult StopReason
+        gw_core.domain.job.job: Job JobKeyMode JobSpec
+        gw_core.domain.job.job_state: JobState
+        gw_core.domain.job.outcome: GiveUp RetryAfter Snooze
+        gw_core.domain.reports.health: ProbeSettings
+        gw_core.domain.rules.event_bus: Event Events
+        gw_core.domain.rules.plugins: Addition Plugin Reject Skip
+        gw_core.domain.rules.session_limits: SessionLimits
+        gw_core.domain.rules.settings: PoolerMode WorkerSettings
+        gw_core.domain.rules.sweep_rules: FailWithBackoff RecoverySettings Reschedule SkipRecovery
+        gw_core.execution.context: JobContext StopSignal
+        gw_core.execution.payloads: CronRun
+        gw_core.execution.task: Task
+        gw_core.postgres.road.bulk_actions: ActionResult Jobs
+        gw_core.runner.runner: Runner RunResult run run_once
+        gw_core.runtime.log_messages: JobLogger
+        gw_core.selection.selection: Selection
+        gw_core.tasks.loading: LoadedTasks load_folder
+        gw_core.tasks.references: load_app load_plugin
+        gw_core.tasks.registry: TaskRegistry cron task
+        gw_core.version: __version__
+        """,
+    )

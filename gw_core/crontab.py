@@ -24,4 +24,13 @@ if TYPE_CHECKING:
     )
     from gw_core.domain.cron.schedule_text import describe_schedule as describe_schedule
 else:
-    __getattr__, __dir__, __all__ = public_names(__name__, __file__)
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        """
+        gw_core.domain.cron.cron_item: KnownCronItem reject_duplicates
+        gw_core.domain.cron.crontab: format_crontab format_item parse_crontab read_crontab
+        gw_core.domain.cron.schedule: Schedule daily_at every_minute every_n_minutes hourly_at monthly_on weekly_on
+        gw_core.domain.cron.schedule: yearly_on
+        gw_core.domain.cron.schedule_text: describe_schedule
+        """,
+    )

@@ -17,4 +17,25 @@ if TYPE_CHECKING:
     from gw_core.tasks.loading import TaskFileError as TaskFileError
     from gw_core.worker.timeouts import TaskTimeoutError as TaskTimeoutError
 else:
-    __getattr__, __dir__, __all__ = public_names(__name__, __file__)
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        """
+        gw_core.domain.cron.crontab: CrontabLineError
+        gw_core.domain.errors: GraphileWorkerError InvalidInputError InvalidJobError InvalidSettingError
+        gw_core.domain.errors: JobRejectedError TaskLoadError PluginLoadError CrontabError ResultError JobFailedError
+        gw_core.domain.errors: ResultTimeoutError ResultUnavailableError DatabaseError NoConnectionError
+        gw_core.domain.errors: DatabaseUnavailableError AuthenticationError ConnectionSettingsError
+        gw_core.domain.errors: PermissionDeniedError TransientDatabaseError DeadlockError LockTimeoutError
+        gw_core.domain.errors: StatementTimeoutError ReadOnlyError SchemaMissingError EmbeddedError MigrationError
+        gw_core.domain.errors: SchemaTooNewError SchemaTooOldError LockedJobsError ServerTooOldError
+        gw_core.domain.job.cancellation: JobCancelledError
+        gw_core.execution.executables: ExecutableError
+        gw_core.execution.executor: BatchError TaskResultError
+        gw_core.execution.payloads: PayloadError
+        gw_core.execution.process_pool: IsolatedProcessError
+        gw_core.execution.process_protocol: IsolatedTaskError
+        gw_core.selection.parser: SelectionError
+        gw_core.tasks.loading: TaskFileError
+        gw_core.worker.timeouts: TaskTimeoutError
+        """,
+    )

@@ -110,4 +110,47 @@ if TYPE_CHECKING:
     )
     from gw_core.runtime.operator_name import operator_name as operator_name
 else:
-    __getattr__, __dir__, __all__ = public_names(__name__, __file__)
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        """
+        gw_core.clients.async_rules: AsyncLimits AsyncPauses
+        gw_core.clients.workers: Workers
+        gw_core.domain.durations: format_duration parse_duration parse_time
+        gw_core.domain.job.group: JobGroup OnFailure WaitingGroup
+        gw_core.domain.job.history: EndedAttempt HistoryPage HistoryState HistoryStatus
+        gw_core.domain.job.job: encode_payload
+        gw_core.domain.reports.diagnosis: CheckStatus DoctorFacts Finding TableHealth diagnose is_healthy
+        gw_core.domain.reports.job_status: PlannedAttempt Reason ReasonCode
+        gw_core.domain.reports.lock_waits: BackendSession LockWait AdvisoryLock LockWaits
+        gw_core.domain.reports.query_results: Count FoundJob JobPage JobReport PageCursor Quality QueueReport
+        gw_core.domain.reports.query_results: QueueStatistics TaskActivity TaskReport
+        gw_core.domain.reports.run_statistics: RunHistory RunPoint RunStatistics StatisticsStatus
+        gw_core.domain.reports.snapshot: ServerInfo SchemaInfo TableCounters PrioritySummary LockedQueue QueueSnapshot
+        gw_core.domain.reports.snapshot: Throughput ThroughputMeter
+        gw_core.domain.rules.backoff: retry_delay
+        gw_core.domain.rules.pause: Pause PauseKind PauseResult PauseTarget
+        gw_core.domain.rules.roles: Grant RoleKind
+        gw_core.domain.rules.sweep_rules: SweepReport WorkerInfo
+        gw_core.domain.rules.task_limit: TaskLimit
+        gw_core.domain.safe_text: UNSAFE_NAME UNSAFE_TEXT shell_command
+        gw_core.maintenance.metrics: METRICS MetricInfo
+        gw_core.postgres.connection.database: DEFAULT_SCHEMA Database described find_conninfo
+        gw_core.postgres.read.doctor: Doctor
+        gw_core.postgres.read.history: History
+        gw_core.postgres.read.listener: JobListener
+        gw_core.postgres.read.name_lookup: NameKind known_names
+        gw_core.postgres.road.add_calls: RemovedJob
+        gw_core.postgres.road.bulk_actions: ChangedJob JobBatches SelectionCount SkippedJob SkipReason WorkerActions
+        gw_core.postgres.road.limits: Limits
+        gw_core.postgres.road.pauses: Pauses
+        gw_core.postgres.schema.cleanup: Cleanup CleanupTarget
+        gw_core.postgres.schema.grants: Grants
+        gw_core.postgres.schema.migrations: MigrationPlan MigrationReport MigrationStep
+        gw_core.postgres.schema.schema_state: SchemaState SchemaStatus
+        gw_core.postgres.schema.scratch_schema: ScratchSchema ServerTiming
+        gw_core.processes.control_channel: ControlChannel
+        gw_core.processes.supervisor: Supervisor
+        gw_core.runtime.log_messages: LOGGER_NAME CompletedJobs get_logger job_fields record_fields
+        gw_core.runtime.operator_name: operator_name
+        """,
+    )

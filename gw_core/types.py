@@ -14,4 +14,16 @@ if TYPE_CHECKING:
     from gw_core.tasks.registry import TaskOptions as TaskOptions
     from gw_core.worker.claim_policy import ForbiddenFlags as ForbiddenFlags
 else:
-    __getattr__, __dir__, __all__ = public_names(__name__, __file__)
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        """
+        gw_core.clients.sharding: ShardKey
+        gw_core.domain.job.job: AddOptions JobOptions
+        gw_core.domain.rules.plugins: RunTask
+        gw_core.domain.rules.sweep_rules: Decision
+        gw_core.runner.run_inputs: Crontab Tasks
+        gw_core.runner.runner: RunnerOptions
+        gw_core.tasks.registry: TaskOptions
+        gw_core.worker.claim_policy: ForbiddenFlags
+        """,
+    )

@@ -11,4 +11,9 @@ from gw_core.runtime.lazy import public_names
 if TYPE_CHECKING:
     from gw_core.embedded.server import EmbeddedServer as EmbeddedServer, start_or_attach as start_or_attach
 else:
-    __getattr__, __dir__, __all__ = public_names(__name__, __file__)
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        """
+        gw_core.embedded.server: EmbeddedServer start_or_attach
+        """,
+    )

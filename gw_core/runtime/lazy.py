@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import importlib
-import re
 import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, Final
-
-_IMPORT: Final = re.compile(r"^    from (\S+) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
-_NAME: Final = re.compile(r"(\w+) as \w+")
-_CLASS: Final = re.compile(r"^class (\w+)", re.MULTILINE)
+from typing import Any
 
 
-def public_names(module: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and `__all__` for a module, from its own imports under `TYPE_CHECKING`.
+def public_names(module: str, table: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and `__all__` for a module.
 
-    `from MODULE import *` means the classes of a module, which is read and not imported.
+    Each line of the table has a module and the public names that come from it: `gw_core.domain.job.job: Job JobSpec`.
     """
-    source = Path(file).read_text("utf-8")
-    origin = {name: found[1] for found in _IMPORT.finditer(source) for name in _names(found[1], found[2] or found[3])}
-    names = sorted(origin)
+    lines = (line.partition(":") for line in table.split("\n"))
+    origin = {name: source.strip() for source, _, names in lines for name in names.split()}
+    public = sorted(origin)
 
     def resolve(name: str) -> Any:
         if name not in origin:
@@ -30,10 +24,4 @@ def public_names(module: str, file: str) -> tuple[Callable[[str], Any], Callable
         setattr(sys.modules[module], name, value)
         return value
 
-    return resolve, lambda: names, names
-
-
-def _names(module: str, imported: str) -> list[str]:
-    if imported != "*":
-        return _NAME.findall(imported)
-    return _CLASS.findall(Path(__file__).parents[2].joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8"))
+    return resolve, lambda: public, public

@@ -22,4 +22,15 @@ if TYPE_CHECKING:
     from gw_core.selection.terms import TERMS as TERMS, Cost as Cost, Term as Term
     from gw_core.selection.values import written as written
 else:
-    __getattr__, __dir__, __all__ = public_names(__name__, __file__)
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        """
+        gw_core.selection.completion: Suggestion suggest
+        gw_core.selection.history_terms: HISTORY_TERMS
+        gw_core.selection.kinds: Resolved
+        gw_core.selection.parser: Which parse
+        gw_core.selection.selection: EVERYTHING Condition Fragment StateName
+        gw_core.selection.terms: TERMS Cost Term
+        gw_core.selection.values: written
+        """,
+    )

@@ -35,4 +35,13 @@ if TYPE_CHECKING:
         perform as perform,
     )
 else:
-    __getattr__, __dir__, __all__ = public_names(__name__, __file__)
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        """
+        gw_core.runner.synchronous: Attempt ScratchDatabase install
+        gw_core.testing.assertions: assert_enqueued enqueued refute_enqueued
+        gw_core.testing.clock: Clock
+        gw_core.testing.queue: Queue
+        gw_core.testing.running: DrainLimitError DrainResult FailedAttempt drain inline perform
+        """,
+    )

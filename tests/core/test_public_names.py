@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import inspect
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import gw_core
 
+CHECKOUT = Path(__file__).parents[2]
 MODULES = (
     "gw_core",
     *(f"gw_core.{name}" for name in ("crontab", "embedded", "errors", "events", "operations", "selection", "types")),
@@ -22,6 +27,42 @@ def test_every_public_name_can_be_imported(module: str) -> None:
     public = importlib.import_module(module)
 
     assert [name for name in public.__all__ if getattr(public, name, None) is None] == []
+
+
+def faces() -> list[Path]:
+    return sorted(path for path in CHECKOUT.glob("gw_core/**/*.py") if "= public_names(" in path.read_text("utf-8"))
+
+
+def imported(face: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield what type checkers see: each name, and the module that it comes from."""
+    (block,) = (each for each in face.body if isinstance(each, ast.If))
+    for statement in block.body:
+        assert isinstance(statement, ast.ImportFrom)
+        module = str(statement.module)
+        for each in statement.names:
+            if each.name != "*":
+                yield from [(each.name, module)] if each.asname else ()
+            else:
+                kinds = vars(importlib.import_module(module)).items()
+                yield from (
+                    (name, module) for name, kind in kinds if inspect.isclass(kind) and kind.__module__ == module
+                )
+
+
+def in_table(face: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield what programs import on first use."""
+    (block,) = (each for each in face.body if isinstance(each, ast.If))
+    (table,) = (each.value for each in ast.walk(block.orelse[0]) if isinstance(each, ast.Constant))
+    for line in str(table).split("\n"):
+        module, _, names = line.strip().partition(":")
+        yield from ((name, module) for name in names.split())
+
+
+@pytest.mark.parametrize("path", faces(), ids=lambda path: str(path.relative_to(CHECKOUT)))
+def test_programs_and_type_checkers_see_the_same_names(path: Path) -> None:
+    face = ast.parse(path.read_text("utf-8"))
+
+    assert sorted(in_table(face)) == sorted(imported(face))
 
 
 def test_each_public_name_is_in_one_module() -> None:

@@ -16,8 +16,9 @@ import pytest
 CHECKOUT = Path(__file__).parents[2]
 SCRIPT = """
 import json
+from pathlib import Path
 from gw_core.postgres.connection.statements import query, sql_folder
-folder = sql_folder()
+folder = Path(str(sql_folder()))
 files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.sql"))
 print(json.dumps({"folder": str(folder), "files": files, "statement": query("add_job", "jobs")}))
 """

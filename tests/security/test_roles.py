@@ -170,7 +170,7 @@ OF_OWNERS = {"record_others_on"}
 
 
 def test_a_role_may_run_the_statements_of_its_kind_and_no_others(site: Site) -> None:
-    names = {path.stem for path in Path(sql_folder(), "queries").glob("*.sql")} - {"doctor_distributed_tables"}
+    names = {path.stem for path in Path(str(sql_folder()), "queries").glob("*.sql")} - {"doctor_distributed_tables"}
     with psycopg.connect(site.as_role("queue_owner")) as connection:
         connection.read_only = True
         changes = {name for name in names if fails(connection, name, psycopg.errors.ReadOnlySqlTransaction)}

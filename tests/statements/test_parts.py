@@ -11,7 +11,7 @@ import pytest
 
 from gw_core.postgres.connection.statements import query, sql_folder, sql_text
 
-QUERIES = sql_folder() / "queries"
+QUERIES = Path(str(sql_folder()), "queries")
 STATEMENTS = sorted(path.stem for path in QUERIES.glob("*.sql"))
 
 

@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -19,7 +20,9 @@ from statements.statement_fixture import OURS, Queue, a_failure
 
 RELEASE = re.compile(r"update :GRAPHILE_WORKER_SCHEMA\._private_job_queues as queues\s+set locked_(?:at|by) = null")
 RELEASING = {
-    path.stem for path in (sql_folder() / "queries").glob("*.sql") if RELEASE.search(sql_text(f"queries/{path.stem}"))
+    path.stem
+    for path in Path(str(sql_folder()), "queries").glob("*.sql")
+    if RELEASE.search(sql_text(f"queries/{path.stem}"))
 }
 ORPHANS = """
 select queue_name from _private_job_queues as queues

@@ -14,7 +14,7 @@ BARE_VALUE = re.compile(r"%\(\w+\)[sb](?!::\w)")
 
 def test_every_value_is_cast_where_it_stands() -> None:
     """A driver may send a number as `numeric`, and functions are chosen by the types of their arguments."""
-    files = Path(sql_folder(), "queries").rglob("*.sql")
+    files = Path(str(sql_folder()), "queries").rglob("*.sql")
     texts = {path.name: path.read_text("utf-8") for path in files}
     texts |= {"conditions of jobs": EVERY_TERM.text, "conditions of history": EVERY_HISTORY_TERM.text}
 

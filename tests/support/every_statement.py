@@ -17,7 +17,7 @@ from gw_core.selection import HISTORY_TERMS, TERMS, Resolved, parse
 SCHEMA: Final = "graphile_worker"
 CITUS: Final = "doctor_distributed_tables"
 """Cannot even be parsed where Citus is not installed."""
-STATEMENTS: Final = sorted({path.stem for path in Path(sql_folder(), "queries").glob("*.sql")} - {CITUS})
+STATEMENTS: Final = sorted({path.stem for path in Path(str(sql_folder()), "queries").glob("*.sql")} - {CITUS})
 
 HISTORY: Final = ("list_history", "count_history")
 EVERY_TERM: Final = parse(

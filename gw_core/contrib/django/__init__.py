@@ -14,4 +14,9 @@ from gw_core.runtime.lazy import public_names
 if TYPE_CHECKING:
     from gw_core.contrib.django.backend import GraphileWorkerBackend as GraphileWorkerBackend
 else:
-    __getattr__, __dir__, __all__ = public_names(__name__, __file__)
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        """
+        gw_core.contrib.django.backend: GraphileWorkerBackend
+        """,
+    )

@@ -6,9 +6,10 @@ import re
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from itertools import count
 from operator import itemgetter
-from pathlib import Path
 from typing import Any, Final, LiteralString
 
 from gw_core.domain.errors import GraphileWorkerError
@@ -29,12 +30,13 @@ _NAME: Final = re.compile(r"(?<!:):([A-Z]+)\b")
 
 
 @lru_cache(maxsize=1)
-def sql_folder() -> Path:
-    """Return the folder with the SQL files: inside the package in a wheel, beside it in a checkout."""
-    package = Path(__file__).resolve().parents[2]
+def sql_folder() -> Traversable:
+    """Return the folder with the SQL files, also in a zip: inside the package in a wheel, beside it in a checkout."""
+    package: Any = files("gw_core")
     for folder in (package / "sql", package.parent / "sql"):
         if (folder / "queries").is_dir():
-            return folder
+            found: Traversable = folder
+            return found
     raise GraphileWorkerError(f"the SQL files are missing beside {package}; install graphile-worker again")
 
 
@@ -56,7 +58,7 @@ def sql_text(path: str, names: Mapping[str, str] | None = None) -> str:
 
 def _expanded(kind: str, path: str, names: ChainMap[str, str]) -> Iterator[str]:
     is_left_out = False
-    for line in (sql_folder() / f"{path}.sql").read_text("utf-8").splitlines():
+    for line in sql_folder().joinpath(f"{path}.sql").read_text("utf-8").splitlines():
         if condition := _IF.fullmatch(line):
             is_left_out = names[condition[1]] != "true"
         elif is_left_out or line == _END_IF:

@@ -335,10 +335,9 @@ class _File(msgspec.Struct, frozen=True, kw_only=True):
 @lru_cache(maxsize=1)
 def _files() -> tuple[_File, ...]:
     """Return the steps of both lines, each line in order."""
-    found = [
-        (path.stem, re.fullmatch(r"(gw_)?(\d+)_\w+", path.stem)) for path in (sql_folder() / "migrations").glob("*.sql")
-    ]
-    files = [_file(name, int(match[2]), is_own=bool(match[1])) for name, match in found if match]
+    names = (path.name for path in sql_folder().joinpath("migrations").iterdir())
+    found = [re.fullmatch(r"((gw_)?(\d+)_\w+)\.sql", name) for name in names]
+    files = [_file(match[1], int(match[3]), is_own=bool(match[2])) for match in found if match]
     return tuple(sorted(files, key=lambda file: (file.origin == "gw", file.number)))
 
 

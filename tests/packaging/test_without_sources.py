@@ -1,0 +1,76 @@
+"""gw runs from a zip archive, and from compiled files without their sources."""
+
+from __future__ import annotations
+
+import compileall
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[2]
+PACKAGES = ("gw_core", "gw_cli", "gw_tui", "sql")
+PROGRAM = """
+import importlib, sys
+import gw_core
+assert gw_core.__file__.startswith(sys.argv[1]), gw_core.__file__
+for name in ("crontab", "embedded", "errors", "events", "operations", "selection", "testing", "types"):
+    module = importlib.import_module(f"gw_core.{name}")
+    assert all(hasattr(module, each) for each in module.__all__)
+
+from gw_core import Client, TaskRegistry, run_once
+tasks = TaskRegistry()
+tasks.register("hello", lambda payload: None)
+with Client(sys.argv[2]) as client:
+    client.migrate()
+    client.add("hello")
+print(run_once(sys.argv[2], tasks=tasks).completed)
+"""
+
+
+def copied(folder: Path) -> Path:
+    for name in PACKAGES:
+        shutil.copytree(CHECKOUT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def zipped(folder: Path) -> Path:
+    archive = folder / "app.zip"
+    with zipfile.ZipFile(archive, "w") as writer:
+        for name in PACKAGES:
+            for path in (CHECKOUT / name).rglob("*"):
+                if "__pycache__" not in path.parts:
+                    writer.write(path, path.relative_to(CHECKOUT))
+    return archive
+
+
+def compiled(folder: Path) -> Path:
+    copied(folder)
+    assert compileall.compile_dir(folder, quiet=1, legacy=True)
+    for source in folder.rglob("*.py"):
+        source.unlink()
+    return folder
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("make", [zipped, compiled])
+def test_a_program_runs_without_the_sources(
+    make: Callable[[Path], Path], tmp_path: Path, empty_database_url: str
+) -> None:
+    place = make(tmp_path)
+    environment = {**os.environ, "PYTHONPATH": str(place)}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, *arguments], env=environment, cwd="/", text=True, capture_output=True, timeout=120
+        )
+
+    ran = run("-c", PROGRAM, str(place), empty_database_url)
+    assert (ran.stdout, ran.stderr) == ("1\n", "")
+    listed = run("-c", "from gw_cli.main import main; main()", "doctor", "--connection", empty_database_url)
+    assert (listed.returncode, "PostgreSQL" in listed.stdout) == (0, True), listed
