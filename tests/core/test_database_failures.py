@@ -22,7 +22,6 @@ from gw_core.events import (
     JobCompleted,
     JobLockLost,
     JobSucceeded,
-    MaintenanceFailed,
     PoolConnectionLost,
     PoolConnectionRestored,
     PoolListening,
@@ -108,8 +107,8 @@ def test_a_killed_maintenance_connection_is_replaced(site: QueueFixture) -> None
     with site.running({"work": gate}, lock_renewal_interval=ms(30)) as running:
         gate.wait_for(1)
         wait_until(lambda: site.connections("gw:maintenance"))
+        # Whichever service uses it next gets the error, and some report only the second failure in a row.
         site.kill_connections("gw:maintenance")
-        running.recorded.wait_for(MaintenanceFailed)
         (before,) = site.run("update _private_jobs set locked_at = locked_at - interval '1 hour' returning locked_at")
         wait_until(lambda: site.run("select locked_at from _private_jobs")[0]["locked_at"] > before["locked_at"])
         gate.open()
