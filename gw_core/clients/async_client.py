@@ -21,6 +21,7 @@ from gw_core.postgres.connection.async_connection import (
     async_callers_connection,
 )
 from gw_core.postgres.connection.database import DEFAULT_SCHEMA, Database, find_conninfo
+from gw_core.postgres.connection.deadlines import in_time
 from gw_core.postgres.connection.error_mapping import translated
 from gw_core.postgres.connection.statement_steps import Operation, Unit, await_steps, fetched
 from gw_core.postgres.read.history import job_end
@@ -218,11 +219,14 @@ class AsyncClient:
             with translated(self.schema):
                 if conn is not None:
                     return await async_callers_connection(conn, self.schema).run(step)
-                is_atomic, source = isinstance(step, Unit) and step.is_atomic, self._connections
-                async with source.connection() if is_atomic else source.autocommit() as lent:
-                    return await async_callers_connection(lent, self.schema).run(step)
+                return await in_time(self._run_on_own(step))
 
         return await await_steps(operation, act)
+
+    async def _run_on_own(self, step: Call | Unit) -> Any:
+        is_atomic, source = isinstance(step, Unit) and step.is_atomic, self._connections
+        async with source.connection() if is_atomic else source.autocommit() as lent:
+            return await async_callers_connection(lent, self.schema).run(step)
 
 
 def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:

@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import timedelta
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
@@ -17,7 +18,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import tuple_row
 
 from gw_core.domain.errors import DatabaseError
-from gw_core.postgres.connection.database import Connection, Database
+from gw_core.postgres.connection.database import FIRST_RESPONSE_TIMEOUT, Connection, Database, QueueConnection, within
+from gw_core.postgres.connection.deadlines import ending_within, holding, time_left
 from gw_core.postgres.connection.error_mapping import leads_nowhere, translated
 from gw_core.runtime import forks
 
@@ -31,6 +33,10 @@ CLOSE_SECONDS: Final = 1.0
 
 CANCEL_SECONDS: Final = 2.0
 """How long to wait until the server has taken note of a cancellation."""
+
+
+MAX_POOL_SECONDS: Final = 30.0
+"""How long a caller with a later deadline waits for a connection of a pool, as one without does."""
 
 
 class _BasePool:
@@ -68,7 +74,7 @@ class ConnectionPool(_BasePool):
         with ExitStack() as stack:
             # What the borrower's own statements raise is the borrower's: a table that a task misses is not one of ours.
             with translated(self.database.schema):
-                connection = stack.enter_context(pool.connection())
+                connection = stack.enter_context(pool.connection(_pool_timeout()))
             self._lent.add(connection)
             stack.callback(self._lent.discard, connection)
             try:
@@ -101,7 +107,7 @@ class ConnectionPool(_BasePool):
             self._pool = None
 
     def _opened(self) -> psycopg_pool.ConnectionPool[Connection]:
-        with self._lock:
+        with holding(self._lock):
             if self._pool is None:
                 import psycopg_pool  # a command that needs one connection does not load it
 
@@ -109,12 +115,13 @@ class ConnectionPool(_BasePool):
                 self.database.connect(self._role).close()
                 self._pool = psycopg_pool.ConnectionPool(
                     lambda: self.database.libpq_conninfo(self._role),  # called for each connection: passwords change
+                    connection_class=QueueConnection,
                     kwargs={"autocommit": True},
                     min_size=0,
                     max_size=self._max_size,
                     max_idle=60.0,
                     configure=lambda connection: self.database.prepare(connection, self._role),
-                    check=psycopg_pool.ConnectionPool.check_connection,
+                    check=_check,
                     open=True,
                     name=f"gw-{self._role or 'client'}",
                 )
@@ -153,7 +160,7 @@ class SharedConnection:
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """Provide the connection; after an error that broke it the next user gets a new one."""
-        with self._lock, translated(self.database.schema):
+        with holding(self._lock), translated(self.database.schema):
             if self._connection is None or self._connection.closed:
                 self._connection = self.database.connect(
                     self._role, self._settings, response_timeout=self._response_timeout
@@ -216,6 +223,12 @@ def cancel(connection: Connection) -> bool:
     return True
 
 
+def _check(connection: Connection) -> None:
+    """Raise an error if the connection of a pool is gone, also if a dead network swallows the answer."""
+    with ending_within(FIRST_RESPONSE_TIMEOUT):
+        connection.execute("")
+
+
 class CallersPool(_BasePool):
     """A psycopg pool of the caller's. Its connections get their own settings back after each use."""
 
@@ -228,7 +241,7 @@ class CallersPool(_BasePool):
         """Provide a connection in autocommit mode; what the block leaves open in it is rolled back."""
         with ExitStack() as stack:
             with translated(self.database.schema):
-                connection = stack.enter_context(self._pool.connection())
+                connection = stack.enter_context(self._pool.connection(_pool_timeout()))
                 stack.enter_context(_as_own(connection))
             self._lent.add(connection)
             stack.callback(self._lent.discard, connection)
@@ -242,14 +255,37 @@ class CallersPool(_BasePool):
 def _as_own(connection: psycopg.Connection[Any]) -> Iterator[None]:
     """Give the block a connection as gw opens them, and restore what the caller set."""
     before = connection.autocommit, connection.row_factory, connection.cursor_factory
-    connection.autocommit = True
-    connection.row_factory, connection.cursor_factory = tuple_row, psycopg.Cursor
+    with _waiting_in_time(connection):
+        connection.autocommit = True
+        connection.row_factory, connection.cursor_factory = tuple_row, psycopg.Cursor
+        try:
+            yield
+        finally:
+            if not connection.closed:
+                connection.rollback()
+                connection.autocommit, connection.row_factory, connection.cursor_factory = before
+
+
+@contextmanager
+def _waiting_in_time(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Let a connection of any class wait in the block as a `QueueConnection` does: until the deadline of the call."""
+    own = connection.wait
+
+    def wait(work: Any, *arguments: Any, **options: Any) -> Any:
+        left = time_left()
+        return own(work if left == inf else within(connection, work, left), *arguments, **options)
+
+    vars(connection)["wait"] = wait
     try:
         yield
     finally:
-        if not connection.closed:
-            connection.rollback()
-            connection.autocommit, connection.row_factory, connection.cursor_factory = before
+        del vars(connection)["wait"]
+
+
+def _pool_timeout() -> float | None:
+    """Return how many seconds to wait for a connection of a pool; None: the pool's own timeout."""
+    left = time_left()
+    return None if left == inf else min(left, MAX_POOL_SECONDS)
 
 
 def conninfo_of(pool: AnyPool) -> str:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from datetime import timedelta
+from math import ceil, inf
 from pathlib import Path
 from time import monotonic
 from types import MappingProxyType
@@ -25,6 +26,7 @@ from gw_core.domain.rules.session_limits import NO_LIMITS, SessionLimits
 from gw_core.domain.rules.settings import PoolerMode
 from gw_core.domain.safe_text import check_schema_name
 from gw_core.embedded.address import EMBEDDED_PREFIX
+from gw_core.postgres.connection.deadlines import not_counting, time_left
 from gw_core.postgres.connection.error_mapping import translated
 from gw_core.runtime import forks
 
@@ -89,33 +91,37 @@ class QueueConnection(psycopg.Connection[tuple[Any, ...]]):
     """Settings that each transaction begins with, where the session is not ours to set; see `in_its_settings`."""
 
     def wait(self, gen: Any, *arguments: Any, **options: Any) -> Any:
-        """Wait for the server, at most `response_timeout`."""
-        timeout = self.response_timeout
-        work = gen if timeout is None else self._within_timeout(gen, timeout.total_seconds())
+        """Wait for the server, at most `response_timeout`, and at most until the deadline of the current call."""
+        timeout, seconds = self.response_timeout, time_left()
+        if timeout is not None:
+            seconds = min(seconds, timeout.total_seconds())
+        work = gen if seconds == inf else within(self, gen, seconds)
         try:  # for each statement, so without a context manager
             return super().wait(work, *arguments, **options)
         except OSError as error:
             raise _as_the_drivers(error) from error
 
-    def _within_timeout(self, work: Any, seconds: float) -> Generator[Any, Any, Any]:
-        checked_at = monotonic()
-        deadline = checked_at + seconds
-        try:
-            wanted = next(work)
-            while True:
-                ready = yield wanted
-                now = monotonic()
-                # The driver polls several times a second: time in which this process was frozen does not count.
-                deadline += max(0.0, now - checked_at - MAX_TICK)
-                checked_at = now
-                # What has arrived comes first, for it may be the answer. If not, it is notifications, which say nothing
-                # about the statement: they go on arriving when its answer was lost.
-                wanted = work.send(ready)
-                if now > deadline:
-                    self.pgconn.finish()
-                    raise psycopg.OperationalError(f"the server has not answered for {seconds:g} s")
-        except StopIteration as end:
-            return end.value
+
+def within(connection: Connection, work: Any, seconds: float) -> Generator[Any, Any, Any]:
+    """Do what the driver's generator does on the connection, and close it if that takes longer than these seconds."""
+    checked_at = monotonic()
+    deadline = checked_at + seconds
+    try:
+        wanted = next(work)
+        while True:
+            ready = yield wanted
+            now = monotonic()
+            # The driver polls several times a second: time in which this process was frozen does not count.
+            deadline += max(0.0, now - checked_at - MAX_TICK)
+            checked_at = now
+            # What has arrived comes first, for it may be the answer. If not, it is notifications, which say nothing
+            # about the statement: they go on arriving when its answer was lost.
+            wanted = work.send(ready)
+            if now > deadline:
+                connection.pgconn.finish()
+                raise psycopg.OperationalError(f"the server has not answered for {seconds:.3g} s")
+    except StopIteration as end:
+        return end.value
 
 
 @contextmanager
@@ -170,21 +176,6 @@ def in_one_trip(connection: Connection) -> Iterator[None]:
             with suppress(psycopg.Error), connection.transaction(force_rollback=True):
                 pass
         raise
-
-
-@contextmanager
-def answered_within(connection: Connection, duration: timedelta) -> Iterator[None]:
-    """Give each wait for an answer in the block this long, and a little; longer than the server itself would take."""
-    if not isinstance(connection, QueueConnection):
-        yield
-        return
-    before = connection.response_timeout
-    own = duration + FIRST_RESPONSE_TIMEOUT
-    connection.response_timeout = own if before is None else min(before, own)
-    try:
-        yield
-    finally:
-        connection.response_timeout = before
 
 
 _SET_IF_DIRECT: Final = (
@@ -464,8 +455,10 @@ class Database:
                 defaults["connect_timeout"] = FAILOVER_CONNECT_TIMEOUT
             if self.limits.connect_timeout is not None:
                 defaults["connect_timeout"] = max(2, round(self.limits.connect_timeout.total_seconds()))
-            missing = {key: value for key, value in defaults.items() if key not in given}
-            return make_conninfo(conninfo, **missing, client_encoding=ENCODING)
+            settings = {key: value for key, value in defaults.items() if key not in given}
+            with suppress(ValueError):  # the driver rejects it better
+                settings["connect_timeout"] = _connect_timeout({**defaults, **given}["connect_timeout"])
+            return make_conninfo(conninfo, **settings, client_encoding=ENCODING)
 
     def close(self) -> None:
         """Leave the embedded server, if one was started; the last process to leave stops it."""
@@ -479,10 +472,17 @@ class Database:
             return self.conninfo
         from gw_core.embedded import start_or_attach  # imported late: most programs bring their own server
 
-        with self._lock:
+        with not_counting(), self._lock:
             if self._server is None:
                 self._server = start_or_attach(self.conninfo, pg_bin=self._pg_bin)
             return self._server.conninfo
+
+
+def _connect_timeout(configured: Any) -> int:
+    """Return how many seconds a connection attempt may take, which ends with the current call; 0 is no limit."""
+    configured, left = int(configured), time_left()
+    # The driver does not take less than two.
+    return configured if left == inf or 0 < configured < left else max(2, ceil(left))
 
 
 def allows_transactions(connection: Connection) -> bool:

@@ -10,6 +10,7 @@ from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job.history import MAX_KEEP, EndedAttempt, HistoryPage, HistoryState, HistoryStatus, JobEnd
 from gw_core.postgres.connection.callers_connection import callers_connection
 from gw_core.postgres.connection.connections import QueueOperations
+from gw_core.postgres.connection.deadlines import ANSWER_GRACE, ending_within
 from gw_core.postgres.connection.row_mapping import optional_timestamp
 from gw_core.postgres.read.read_only import Rows, read
 from gw_core.postgres.read.selection_names import values_of
@@ -115,7 +116,8 @@ class History(QueueOperations, frozen=True):
 
     def _read(self, name: str, values: dict[str, Any], timeout: timedelta, fragment: Fragment = EVERY_ROW) -> Rows:
         call = Call(name, {**values, **fragment.values}, {"SELECTION": fragment.text})
-        return read(self.connections, self.schema, [call], timeout=timeout)[0]
+        with ending_within(timeout + ANSWER_GRACE):
+            return read(self.connections, self.schema, [call], timeout=timeout)[0]
 
 
 def job_end(row: Sequence[Any]) -> JobEnd:

@@ -36,6 +36,7 @@ from gw_core.domain.rules.pause import Pause, PauseKind
 from gw_core.domain.rules.sweep_rules import RecoverySettings, WorkerInfo
 from gw_core.domain.rules.task_limit import TaskLimit
 from gw_core.postgres.connection.connections import ConnectionSource
+from gw_core.postgres.connection.deadlines import ANSWER_GRACE, ending_within
 from gw_core.postgres.connection.row_mapping import RUST_WORKERS, heartbeat
 from gw_core.postgres.connection.statements import quoted
 from gw_core.postgres.read.read_only import Rows, read
@@ -512,7 +513,8 @@ class JobQueries:
         """Read what leads to the jobs of a selection, in one round trip."""
         values = {"schema": self._schema}
         calls = [Call("schema_objects", values), Call("selection_names", values_of(wanted, self._schema))]
-        found = read(self._connections, self._schema, calls, timeout=STATEMENT_TIMEOUT, is_planned_once=True)
+        with ending_within(STATEMENT_TIMEOUT + ANSWER_GRACE):
+            found = read(self._connections, self._schema, calls, timeout=STATEMENT_TIMEOUT, is_planned_once=True)
         (((objects,),), (names,)) = found
         return frozenset(objects), Resolved(*names)
 

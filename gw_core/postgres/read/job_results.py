@@ -13,9 +13,10 @@ from typing import Any, Final
 
 import psycopg
 
-from gw_core.domain.errors import GraphileWorkerError, ResultTimeoutError
+from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError, ResultTimeoutError
 from gw_core.domain.job.history import JobEnd, JobPendingError
 from gw_core.postgres.connection.database import Database, QueueConnection
+from gw_core.postgres.connection.deadlines import ending_within, time_left
 from gw_core.postgres.connection.notifications import Notification, Subscription
 from gw_core.postgres.connection.statement_steps import run_steps
 from gw_core.postgres.read.history import History
@@ -27,6 +28,9 @@ CHANNEL: Final = "gw:done"
 FIRST_PAUSE: Final = 0.05
 MAX_PAUSE: Final = 2.0
 """Seconds between two questions. Whatever ends a job without a notification is noticed within this time."""
+
+LAST_ANSWER: Final = 2.0
+"""Seconds that the last answer may take beyond the timeout of a call; also a timeout of 0 gets one."""
 
 LINGER: Final = 10.0
 """Seconds for which the connection is kept after the last waiter has left."""
@@ -47,15 +51,21 @@ def awaiting(job_id: int, timeout: timedelta | float | None) -> Generator[float 
     seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else inf if timeout is None else float(timeout)
     deadline = time.monotonic() + seconds
     pause = 0.0
-    while True:
-        try:
-            return (yield None).outcome(job_id)
-        except JobPendingError:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise ResultTimeoutError(job_id, f"job {job_id} did not end within {seconds:g} s") from None
-            yield min(pause, left)
-        pause = min(MAX_PAUSE, max(FIRST_PAUSE, pause * 1.5))
+    with ending_within(seconds + LAST_ANSWER):
+        while True:
+            try:
+                return (yield None).outcome(job_id)
+            except JobPendingError:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise ResultTimeoutError(job_id, f"job {job_id} did not end within {seconds:g} s") from None
+                yield min(pause, left)
+            except DatabaseUnavailableError as error:
+                if time_left() > 0:
+                    raise
+                text = f"the database did not answer within {seconds:g} s whether job {job_id} has ended"
+                raise ResultTimeoutError(job_id, text) from error
+            pause = min(MAX_PAUSE, max(FIRST_PAUSE, pause * 1.5))
 
 
 def wait_for_result(history: History, listener: ResultListener, job_id: int, timeout: timedelta | float | None) -> Any:

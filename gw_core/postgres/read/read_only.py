@@ -10,7 +10,8 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from gw_core.domain.rules.session_limits import milliseconds
-from gw_core.postgres.connection.database import Connection, answered_within, in_one_trip
+from gw_core.postgres.connection.database import Connection, in_one_trip
+from gw_core.postgres.connection.deadlines import ANSWER_GRACE, ending_within
 from gw_core.postgres.connection.error_mapping import translate
 from gw_core.postgres.connection.row_security import rows_hidden, uses_of, values_of_uses
 from gw_core.postgres.connection.statements import query
@@ -62,8 +63,8 @@ def read_on(
     }
     try:
         # A pipeline is one transaction without `begin` and `commit`: its settings end with it, a pooler keeps it on
-        # one server connection, and the server never waits inside an open transaction.
-        with answered_within(connection, timeout * (len(calls) + 1)), in_one_trip(connection):
+        # one server connection, and the server never waits inside an open transaction. It ends each statement itself.
+        with ending_within(timeout * len(calls) + ANSWER_GRACE), in_one_trip(connection):
             session = connection.execute(query("session_limits", schema), values)
             cursors = [
                 connection.cursor(binary=True, row_factory=tuple_row).execute(

@@ -17,6 +17,7 @@ from gw_core.domain.job.cancellation import (
     result_of,
 )
 from gw_core.postgres.connection.connections import QueueOperations
+from gw_core.postgres.connection.deadlines import ANSWER_GRACE, ending_within
 from gw_core.postgres.connection.row_security import visible_rows
 from gw_core.postgres.schema.schema_state import check
 
@@ -31,6 +32,12 @@ class CancelRequests(QueueOperations, frozen=True):
         self, ids: Sequence[int], *, by: str | None, reason: str | None, retry: bool, timeout: timedelta
     ) -> list[CancelledJob]:
         """Request the cancellation of all `ids`; return their results when all are final, or after `timeout`."""
+        with ending_within(timeout + ANSWER_GRACE):
+            return self._cancel(ids, by=by, reason=reason, retry=retry, timeout=timeout)
+
+    def _cancel(
+        self, ids: Sequence[int], *, by: str | None, reason: str | None, retry: bool, timeout: timedelta
+    ) -> list[CancelledJob]:
         with self._connection() as connection:
             check(connection, self.schema).raise_unless_usable()
             message = message_of(by or connection.info.user, reason)

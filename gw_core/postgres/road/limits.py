@@ -17,6 +17,7 @@ from gw_core.domain.rules.pause import PauseResult, check_pause_text
 from gw_core.domain.rules.task_limit import LimitRoom, TaskLimit
 from gw_core.postgres.connection.connections import QueueOperations
 from gw_core.postgres.connection.database import Connection
+from gw_core.postgres.connection.deadlines import ANSWER_GRACE, ending_within
 from gw_core.postgres.connection.error_mapping import translated
 from gw_core.postgres.connection.row_mapping import rows
 from gw_core.postgres.connection.row_security import visible_rows
@@ -59,14 +60,14 @@ class Limits(QueueOperations, frozen=True):
         with those that have not. Raises `InvalidInputError` before anything is changed.
         """
         limit = TaskLimit(task=task, running=running, per_period=per_period, period=period, burst=burst, field=field)
-        return self._change(setting(limit, self.schema, timeout, by=by))
+        return self._change(setting(limit, self.schema, timeout, by=by), timeout)
 
     def remove(self, task: str, *, timeout: timedelta = CONFIRM_TIMEOUT) -> PauseResult:
         """Remove the limit of a task; `changed` is 0 if it had none."""
-        return self._change(removing(task, self.schema, timeout))
+        return self._change(removing(task, self.schema, timeout), timeout)
 
-    def _change(self, operation: Operation[PauseResult]) -> PauseResult:
-        with self._connection() as connection:
+    def _change(self, operation: Operation[PauseResult], timeout: timedelta) -> PauseResult:
+        with ending_within(timeout + ANSWER_GRACE), self._connection() as connection:
             check(connection, self.schema).raise_unless_usable()
         return carry_out(operation, self.connections, self.schema)
 

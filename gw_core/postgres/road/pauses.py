@@ -26,6 +26,7 @@ from gw_core.domain.rules.sweep_rules import RecoverySettings
 from gw_core.postgres.connection.callers_connection import Rows
 from gw_core.postgres.connection.connections import QueueOperations
 from gw_core.postgres.connection.database import Connection, in_its_settings
+from gw_core.postgres.connection.deadlines import ANSWER_GRACE, ending_within
 from gw_core.postgres.connection.error_mapping import translated
 from gw_core.postgres.connection.row_security import visible_rows
 from gw_core.postgres.connection.statement_steps import Operation, Steps, Unit, carry_out, fetch_on, run_steps
@@ -82,7 +83,7 @@ class Pauses(QueueOperations, frozen=True):
         paused already gets the new end, reason and author. Raises `InvalidInputError` before anything is changed.
         """
         operation = pausing(targets, self.schema, timeout, until=until, reason=reason, by=by)
-        with self._connection() as connection:
+        with ending_within(timeout + ANSWER_GRACE), self._connection() as connection:
             check(connection, self.schema).raise_unless_usable()
         return carry_out(operation, self.connections, self.schema)
 
@@ -112,12 +113,13 @@ def changing(
     """
     if before is not None:
         yield Unit(before)
-    revision, changed = yield Unit(partial(_change, change, then), is_atomic=True)
-    recent = RecoverySettings().sweep_threshold
-    unconfirmed = Call("claim_rules_unconfirmed", {"revision": revision, "recent_seconds": recent.total_seconds()})
-    deadline = monotonic() + timeout.total_seconds()
-    while (missing := (yield unconfirmed)) and monotonic() < deadline:
-        yield POLL_SECONDS
+    with ending_within(timeout + ANSWER_GRACE):
+        revision, changed = yield Unit(partial(_change, change, then), is_atomic=True)
+        recent = RecoverySettings().sweep_threshold
+        unconfirmed = Call("claim_rules_unconfirmed", {"revision": revision, "recent_seconds": recent.total_seconds()})
+        deadline = monotonic() + timeout.total_seconds()
+        while (missing := (yield unconfirmed)) and monotonic() < deadline:
+            yield POLL_SECONDS
     if changed and after is not None:
         yield Unit(after)
     return PauseResult(
