@@ -42,7 +42,7 @@ AFTER: Final = 3 * SECOND
 
 SERVER_FAULTS: Final = frozenset({"crash", "failover", "backend", "restart", "stall"})
 CUTTING_FAULTS: Final = frozenset({"freeze", "doze", "cut", "mute"})
-HARMLESS_FAULTS: Final = frozenset({"lose", "swallow", "delay", "lock"})
+HARMLESS_FAULTS: Final = frozenset({"lose", "swallow", "late", "delay", "lock"})
 """What no job may run again for: lost and late answers, and a table that stays locked."""
 
 
@@ -313,7 +313,8 @@ class _Court:
             if count > 1:
                 yield f"job {job_id} has {count} final rows in history{self._story(*self._numbers_of(job_id))}"
         self._figures["attempts in history"] = len(self._evidence.history)
-        for (job_id, attempt), count in Counter((row.job_id, row.attempt) for row in self._evidence.history).items():
+        ended = [row for row in self._evidence.history if row.state != "removed"]  # that row stands for no attempt
+        for (job_id, attempt), count in Counter((row.job_id, row.attempt) for row in ended).items():
             # A job that is replaced counts its attempts from zero.
             if count > 1 and count > len(numbers := self._numbers_of(job_id)):
                 yield f"attempt {attempt} of job {job_id} ended {count} times in history{self._story(*numbers)}"

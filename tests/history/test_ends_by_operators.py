@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
+import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 from support.queue_fixture import QueueFixture
 from support.shell import Shell
+from support.waiting import wait_until
 
-from gw_core import AsyncClient, Client, GiveUp, TaskRegistry
+from gw_core import AsyncClient, Client, GiveUp, RetryAfter, TaskRegistry
 from gw_core.errors import ResultUnavailableError
 from gw_core.operations import CleanupTarget, EndedAttempt, HistoryState
 
@@ -167,3 +170,34 @@ def test_show_reports_that_the_job_was_removed(site: QueueFixture, tmp_path: Pat
     assert (
         shown.err == f"Job {by_sql} has left the queue since this attempt: it was deleted by SQL or another program.\n"
     )
+
+
+WAITING = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+
+
+def test_a_job_that_ends_while_it_is_removed_gets_no_final_row(site: QueueFixture) -> None:
+    """It stays in the queue as a failed job: a removal deletes no job that a worker has."""
+    registry, gate, calls = TaskRegistry(), site.gate(), iter([1, 2])
+
+    @registry.task("kept", keep=WEEK)
+    def kept(payload: object) -> None:
+        if next(calls) == 1:
+            raise RetryAfter(0, "again")
+        gate(payload)
+
+    job_id = site.add("kept", job_key="k")
+    with site.running(registry):
+        gate.wait_for(1)
+        with ThreadPoolExecutor(1) as thread:
+            with site.hands.transaction():  # as the statement that settles does, which has not committed yet
+                site.run("update _private_jobs set locked_by = null, locked_at = null where id = %s", job_id)
+                removing = thread.submit(site.client.remove, "k")
+                with psycopg.connect(site.url) as other:
+                    wait_until(lambda: other.execute(WAITING).fetchall(), what="the removal to wait")
+            removed = removing.result(60)
+        gate.open()
+
+    assert removed is not None
+    assert (removed.was_running, removed.was_deleted) == (False, False)
+    assert [row["id"] for row in site.jobs()] == [job_id]
+    assert {each.state for each in attempts(site, job_id)} == {HistoryState.RETRIED}

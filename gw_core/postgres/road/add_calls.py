@@ -53,6 +53,11 @@ class RemovedJob(msgspec.Struct, frozen=True):
         """True when the job is still running: it lost its key and will not be tried again."""
         return self.job.locked_by is not None
 
+    @property
+    def was_deleted(self) -> bool:
+        """True when the job is gone; one that ran when it was removed stays, without its key, perhaps ended by now."""
+        return self.job.job_key is not None
+
 
 def add_call(spec: JobSpec, payload: str | None = None) -> Call:
     """Return the statement that adds one job; its row is a `Job`.

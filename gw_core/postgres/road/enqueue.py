@@ -194,7 +194,7 @@ def removing(job_key: str, schema: str) -> Steps[RemovedJob | None]:
     removed = RemovedJob(Job(*rows[0])) if rows else None
     if removed is not None and is_member(removed.job):
         yield end_members_call([removed.job.id])
-    if removed is not None and removed.job.last_error is not None and not removed.was_running:
+    if removed is not None and removed.was_deleted and removed.job.last_error is not None:
         [[records]] = yield Call("records_ends", {"schema": schema})
         if records:
             yield removed_call(removed.job)
