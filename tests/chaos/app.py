@@ -95,6 +95,18 @@ select queue_name from graphile_worker._private_job_queues as queues
 """
 
 
+HOLDERS: Final = """
+select locked_by, sum(jobs)::int, sum(queues)::int
+  from (
+         select locked_by, 1 as jobs, 0 as queues from graphile_worker._private_jobs where locked_at is not null
+         union all
+         select locked_by, 0, 1 from graphile_worker._private_job_queues
+          where locked_at is not null and not starts_with(locked_by, 'gw-pause:')
+       ) as locks
+ group by locked_by
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What to do, and for how long."""
@@ -538,6 +550,9 @@ class _Scene:
             facts = client.doctor.examine()
         if orphaned != (found := sorted(queue.name for queue in facts.orphaned_queues)):
             yield f"the doctor finds {found} locked without a job, and there are {orphaned}"
+        holders = {name: (jobs, queues) for name, jobs, queues in self._ask(HOLDERS)}
+        if holders != (seen := {each.id: (each.jobs, each.queues) for each in facts.holders}):
+            yield f"the doctor finds the locks {seen}, and there are {holders}"
 
     def _what_is_left(self) -> Iterator[str]:
         for table, column in (

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
+import psycopg
+
 from gw_core import Client
 from gw_core.errors import GraphileWorkerError
 from gw_core.operations import PauseResult
@@ -35,6 +37,50 @@ CONFIRMATION: Final = 20.0
 """Seconds in which workers may confirm a pause or a limit; one that has a fault after the other does not."""
 
 NEVER: Final = 2**63
+
+CLAIM: Final = "claimed as ("
+"""A part of the statements that claim, and of no other."""
+
+LATE: Final = 20.0
+"""Seconds after which a late claim arrives at most: some time after its worker has connected again."""
+
+FOREIGN_JOB: Final = """
+with free as (
+  select jobs.id, jobs.job_queue_id
+    from graphile_worker._private_jobs as jobs
+    join graphile_worker._private_tasks as tasks on tasks.id = jobs.task_id and tasks.identifier = 'chaos'
+    left join graphile_worker._private_job_queues as queues on queues.id = jobs.job_queue_id
+   where jobs.is_available and jobs.key is null and jobs.run_at <= now() and queues.locked_at is null
+   order by jobs.priority, jobs.run_at, jobs.id
+   limit 1
+     for update of jobs skip locked
+),
+queue as (
+  update graphile_worker._private_job_queues as queues set locked_by = %(name)s, locked_at = now()
+    from free where queues.id = free.job_queue_id and queues.locked_at is null
+  returning queues.id
+)
+update graphile_worker._private_jobs as jobs set locked_by = %(name)s, locked_at = now(), attempts = attempts + 1
+  from free
+ where jobs.id = free.id and (free.job_queue_id is null or free.job_queue_id in (select queue.id from queue))
+returning jobs.id
+"""
+"""Locks a job as a claim does, in a name that knows nothing of it."""
+
+FOREIGN_QUEUE: Final = """
+update graphile_worker._private_job_queues as queues set locked_by = %(name)s, locked_at = now()
+ where queues.id = (
+         select free.id from graphile_worker._private_job_queues as free
+          where free.locked_at is null order by random() limit 1 for update skip locked
+       )
+returning queues.id
+"""
+
+DEAD: Final = """
+insert into graphile_worker._private_gw_workers (id, started_at, last_heartbeat_at)
+values (%(name)s, now() - interval '1 hour', now() - interval '1 hour')
+"""
+LIVING: Final = "select id from graphile_worker._private_gw_workers order by id"
 
 TURN: Final = 60.0
 """Seconds that a change of the rules waits for those before it."""
@@ -108,9 +154,11 @@ class Operator:
             "doze": self._doze,
             "lose": self._lose_answers,
             "swallow": self._swallow,
+            "late": self._deliver_late,
             "delay": self._delay,
             "pause": lambda rng: self._in_turn("pause", self._pause, rng),
             "limit": lambda rng: self._in_turn("limit", self._change_limit, rng),
+            "foreign": self._lock_for_others,
         }
 
     # -- what a supervisor does ---------------------------------------------------------------------------------------
@@ -340,6 +388,22 @@ class Operator:
                 assert fault.ended is not None
                 fault.ended += int(MAINTENANCE_RESPONSE_TIMEOUT.total_seconds() * 1e9)
 
+    def _deliver_late(self, rng: random.Random) -> None:
+        """Break the connection of a claim, which arrives at the server when its worker has connected again."""
+        with (
+            self._someone(rng, suits=lambda slot: bool(self._proxies(slot))) as (slot, worker),
+            self._noting("late", worker.pid, slot.name) as fault,
+        ):
+            armed = [(road, road.delay_next("gw:claim", mark=CLAIM)) for road in self._proxies(slot)]
+            wait_for(lambda: any(late.happened.is_set() for _, late in armed), 2.0)
+            for road, late in armed:
+                road.withdraw(late)
+            self._closing.wait(rng.choice([0.0, 1.0, LATE]))
+            for _, late in armed:
+                if late.happened.is_set():
+                    late.deliver()
+                    fault.detail += ", arrived"
+
     def _delay(self, rng: random.Random) -> None:
         with (
             self._someone(rng, suits=lambda slot: bool(self._proxies(slot))) as (slot, worker),
@@ -447,6 +511,26 @@ class Operator:
             self._make(lambda: client.limits.remove(FIELD))
             is_confirmed = self._make(lambda: client.limits.set(FIELD, **LIMITS[FIELD]))
             self.unlimited.append(Unlimited(FIELD, began, time.monotonic_ns() if is_confirmed else NEVER))
+
+    def _lock_for_others(self, rng: random.Random) -> None:
+        """Lock a job or a queue in a name that knows nothing of it: of a living worker, a dead one, or nobody."""
+        self._closing.wait(rng.random())
+        try:
+            with psycopg.connect(self._cluster.conninfo(), autocommit=True) as connection:
+                living = [name for (name,) in connection.execute(LIVING) if HOLDER.fullmatch(name)]
+                kind = rng.choice(["living", "living", "dead", "nobody"] if living else ["dead", "nobody"])
+                name = rng.choice(living) if kind == "living" else f"gw-gone-{rng.getrandbits(32):x}"
+                with connection.transaction():
+                    if kind == "dead":
+                        connection.execute(DEAD, {"name": name})
+                    locks_job = kind == "dead" or (kind == "living" and rng.random() < 0.5)
+                    statement = FOREIGN_JOB if locks_job else FOREIGN_QUEUE
+                    locked = connection.execute(statement, {"name": name}).fetchall()
+        except psycopg.OperationalError:
+            self.skipped["foreign"] += 1
+            return
+        self.done["foreign" if locked else "foreign, nothing free"] += 1
+        self._say(f"foreign {'job' if locks_job else 'queue'} lock of {kind} {name}: {locked}")
 
     @contextmanager
     def _changing(self, what: str, detail: str) -> Iterator[Client]:

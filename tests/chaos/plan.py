@@ -15,6 +15,7 @@ WORKER_FAULTS: Final = {
     "cut": 4,
     "lose": 12,
     "swallow": 3,
+    "late": 4,
     "delay": 2,
     "stop": 6,
 }
@@ -28,8 +29,8 @@ SERVER_FAULTS: Final = {
     "terminate": 5,
     "lock": 2,
 }
-OPERATIONS: Final = {"pause": 6, "limit": 3}
-"""What an operator changes for all workers, which is no excuse for anything."""
+OPERATIONS: Final = {"pause": 12, "limit": 3, "foreign": 6}
+"""What an operator changes for all workers, or locks in the name of others, which is no excuse for anything."""
 
 FIRST, LAST = 0.05, 0.95
 """The part of the time in which things happen: workers need time to start, and failures need time to show."""

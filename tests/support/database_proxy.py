@@ -227,10 +227,13 @@ class DatabaseProxy:
             self._late.append(late)
         return late
 
-    def withdraw(self, loss: Loss) -> None:
-        """Lose that answer no longer, if it has not happened."""
-        with self._changed, contextlib.suppress(ValueError):
-            self._losses.remove(loss)
+    def withdraw(self, armed: Loss | LateRequest) -> None:
+        """Let that answer or statement be, if it has not happened."""
+        with self._changed:
+            if armed in self._losses:
+                self._losses.remove(armed)
+            elif armed in self._late:
+                self._late.remove(armed)
 
     def swallow(self, name: str = ALL_SESSIONS) -> None:
         """Throw away what the server answers on these connections, which stay open; what it was sent has its effect."""
