@@ -207,8 +207,8 @@ def interruptions() -> Iterator[Callable[[], bool]]:
     second.daemon = True
 
     def note(number: int, frame: FrameType | None) -> None:
-        seen.append(number)
         signal.signal(number, signal.default_int_handler)
+        seen.append(number)
         second.start()
 
     before = signal.signal(signal.SIGINT, note)
