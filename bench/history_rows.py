@@ -11,7 +11,7 @@ from typing import Final
 
 from bench.server import Server, ask
 from gw_core import Client
-from gw_core.operations import Database
+from gw_core.front_ends import Database
 from gw_core.postgres.schema.history_partitions import HistoryPartitions
 
 DAYS: Final = 7

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 from bench.server_time import ServerTiming, processor_time
 from gw_core import Client
-from gw_core.operations import described
+from gw_core.front_ends import described
 from gw_tui.data.source import ClientSource
 from gw_tui.rules.options import QueueInfo
 

@@ -14,7 +14,7 @@ from gw_cli.commands import root_command
 from gw_cli.examples import EXAMPLES
 from gw_cli.exit_codes import ExitCode
 from gw_cli.settings.table import OTHER_VARIABLES, SETTINGS, Setting
-from gw_core import Event
+from gw_core.domain.rules.event_bus import EVENT_TYPES, NODE_EVENTS_HERE
 
 PAGES: Final = Path(__file__).resolve().parent / "reference"
 SHARED: Final = ("--connection", "--schema", "--pg-bin", "--config")
@@ -54,16 +54,19 @@ def exit_codes() -> str:
 
 
 def events() -> str:
-    """Describe every event in the order of their names."""
-    exported = (getattr(gw_core.events, name) for name in gw_core.events.__all__)
-    kinds = [each for each in exported if inspect.isclass(each) and issubclass(each, Event) and each is not Event]
-    rows = [(f"`{each.name}`", f"`{each.__name__}`", _first_paragraph(each)) for each in kinds]
+    """Describe every event in the order of their names; those without a class in `gw_core.events` are known by name."""
+    "*" in EVENT_TYPES  # noqa: B015 - imports every event
+    public = set(gw_core.events.__all__)
+    rows = [
+        (f"`{each.name}`", f"`{each.__name__}`" if each.__name__ in public else "", _first_paragraph(each))
+        for each in EVENT_TYPES.values()
+    ]
     return "\n".join(_table(("Name", "Class", "Meaning"), sorted(rows)))
 
 
 def node_events() -> str:
     """List Graphile Worker's events that gw does not emit, with the nearest one."""
-    rows = [(f"`{theirs}`", f"`{ours}`") for theirs, ours in gw_core.events.NODE_EVENTS_HERE.items()]
+    rows = [(f"`{theirs}`", f"`{ours}`") for theirs, ours in NODE_EVENTS_HERE.items()]
     return "\n".join(_table(("Graphile Worker", "Nearest event of gw"), rows))
 
 

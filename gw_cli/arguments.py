@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 
 from gw_cli.sanitize import quoted, uncapitalized, visible
 from gw_core.errors import InvalidInputError
-from gw_core.operations import parse_duration, parse_time
+from gw_core.front_ends import parse_duration, parse_time
 
 STDIN: Final = "-"
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1

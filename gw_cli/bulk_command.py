@@ -25,10 +25,12 @@ from gw_cli.settings import Configuration
 from gw_cli.settings.typer_options import OptionGroup
 from gw_core import JobState
 from gw_core.errors import GraphileWorkerError, InvalidInputError
+from gw_core.front_ends import FrontEnd
 
 if TYPE_CHECKING:
     from gw_core import ActionResult, Selection
-    from gw_core.operations import JobBatches, SelectionCount, SkippedJob
+    from gw_core.front_ends import JobBatches, OnThreads, SkippedJob
+    from gw_core.operations import SelectionCount
 
 KEYS: Final = ("id", "task", "result", "reason", "locked_by")
 """The keys of one answer in JSON, and the columns in a pipe."""
@@ -132,7 +134,7 @@ def act(
     wanted: Selection,
     verb: Verb,
     manner: Manner,
-    do: Callable[[JobBatches, Selection], Iterator[ActionResult]],
+    do: Callable[[JobBatches[OnThreads], Selection], Iterator[ActionResult]],
     *,
     idle: Callable[[SelectionCount], int] = lambda survey: survey.running,
 ) -> ExitCode:
@@ -141,7 +143,7 @@ def act(
     When no job matches, it raises `NothingMatchedError`, unless `allow_none`: then the answer is empty.
     """
     with open_to_change(configuration) as client:
-        wanted = client.jobs.at_server_time(wanted)
+        wanted = FrontEnd(client).at_server_time(wanted)
         total = len(wanted.ids or ()) or 1
         if manner.dry_run or not wanted.is_by_name:
             survey = client.jobs.count(wanted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 import gw_core.errors
+import gw_core.front_ends
 
 
 class ExitCode(IntEnum):
@@ -56,7 +57,7 @@ _VERDICTS: dict[type[BaseException], ExitCode] = {
     gw_core.errors.SchemaTooOldError: ExitCode.SCHEMA,
     gw_core.errors.SchemaTooNewError: ExitCode.BREAKING_MIGRATION,
     gw_core.errors.TaskLoadError: ExitCode.TASKS,
-    gw_core.errors.PluginLoadError: ExitCode.TASKS,
+    gw_core.front_ends.PluginLoadError: ExitCode.TASKS,
     NothingMatchedError: ExitCode.NOT_FOUND,
     KeyboardInterrupt: ExitCode.INTERRUPTED,
 }

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from gw_cli.log_stream import LogStream
 from gw_cli.output import json_text, to_json, wants_colour
 from gw_cli.sanitize import indented, is_plain, visible
-from gw_core.operations import LOGGER_NAME, record_fields
+from gw_core.front_ends import LOGGER_NAME, record_fields
 
 if TYPE_CHECKING:
-    from gw_core.operations import CompletedJobs
+    from gw_core.front_ends import CompletedJobs
 
 LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 COLOURS: Final = {"debug": "\x1b[2m", "info": "\x1b[32m", "warning": "\x1b[33m", "error": "\x1b[31m"}

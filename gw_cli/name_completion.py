@@ -146,7 +146,7 @@ def _fetch_and_end(orders: int, answers: int) -> None:
             os.dup2(nowhere, number)
         import json
 
-        from gw_core.operations import known_names  # slow; the parent reads the configuration in the meantime
+        from gw_core.front_ends import known_names
 
         connection, schema, kind, prefix, cache = json.loads(_read_all(orders) or b"null") or sys.exit()
         _write(cache, _fetched(known_names, connection, schema, kind, prefix))

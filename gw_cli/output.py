@@ -17,7 +17,7 @@ import msgspec
 
 from gw_cli.sanitize import quoted, visible
 from gw_core.errors import GraphileWorkerError, InvalidInputError
-from gw_core.operations import UNSAFE_TEXT
+from gw_core.front_ends import UNSAFE_TEXT
 
 GAP: Final = "  "
 NARROWEST: Final = 12

@@ -91,7 +91,7 @@ def crontab_file(configuration: Configuration) -> Path | None:
 
 def cron_items(configuration: Configuration) -> Sequence[CronItem]:
     """Return the items of the crontab, of `gw.toml`, then those that tasks declare with `@cron`."""
-    from gw_core.crontab import reject_duplicates
+    from gw_core.front_ends import reject_duplicates
 
     items: Sequence[CronItem] = reject_duplicates((*written_items(configuration), *registry(configuration).cron_items))
     return items
@@ -99,7 +99,7 @@ def cron_items(configuration: Configuration) -> Sequence[CronItem]:
 
 def written_items(configuration: Configuration) -> Sequence[CronItem]:
     """Return the items of the crontab and of `gw.toml`; raises `CrontabError` when two share an identifier."""
-    from gw_core.crontab import reject_duplicates
+    from gw_core.front_ends import reject_duplicates
 
     file = crontab_file(configuration)
     items: Sequence[CronItem] = () if file is None else items_of_file(str(file))

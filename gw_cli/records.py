@@ -8,7 +8,7 @@ from gw_cli.output import Column, JsonText, Shape
 
 if TYPE_CHECKING:
     from gw_core import Job
-    from gw_core.operations import Count
+    from gw_core.front_ends import Count
 
 JOBS: Final = Shape(
     (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from gw_core.operations import UNSAFE_NAME, UNSAFE_TEXT
+from gw_core.front_ends import UNSAFE_NAME, UNSAFE_TEXT
 
 _MAX_QUOTED: Final = 60
 _ADDRESS: Final = re.compile(r"\b([a-z][a-z0-9+.-]*://).*@.*|\b(password\s*=).*", re.IGNORECASE | re.DOTALL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
-from gw_core.operations import NameKind
+from gw_core.front_ends import FrontEnd, NameKind
 
 if TYPE_CHECKING:
     from gw_core import Client
@@ -18,9 +18,9 @@ def doubt_about(client: Client, kind: NameKind, name: str) -> str:
 
     In a queue without any such names nothing is misspelled: jobs may be added before the first worker starts.
     """
-    if client.names(kind, name, limit=1) == [name]:
+    if FrontEnd(client).names(kind, name, limit=1) == [name]:
         return ""
-    known = client.names(kind)
+    known = FrontEnd(client).names(kind)
     if not known:
         return ""
     similar = get_close_matches(name, known, n=1)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import logging
 
     from gw_core import Client, Runner
-    from gw_core.operations import ControlChannel
+    from gw_core.front_ends import ControlChannel
 
 NUMBER: Final = "--process-number"
 UNANNOUNCED: Final = "--unannounced"
@@ -36,7 +36,7 @@ FATAL_CODES: Final = (
 
 def supervise(configuration: Configuration, *, once: bool, shards: Sequence[str] = ()) -> int:
     """Run the worker processes asked for, as many for each of the shards, and return the exit code."""
-    from gw_core.operations import Supervisor
+    from gw_core.front_ends import Supervisor
 
     processes = (configuration[table.PROCESSES] or 1) * max(1, len(shards))
     stream = log_output.log_stream()
@@ -67,7 +67,7 @@ def supervise(configuration: Configuration, *, once: bool, shards: Sequence[str]
 
 def start_log(configuration: Configuration, name: str, **options: Any) -> logging.Logger:
     """Send the log to stderr as the settings say, and return the logger of a part of gw."""
-    from gw_core.operations import get_logger
+    from gw_core.front_ends import get_logger
 
     log_output.configure_logging(
         level=configuration[table.LOG_LEVEL],
@@ -121,7 +121,7 @@ def interpreter_options() -> Sequence[str]:
 
 def as_worker() -> ControlChannel:
     """Prepare to be a worker process: print line by line, because the supervisor forwards the output."""
-    from gw_core.operations import ControlChannel
+    from gw_core.front_ends import ControlChannel
 
     stdout: Any = sys.stdout
     if hasattr(stdout, "reconfigure"):

@@ -22,9 +22,8 @@ from gw_core.runtime.lazy import public_names
 
 if TYPE_CHECKING:
     from gw_core.clients.async_client import AsyncClient as AsyncClient
-    from gw_core.clients.async_jobs import AsyncJobs as AsyncJobs
     from gw_core.clients.client import Client as Client
-    from gw_core.clients.sharding import ShardedClient as ShardedClient
+    from gw_core.clients.sharding import AsyncShardedClient as AsyncShardedClient, ShardedClient as ShardedClient
     from gw_core.domain.cron.cron_item import CronItem as CronItem, cron_item as cron_item
     from gw_core.domain.job.cancellation import (
         CancelledJob as CancelledJob,
@@ -48,9 +47,8 @@ if TYPE_CHECKING:
     from gw_core.execution.context import JobContext as JobContext, StopSignal as StopSignal
     from gw_core.execution.payloads import CronRun as CronRun
     from gw_core.execution.task import Task as Task
-    from gw_core.postgres.road.bulk_actions import ActionResult as ActionResult, Jobs as Jobs
+    from gw_core.postgres.road.bulk_actions import ActionResult as ActionResult
     from gw_core.runner.runner import Runner as Runner, RunResult as RunResult, run as run, run_once as run_once
-    from gw_core.runtime.log_messages import JobLogger as JobLogger
     from gw_core.selection.selection import Selection as Selection
     from gw_core.tasks.loading import LoadedTasks as LoadedTasks, load_folder as load_folder
     from gw_core.tasks.references import load_app as load_app, load_plugin as load_plugin
@@ -61,11 +59,10 @@ else:
         __name__,
         """
         gw_core.clients.async_client: AsyncClient
-        gw_core.clients.async_jobs: AsyncJobs
         gw_core.clients.client: Client
-        gw_core.clients.sharding: ShardedClient
+        gw_core.clients.sharding: AsyncShardedClient ShardedClient
         gw_core.domain.cron.cron_item: CronItem cron_item
-        gw_core.domain.job.cancellation: CancelledJob CancelResult StopReason
+        gw_core.domain.job.cancellation: CancelResult CancelledJob StopReason
         gw_core.domain.job.job: Job JobKeyMode JobSpec
         gw_core.domain.job.job_state: JobState
         gw_core.domain.job.outcome: GiveUp RetryAfter Snooze
@@ -78,9 +75,8 @@ else:
         gw_core.execution.context: JobContext StopSignal
         gw_core.execution.payloads: CronRun
         gw_core.execution.task: Task
-        gw_core.postgres.road.bulk_actions: ActionResult Jobs
-        gw_core.runner.runner: Runner RunResult run run_once
-        gw_core.runtime.log_messages: JobLogger
+        gw_core.postgres.road.bulk_actions: ActionResult
+        gw_core.runner.runner: RunResult Runner run run_once
         gw_core.selection.selection: Selection
         gw_core.tasks.loading: LoadedTasks load_folder
         gw_core.tasks.references: load_app load_plugin

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 from gw_core.runtime.lazy import public_names
 
 if TYPE_CHECKING:
-    from gw_core.domain.cron.cron_item import KnownCronItem as KnownCronItem, reject_duplicates as reject_duplicates
+    from gw_core.domain.cron.cron_item import KnownCronItem as KnownCronItem
     from gw_core.domain.cron.crontab import (
         format_crontab as format_crontab,
-        format_item as format_item,
         parse_crontab as parse_crontab,
         read_crontab as read_crontab,
     )
@@ -27,8 +26,8 @@ else:
     __getattr__, __dir__, __all__ = public_names(
         __name__,
         """
-        gw_core.domain.cron.cron_item: KnownCronItem reject_duplicates
-        gw_core.domain.cron.crontab: format_crontab format_item parse_crontab read_crontab
+        gw_core.domain.cron.cron_item: KnownCronItem
+        gw_core.domain.cron.crontab: format_crontab parse_crontab read_crontab
         gw_core.domain.cron.schedule: Schedule daily_at every_minute every_n_minutes hourly_at monthly_on weekly_on
         gw_core.domain.cron.schedule: yearly_on
         gw_core.domain.cron.schedule_text: describe_schedule

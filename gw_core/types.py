@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from gw_core.domain.rules.sweep_rules import Decision as Decision
     from gw_core.runner.run_inputs import Crontab as Crontab, Tasks as Tasks
     from gw_core.runner.runner import RunnerOptions as RunnerOptions
+    from gw_core.runtime.log_messages import JobLogger as JobLogger
     from gw_core.tasks.registry import TaskOptions as TaskOptions
     from gw_core.worker.claim_policy import ForbiddenFlags as ForbiddenFlags
 else:
@@ -23,6 +24,7 @@ else:
         gw_core.domain.rules.sweep_rules: Decision
         gw_core.runner.run_inputs: Crontab Tasks
         gw_core.runner.runner: RunnerOptions
+        gw_core.runtime.log_messages: JobLogger
         gw_core.tasks.registry: TaskOptions
         gw_core.worker.claim_policy: ForbiddenFlags
         """,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from gw_core.operations import UNSAFE_TEXT, shell_command
+from gw_core.front_ends import UNSAFE_TEXT, shell_command
 
 LONGEST: Final = 55_000
 """Bytes of text; terminals take about 75,000 to copy, in base64."""

@@ -12,7 +12,7 @@ from textual import work
 from textual.app import App
 from textual.notifications import SeverityLevel
 
-from gw_core.operations import ThroughputMeter
+from gw_core.front_ends import ThroughputMeter
 from gw_tui.actions.log import ActionLog, Payloads
 from gw_tui.data.poller import BLURRED, Poller
 from gw_tui.data.table_choices import TableChoices
@@ -26,7 +26,7 @@ from gw_tui.widgets.themes import NAMES
 if TYPE_CHECKING:
     from textual.screen import Screen
 
-    from gw_core.operations import QueueSnapshot
+    from gw_core.front_ends import QueueSnapshot
     from gw_tui.actions.actions import Action
     from gw_tui.data.messages import ActionFinished
     from gw_tui.data.source import DataSource

@@ -11,7 +11,8 @@ from gw_tui.rules.alerts import Alert, AlertInput, QueueSample, Severity, alerts
 from gw_tui.text import formatting, sanitize, symbols
 
 if TYPE_CHECKING:
-    from gw_core.operations import Count, QueueSnapshot, QueueStatistics, WorkerInfo
+    from gw_core.front_ends import Count, QueueSnapshot
+    from gw_core.operations import QueueStatistics, WorkerInfo
     from gw_tui.data.source import DataSource
     from gw_tui.rules.options import QueueInfo
 

@@ -20,6 +20,7 @@ from bench.processes import Command, running
 from bench.server import ask
 from bench.server_time import ServerTiming, percentile, with_timing
 from gw_core import Client
+from gw_core.front_ends import FrontEnd
 from gw_tui.data.source import LOCKS_INTERVAL
 
 SLOWEST: Final = "slowest reading command, p95 ms"
@@ -226,15 +227,16 @@ def _snapshots(url: str, count: int) -> dict[str, float]:
     walls, durations, locks, times = [], [], [], ServerTiming()
     again = time.monotonic()
     with Client(with_timing(url), max_pool_size=1) as client:
-        client.snapshot()
+        front_end = FrontEnd(client)
+        front_end.snapshot()
         times.receive(client)
         for _ in range(count):
             if time.monotonic() >= again:
                 again = time.monotonic() + LOCKS_INTERVAL.total_seconds()
-                client.count_locks()
+                front_end.count_locks()
                 locks.append(sum(times.take().values()))
             began = time.perf_counter()
-            snapshot = client.snapshot(with_locks=False)
+            snapshot = front_end.snapshot(with_locks=False)
             walls.append(1000 * (time.perf_counter() - began))
             durations.append(sum(times.take().values()))
             if snapshot.errors:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gw_core.operations import METRICS, MetricInfo
+from gw_core.front_ends import METRICS, MetricInfo
 
 FOLDER = Path(__file__).parent
 DASHBOARD = FOLDER / "gw.json"

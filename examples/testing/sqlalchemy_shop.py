@@ -44,7 +44,7 @@ def ship(payload: dict, context: JobContext) -> None:
         if not parcel.address:
             raise RetryAfter(timedelta(hours=1), "the address is missing")
         parcel.status = "shipped"
-        context.add_job("label", {"parcel": parcel.id, "label": f"L-{parcel.id}"}, conn=session)
+        context.add("label", {"parcel": parcel.id, "label": f"L-{parcel.id}"}, conn=session)
         session.commit()
 
 

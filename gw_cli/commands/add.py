@@ -16,6 +16,7 @@ from gw_cli.records import job_record
 from gw_cli.settings import Configuration
 from gw_cli.stderr import note
 from gw_core.errors import InvalidInputError
+from gw_core.front_ends import FrontEnd
 
 if TYPE_CHECKING:
     from gw_core import Job
@@ -76,8 +77,9 @@ def add(
     defaults of its lines.
     """
     from gw_cli.typos import doubt_about
-    from gw_core import JobKeyMode, JobSpec, Skip
-    from gw_core.operations import NameKind
+    from gw_core import JobKeyMode, JobSpec
+    from gw_core.errors import JobSkipped
+    from gw_core.front_ends import NameKind
 
     if from_file is not None:
         if not payload is payload_file is job_key is job_key_mode is None:
@@ -112,11 +114,12 @@ def add(
         doubt = doubt_about(client, NameKind.TASKS, task)
         if doubt and strict:
             raise InvalidInputError(f"{doubt} (--strict)")
-        job = client.add_json(spec, text)
+        try:
+            job = FrontEnd(client).add_json(spec, text)
+        except JobSkipped as skipped:
+            raise InvalidInputError(f"the job was not added: {skipped}") from None
     if doubt:
         note(doubt)
-    if isinstance(job, Skip):
-        raise InvalidInputError(f"the job was not added: {job.reason}")
     _answer(job, untouched=spec.job_key_mode is JobKeyMode.UNSAFE_DEDUPE and job.revision > 0, as_json=as_json)
     return ExitCode.OK
 

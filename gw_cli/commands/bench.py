@@ -69,7 +69,7 @@ def bench(
 def _measure(configuration: Configuration, count: int) -> dict[str, Any]:
     """Return what was measured under the keys we promise."""
     from gw_core import Client
-    from gw_core.operations import ScratchSchema
+    from gw_core.front_ends import ScratchSchema
 
     conninfo, pg_bin = configuration[table.CONNECTION], configuration[table.PG_BIN]
     with ScratchSchema(conninfo, pg_bin=pg_bin) as scratch:

@@ -17,7 +17,7 @@ from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
 from gw_core import Selection
 from gw_core.errors import InvalidInputError
-from gw_core.operations import operator_name, parse_duration
+from gw_core.front_ends import FrontEnd, operator_name, parse_duration
 from gw_core.selection import parse
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def cancel(
 
 def _confirmed(client: Client, selection: Selection, *, yes: bool) -> Selection:
     """Return the jobs to cancel, after the question how many they are; raises `NothingMatchedError` for none."""
-    wanted = client.jobs.at_server_time(selection)
+    wanted = FrontEnd(client).at_server_time(selection)
     if wanted.ids is not None:
         return wanted
     running = wanted if wanted.is_by_name else wanted & parse("state:running")

@@ -16,7 +16,7 @@ from gw_cli.settings import Configuration
 from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from gw_core.operations import Cleanup
+    from gw_core.front_ends import Cleanup, OnThreads
 
 HISTORY: Final = "expired-history"
 WHAT: Final = ("failed-jobs", "unused-tasks", "unused-queues", HISTORY)
@@ -77,7 +77,7 @@ def _chosen(what: Sequence[str]) -> list[str]:
     return [each for each in WHAT if each in named]
 
 
-def _ask(cleanup: Cleanup) -> None:
+def _ask(cleanup: Cleanup[OnThreads]) -> None:
     from gw_core.operations import CleanupTarget
 
     count = cleanup.count(CleanupTarget.FAILED_JOBS)
@@ -88,7 +88,7 @@ def _ask(cleanup: Cleanup) -> None:
         )
 
 
-def _counts(cleanup: Cleanup, chosen: Sequence[str], keep: Sequence[str]) -> list[dict[str, object]]:
+def _counts(cleanup: Cleanup[OnThreads], chosen: Sequence[str], keep: Sequence[str]) -> list[dict[str, object]]:
     """Count what a run would delete, each kind after those before it are gone."""
     from gw_core.operations import CleanupTarget
 
@@ -99,13 +99,13 @@ def _counts(cleanup: Cleanup, chosen: Sequence[str], keep: Sequence[str]) -> lis
     ]
 
 
-def _clear(cleanup: Cleanup, what: str, keep: Sequence[str]) -> dict[str, object]:
+def _clear(cleanup: Cleanup[OnThreads], what: str, keep: Sequence[str]) -> dict[str, object]:
     from gw_core.operations import CleanupTarget
 
     count = 0
     with bulk_command.interruptions() as interrupted:
         try:
-            for deleted in cleanup.delete(CleanupTarget(what), keep):
+            for deleted in cleanup.delete_in_batches(CleanupTarget(what), keep):
                 count += deleted
                 if interrupted():
                     raise KeyboardInterrupt

@@ -69,7 +69,7 @@ def _shown(setting: table.Setting[Any], value: object) -> str | None:
     if value is None and setting is not table.EXECUTABLE_ENV:
         return None
     if setting.secret:
-        from gw_core.operations import described  # late: it imports the database driver; it omits the password
+        from gw_core.front_ends import described
 
         if isinstance(value, Mapping):  # databases by name
             return ", ".join(f"{name}: {described(each)}" for name, each in value.items()) or None

@@ -22,12 +22,12 @@ from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration, table
 from gw_core.crontab import describe_schedule
 from gw_core.errors import InvalidInputError
-from gw_core.operations import format_duration, parse_time
+from gw_core.front_ends import format_duration, parse_time
 
 if TYPE_CHECKING:
     from gw_core import CronItem
     from gw_core.crontab import KnownCronItem
-    from gw_core.errors import CrontabLineError
+    from gw_core.front_ends import CrontabLineError
 
 MAX_RUNS = 100_000
 
@@ -140,8 +140,8 @@ def _read_files(files: Sequence[str], known: Collection[str] | None) -> tuple[_S
 
 def _read_project(configuration: Configuration, known: Collection[str] | None) -> tuple[_Sourced, _Errors]:
     """Return the items that a worker of this project would schedule, and what is wrong."""
-    from gw_core.crontab import reject_duplicates
     from gw_core.errors import CrontabError
+    from gw_core.front_ends import reject_duplicates
 
     wrong: list[str] = []
     marked: Sequence[CronItem] = ()
@@ -204,14 +204,15 @@ def run(
     """
     from dataclasses import replace
 
-    from gw_core import Skip
+    from gw_core.errors import JobSkipped
 
     found = _find(project.cron_items(configuration), item)
     spec = replace(found.job_spec(datetime.now(UTC), backfilled=False), run_at=None)
     with open_to_change(configuration) as client:
-        job = client.add(spec)
-    if isinstance(job, Skip):
-        raise InvalidInputError(f"the job was not added: {job.reason}")
+        try:
+            job = client.add(spec)
+        except JobSkipped as skipped:
+            raise InvalidInputError(f"the job was not added: {skipped}") from None
     output.answer(
         f"Added job {job.id} ({found.task}) of item {quoted(found.identifier)}.",
         plain=str(job.id),
@@ -232,7 +233,7 @@ def list_known(
     """
     items = {item.identifier: item for item in project.cron_items(configuration)}
     with open_client(configuration) as client:
-        known = client.cron_items()
+        known = client.cron.list()
     now = datetime.now(UTC)
     rows = [_known_record(each, items.get(each.identifier), now) for each in known]
     layout.print(rows, keys=KNOWN_KEYS, columns=KNOWN_COLUMNS)
@@ -251,7 +252,7 @@ def forget(
     A worker that still has the item in its crontab registers it again, without backfilling missed runs.
     """
     with open_to_change(configuration) as client:
-        forgotten = client.forget_cron_item(item)
+        forgotten = client.cron.forget(item)
     if forgotten is None:
         raise NothingMatchedError(f"the database knows no recurring task {quoted(item)}; nothing was forgotten")
     record = {

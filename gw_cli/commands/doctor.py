@@ -42,7 +42,7 @@ def doctor(
     role needs the rights that gw grant gave it; a role that may only read is judged as a viewer. Exits with 7 if
     something is wrong.
     """
-    from gw_core.operations import is_healthy
+    from gw_core.front_ends import is_healthy
 
     with open_client(configuration) as client:
         findings = client.doctor.findings(kind)

@@ -40,7 +40,7 @@ def list_groups(configuration: Configuration, layout: Printed) -> None:
     The oldest first, with the members that have not ended, and those of them that failed permanently.
     """
     with open_client(configuration) as client:
-        found = client.waiting_groups(limit=MAX_GROUPS)
+        found = client.groups.list(limit=MAX_GROUPS)
     layout.show(found, GROUPS)
     if not found:
         stderr.note("No group waits.")
@@ -58,7 +58,7 @@ def cancel(
     """
     wanted = [positive_number("ID", each, MAX_ID) for each in dict.fromkeys(ids)]
     with open_to_change(configuration) as client:
-        cancelled = set(client.cancel_groups(*wanted))
+        cancelled = set(client.groups.cancel(*wanted))
     if not cancelled:
         raise NothingMatchedError(f"no group {', '.join(map(str, wanted))} waits; gw groups list shows those that do")
     rows = [{"id": each, "result": "cancelled" if each in cancelled else "not_found"} for each in wanted]

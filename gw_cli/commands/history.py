@@ -14,10 +14,11 @@ from gw_cli.connect import open_client, open_to_change
 from gw_cli.output import Column, JsonText, Shape
 from gw_cli.settings import Configuration
 from gw_core.errors import InvalidInputError
-from gw_core.operations import format_duration, parse_duration
+from gw_core.front_ends import format_duration, parse_duration
 
 if TYPE_CHECKING:
-    from gw_core.operations import EndedAttempt, History
+    from gw_core import Client
+    from gw_core.operations import EndedAttempt
 
 TIMEOUT: Final = "5s"
 ATTEMPTS: Final = Shape(
@@ -85,7 +86,7 @@ def history(
             which, after=after, limit=most, with_result=result, with_payload=payload, timeout=timeout
         )
         if not page.attempts:
-            _note_nothing(client.history)
+            _note_nothing(client)
     keys = (*KEYS, *(["result"] if result else []), *(["payload"] if payload else []))
     layout.print([ATTEMPTS.row(each) for each in page.attempts], keys=keys, columns=ATTEMPTS.columns)
     if page.after is not None:
@@ -110,8 +111,8 @@ def attempt_lines(attempts: Sequence[EndedAttempt]) -> list[str]:
     ]
 
 
-def _note_nothing(history: History) -> None:
-    if history.status().latest_at is None:
+def _note_nothing(client: Client) -> None:
+    if client.history.status().latest_at is None:
         stderr.note('History is empty; set history = "7d" in gw.toml, or declare @task(keep=timedelta(days=7)).')
     else:
         stderr.note("Nothing in history matches.")

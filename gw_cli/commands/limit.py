@@ -19,7 +19,7 @@ from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
 from gw_cli.typos import doubt_about
 from gw_core.errors import InvalidInputError
-from gw_core.operations import NameKind, format_duration, operator_name, parse_duration
+from gw_core.front_ends import NameKind, format_duration, operator_name, parse_duration
 
 MAX_COUNT: Final = 1_000_000
 _RATE: Final = re.compile(r"([0-9]{1,7})/([0-9]*)([a-z]+)")

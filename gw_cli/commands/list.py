@@ -15,6 +15,7 @@ from gw_cli.output import Shape
 from gw_cli.records import JOBS, PAYLOAD, counted
 from gw_cli.settings import Configuration
 from gw_cli.sharding import for_each_shard
+from gw_core.front_ends import FrontEnd
 
 if TYPE_CHECKING:
     from gw_core.operations import JobPage
@@ -41,7 +42,7 @@ def list_jobs(
     """
     most, timeout = positive_number("--limit", limit, MAX_ROWS), duration("--timeout", timeout_text)
     with open_client(configuration) as client:
-        wanted = client.jobs.at_server_time(wanted)
+        wanted = FrontEnd(client).at_server_time(wanted)
         page = client.jobs.list(wanted, after=after, limit=most, with_payload=payload, timeout=timeout)
         # A separate query finds out whether a full page is the last one: only the page itself has its cursor.
         rest = client.jobs.list(wanted, after=page.after, limit=1, timeout=timeout) if page.is_full else None
@@ -81,6 +82,6 @@ def count(
     Counts exactly, so it reads every job that can match; gw stats estimates a large queue in milliseconds.
     """
     with open_client(configuration) as client:
-        found = client.jobs.count(client.jobs.at_server_time(wanted))
+        found = client.jobs.count(FrontEnd(client).at_server_time(wanted))
     record = {"jobs": found.jobs, "running": found.running}
     output.answer(counted(found.jobs), plain=str(found.jobs), record=record, as_json=as_json)

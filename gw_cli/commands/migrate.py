@@ -16,7 +16,8 @@ from gw_cli.settings import Configuration, table
 from gw_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from gw_core.operations import MigrationPlan, MigrationReport, MigrationStep
+    from gw_core.front_ends import MigrationStep
+    from gw_core.operations import MigrationPlan, MigrationReport
 
 KEYS = ("name", "origin", "number", "breaking", "reapplied")
 COLUMNS = (

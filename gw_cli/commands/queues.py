@@ -50,7 +50,7 @@ def queues(
     """
     most = positive_number("--limit", limit, MOST)
     with open_client(configuration) as client:
-        known = client.queues(after=after, limit=most + 1, only_locked=locked)
+        known = client.queues.list(after=after, limit=most + 1, only_locked=locked)
     found = known[:most]
     layout.show(found, QUEUES)
     if not found:

@@ -22,7 +22,8 @@ from gw_core import JobState
 from gw_core.errors import InvalidInputError, SchemaMissingError
 
 if TYPE_CHECKING:
-    from gw_core.operations import EndedAttempt, JobReport, PlannedAttempt, WaitingGroup
+    from gw_core.front_ends import PlannedAttempt
+    from gw_core.operations import EndedAttempt, JobReport, WaitingGroup
 
 T = TypeVar("T")
 
@@ -69,7 +70,7 @@ def show(
         ended = () if number is None else _readable(lambda: client.history.attempts(number))
         member, last = (None, key) if report is None else (report.job.id, None)
         has_groups = member is not None or last is not None
-        groups = _readable(lambda: client.waiting_groups(member, job_key=last)) if has_groups else ()
+        groups = _readable(lambda: client.groups.list(member, job_key=last)) if has_groups else ()
     if report is None and ended:
         _write_ended(ended, with_payload=payload, as_json=as_json)
         if not ended[-1].final:

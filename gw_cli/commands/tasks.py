@@ -36,7 +36,7 @@ def tasks(
     live worker, such as a Node.js worker, does not report its tasks.
     """
     with open_client(configuration) as client:
-        found = client.tasks(recovery_settings(configuration), exact=exact)
+        found = client.tasks.list(recovery_settings(configuration), exact=exact)
     layout.print([record_of(each) for each in found], keys=KEYS, columns=COLUMNS)
     if not found:
         stderr.note("The database knows no task yet.")

@@ -295,7 +295,7 @@ def _recording(source: DataSource, path: Path) -> DataSource:
 
 
 def _source(configuration: Configuration) -> DataSource:
-    from gw_core.operations import described, find_conninfo
+    from gw_core.front_ends import described, find_conninfo
     from gw_tui.data.source import ClientSource
     from gw_tui.rules.options import QueueInfo
 

@@ -17,7 +17,7 @@ from gw_cli.records import counted
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration, table
 from gw_core.errors import InvalidInputError
-from gw_core.operations import format_duration
+from gw_core.front_ends import format_duration
 
 if TYPE_CHECKING:
     from gw_core import RecoverySettings

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from gw_cli.sanitize import quoted
 from gw_cli.settings.kinds import Kind
-from gw_core.operations import parse_duration
+from gw_core.front_ends import parse_duration
 
 if TYPE_CHECKING:
     from gw_core import CronItem
@@ -80,7 +80,7 @@ _PARAMETERS: Final = {"schedule": "when"}
 
 
 def _read_items(raw: object) -> Sequence[CronItem]:
-    from gw_core.crontab import reject_duplicates
+    from gw_core.front_ends import reject_duplicates
 
     return reject_duplicates(_read_tables(raw, "item", "cron", _read_item))
 
@@ -129,7 +129,8 @@ def _check_screen(screen: str, selection: str) -> None:
 
     The console checks the columns, which it knows.
     """
-    from gw_core.selection import HISTORY_TERMS, parse
+    from gw_core.front_ends import HISTORY_TERMS
+    from gw_core.selection import parse
 
     if screen not in SCREENS:
         raise ValueError(f"the screen {quoted(screen)} is unknown; screens are {', '.join(SCREENS)}")

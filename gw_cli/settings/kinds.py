@@ -12,7 +12,7 @@ import msgspec
 
 from gw_cli.cpus import usable_processors
 from gw_core.errors import InvalidInputError
-from gw_core.operations import format_duration, parse_duration
+from gw_core.front_ends import format_duration, parse_duration
 
 EMBEDDED: Final = "embedded:"
 """The connection to PostgreSQL that gw runs."""

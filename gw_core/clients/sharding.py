@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
-from typing import Any, Generic, Protocol, Self, TypeVar, Unpack
+from contextlib import AsyncExitStack, ExitStack
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job.job import Job, JobOptions, JobSpec, job_spec, job_specs
-from gw_core.domain.rules.plugins import Skip
+
+if TYPE_CHECKING:
+    from gw_core.clients.async_client import AsyncClient
+    from gw_core.clients.client import Client
 
 ShardKey = Callable[[JobSpec], str | int]
 """Returns the key of a job: jobs with the same key go to the same database."""
 
-
-class Queue(Protocol):
-    """What `ShardedClient` needs of a client."""
-
-    def __enter__(self) -> Any: ...
-    def __exit__(self, *_: object) -> None: ...
-    def add(self, task: JobSpec, /) -> Job | Skip: ...
-    def add_many(self, specs: Iterable[JobSpec], /) -> list[int]: ...
+Q = TypeVar("Q")
+C = TypeVar("C", bound="Client")
+A = TypeVar("A", bound="AsyncClient")
 
 
-Q = TypeVar("Q", bound=Queue)
+class _Shards(Generic[Q]):
+    """Queues on several databases, by name.
 
-
-class ShardedClient(Generic[Q]):
-    """Queues on several databases; `Client.sharded()` makes one. Safe to share between threads.
-
-    Everything but adding happens on one database: `shards["eu"]` is its `Client`.
+    Everything but adding happens on one database: `shards["eu"]` is its client.
     A database that is unavailable affects only the jobs that belong there.
     """
 
@@ -39,6 +34,30 @@ class ShardedClient(Generic[Q]):
             raise InvalidInputError("give at least one shard, as {name: connection}")
         self.shards: Mapping[str, Q] = dict(shards)
         self._by = by
+
+    def shard_for(self, key: str | int) -> str:
+        """Return the name of the shard that a key belongs to.
+
+        Depends on the names alone. When a shard is added, only the keys that move to it change their shard.
+        """
+        return max(self.shards, key=lambda name: (_weight(name, key), name))
+
+    def _of(self, spec: JobSpec) -> Q:
+        return self.shards[self.shard_for(self._by(spec))]
+
+    def _by_shard(self, specs: Iterable[JobSpec]) -> dict[str, list[JobSpec]]:
+        found: dict[str, list[JobSpec]] = {}
+        for spec in job_specs(specs):
+            found.setdefault(self.shard_for(self._by(spec)), []).append(spec)
+        return found
+
+
+class ShardedClient(_Shards[C]):
+    """Queues on several databases; `Client.sharded()` makes one. Safe to share between threads.
+
+    Everything but adding happens on one database: `shards["eu"]` is its `Client`.
+    A database that is unavailable affects only the jobs that belong there.
+    """
 
     def __enter__(self) -> Self:
         return self
@@ -52,29 +71,46 @@ class ShardedClient(Generic[Q]):
             for each in self.shards.values():
                 stack.enter_context(each)
 
-    def shard_for(self, key: str | int) -> str:
-        """Return the name of the shard that a key belongs to.
-
-        Depends on the names alone. When a shard is added, only the keys that move to it change their shard.
-        """
-        return max(self.shards, key=lambda name: (_weight(name, key), name))
-
     def add(
         self, task: str | JobSpec | Callable[..., object], payload: Any = None, **options: Unpack[JobOptions]
-    ) -> Job | Skip:
+    ) -> Job:
         """Add a job to the shard of its key, as `Client.add` does.
 
         To add one in your own transaction, use the client of that database: `shards[name].add(…, conn=…)`.
         """
         spec = job_spec(task, payload, **options)
-        return self.shards[self.shard_for(self._by(spec))].add(spec)
+        return self._of(spec).add(spec)
 
     def add_many(self, specs: Iterable[JobSpec]) -> dict[str, list[int]]:
         """Add jobs and return their ids by shard: all or none within each shard, but not across shards."""
-        found: dict[str, list[JobSpec]] = {}
-        for spec in job_specs(specs):
-            found.setdefault(self.shard_for(self._by(spec)), []).append(spec)
-        return {name: self.shards[name].add_many(each) for name, each in found.items()}
+        return {name: self.shards[name].add_many(each) for name, each in self._by_shard(specs).items()}
+
+
+class AsyncShardedClient(_Shards[A]):
+    """As `ShardedClient`, for event loops; `AsyncClient.sharded()` makes one."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all clients, even if one raises."""
+        async with AsyncExitStack() as stack:
+            for each in self.shards.values():
+                await stack.enter_async_context(each)
+
+    async def add(
+        self, task: str | JobSpec | Callable[..., object], payload: Any = None, **options: Unpack[JobOptions]
+    ) -> Job:
+        """Add a job to the shard of its key; see `ShardedClient.add`."""
+        spec = job_spec(task, payload, **options)
+        return await self._of(spec).add(spec)
+
+    async def add_many(self, specs: Iterable[JobSpec]) -> dict[str, list[int]]:
+        """Add jobs and return their ids by shard; see `ShardedClient.add_many`."""
+        return {name: await self.shards[name].add_many(each) for name, each in self._by_shard(specs).items()}
 
 
 def _weight(name: str, key: str | int) -> bytes:

@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gw_core.domain.rules.event_bus import Events
-from gw_core.domain.rules.plugins import Interceptors
+from gw_core.clients.verbs import Part, R, Request, blocking, verb
 from gw_core.domain.rules.sweep_rules import RecoverySettings, SweepReport, WorkerInfo, is_dead
-from gw_core.postgres.road.bulk_actions import WorkerActions
+from gw_core.postgres.road.bulk_actions import locks_of, unlocking
 from gw_core.postgres.road.worker_store import QUERY_TIMEOUT, WorkerStore
 
 
-class Workers(WorkerActions, frozen=True):
-    """The workers of one queue; `client.workers` is one. Safe to use from any thread."""
+class Workers(Part[R]):
+    """The workers of one queue; `client.workers` is one."""
 
-    events: Events
-    interceptors: Interceptors
-
+    @blocking
     def list(self, recovery: RecoverySettings | None = None) -> Sequence[WorkerInfo]:
         """Return every worker known by its heartbeat or by its locks; `recovery` decides which are stale."""
         settings = recovery or RecoverySettings()
-        timeout = self.connections.database.limits.cap_statement_timeout(QUERY_TIMEOUT)
-        with self.connections.connection() as connection:
-            store = WorkerStore(connection, self.schema)
+        timeout = self._connections.database.limits.cap_statement_timeout(QUERY_TIMEOUT)
+        with self._connection() as connection:
+            store = WorkerStore(connection, self._schema)
             with store.transaction(statement_timeout=timeout):
                 around = store.sweep_preconditions()
                 found = store.list_workers(
@@ -33,6 +30,7 @@ class Workers(WorkerActions, frozen=True):
                 )
         return [replace(worker, is_stale=is_dead(worker, settings)) for worker in found]
 
+    @blocking
     def sweep(self, recovery: RecoverySettings | None = None, *, dry_run: bool = False) -> SweepReport:
         """Recover the jobs of dead workers, release their queues and delete their heartbeats; plugins are asked.
 
@@ -41,6 +39,24 @@ class Workers(WorkerActions, frozen=True):
         """
         from gw_core.maintenance.sweeper import Sweep
 
-        settings = recovery or RecoverySettings()
-        sweep = Sweep(self.connections, settings, events=self.events, interceptors=self.interceptors)
+        runtime = self._runtime
+        sweep = Sweep(
+            self._connections,
+            recovery or RecoverySettings(),
+            events=runtime.events,
+            interceptors=runtime.interceptors,
+        )
         return sweep.run(dry_run=dry_run)
+
+    @verb
+    def locks(self, worker_ids: Sequence[str], *, conn: object | None = None) -> Request[Sequence[WorkerInfo]]:
+        """Return how many jobs and queues each of these workers has locked, and the age of its last heartbeat."""
+        return Request(locks_of(worker_ids, self._schema), conn)
+
+    @verb
+    def unlock(self, worker_ids: Sequence[str], *, conn: object | None = None) -> Request[Sequence[WorkerInfo]]:
+        """Release every lock of these workers, notify the others, and return what was released.
+
+        Only for workers that are dead: what a live one still runs may run twice.
+        """
+        return Request(unlocking(worker_ids, self._schema), conn)

@@ -31,7 +31,8 @@ from sentry_sdk.utils import current_stacktrace, event_from_exception
 from gw_core import Addition, CronItem, Events, GiveUp, Job, JobContext, Plugin, RetryAfter, Snooze
 from gw_core.contrib.payload_trace import with_trace
 from gw_core.errors import BatchError, JobCancelledError
-from gw_core.events import CronSchedule, CronStarting, JobErrored, JobSucceeded, PoolStopped
+from gw_core.events import JobErrored, JobSucceeded, PoolStopped
+from gw_core.front_ends import CronSchedule, CronStarting
 
 if TYPE_CHECKING:
     from sentry_sdk.types import Event, Hint

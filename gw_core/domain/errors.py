@@ -29,6 +29,10 @@ class JobRejectedError(GraphileWorkerError):
     """An interceptor rejected the job; the message is its reason."""
 
 
+class JobSkipped(GraphileWorkerError):  # noqa: N818 - no error: a plugin decided so
+    """An interceptor skipped a job that `add` should have added; the message is its reason."""
+
+
 class TaskLoadError(GraphileWorkerError):
     """Tasks could not be loaded: the folder, a file in it, or the application object."""
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 import msgspec
 
 from gw_core.domain.job.cancellation import StopReason
-from gw_core.domain.job.job import AddOptions, Job, JobOptions, JobSpec, job_spec
+from gw_core.domain.job.job import AddOptions, Job, JobOptions, JobSpec, batch_items, job_spec
 from gw_core.domain.rules.plugins import Skip
 from gw_core.execution.payloads import CronRun, cron_of, trace_of
 from gw_core.runtime.log_messages import JobLogger, get_logger, job_fields
@@ -132,16 +132,25 @@ class JobContext:
         return self._resources.connections.database
 
     @overload
-    def add_job(self, task: str | JobSpec, payload: Any = None, **options: Unpack[AddOptions]) -> Job | Skip: ...
+    def add(self, task: str | JobSpec, payload: Any = None, **options: Unpack[AddOptions]) -> Job: ...
     @overload
-    def add_job(
-        self, task: Callable[[P, JobContext], object], payload: P, **options: Unpack[AddOptions]
-    ) -> Job | Skip: ...
+    def add(self, task: Callable[[P, JobContext], object], payload: P, **options: Unpack[AddOptions]) -> Job: ...
     @overload
-    def add_job(self, task: Callable[[P], object], payload: P, **options: Unpack[AddOptions]) -> Job | Skip: ...
+    def add(self, task: Callable[[P], object], payload: P, **options: Unpack[AddOptions]) -> Job: ...
     @overload
-    def add_job(self, task: Callable[[], object], **options: Unpack[AddOptions]) -> Job | Skip: ...
-    def add_job(
+    def add(self, task: Callable[[], object], **options: Unpack[AddOptions]) -> Job: ...
+    def add(
+        self,
+        task: str | JobSpec | Callable[..., object],
+        payload: Any = None,
+        *,
+        conn: object | None = None,
+        **options: Unpack[JobOptions],
+    ) -> Job:
+        """Add a job and return it, as `Client.add` does."""
+        return self._resources.adder.add(job_spec(task, payload, **options), conn=conn)
+
+    def try_add(
         self,
         task: str | JobSpec | Callable[..., object],
         payload: Any = None,
@@ -149,13 +158,23 @@ class JobContext:
         conn: object | None = None,
         **options: Unpack[JobOptions],
     ) -> Job | Skip:
-        """Add a job; the arguments are those of `Client.add`."""
-        spec = job_spec(task, payload, **options)
-        return self._resources.adder.add(spec, conn=conn)
+        """Add a job and return it, or why a plugin skipped it, as `Client.try_add` does."""
+        return self._resources.adder.try_add(job_spec(task, payload, **options), conn=conn)
 
-    def add_jobs(self, specs: Sequence[JobSpec], *, conn: object | None = None) -> list[int]:
-        """Add several jobs, all or none, and return their ids."""
+    def add_many(self, specs: Iterable[JobSpec], *, conn: object | None = None) -> list[int]:
+        """Add several jobs, all or none, and return their ids, as `Client.add_many` does."""
         return self._resources.adder.add_many(specs, conn=conn)
+
+    def add_batch(
+        self,
+        task: str | Callable[..., object],
+        items: Sequence[Any],
+        *,
+        conn: object | None = None,
+        **options: Unpack[JobOptions],
+    ) -> Job:
+        """Add one job whose payload is the list of `items`, as `Client.add_batch` does."""
+        return self._resources.adder.add(job_spec(task, batch_items(items), **options), conn=conn)
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:

@@ -287,8 +287,8 @@ class _ProcessSession:
         try:
             specs = [given_of(spec) for spec in order.specs]
             if order.together:
-                return AddedMessage(ids=self._context.add_jobs(specs))
-            added = self._context.add_job(specs[0])
+                return AddedMessage(ids=self._context.add_many(specs))
+            added = self._context.try_add(specs[0])
             return AddedMessage(skipped=added.reason) if isinstance(added, Skip) else AddedMessage(job=added)
         except Exception as error:  # noqa: BLE001 - it is raised again in the task
             return AddedMessage(failure=failure_of(error))

@@ -19,7 +19,7 @@ from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import JobsSettled, JobStarted, MaintenanceFailed, PoolConnectionLost
 from gw_core.maintenance.readiness import Readiness
 from gw_core.postgres.connection.connections import ConnectionSource
-from gw_core.postgres.read.history import History
+from gw_core.postgres.read.history import HistoryQueries
 from gw_core.postgres.read.job_queries import JobQueries
 from gw_core.postgres.read.statistics_queries import StatisticsQueries
 from gw_core.runtime.service import Service
@@ -150,7 +150,7 @@ class QueueSampler(Service):
         self.latest: QueueSample | None = None
         schema = connections.database.schema
         self._reports = JobQueries(connections, schema)
-        self._history = History(connections, schema)
+        self._history = HistoryQueries(connections, schema)
         self._recorded = StatisticsQueries(connections, schema)
         self._events = events
         self._every = every.total_seconds()

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
-from gw_core.domain.errors import GraphileWorkerError, TaskLoadError
+from gw_core.domain.errors import GraphileWorkerError, JobSkipped, TaskLoadError
 from gw_core.domain.job.history import EncodedResult, HistoryOptions
 from gw_core.domain.job.job import Job, JobSpec
 from gw_core.domain.job.outcome import Completed, Failed, Returned, Snooze, storable
@@ -202,8 +202,15 @@ class _Server:
         except ChannelClosedError:
             return
 
-    def add(self, spec: JobSpec, *, conn: object | None = None) -> Job | Skip:
-        """Let the worker add a job, past its plugins and events."""
+    def add(self, spec: JobSpec, *, conn: object | None = None) -> Job:
+        """Let the worker add a job, past its plugins and events; raises `JobSkipped`."""
+        added = self.try_add(spec, conn=conn)
+        if isinstance(added, Skip):
+            raise JobSkipped(added.reason)
+        return added
+
+    def try_add(self, spec: JobSpec, *, conn: object | None = None) -> Job | Skip:
+        """Let the worker add a job, or return why a plugin skipped it."""
         added = self._added([spec], conn, together=False)
         return Skip(added.skipped) if added.job is None else added.job
 

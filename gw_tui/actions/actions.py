@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import msgspec
 from msgspec.structs import replace
 
-from gw_core import Selection, Skip
-from gw_core.errors import StatementTimeoutError
-from gw_core.operations import SkippedJob
+from gw_core import Selection
+from gw_core.errors import JobSkipped, StatementTimeoutError
+from gw_core.front_ends import FrontEnd, SkippedJob
 
 if TYPE_CHECKING:
     from gw_core import ActionResult, Client, Job, JobSpec, RecoverySettings
+    from gw_core.front_ends import Count, FoundJob
     from gw_core.operations import (
         CleanupTarget,
-        Count,
         Finding,
-        FoundJob,
         PageCursor,
         PauseResult,
         QueueStatistics,
@@ -221,7 +220,7 @@ class RemoveByKey(Action, frozen=True, kw_only=True):
     job: Job
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
-        return _removed(client.remove(self.key, expected=self.job))
+        return _removed(FrontEnd(client).remove_expected(self.key, self.job))
 
     def preview(self, write: CommandPreview) -> Words | None:
         return write.remove_by_key(self.key)
@@ -253,8 +252,11 @@ class Add(Action, frozen=True, kw_only=True):
         return [("spec", self.spec)]
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
-        job = client.add(self.spec) if self.payload is None else client.add_json(self.spec, self.payload)
-        return Result(done=() if isinstance(job, Skip) else (str(job.id),))
+        try:
+            job = client.add(self.spec) if self.payload is None else FrontEnd(client).add_json(self.spec, self.payload)
+        except JobSkipped:
+            return Result()
+        return Result(done=(str(job.id),))
 
     def preview(self, write: CommandPreview) -> Words | None:
         return write.add(self.spec, self.payload)
@@ -379,7 +381,7 @@ class Cleanup(PreviewedAction, frozen=True, kw_only=True):
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
         if self.dry_run:
             return self.counted(lambda: client.cleanup.count(self.target))
-        return Result(count=sum(client.cleanup.delete(self.target)))
+        return Result(count=client.cleanup.delete(self.target))
 
     def preview(self, write: CommandPreview) -> Words | None:
         return None if self.dry_run else write.clean(self.target.value)
@@ -428,7 +430,7 @@ class Forget(Action, frozen=True, kw_only=True):
     identifier: str
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
-        if client.forget_cron_item(self.identifier):
+        if client.cron.forget(self.identifier):
             return Result(done=(self.identifier,))
         return Result(skipped=(SkippedItem(self.identifier, "not registered"),))
 
@@ -457,7 +459,7 @@ class CountExactly(Action, frozen=True, kw_only=True):
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
         if self.queue is not None:
-            return Result(queue=client.count_queue(self.queue))
+            return Result(queue=FrontEnd(client).count_queue(self.queue))
         return Result(statistics=client.statistics(exact=True))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gw_core import JobSpec
-from gw_core.operations import DEFAULT_SCHEMA, UNSAFE_TEXT, encode_payload
+from gw_core.front_ends import DEFAULT_SCHEMA, UNSAFE_TEXT, encode_payload
 
 Words = Sequence[str]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 
 import msgspec
 
-from gw_core.operations import operator_name
+from gw_core.front_ends import operator_name
 from gw_core.runtime.files import append_to
 from gw_tui.actions.actions import Action, Add, CleanupSelected, Complete, RemoveByKey, Result
 from gw_tui.text.json_view import json_view

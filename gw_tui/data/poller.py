@@ -31,7 +31,7 @@ from gw_tui.data.source import LOCKS_INTERVAL, DataSource, Query, classify_error
 from gw_tui.rules.connection_state import FailureKind, wait_before
 
 if TYPE_CHECKING:
-    from gw_core.operations import JobListener
+    from gw_core.front_ends import JobListener
     from gw_tui.actions.log import ActionLog
 
 Post = Callable[[Message], object]

@@ -20,6 +20,7 @@ import msgspec
 
 import gw_core.errors
 from gw_core.errors import GraphileWorkerError, InvalidInputError
+from gw_core.front_ends import QueueSnapshot
 from gw_core.operations import (
     Finding,
     HistoryPage,
@@ -27,7 +28,6 @@ from gw_core.operations import (
     JobReport,
     LockWaits,
     QueueReport,
-    QueueSnapshot,
     QueueStatistics,
     RunHistory,
 )
@@ -40,7 +40,7 @@ from gw_tui.text.json_view import json_view
 from gw_tui.text.redact import masked
 
 if TYPE_CHECKING:
-    from gw_core.operations import JobListener, NameKind
+    from gw_core.front_ends import JobListener, NameKind
     from gw_tui.actions.actions import Action, Result
 
 VERSION: Final = 1

@@ -29,7 +29,7 @@ from gw_core.errors import (
     StatementTimeoutError,
     TransientDatabaseError,
 )
-from gw_core.operations import NameKind, Quality, operator_name
+from gw_core.front_ends import FrontEnd, NameKind, Quality, operator_name
 from gw_tui.actions.actions import Action, Result
 from gw_tui.data.playback import Playback
 from gw_tui.rules.connection_state import FailureKind
@@ -38,16 +38,15 @@ from gw_tui.rules.options import QueueInfo
 from gw_tui.rules.recurring import Crontabs
 
 if TYPE_CHECKING:
+    from gw_core.front_ends import JobListener, QueueSnapshot
     from gw_core.operations import (
         Finding,
         HistoryPage,
-        JobListener,
         JobPage,
         JobReport,
         LockWaits,
         PageCursor,
         QueueReport,
-        QueueSnapshot,
         QueueStatistics,
         RunHistory,
     )
@@ -170,7 +169,7 @@ class DataSource:
 
     def names(self, kind: NameKind, prefix: str = "") -> Sequence[str]:
         """Return names to suggest: tasks, queues or workers."""
-        return self.answer(f"names {kind.value} {prefix}", lambda live: live.read_client.names(kind, prefix))
+        return self.answer(f"names {kind.value} {prefix}", lambda live: live.front_end.names(kind, prefix))
 
     def count_locks(self) -> timedelta | None:
         """Count the locks of workers for the next snapshots; return how long the server worked, if known."""
@@ -228,6 +227,7 @@ class ClientSource(DataSource):
         self.info = info
         self._crontab = crontab
         self.read_client = self._client(READ_LIMITS)
+        self.front_end = FrontEnd(self.read_client)
         self._lock = threading.Lock()  # guards _acting: it is opened for the first action
         self._acting: Client | None = None
         self._findings: tuple[float, Sequence[Finding]] | None = None
@@ -243,20 +243,20 @@ class ClientSource(DataSource):
     def read_snapshot(self) -> QueueSnapshot:
         """Return a snapshot with the locks counted last."""
         try:
-            return self.read_client.snapshot(recovery=self.info.recovery, with_locks=False)
+            return self.front_end.snapshot(recovery=self.info.recovery, with_locks=False)
         except SchemaMissingError as error:
             raise self._with_schemas(error) from error
 
     def _with_schemas(self, error: SchemaMissingError) -> SchemaMissingError:
         """Return the error with the names of the schemas that have a queue."""
-        schemas = self.read_client.names(NameKind.SCHEMAS)
+        schemas = self.front_end.names(NameKind.SCHEMAS)
         if not schemas or self.info.schema in schemas:
             return error
         named = ", ".join(schemas[:MAX_SCHEMAS]) + ", …" * (len(schemas) > MAX_SCHEMAS)
         return SchemaMissingError(f"{error}; --schema opens another: {named}")
 
     def count_locks(self) -> timedelta | None:
-        return self.read_client.count_locks(self.info.recovery)
+        return self.front_end.count_locks(self.info.recovery)
 
     def read_runs(self, back: timedelta, step: timedelta, task: str | None) -> RunHistory:
         """Return what ended in each step; workers record it once a minute, so the last answer serves for a while."""
@@ -264,7 +264,7 @@ class ClientSource(DataSource):
         key = (back, step, task)
         known = self._runs
         if known is None or known[0] != key or now - known[1] > RUNS_INTERVAL:
-            known = self._runs = key, now, self.read_client.run_history(back, step=step, task=task)
+            known = self._runs = key, now, self.read_client.tasks.statistics_over_time(back, step=step, task=task)
         return known[2]
 
     def read_queues(self, after: str, limit: int, *, only_locked: bool) -> Sequence[QueueReport]:
@@ -272,7 +272,7 @@ class ClientSource(DataSource):
         page = (after, only_locked)
         depth = self._count_limits.pop(page, COUNT_LIMITS[-1])
         while True:
-            found = self.read_client.queues(after=after, limit=limit, only_locked=only_locked, most=depth)
+            found = self.read_client.queues.list(after=after, limit=limit, only_locked=only_locked, most=depth)
             counts = [each.waiting for each in found]
             before, depth = depth, next_limit(counts, depth)
             # A page that was not counted as far as it can be is read again: its numbers do not change at a refresh.
@@ -285,7 +285,7 @@ class ClientSource(DataSource):
     def read_crontabs(self) -> Crontabs:
         """Return the recurring tasks; the file is read again, so that changes show."""
         read = self._crontab
-        return Crontabs(known=self.read_client.cron_items(), items=None if read is None else read())
+        return Crontabs(known=self.read_client.cron.list(), items=None if read is None else read())
 
     def read_findings(self) -> Sequence[Finding]:
         """Return the doctor's findings; the full examination is not repeated more often than its facts change."""
@@ -301,11 +301,11 @@ class ClientSource(DataSource):
         return result
 
     def listen(self) -> JobListener:
-        return self.read_client.listen()
+        return self.front_end.listen()
 
     def cancel(self) -> None:
         with suppress(GraphileWorkerError):
-            self.read_client.cancel_statements()
+            self.front_end.cancel_statements()
 
     def close(self) -> None:
         with self._lock:

@@ -11,7 +11,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Input, Label, Static
 
-from gw_core.operations import parse_time
+from gw_core.front_ends import parse_time
 from gw_tui.dialogs.framed import Framed, T
 from gw_tui.rules.connection_state import ConnectionPhase
 from gw_tui.text import sanitize

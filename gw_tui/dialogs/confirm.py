@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
-from gw_core.operations import FoundJob
+from gw_core.front_ends import FoundJob
 from gw_tui.dialogs.base import Dialog, entry
 from gw_tui.text import formatting, sanitize, symbols
 

@@ -15,7 +15,7 @@ from gw_tui.dialogs.choose import Choice
 from gw_tui.text.redact import masked
 
 if TYPE_CHECKING:
-    from gw_core.operations import FoundJob
+    from gw_core.front_ends import FoundJob
 
 KINDS: Final = (
     Choice("jsonl", "JSON", "one object per line"),

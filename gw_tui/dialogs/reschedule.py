@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Label
 
-from gw_core.operations import FoundJob
+from gw_core.front_ends import FoundJob
 from gw_tui.actions.actions import Reschedule
 from gw_tui.dialogs.base import MAX_NUMBER, Dialog
 from gw_tui.dialogs.confirm import named

@@ -11,14 +11,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from gw_core import JobState
-from gw_core.selection import written
+from gw_core.front_ends import written
 from gw_tui.rules.recurring import Crontabs
 from gw_tui.rules.task_info import TaskInfo, tasks_of
 from gw_tui.text import formatting
 
 if TYPE_CHECKING:
     from gw_core import CronItem
-    from gw_core.operations import Count, Finding, QueueReport, QueueSnapshot, QueueStatistics, RunHistory, WorkerInfo
+    from gw_core.front_ends import Count, QueueSnapshot
+    from gw_core.operations import Finding, QueueReport, QueueStatistics, RunHistory, WorkerInfo
 
 LONG_WAIT: Final = timedelta(minutes=5)
 LONG_ALONE: Final = timedelta(seconds=30)

@@ -9,7 +9,8 @@ from enum import StrEnum
 from itertools import islice
 
 from gw_core import JobState
-from gw_core.operations import JobReport, retry_delay
+from gw_core.front_ends import retry_delay
+from gw_core.operations import JobReport
 
 MAX_PAST = 50
 

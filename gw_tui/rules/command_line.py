@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gw_core.selection import HISTORY_TERMS, TERMS, parse, suggest
+from gw_core.front_ends import HISTORY_TERMS, TERMS, suggest
+from gw_core.selection import parse
 from gw_tui.rules.commands import BY_ID, SCREEN_BY_ID
 from gw_tui.rules.options import Options
 from gw_tui.rules.table_choice import SavedView

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from gw_core.operations import Quality
+from gw_core.front_ends import Quality
 
 if TYPE_CHECKING:
-    from gw_core.operations import Count
+    from gw_core.front_ends import Count
 
 COUNT_LIMITS: Final = (1_000, 300, 100, 50, 20, 10)
 IN_ALL: Final = 1_000

@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from gw_core import JobState
-from gw_core.operations import FoundJob
-from gw_core.selection import written
+from gw_core.front_ends import FoundJob, written
 
 VARYING: Final = re.compile(
     r"""'[^']*'|"[^"]*"|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b0x[0-9a-f]+\b|\b[0-9a-f]{12,}\b|\d+""",

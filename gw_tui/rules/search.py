@@ -11,7 +11,8 @@ from enum import StrEnum
 from typing import Final
 
 from gw_core import JobState, Selection
-from gw_core.operations import FoundJob, JobPage, PageCursor
+from gw_core.front_ends import FoundJob
+from gw_core.operations import JobPage, PageCursor
 from gw_core.selection import EVERYTHING
 
 PAGE: Final = 100

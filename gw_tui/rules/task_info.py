@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gw_core import JobState
-from gw_core.operations import Count, QueueSnapshot, QueueStatistics, TaskActivity
+from gw_core.front_ends import Count, QueueSnapshot, TaskActivity
+from gw_core.operations import QueueStatistics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,8 @@ from enum import StrEnum
 from typing import Final
 
 from gw_core import RecoverySettings
-from gw_core.operations import FoundJob, WorkerInfo
+from gw_core.front_ends import FoundJob
+from gw_core.operations import WorkerInfo
 from gw_tui.text import formatting, sanitize
 
 LATE: Final = 1 / 3

@@ -23,7 +23,7 @@ from gw_tui.widgets.text_panel import TextPanel
 if TYPE_CHECKING:
     from textual.binding import ActiveBinding
 
-    from gw_core.operations import QueueSnapshot
+    from gw_core.front_ends import QueueSnapshot
     from gw_tui.actions.actions import Action
     from gw_tui.data.source import Query
     from gw_tui.maintenance import Maintenance

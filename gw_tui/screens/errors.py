@@ -10,7 +10,8 @@ from typing import ClassVar, Final
 from textual.content import Content
 
 from gw_core import JobState, Selection
-from gw_core.operations import FoundJob, JobPage, JobReport
+from gw_core.front_ends import FoundJob
+from gw_core.operations import JobPage, JobReport
 from gw_tui.actions.actions import Retry
 from gw_tui.data.source import DataSource, Query
 from gw_tui.rules.error_groups import ErrorGroup, error_groups

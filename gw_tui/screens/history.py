@@ -10,8 +10,9 @@ from typing import ClassVar, Final
 from textual.content import Content
 
 from gw_core.errors import InvalidInputError
+from gw_core.front_ends import HISTORY_TERMS
 from gw_core.operations import EndedAttempt, HistoryPage, HistoryState
-from gw_core.selection import HISTORY_TERMS, parse
+from gw_core.selection import parse
 from gw_tui.data.source import DataSource, Query
 from gw_tui.screens.list_screen import facts
 from gw_tui.screens.paged_list import PagedList

@@ -13,7 +13,8 @@ from textual.content import Content
 from textual.widgets import Static
 
 from gw_core import JobState
-from gw_core.operations import FoundJob, JobReport, QueueSnapshot
+from gw_core.front_ends import FoundJob, QueueSnapshot
+from gw_core.operations import JobReport
 from gw_tui.clipboard import is_too_long
 from gw_tui.data.source import DataSource, Query
 from gw_tui.rules.attempts import AttemptRow, Certainty, attempt_rows

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from textual import work
 
 from gw_core import Job, JobState
-from gw_core.operations import FoundJob
+from gw_core.front_ends import FoundJob
 from gw_tui.actions.actions import (
     Action,
     Add,

@@ -17,7 +17,8 @@ from textual.timer import Timer
 
 from gw_core import JobState, Selection
 from gw_core.errors import SelectionError
-from gw_core.operations import FoundJob, JobPage, NameKind, PageCursor
+from gw_core.front_ends import FoundJob, NameKind
+from gw_core.operations import JobPage, PageCursor
 from gw_core.selection import EVERYTHING, parse
 from gw_tui.data.source import DataSource, Query
 from gw_tui.dialogs import export

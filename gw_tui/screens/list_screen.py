@@ -19,7 +19,7 @@ from gw_tui.widgets.keyed_table import KeyedTable, TableColumn, TableRow
 from gw_tui.widgets.text_panel import TextPanel
 
 if TYPE_CHECKING:
-    from gw_core.operations import QueueSnapshot
+    from gw_core.front_ends import QueueSnapshot
     from gw_tui.data.source import Query
     from gw_tui.rules.connection_state import FailureKind
     from gw_tui.rules.table_choice import SavedView

@@ -11,7 +11,8 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 
-from gw_core.operations import BackendSession, CheckStatus, CleanupTarget, Finding, LockWaits
+from gw_core.front_ends import BackendSession
+from gw_core.operations import CheckStatus, CleanupTarget, Finding, LockWaits
 from gw_tui.actions.actions import Action, Cleanup
 from gw_tui.data.source import DataSource, Query
 from gw_tui.dialogs.choose import Choice

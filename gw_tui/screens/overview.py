@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.containers import Container, Horizontal
 
 from gw_core import JobState
-from gw_core.operations import Count
+from gw_core.front_ends import Count
 from gw_tui.actions.actions import CountExactly
 from gw_tui.data.source import FRESH, DataSource, Query, known_runs
 from gw_tui.rules import run_charts
@@ -28,7 +28,8 @@ from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, 
 from gw_tui.widgets.tiles import Tile
 
 if TYPE_CHECKING:
-    from gw_core.operations import QueueSnapshot, QueueStatistics, RunHistory
+    from gw_core.front_ends import QueueSnapshot
+    from gw_core.operations import QueueStatistics, RunHistory
 
 PRIORITIES: Final = (
     TableColumn("priority", "prio", 6, right=True),

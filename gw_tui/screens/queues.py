@@ -10,8 +10,8 @@ from typing import ClassVar, Final
 
 from textual import work
 
-from gw_core.operations import Count, Pause, Quality, QueueReport
-from gw_core.selection import written
+from gw_core.front_ends import Count, Quality, written
+from gw_core.operations import Pause, QueueReport
 from gw_tui.actions.actions import CountExactly
 from gw_tui.data.source import QUEUES_INTERVAL, DataSource, Query
 from gw_tui.screens.paged_list import PagedList

@@ -14,8 +14,8 @@ from textual.content import Content
 from textual.widgets import Static
 
 from gw_core import JobState
-from gw_core.operations import Count, Pause, PauseKind, QueueStatistics, RunHistory, TaskLimit
-from gw_core.selection import written
+from gw_core.front_ends import Count, PauseKind, written
+from gw_core.operations import Pause, QueueStatistics, RunHistory, TaskLimit
 from gw_tui.data.source import DataSource, Query, known_runs
 from gw_tui.rules import run_charts
 from gw_tui.rules.chart_series import HOUR_RANGE

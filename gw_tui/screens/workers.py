@@ -13,8 +13,8 @@ from textual.containers import Vertical
 from textual.content import Content
 
 from gw_core import JobState, RecoverySettings, Selection
-from gw_core.operations import JobPage, QueueSnapshot, WorkerInfo
-from gw_core.selection import written
+from gw_core.front_ends import QueueSnapshot, written
+from gw_core.operations import JobPage, WorkerInfo
 from gw_tui.actions.actions import Action
 from gw_tui.data.source import FRESH, LOCKS_INTERVAL, DataSource, Query
 from gw_tui.dialogs.choose import Choice

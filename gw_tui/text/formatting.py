@@ -6,10 +6,10 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from gw_core.operations import format_duration
+from gw_core.front_ends import format_duration
 
 if TYPE_CHECKING:
-    from gw_core.operations import Count
+    from gw_core.front_ends import Count
 
 NOTHING: Final = "\N{EN DASH}"
 PLAIN_BELOW: Final = 10_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from gw_core.operations import UNSAFE_NAME, UNSAFE_TEXT
+from gw_core.front_ends import UNSAFE_NAME, UNSAFE_TEXT
 
 MAX_LINE: Final = 500
 MAX_BLOCK: Final = 65_536

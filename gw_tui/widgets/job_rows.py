@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from gw_core import Job, JobState
-from gw_core.operations import FoundJob, QueueSnapshot
+from gw_core.front_ends import FoundJob, QueueSnapshot
 from gw_tui.text import formatting, symbols
 from gw_tui.text.redact import masked
 from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, duration_cell

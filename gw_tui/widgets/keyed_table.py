@@ -24,7 +24,7 @@ from gw_tui.text import formatting, sanitize
 from gw_tui.text.symbols import GONE, MARK, Symbol
 
 if TYPE_CHECKING:
-    from gw_core.operations import Count
+    from gw_core.front_ends import Count
 
 SETTLING: Final = 3.0
 """Rows keep their place for this many seconds after the cursor moved."""

@@ -55,7 +55,7 @@ def test_failed_jobs_go_in_batches(queue: Queue, schema: str) -> None:
     queue.rows("select graphile_worker.add_job('mail', max_attempts => 1) from generate_series(1, 2500)")
     queue.rows("update graphile_worker._private_jobs set attempts = 1")
     with Client(queue.url) as client:
-        assert list(client.cleanup.delete(CleanupTarget.FAILED_JOBS)) == [1000, 1000, 500]
+        assert list(client.cleanup.delete_in_batches(CleanupTarget.FAILED_JOBS)) == [1000, 1000, 500]
 
 
 def test_failed_jobs_go_whenever_they_failed_and_one_that_is_locked_is_skipped(queue: Queue) -> None:
@@ -65,8 +65,7 @@ def test_failed_jobs_go_whenever_they_failed_and_one_that_is_locked_is_skipped(q
     held = jobs[3]
     with psycopg.connect(queue.url) as theirs, Client(queue.url) as client:
         theirs.execute("select from graphile_worker._private_jobs where id = %s for update", (held,))
-        small = cleanup.Cleanup(client.cleanup.connections, client.schema, batch=2)
-        assert sum(small.delete(CleanupTarget.FAILED_JOBS)) == 6
+        assert sum(client.cleanup.delete_in_batches(CleanupTarget.FAILED_JOBS, size=2)) == 6
 
     assert queue.ids() == [held]
 
@@ -193,9 +192,9 @@ def test_what_another_session_is_adding_to_in_an_open_transaction_stays(
     with psycopg.connect(queue.url) as adder, Client(queue.url) as client:
         adder.execute("select graphile_worker.add_job('t', queue_name => 'q')")
         with pytest.raises(TransientDatabaseError, match=f"kept the unused {what} locked"):
-            list(client.cleanup.delete(CleanupTarget(f"unused-{what}")))
+            client.cleanup.delete(CleanupTarget(f"unused-{what}"))
         adder.commit()
-        list(client.cleanup.delete(CleanupTarget(f"unused-{what}")))
+        client.cleanup.delete(CleanupTarget(f"unused-{what}"))
 
     assert (tasks(queue), queues(queue)) == ({"t"}, {"q"})
 
@@ -209,7 +208,7 @@ def test_what_a_job_took_between_finding_and_deleting_stays(
     keyed = queue.ready("other", queue_name="other", job_key="k")
     with psycopg.connect(queue.url) as blocker, Client(queue.url) as client:
         blocker.execute(f"lock table graphile_worker._private_{table} in share mode")
-        thread = threading.Thread(target=lambda: list(client.cleanup.delete(CleanupTarget(target))))
+        thread = threading.Thread(target=client.cleanup.delete, args=(CleanupTarget(target),))
         thread.start()
         waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
         wait_until(lambda: queue.rows(waiting), what="the cleaner to wait for the table")

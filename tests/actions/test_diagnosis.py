@@ -8,16 +8,8 @@ from typing import Any
 
 import pytest
 
-from gw_core.operations import (
-    CheckStatus,
-    DoctorFacts,
-    Finding,
-    RoleKind,
-    TableHealth,
-    WorkerInfo,
-    diagnose,
-    is_healthy,
-)
+from gw_core.front_ends import DoctorFacts, TableHealth, diagnose, is_healthy
+from gw_core.operations import CheckStatus, Finding, RoleKind, WorkerInfo
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 

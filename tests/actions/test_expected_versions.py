@@ -11,8 +11,9 @@ import psycopg
 import pytest
 from support.jobs_in_states import Queue
 
-from gw_core import ActionResult, Client, Job, Jobs, Selection
+from gw_core import ActionResult, Client, Job, Selection
 from gw_core.errors import InvalidInputError
+from gw_core.front_ends import FrontEnd, Jobs
 from gw_core.operations import SkipReason
 
 Act = Callable[[Jobs, Sequence[Job]], ActionResult]
@@ -60,7 +61,7 @@ def test_jobs_that_have_not_changed_are_acted_on(client: Client, queue: Queue, a
 
 def test_a_failed_job_that_is_retried_really_runs_again(client: Client, queue: Queue) -> None:
     job = queue.failed()
-    with client.listen() as listener:
+    with FrontEnd(client).listen() as listener:
         client.jobs.retry(expected=versions_of(client, job))
         assert listener.wait(timedelta(seconds=60)) == 1
 
@@ -188,7 +189,7 @@ def test_workers_are_notified_of_a_restored_job(client: Client, queue: Queue) ->
     batch = client.jobs.complete(expected=versions_of(client, queue.ready()))
     assert batch.changed[0].job is not None
 
-    with client.listen() as listener:
+    with FrontEnd(client).listen() as listener:
         client.jobs.restore(batch.changed[0].job)
 
         assert listener.wait(timedelta(seconds=60)) == 1

@@ -10,7 +10,7 @@ from gw_core import Client, JobSpec
 
 def add_group(queue: Queue, key: str) -> int:
     with Client(queue.url) as client:
-        group = client.group([JobSpec(task="work")] * 2, then=JobSpec(task="last", job_key=key))
+        group = client.groups.add([JobSpec(task="work")] * 2, then=JobSpec(task="last", job_key=key))
     assert group.id is not None
     return group.id
 

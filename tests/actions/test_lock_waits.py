@@ -12,6 +12,7 @@ from support.jobs_in_states import Queue
 from support.waiting import wait_until
 
 from gw_core import Client, SessionLimits
+from gw_core.front_ends import FrontEnd
 from gw_core.operations import LockWaits
 
 
@@ -77,7 +78,7 @@ def test_the_doctor_names_the_oldest_transaction_alone(client: Client, queue: Qu
     with psycopg.connect(queue.url) as first, psycopg.connect(queue.url) as second:
         first.execute("select 1")
         second.execute("select 1")
-        oldest = client.doctor.examine().oldest_transaction
+        oldest = FrontEnd(client).examine().oldest_transaction
         pid, user = first.info.backend_pid, first.info.user
 
     assert oldest is not None

@@ -9,7 +9,8 @@ import pytest
 from support.jobs_in_states import Queue
 
 from gw_core import Client, Job
-from gw_core.operations import RemovedJob, SkippedJob, SkipReason
+from gw_core.front_ends import FrontEnd, SkippedJob
+from gw_core.operations import RemovedJob, SkipReason
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def seen(client: Client, key: str) -> Job:
 def test_a_job_that_waits_is_removed_and_comes_back_whole(client: Client, queue: Queue) -> None:
     job = queue.scheduled(job_key="welcome", payload={"n": 90071992547409931})
 
-    removed = client.remove("welcome", expected=seen(client, "welcome"))
+    removed = FrontEnd(client).remove_expected("welcome", seen(client, "welcome"))
 
     assert isinstance(removed, RemovedJob)
     assert (removed.job.id, removed.was_running, removed.job.payload_json) == (job, False, '{"n":90071992547409931}')
@@ -39,7 +40,7 @@ def test_a_job_that_waits_is_removed_and_comes_back_whole(client: Client, queue:
 def test_a_job_that_runs_is_only_kept_from_running_again(client: Client, queue: Queue) -> None:
     job = queue.running(job_key="welcome")
 
-    removed = client.remove("welcome", expected=seen(client, "welcome"))
+    removed = FrontEnd(client).remove_expected("welcome", seen(client, "welcome"))
 
     assert isinstance(removed, RemovedJob)
     assert removed.was_running
@@ -53,7 +54,7 @@ def test_a_job_that_was_taken_in_the_meantime_is_left_alone(client: Client, queu
     before = seen(client, "welcome")
     queue.set(job, "locked_by = 'quick', locked_at = now(), attempts = 1")
 
-    skipped = client.remove("welcome", expected=before)
+    skipped = FrontEnd(client).remove_expected("welcome", before)
 
     assert isinstance(skipped, SkippedJob)
     assert (skipped.reason, skipped.changes) == (SkipReason.CHANGED, "attempts 0→1, taken by a worker")
@@ -66,7 +67,7 @@ def test_another_job_that_has_the_key_by_now_is_left_alone(client: Client, queue
     queue.rows("update graphile_worker._private_jobs set key = null")
     second = queue.ready(job_key="welcome")
 
-    skipped = client.remove("welcome", expected=before)
+    skipped = FrontEnd(client).remove_expected("welcome", before)
 
     assert isinstance(skipped, SkippedJob)
     assert (skipped.reason, skipped.changes) == (SkipReason.CHANGED, "has another key")
@@ -78,7 +79,7 @@ def test_a_job_that_is_gone_is_said_to_be(client: Client, queue: Queue) -> None:
     before = seen(client, "welcome")
     queue.rows("delete from graphile_worker._private_jobs")
 
-    skipped = client.remove("welcome", expected=before)
+    skipped = FrontEnd(client).remove_expected("welcome", before)
 
     assert isinstance(skipped, SkippedJob)
     assert skipped.reason is SkipReason.NOT_FOUND
@@ -89,7 +90,7 @@ def test_a_job_that_another_session_is_changing_is_not_waited_for(client: Client
     before = seen(client, "welcome")
     with psycopg.connect(queue.url) as other:
         other.execute("select from graphile_worker._private_jobs where id = %s for update", (job,))
-        skipped = client.remove("welcome", expected=before)
+        skipped = FrontEnd(client).remove_expected("welcome", before)
 
     assert isinstance(skipped, SkippedJob)
     assert skipped.reason is SkipReason.BUSY

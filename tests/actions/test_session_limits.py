@@ -19,7 +19,7 @@ from gw_core.errors import (
     ReadOnlyError,
     StatementTimeoutError,
 )
-from gw_core.operations import Database
+from gw_core.front_ends import Database, FrontEnd
 
 A_LONG_WAIT = timedelta(minutes=5)
 
@@ -65,7 +65,7 @@ def test_the_server_applies_the_limits_of_a_session(queue: Queue, connections: i
     )
     with (
         Client(queue.url, max_pool_size=connections, application_name="gw-tui/1", limits=limits) as client,
-        client.jobs.connections.connection() as connection,
+        FrontEnd(client).connection() as connection,
     ):
         shown = [connection.execute(f"show {name}".encode()).fetchall()[0][0] for name in names]
         ((who,),) = connection.execute("show application_name").fetchall()
@@ -77,7 +77,7 @@ def test_a_query_that_takes_too_long_ends(queue: Queue) -> None:
     slow(queue)
     limits = SessionLimits(statement_timeout=timedelta(milliseconds=200))
     with Client(queue.url, max_pool_size=1, limits=limits) as client, pytest.raises(StatementTimeoutError):
-        client.tasks()
+        client.tasks.list()
 
 
 def test_an_act_waits_no_longer_for_a_row_than_it_may(queue: Queue) -> None:
@@ -109,11 +109,11 @@ def test_a_client_gives_up_connecting_when_it_may(queue: Queue) -> None:
 def test_a_statement_under_way_is_cancelled_from_another_thread(queue: Queue, connections: int) -> None:
     slow(queue)
     with Client(queue.url, max_pool_size=connections) as client, ThreadPoolExecutor(1) as thread:
-        waiting = thread.submit(client.tasks)
+        waiting = thread.submit(client.tasks.list)
         asleep = "select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'"
         wait_until(lambda: queue.value(asleep), what="the look to be under way", deadline_seconds=60)
 
-        assert client.cancel_statements()
+        assert FrontEnd(client).cancel_statements()
         with pytest.raises(StatementTimeoutError):
             waiting.result(timeout=60)
 
@@ -122,14 +122,14 @@ def test_there_is_nothing_to_cancel_while_nothing_runs(queue: Queue) -> None:
     with Client(queue.url, max_pool_size=1) as client:
         client.jobs.list()
 
-        assert not client.cancel_statements()
+        assert not FrontEnd(client).cancel_statements()
 
 
 # -- listening --------------------------------------------------------------------------------------------------------
 
 
 def test_jobs_are_announced_as_they_are_added(queue: Queue) -> None:
-    with Client(queue.url, max_pool_size=1) as client, client.listen() as listener:
+    with Client(queue.url, max_pool_size=1) as client, FrontEnd(client).listen() as listener:
         for _ in range(3):
             queue.ready()
         received = 0
@@ -142,7 +142,7 @@ def test_jobs_are_announced_as_they_are_added(queue: Queue) -> None:
 
 
 def test_what_others_announce_counts_for_one_job_or_none(queue: Queue) -> None:
-    with Client(queue.url, max_pool_size=1) as client, client.listen() as listener:
+    with Client(queue.url, max_pool_size=1) as client, FrontEnd(client).listen() as listener:
         for payload in ("", "no JSON", "[]", '{"count": "many"}', '{"r": 1, "count": -1}', '{"count": 5}'):
             queue.rows("select pg_notify('jobs:insert', %s)", payload)
         received = 0
@@ -155,13 +155,13 @@ def test_what_others_announce_counts_for_one_job_or_none(queue: Queue) -> None:
 
 
 def test_a_wait_ends_when_its_time_has_passed(queue: Queue) -> None:
-    with Client(queue.url, max_pool_size=1) as client, client.listen() as listener:
+    with Client(queue.url, max_pool_size=1) as client, FrontEnd(client).listen() as listener:
         assert listener.wait(timedelta(milliseconds=20)) == 0
 
 
 def test_a_wait_ends_when_the_listener_is_closed(queue: Queue) -> None:
     with Client(queue.url, max_pool_size=1) as client, ThreadPoolExecutor(1) as thread:
-        listener = client.listen()
+        listener = FrontEnd(client).listen()
         waiting = thread.submit(listener.wait, A_LONG_WAIT)
         closing = threading.Thread(target=listener.close)
         closing.start()
@@ -173,7 +173,7 @@ def test_a_wait_ends_when_the_listener_is_closed(queue: Queue) -> None:
 
 
 def test_a_listener_whose_connection_is_gone_says_so(queue: Queue) -> None:
-    with Client(queue.url, max_pool_size=1) as client, client.listen() as listener:
+    with Client(queue.url, max_pool_size=1) as client, FrontEnd(client).listen() as listener:
         queue.rows(
             "select pg_terminate_backend(pid) from pg_stat_activity "
             "where datname = current_database() and application_name = 'gw:listen'"

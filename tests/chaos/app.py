@@ -23,6 +23,7 @@ import psycopg
 
 from gw_core import Client, JobSpec
 from gw_core.errors import GraphileWorkerError
+from gw_core.front_ends import FrontEnd
 from gw_core.postgres.connection.database import RESPONSE_TIMEOUT
 from gw_core.runner.connections import MAINTENANCE_RESPONSE_TIMEOUT
 
@@ -547,7 +548,7 @@ class _Scene:
         orphaned = [name for (name,) in self._ask(ORPHANED_QUEUES)]
         yield from (f"queue {name} is locked, and none of its jobs is" for name in orphaned)
         with Client(self._cluster.conninfo(), max_pool_size=1) as client:
-            facts = client.doctor.examine()
+            facts = FrontEnd(client).examine()
         if orphaned != (found := sorted(queue.name for queue in facts.orphaned_queues)):
             yield f"the doctor finds {found} locked without a job, and there are {orphaned}"
         holders = {name: (jobs, queues) for name, jobs, queues in self._ask(HOLDERS)}

@@ -513,7 +513,7 @@ class Operator:
             self.unlimited.append(Unlimited(FIELD, began, time.monotonic_ns() if is_confirmed else NEVER))
 
     def _lock_for_others(self, rng: random.Random) -> None:
-        """Lock a job or a queue in a name that knows nothing of it: of a living worker, a dead one, or nobody."""
+        """Lock a job or a queue in a name that knows nothing of it: of a living worker, of a dead one, or of none."""
         self._closing.wait(rng.random())
         try:
             with psycopg.connect(self._cluster.conninfo(), autocommit=True) as connection:

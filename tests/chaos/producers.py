@@ -219,7 +219,7 @@ class Producers:
         spec = JobSpec(task="chaos", payload={"n": last, "ms": 50})
         then = Added(n=last, kind="last", spec=spec, transaction=transaction)
         self._ask(*members, then)
-        client.group([each.spec for each in members], then=spec)
+        client.groups.add([each.spec for each in members], then=spec)
         self._answered(*members, then)
         return 1
 

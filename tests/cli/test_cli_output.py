@@ -15,7 +15,7 @@ from rich.cells import cell_len
 
 from gw_cli import output
 from gw_core.errors import InvalidInputError
-from gw_core.operations import UNSAFE_TEXT as UNSAFE
+from gw_core.front_ends import UNSAFE_TEXT as UNSAFE
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 JSON_VALUES = st.recursive(

@@ -23,9 +23,9 @@ from support.task_builders import a_job
 
 from gw_cli import log_output
 from gw_cli.log_stream import LogStream
-from gw_core import JobLogger
 from gw_core.events import Completed
-from gw_core.operations import UNSAFE_TEXT, CompletedJobs, job_fields
+from gw_core.front_ends import UNSAFE_TEXT, CompletedJobs, job_fields
+from gw_core.types import JobLogger
 
 _NUMBERS = count()
 MakeLog = Callable[..., "Log"]

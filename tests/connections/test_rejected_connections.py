@@ -90,5 +90,5 @@ def test_an_async_client_says_what_conn_may_be(database_url: str, make: Callable
 
 
 def test_an_async_client_says_what_its_source_may_be() -> None:
-    with pytest.raises(InvalidInputError, match="a connection string, a psycopg AsyncConnectionPool, an asyncpg Pool"):
-        AsyncClient(42)
+    with pytest.raises(InvalidInputError, match="pass a psycopg AsyncConnectionPool, an asyncpg Pool"):
+        AsyncClient(pool=42)

@@ -362,7 +362,7 @@ def test_a_job_added_by_sql_is_a_trace_of_its_own(site: QueueFixture, telemetry:
 
 def test_a_job_that_a_task_adds_belongs_to_its_run(site: QueueFixture, telemetry: Telemetry) -> None:
     site.add()
-    process = run(site, telemetry, lambda payload, context: context.add_job("later", run_at=_tomorrow()))
+    process = run(site, telemetry, lambda payload, context: context.add("later", run_at=_tomorrow()))
 
     assert telemetry.span("send later").parent == process.context
 

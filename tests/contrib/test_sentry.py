@@ -18,7 +18,8 @@ from support.queue_fixture import QueueFixture, a_registry
 
 from gw_core import Client, Events, GiveUp, Job, JobSpec, RetryAfter, Runner, Snooze
 from gw_core.errors import GraphileWorkerError
-from gw_core.events import CronStarted, JobErrored, JobSucceeded, RunnerStopped
+from gw_core.events import JobErrored, JobSucceeded, RunnerStopped
+from gw_core.front_ends import CronStarted
 
 pytest.importorskip("sentry_sdk")
 

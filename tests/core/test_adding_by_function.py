@@ -49,7 +49,7 @@ def test_a_task_adds_jobs_by_function(database_url: str) -> None:
 
     @tasks.task
     def order(payload: dict[str, Any], context: JobContext) -> None:
-        context.add_job(charge, Charge(amount=7))
+        context.add(charge, Charge(amount=7))
 
     with Client(database_url) as client:
         client.add(order)

@@ -174,7 +174,7 @@ def test_jobs_a_task_adds_over_its_own_connection_belong_to_its_transaction(
     @tasks.task("parent")
     def parent(payload: object, context: JobContext) -> None:
         with psycopg.connect(site.url) as conn:
-            context.add_jobs(specs, conn=conn)
+            context.add_many(specs, conn=conn)
             conn.rollback()
 
     site.client.add("parent")

@@ -23,7 +23,7 @@ from gw_core.errors import (
     NoConnectionError,
     SchemaMissingError,
 )
-from gw_core.operations import Database
+from gw_core.front_ends import Database
 
 NAIVE = datetime(2030, 1, 1)
 
@@ -108,7 +108,7 @@ def test_a_wrong_job_is_rejected_with_its_reason_and_nothing_is_added(
         site.client.add_many([JobSpec(task="fine"), JobSpec(**{"task": "work", **fields})])
 
     with pytest.raises(InvalidJobError):
-        site.client.group([JobSpec(task="fine")], then=JobSpec(**{"task": "work", **fields}))
+        site.client.groups.add([JobSpec(task="fine")], then=JobSpec(**{"task": "work", **fields}))
 
     if isinstance(fields.get("payload"), list | tuple):
         with pytest.raises(InvalidJobError):
@@ -209,11 +209,11 @@ def test_several_jobs_are_given_as_specs(site: QueueFixture, specs: Any) -> None
     last = JobSpec(task="last")
     sharded = ShardedClient({"one": site.client}, by=lambda spec: 1)
 
-    for add in (site.client.add_many, lambda given: site.client.group(given, then=last), sharded.add_many):
+    for add in (site.client.add_many, lambda given: site.client.groups.add(given, then=last), sharded.add_many):
         with pytest.raises(InvalidJobError, match="a list of JobSpec"):
             add(specs)
     with pytest.raises(InvalidJobError, match="a list of JobSpec"):
-        site.client.group([last], then="last")  # type: ignore[arg-type]
+        site.client.groups.add([last], then="last")  # type: ignore[arg-type]
     assert site.jobs() == []
 
 

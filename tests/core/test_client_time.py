@@ -27,7 +27,7 @@ def test_now_is_what_the_clock_says(database_url: str, run_at: datetime | timede
 
     @tasks.task
     def parent(payload: object, context: JobContext) -> None:
-        added.append(context.add_job("mail", {"n": 1}, run_at=run_at))
+        added.append(context.add("mail", {"n": 1}, run_at=run_at))
 
     with psycopg.connect(database_url) as connection, Client(database_url) as client:
         client.add("parent", conn=connection)

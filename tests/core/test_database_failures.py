@@ -16,17 +16,16 @@ from support.queue_fixture import NEVER, QueueFixture, RunRecord, a_registry, in
 from support.waiting import wait_until
 
 from gw_core import GiveUp, RetryAfter, Runner
-from gw_core.errors import DatabaseUnavailableError, DeadlockError
+from gw_core.errors import DatabaseUnavailableError
 from gw_core.events import (
-    ClaimEmpty,
     JobCompleted,
     JobLockLost,
     JobSucceeded,
     PoolConnectionLost,
     PoolConnectionRestored,
-    PoolListening,
     PoolStopping,
 )
+from gw_core.front_ends import ClaimEmpty, DeadlockError, PoolListening
 
 pytestmark = pytest.mark.direct(
     "it ends sessions of the server by name; tests/failures/test_poolers.py does so behind it"

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from gw_core import Client, JobSpec
-from gw_core.errors import DeadlockError
+from gw_core.front_ends import DeadlockError
 
 KEYS = [f"key-{number}" for number in range(60)]
 

@@ -19,22 +19,25 @@ from support.queue_fixture import EventRecorder, QueueFixture, RunRecord, a_regi
 from support.waiting import wait_until
 
 from gw_core import Addition, AsyncClient, Client, Events, Job, JobSpec, Plugin, Reject, Runner, Skip, run_once
-from gw_core.errors import InvalidJobError, JobRejectedError
+from gw_core.errors import InvalidJobError, JobRejectedError, JobSkipped
 from gw_core.events import (
-    NODE_EVENTS_HERE,
-    ClaimEmpty,
     JobAdded,
     JobCompleted,
     JobErrored,
     JobFailed,
     JobStarted,
     JobSucceeded,
-    LocksReset,
     MaintenanceFailed,
-    PoolClaimed,
-    PoolNotified,
     PoolStarted,
     RunnerStopped,
+)
+from gw_core.front_ends import (
+    NODE_EVENTS_HERE,
+    ClaimEmpty,
+    FrontEnd,
+    LocksReset,
+    PoolClaimed,
+    PoolNotified,
     WorkerCrashed,
 )
 from gw_core.types import RunTask
@@ -213,7 +216,9 @@ def test_a_plugin_may_change_skip_reject_or_wave_through(site: QueueFixture) -> 
     with Client(site.url, plugins=[Doorman(answer)]) as client:
         recorded = EventRecorder(client.events)
         changed, plain = client.add("changed"), client.add("plain", {"n": 1})
-        assert client.add("skipped") == Skip("not today")
+        assert client.try_add("skipped") == Skip("not today")
+        with pytest.raises(JobSkipped, match="not today"):
+            client.add("skipped")
         with pytest.raises(JobRejectedError, match="the queue is closed"):
             client.add("refused")
         many = client.add_many([JobSpec(task="skipped"), JobSpec(task="changed")])
@@ -230,7 +235,7 @@ def test_a_plugin_may_change_skip_reject_or_wave_through(site: QueueFixture) -> 
 
 def test_json_text_outlives_a_plugin_that_changes_other_fields(site: QueueFixture) -> None:
     with Client(site.url, plugins=[Doorman(lambda spec: replace(spec, priority=9))]) as client:
-        job = client.add_json(JobSpec(task="work"), '{"as": "written"  }')
+        job = FrontEnd(client).add_json(JobSpec(task="work"), '{"as": "written"  }')
 
     assert job is not None
     assert (job.payload_json, job.priority) == ('{"as": "written"  }', 9)
@@ -238,7 +243,7 @@ def test_json_text_outlives_a_plugin_that_changes_other_fields(site: QueueFixtur
 
 def test_a_payload_a_plugin_puts_in_place_replaces_the_json_text(site: QueueFixture) -> None:
     with Client(site.url, plugins=[Doorman(lambda spec: replace(spec, payload={"mine": 1}))]) as client:
-        job = client.add_json(JobSpec(task="work"), '{"theirs": 1}')
+        job = FrontEnd(client).add_json(JobSpec(task="work"), '{"theirs": 1}')
 
     assert job is not None
     assert job.payload == {"mine": 1}
@@ -400,7 +405,7 @@ def test_a_plugin_wraps_an_add_and_gets_its_id(site: QueueFixture) -> None:
     recorder = AddRecorder()
     with Client(site.url, plugins=[recorder]) as client:
         single = client.add("work")
-        text = client.add_json(JobSpec(task="work"), '{"n": 1}')
+        text = FrontEnd(client).add_json(JobSpec(task="work"), '{"n": 1}')
         many = client.add_many([JobSpec(task="work", payload={"n": n}) for n in (2, 3)])
 
     assert single is not None
@@ -416,7 +421,7 @@ def test_a_plugin_wraps_an_add_on_an_event_loop(site: QueueFixture) -> None:
     async def add() -> list[list[int]]:
         async with AsyncClient(site.url, plugins=[recorder]) as client:
             single = await client.add("work")
-            text = await client.add_json(JobSpec(task="work"), '{"n": 1}')
+            text = await client.add(JobSpec(task="work", payload={"n": 1}))
             many = await client.add_many([JobSpec(task="work", payload={"n": n}) for n in (2, 3)])
         assert single is not None
         assert text is not None

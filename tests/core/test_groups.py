@@ -29,7 +29,7 @@ def members(count: int, **options: Any) -> list[JobSpec]:
 
 
 def waiting(site: QueueFixture) -> list[WaitingGroup]:
-    return site.client.waiting_groups()
+    return site.client.groups.list()
 
 
 def tasks(site: QueueFixture) -> list[str]:
@@ -44,7 +44,7 @@ def check_all(site: QueueFixture) -> None:
 
 def test_the_last_job_runs_when_all_members_have_ended(site: QueueFixture) -> None:
     ran = RunRecord()
-    group = site.client.group(members(5), then=LAST)
+    group = site.client.groups.add(members(5), then=LAST)
 
     assert len(group.job_ids) == 5
     assert tasks(site) == ["work"] * 5
@@ -63,7 +63,7 @@ def test_a_fan_out_of_a_thousand_ends_once(site: QueueFixture) -> None:
     ran = RunRecord()
     with site.running({"work": ran, "last": ran}), site.running({"work": ran, "last": ran}):
         for number in range(3):
-            site.client.group(members(1_000), then=JobSpec(task="last", payload={"n": -number}))
+            site.client.groups.add(members(1_000), then=JobSpec(task="last", payload={"n": -number}))
         wait_until(lambda: len(ran.entries) == 3_003, what="every job")
     check_all(site)
 
@@ -79,7 +79,7 @@ def test_a_member_that_fails_and_succeeds_later_ends_once(site: QueueFixture) ->
         if len(tries) == 1:
             raise RuntimeError("not yet")
 
-    site.client.group(members(1), then=LAST)
+    site.client.groups.add(members(1), then=LAST)
     site.let_retries_wait()
     site.run_once({"work": work, "last": lambda payload: None})
     assert tasks(site) == ["work"]
@@ -101,7 +101,7 @@ def fail(payload: Any) -> None:
 def test_a_member_that_failed_permanently_counts_as_its_group_says(
     site: QueueFixture, policy: str, left: list[str], is_waiting: bool
 ) -> None:
-    site.client.group(members(3), then=LAST, on_failure=policy)
+    site.client.groups.add(members(3), then=LAST, on_failure=policy)
     site.run_once({"work": fail})
 
     assert tasks(site) == left
@@ -109,7 +109,7 @@ def test_a_member_that_failed_permanently_counts_as_its_group_says(
 
 
 def test_a_group_that_holds_goes_on_when_the_failed_member_is_retried(site: QueueFixture) -> None:
-    group = site.client.group(members(3), then=LAST)
+    group = site.client.groups.add(members(3), then=LAST)
     site.run_once({"work": fail})
     site.client.jobs.retry(group.job_ids)
     site.run_once({"work": lambda payload: None})
@@ -133,7 +133,7 @@ ENDS: dict[str, Callable[[QueueFixture, tuple[int, ...]], object]] = {
 def test_a_member_that_an_operator_ends_has_ended(
     site: QueueFixture, end: Callable[[QueueFixture, tuple[int, ...]], object]
 ) -> None:
-    group = site.client.group(members(1, job_key="k"), then=LAST)
+    group = site.client.groups.add(members(1, job_key="k"), then=LAST)
     end(site, group.job_ids)
 
     assert (tasks(site), waiting(site)) == (["last"], [])
@@ -141,7 +141,7 @@ def test_a_member_that_an_operator_ends_has_ended(
 
 @pytest.mark.parametrize(("policy", "expected"), [("hold", ["work"]), ("cancel", ["work"]), ("run", ["work", "last"])])
 def test_a_member_that_an_operator_fails_has_failed(site: QueueFixture, policy: str, expected: list[str]) -> None:
-    group = site.client.group(members(1), then=LAST, on_failure=policy)
+    group = site.client.groups.add(members(1), then=LAST, on_failure=policy)
     site.client.jobs.fail(group.job_ids, "by hand")
 
     assert tasks(site) == expected
@@ -150,7 +150,7 @@ def test_a_member_that_an_operator_fails_has_failed(site: QueueFixture, policy: 
 
 def test_a_job_can_be_in_several_groups(site: QueueFixture) -> None:
     for name in ("last", "other"):
-        site.client.group([JobSpec(task="work", job_key="shared")], then=JobSpec(task=name))
+        site.client.groups.add([JobSpec(task="work", job_key="shared")], then=JobSpec(task=name))
     site.run_once({"work": lambda payload: None})
 
     assert sorted(tasks(site)) == ["last", "other"]
@@ -167,7 +167,7 @@ def test_the_last_job_keeps_its_options(site: QueueFixture) -> None:
         priority=-7,
         flags=("a",),
     )
-    site.client.group(members(1), then=last)
+    site.client.groups.add(members(1), then=last)
     site.run_once({"work": lambda payload: None})
 
     [job] = site.run("select *, run_at > now() + interval '10 minutes' as is_delayed from jobs")
@@ -184,23 +184,23 @@ def test_the_last_job_keeps_its_options(site: QueueFixture) -> None:
 
 def test_a_group_belongs_to_the_transaction(site: QueueFixture) -> None:
     with psycopg.connect(site.url) as conn:
-        site.client.group(members(2), then=LAST, conn=conn)
+        site.client.groups.add(members(2), then=LAST, conn=conn)
         conn.rollback()
 
     assert (tasks(site), waiting(site)) == ([], [])
 
 
 def test_a_group_without_members_has_ended(site: QueueFixture) -> None:
-    group = site.client.group([], then=LAST)
+    group = site.client.groups.add([], then=LAST)
 
     assert (group.id, tasks(site)) == (None, ["last"])
 
 
 def test_a_wrong_group_adds_nothing(site: QueueFixture) -> None:
     with pytest.raises(InvalidInputError, match="'stop' is not a value of on_failure; give one of hold, cancel, run"):
-        site.client.group(members(1), then=LAST, on_failure="stop")
+        site.client.groups.add(members(1), then=LAST, on_failure="stop")
     with pytest.raises(InvalidJobError):
-        site.client.group(members(1), then=JobSpec(task="last", payload=float("nan")))
+        site.client.groups.add(members(1), then=JobSpec(task="last", payload=float("nan")))
 
     assert tasks(site) == []
 
@@ -208,7 +208,7 @@ def test_a_wrong_group_adds_nothing(site: QueueFixture) -> None:
 def test_an_asynchronous_client_adds_groups_too(site: QueueFixture) -> None:
     async def add() -> None:
         async with AsyncClient(site.url) as client:
-            group = await client.group([*members(1), JobSpec(task="work", job_key="k")], then=LAST)
+            group = await client.groups.add([*members(1), JobSpec(task="work", job_key="k")], then=LAST)
             assert len(group.job_ids) == 2
             await client.remove("k")
 
@@ -219,7 +219,7 @@ def test_an_asynchronous_client_adds_groups_too(site: QueueFixture) -> None:
 
 
 def test_an_asynchronous_client_that_ends_the_last_member_adds_the_last_job(site: QueueFixture) -> None:
-    group = site.client.group(members(1), then=LAST)
+    group = site.client.groups.add(members(1), then=LAST)
 
     async def complete() -> None:
         async with AsyncClient(site.url) as client:
@@ -231,7 +231,7 @@ def test_an_asynchronous_client_that_ends_the_last_member_adds_the_last_job(site
 
 
 def test_a_worker_that_ended_between_the_two_transactions_leaves_it_to_the_check(site: QueueFixture) -> None:
-    group = site.client.group(members(2), then=LAST)
+    group = site.client.groups.add(members(2), then=LAST)
     # What the settling statement has done when the worker dies before it notes the end of the members.
     site.run("delete from _private_jobs where id = any(%s)", list(group.job_ids))
     assert tasks(site) == []
@@ -243,7 +243,7 @@ def test_a_worker_that_ended_between_the_two_transactions_leaves_it_to_the_check
 
 
 def test_a_group_is_checked_once_by_all_workers(site: QueueFixture) -> None:
-    site.client.group(members(2), then=LAST)
+    site.client.groups.add(members(2), then=LAST)
     site.run("update _private_gw_waiting set checked_at = now() - interval '1 hour'")
     site.run("select _private_gw_end_members(null)")
 
@@ -253,7 +253,7 @@ def test_a_group_is_checked_once_by_all_workers(site: QueueFixture) -> None:
 
 def test_show_reports_the_groups_of_a_member_and_of_a_key(site: QueueFixture, tmp_path: Path) -> None:
     shell = Shell(tmp_path, database=site.url)
-    group = site.client.group(members(2), then=JobSpec(task="last", job_key="album"))
+    group = site.client.groups.add(members(2), then=JobSpec(task="last", job_key="album"))
     site.client.jobs.complete(group.job_ids[:1])
 
     shown = json.loads(shell.gw("show", str(group.job_ids[1]), "--json").out)
@@ -273,8 +273,8 @@ def test_doctor_reports_groups_that_a_failed_member_holds(site: QueueFixture) ->
         return [(each.status, each.message) for each in site.client.doctor.findings() if each.check == "groups"]
 
     assert found() == []
-    group = site.client.group(members(2), then=LAST)
-    site.client.group(members(1), then=LAST, on_failure="run")
+    group = site.client.groups.add(members(2), then=LAST)
+    site.client.groups.add(members(1), then=LAST, on_failure="run")
     assert found() == [(CheckStatus.OK, "groups whose last job waits for members: 2")]
 
     site.client.jobs.fail(group.job_ids[:1], "hopeless")
@@ -288,7 +288,7 @@ def test_doctor_reports_groups_that_a_failed_member_holds(site: QueueFixture) ->
 
 
 def test_statistics_count_the_groups_that_wait(site: QueueFixture) -> None:
-    site.client.group(members(2), then=LAST)
+    site.client.groups.add(members(2), then=LAST)
 
     assert site.client.statistics().waiting_groups == 1
 
@@ -306,8 +306,8 @@ create trigger reject before insert on _private_jobs for each row execute functi
 def unlucky_and_lucky(site: QueueFixture) -> tuple[int | None, list[int]]:
     """Add two groups, the first of which has a last job that a trigger rejects."""
     site.run(REJECTING)
-    bad = site.client.group(members(1), then=JobSpec(task="last", payload={"n": 13}))
-    good = site.client.group(members(1), then=LAST)
+    bad = site.client.groups.add(members(1), then=JobSpec(task="last", payload={"n": 13}))
+    good = site.client.groups.add(members(1), then=LAST)
     return bad.id, [*bad.job_ids, *good.job_ids]
 
 
@@ -366,21 +366,21 @@ def test_the_error_of_a_group_is_listed_diagnosed_and_logged(own_site: QueueFixt
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_a_group_is_cancelled_and_its_members_run(site: QueueFixture, kind: str) -> None:
     ran = RunRecord()
-    first = site.client.group(members(2), then=LAST)
-    second = site.client.group(members(1), then=LAST)
+    first = site.client.groups.add(members(2), then=LAST)
+    second = site.client.groups.add(members(1), then=LAST)
     assert first.id is not None
 
     async def cancel(number: int) -> tuple[tuple[int, ...], list[int]]:
         async with AsyncClient(site.url) as client:
-            return await client.cancel_groups(number, 10**9), [each.id for each in await client.waiting_groups()]
+            return await client.groups.cancel(number, 10**9), [each.id for each in await client.groups.list()]
 
     if kind == "sync":
-        found = site.client.cancel_groups(first.id, 10**9), [each.id for each in waiting(site)]
+        found = site.client.groups.cancel(first.id, 10**9), [each.id for each in waiting(site)]
     else:
         found = asyncio.run(cancel(first.id))
 
     assert found == ((first.id,), [second.id])
-    assert site.client.cancel_groups(first.id) == ()
+    assert site.client.groups.cancel(first.id) == ()
     assert site.run_once({"work": ran, "last": ran}).completed == 4
     assert sorted(ran.entries) == [0, 1, 1, 2]
     assert site.run("select * from _private_gw_edges") == []
@@ -388,11 +388,11 @@ def test_a_group_is_cancelled_and_its_members_run(site: QueueFixture, kind: str)
 
 def test_a_group_whose_last_member_ends_at_the_same_time_is_cancelled_or_ended(site: QueueFixture) -> None:
     for _ in range(30):
-        group = site.client.group(members(1), then=LAST)
+        group = site.client.groups.add(members(1), then=LAST)
         assert group.id is not None
         thread = threading.Thread(target=lambda job_id=group.job_ids[0]: site.client.jobs.complete([job_id]))
         thread.start()
-        cancelled = site.client.cancel_groups(group.id)
+        cancelled = site.client.groups.cancel(group.id)
         thread.join()
         assert tasks(site) == ([] if cancelled else ["last"])
         site.run("delete from _private_jobs")

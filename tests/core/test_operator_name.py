@@ -10,7 +10,7 @@ from support.task_builders import run_python
 
 SCRIPT = """
 import os
-from gw_core.operations import operator_name
+from gw_core.front_ends import operator_name
 for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
     os.environ.pop(name, None)
 {before}

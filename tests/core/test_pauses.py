@@ -12,8 +12,9 @@ from support.waiting import wait_until
 
 from gw_core import JobSpec
 from gw_core.errors import InvalidInputError
-from gw_core.events import ClaimEmpty, JobCompleted, PoolListening
-from gw_core.operations import CheckStatus, Pauses, PauseTarget
+from gw_core.events import JobCompleted
+from gw_core.front_ends import ClaimEmpty, Pauses, PoolListening
+from gw_core.operations import CheckStatus, PauseTarget
 
 
 @pytest.fixture(autouse=True)
@@ -258,7 +259,7 @@ def test_reports_say_what_is_paused_by_whom_and_why(site: QueueFixture) -> None:
     site.add("work", queue_name="fast")
 
     report = site.client.jobs.show(job)
-    queues = {each.name: each.pause for each in site.client.queues()}
+    queues = {each.name: each.pause for each in site.client.queues.list()}
     findings = [each for each in site.client.doctor.findings() if each.check == "pauses"]
 
     assert report is not None

@@ -15,7 +15,7 @@ from support.waiting import wait_until
 
 from gw_core import RetryAfter, Runner, TaskRegistry, WorkerSettings
 from gw_core.errors import InvalidSettingError, SchemaMissingError, TaskLoadError
-from gw_core.events import PoolClaimed
+from gw_core.front_ends import PoolClaimed
 
 
 def test_an_empty_queue_ends_immediately(site: QueueFixture) -> None:
@@ -28,7 +28,7 @@ def test_an_empty_queue_ends_immediately(site: QueueFixture) -> None:
 def test_jobs_added_by_jobs_are_run(site: QueueFixture) -> None:
     def work(payload: dict[str, int], context: Any) -> None:
         if payload["n"] < 30:
-            context.add_job("work", {"n": payload["n"] + 1})
+            context.add("work", {"n": payload["n"] + 1})
 
     site.add(payload={"n": 1})
     result = site.run_once({"work": work}, poll_interval=ms(60_000))

@@ -126,13 +126,13 @@ def test_history_adds_up_workers_and_shows_zeros_and_gaps(site: QueueFixture) ->
     record(site, 17, worker="a", completed=7, failed=0, now=start)
     record(site, 5, worker="c", now=start)
 
-    history = site.client.run_history(timedelta(minutes=50))
+    history = site.client.tasks.statistics_over_time(timedelta(minutes=50))
 
     found = {round((start - point.at) / MINUTE): point.runs for point in history.points}
     assert sorted(found, reverse=True) == [20, 19, 18, 17, 5]
     assert (found[20].completed, found[20].failed, found[17].completed) == (8, 2, 7)
     assert (found[19], found[18]) == (RunStatistics(), RunStatistics())
-    alone = site.client.run_history(timedelta(minutes=50), task="other").points[0].runs
+    alone = site.client.tasks.statistics_over_time(timedelta(minutes=50), task="other").points[0].runs
     assert (alone.completed, alone.failed) == (4, 1)
 
 
@@ -143,10 +143,10 @@ def test_a_live_worker_without_jobs_shows_zeros(site: QueueFixture) -> None:
         " from unnest(array['on', 'off']) as name"
     )
 
-    assert len(site.client.run_history().points) in range(8, 20)
+    assert len(site.client.tasks.statistics_over_time().points) in range(8, 20)
 
     site.run("delete from _private_gw_workers where id = 'on'")
-    assert site.client.run_history().points == []
+    assert site.client.tasks.statistics_over_time().points == []
 
 
 def test_runs_of_each_task(site: QueueFixture) -> None:
@@ -155,7 +155,7 @@ def test_runs_of_each_task(site: QueueFixture) -> None:
     record(site, 90)
     record(site, 2, task="b", completed=0, failed=5)
 
-    found = site.client.runs_by_task(timedelta(hours=1))
+    found = site.client.tasks.statistics(timedelta(hours=1))
 
     assert {name: (each.completed, each.failed) for name, each in found.items()} == {"a": (8, 2), "b": (0, 5)}
     assert found["a"].mean_wait == timedelta(seconds=1.5)
@@ -164,7 +164,7 @@ def test_runs_of_each_task(site: QueueFixture) -> None:
 @pytest.mark.parametrize("step", [timedelta(0), timedelta(seconds=90)])
 def test_a_step_is_whole_minutes(site: QueueFixture, step: timedelta) -> None:
     with pytest.raises(InvalidInputError, match="whole minutes"):
-        site.client.run_history(step=step)
+        site.client.tasks.statistics_over_time(step=step)
 
 
 @pytest.fixture
@@ -181,8 +181,8 @@ def table_is_away(site: QueueFixture) -> Iterator[Callable[[], None]]:
 
 @pytest.mark.usefixtures("table_is_away")
 def test_without_the_table_nothing_is_known(site: QueueFixture) -> None:
-    assert site.client.run_history().points == ()
-    assert site.client.runs_by_task() == {}
+    assert site.client.tasks.statistics_over_time().points == ()
+    assert site.client.tasks.statistics() == {}
 
 
 @pytest.mark.parametrize(("share", "seconds"), [(0.0, 0.05), (0.5, 0.08125), (0.8, 0.1), (0.95, 0.4375), (1.0, 0.5)])

@@ -15,7 +15,8 @@ from support.queue_fixture import DEADLINE, NEVER, QueueFixture, RunRecord, ms
 from support.waiting import wait_until
 
 from gw_core import Runner
-from gw_core.events import ClaimEmpty, JobCompleted, PoolListening
+from gw_core.events import JobCompleted
+from gw_core.front_ends import ClaimEmpty, PoolListening
 from gw_core.types import RunnerOptions
 
 

@@ -14,16 +14,8 @@ from support.time_range import MeasuredBlock
 from support.waiting import wait_until
 
 from gw_core import WorkerSettings
-from gw_core.events import (
-    JobCompleted,
-    JobReturned,
-    JobSucceeded,
-    PoolInterrupting,
-    PoolListening,
-    PoolStopped,
-    PoolStopping,
-    WorkerStopped,
-)
+from gw_core.events import JobCompleted, JobReturned, JobSucceeded, PoolStopped, PoolStopping
+from gw_core.front_ends import PoolInterrupting, PoolListening, WorkerStopped
 from gw_core.runtime import service
 from gw_core.worker import pool
 from gw_core.worker.handoff import Handoff

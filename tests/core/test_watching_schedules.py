@@ -13,7 +13,8 @@ from support.waiting import wait_until
 
 from gw_core import Events, Runner
 from gw_core.errors import CrontabError
-from gw_core.events import CronItemsRejected, PoolStarted, TasksReloaded
+from gw_core.events import PoolStarted
+from gw_core.front_ends import CronItemsRejected, TasksReloaded
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from gw_core.errors import InvalidInputError
-from gw_core.operations import format_duration, parse_duration, parse_time
+from gw_core.front_ends import format_duration, parse_duration, parse_time
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 

@@ -14,16 +14,9 @@ from support.profiles import examples, scaled
 from test_schedule import schedules
 
 from gw_core import CronItem, JobKeyMode, cron_item
-from gw_core.crontab import (
-    Schedule,
-    daily_at,
-    format_crontab,
-    format_item,
-    parse_crontab,
-    read_crontab,
-    reject_duplicates,
-)
-from gw_core.errors import CrontabError, CrontabLineError, InvalidInputError
+from gw_core.crontab import Schedule, daily_at, format_crontab, parse_crontab, read_crontab
+from gw_core.errors import CrontabError, InvalidInputError
+from gw_core.front_ends import CrontabLineError, format_item, reject_duplicates
 
 MUTATED_LINES = scaled(20_000)
 

@@ -15,10 +15,10 @@ from support.waiting import wait_until
 
 from gw_core import CronItem, Event, JobSpec, cron_item
 from gw_core.errors import CrontabError, DatabaseError, JobRejectedError, TransientDatabaseError
-from gw_core.events import (
+from gw_core.events import CronFailed, CronScheduled
+from gw_core.front_ends import (
     CronBackfill,
     CronBackfilled,
-    CronFailed,
     CronItemFailed,
     CronItemsRejected,
     CronOverdueTimer,
@@ -26,12 +26,11 @@ from gw_core.events import (
     CronRestored,
     CronRunsSkipped,
     CronSchedule,
-    CronScheduled,
     CronStarted,
     CronStarting,
+    Database,
 )
 from gw_core.maintenance.cron_scheduler import CATCH_UP_LIMIT, MAX_REST, Scheduler
-from gw_core.operations import Database
 
 EVERY_MINUTE = "* * * * * tick"
 

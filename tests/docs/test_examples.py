@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "api" / "index.md"
-EXAMPLE = re.compile(r"^## (\w+)\n.*?^```python\n(.*?)^```$.*?^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+EXAMPLE = re.compile(r"^## ([\w.]+)\n.*?^```python\n(.*?)^```$.*?^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXAMPLES = EXAMPLE.findall(PAGE.read_text("utf-8"))
 
 
 def test_every_class_on_the_page_has_an_example() -> None:
-    assert [name for name, _, _ in EXAMPLES] == re.findall(r"^## (\w+)$", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert [name for name, _, _ in EXAMPLES] == re.findall(r"^## ([\w.]+)$", PAGE.read_text("utf-8"), re.MULTILINE)
     assert len(EXAMPLES) >= 10
 
 

@@ -17,7 +17,8 @@ from support.queue_fixture import DEADLINE, NEVER, Gate, QueueFixture, RunningWo
 from support.waiting import wait_until
 
 from gw_core import CancelledJob, CancelResult, JobContext, StopReason, load_folder
-from gw_core.events import JobCancelling, JobCompleted, JobStarted, PoolListening
+from gw_core.events import JobCancelling, JobCompleted, JobStarted
+from gw_core.front_ends import PoolListening
 from gw_core.worker import timeouts
 
 SOON = timedelta(seconds=DEADLINE)

@@ -10,6 +10,7 @@ from support.queue_fixture import in_time, ms
 
 from gw_core import Client
 from gw_core.errors import DatabaseUnavailableError
+from gw_core.front_ends import FrontEnd
 from gw_core.postgres.connection import database
 
 
@@ -32,14 +33,14 @@ def test_the_deadline_of_a_first_statement_is_shorter_than_a_probe_waits() -> No
     "act",
     [
         pytest.param(lambda client: client.doctor.health_check(), id="health"),
-        pytest.param(lambda client: client.doctor.examine(), id="doctor"),
+        pytest.param(lambda client: FrontEnd(client).examine(), id="doctor"),
         pytest.param(lambda client: client.check_schema(), id="whatever changes something"),
         pytest.param(lambda client: client.migrate(), id="migrate"),
         pytest.param(lambda client: client.workers.list(), id="workers"),
         pytest.param(lambda client: client.workers.sweep(), id="sweep"),
         pytest.param(lambda client: client.jobs.get(1), id="show"),
         pytest.param(lambda client: client.add("work"), id="add"),
-        pytest.param(lambda client: client.listen(), id="listen"),
+        pytest.param(lambda client: FrontEnd(client).listen(), id="listen"),
     ],
 )
 def test_a_client_without_an_answer_to_its_first_statement_gives_up(

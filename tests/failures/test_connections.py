@@ -23,22 +23,19 @@ from gw_core import Events
 from gw_core.errors import (
     DatabaseError,
     DatabaseUnavailableError,
-    DeadlockError,
     LockTimeoutError,
     ReadOnlyError,
     StatementTimeoutError,
 )
-from gw_core.events import (
-    HeartbeatFailed,
+from gw_core.events import HeartbeatFailed, JobCompleted, PoolConnectionLost, PoolConnectionRestored
+from gw_core.front_ends import (
+    Database,
+    DeadlockError,
     HeartbeatRestored,
-    JobCompleted,
-    PoolConnectionLost,
-    PoolConnectionRestored,
     PoolListening,
     PoolListenLost,
     PoolListenRestored,
 )
-from gw_core.operations import Database
 from gw_core.postgres.connection import database, notifications
 from gw_core.postgres.connection.connections import ConnectionPool, SharedConnection
 from gw_core.postgres.connection.error_mapping import needs_connection, rejects_a_row, translate

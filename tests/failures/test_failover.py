@@ -13,14 +13,8 @@ from support.queue_fixture import NEVER, Gate, QueueFixture, RunRecord, ms
 from support.stall_clock import StallClock
 from support.waiting import wait_until
 
-from gw_core.events import (
-    HeartbeatRestored,
-    JobCompleted,
-    JobLockLost,
-    PoolConnectionLost,
-    PoolConnectionRestored,
-    PoolListening,
-)
+from gw_core.events import JobCompleted, JobLockLost, PoolConnectionLost, PoolConnectionRestored
+from gw_core.front_ends import HeartbeatRestored, PoolListening
 
 pytestmark = pytest.mark.once
 

@@ -17,14 +17,8 @@ from support.queue_fixture import GRACE, NEVER, QueueFixture, RunningWorker, Run
 from support.waiting import wait_until
 
 from gw_core import RetryAfter
-from gw_core.events import (
-    JobCompleted,
-    JobLockLost,
-    PoolConnectionRestored,
-    PoolListening,
-    PoolStopped,
-    WorkersRecovered,
-)
+from gw_core.events import JobCompleted, JobLockLost, PoolConnectionRestored, PoolStopped, WorkersRecovered
+from gw_core.front_ends import PoolListening
 from gw_core.worker import settler
 
 ROUNDS = int(os.environ.get("GW_ROUNDS", "4"))

@@ -14,7 +14,7 @@ from support.queue_fixture import QueueFixture, RunRecord, ms
 from support.waiting import wait_until
 
 from gw_core import JobSpec
-from gw_core.events import PoolListening
+from gw_core.front_ends import PoolListening
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_a_lost_answer_adds_the_last_job_once(site: QueueFixture, proxy: Databas
         for number in range(1, 4):
             loss = proxy.lose_next("gw:settle", mark=mark)
             specs = [JobSpec(task="work", payload={"n": 0}) for _ in range(100)]
-            site.client.group(specs, then=JobSpec(task="last", payload={"n": number}))
+            site.client.groups.add(specs, then=JobSpec(task="last", payload={"n": number}))
             assert loss.happened.wait(60)
             proxy.cut()
             proxy.restore()
@@ -64,11 +64,11 @@ Runner(os.environ["DATABASE_URL"], tasks=tasks, settings=settings, migrate=False
 
 def test_a_fan_out_whose_workers_are_killed_ends_once(site: QueueFixture) -> None:
     """No worker has the task of the last job, so that it stays and can be counted."""
-    site.client.group([JobSpec(task="work")] * 1_000, then=JobSpec(task="last"))
+    site.client.groups.add([JobSpec(task="work")] * 1_000, then=JobSpec(task="last"))
     for _ in range(3):
         _kill_worker_amid_jobs(site)
         site.run("update _private_jobs set locked_at = null, locked_by = null, attempts = 0")
-    assert [0 < each.open < 1_000 for each in site.client.waiting_groups()] == [True]
+    assert [0 < each.open < 1_000 for each in site.client.groups.list()] == [True]
 
     site.run_once({"work": lambda payload: None})
     for _ in range(2):
@@ -76,7 +76,7 @@ def test_a_fan_out_whose_workers_are_killed_ends_once(site: QueueFixture) -> Non
         site.run("select _private_gw_end_members(null)")
 
     assert [job["task"] for job in site.run("select task_identifier as task from jobs")] == ["last"]
-    assert site.client.waiting_groups() == []
+    assert site.client.groups.list() == []
 
 
 def _kill_worker_amid_jobs(site: QueueFixture) -> None:
@@ -99,4 +99,4 @@ def _kill_worker_amid_jobs(site: QueueFixture) -> None:
 def _has_ended(site: QueueFixture) -> bool:
     site.run("select _private_gw_end_members(null)")
     site.run("update _private_gw_waiting set checked_at = now() - interval '1 hour'")
-    return site.client.waiting_groups() == [] and site.jobs() == []
+    return site.client.groups.list() == [] and site.jobs() == []

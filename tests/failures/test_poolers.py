@@ -16,8 +16,8 @@ from support.waiting import wait_until
 
 from gw_core import Client, PoolerMode, SessionLimits
 from gw_core.errors import ResultError
-from gw_core.events import JobCompleted, PoolerDetected, PoolListening, PoolListenLost
-from gw_core.operations import Database
+from gw_core.events import JobCompleted
+from gw_core.front_ends import Database, FrontEnd, PoolerDetected, PoolListening, PoolListenLost
 
 
 def test_the_mode_of_a_pooler_is_noticed(site: QueueFixture, bouncer: PgBouncer) -> None:
@@ -89,7 +89,7 @@ def test_clients_leave_no_listen_in_the_pooler(site: QueueFixture, bouncer: PgBo
         wait_until(lambda: any("results" in each.session for each in [*sent]), what="the client to want to listen")
         client.jobs.complete([job.id])
         waiting.join(DEADLINE)
-        client.listen().close()
+        FrontEnd(client).listen().close()
     proxy.close()
 
     assert [each.text for each in sent if "listen" in each.text.lower()] == []
@@ -102,7 +102,7 @@ def _wait_for(client: Client, job_id: int) -> None:
 
 def test_without_a_pooler_clients_listen(site: QueueFixture, session_bouncer: PgBouncer) -> None:
     for url in (site.url, session_bouncer.url):
-        with Client(url) as client, client.listen() as listener:
+        with Client(url) as client, FrontEnd(client).listen() as listener:
             site.fill(1)
             assert listener.wait(ms(1_000 * DEADLINE)) == 1
 

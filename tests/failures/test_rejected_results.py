@@ -7,7 +7,8 @@ from support.queue_fixture import NEVER, QueueFixture, RunRecord
 from support.waiting import wait_until
 
 from gw_core import GiveUp
-from gw_core.events import JobCompleted, JobResultRejected
+from gw_core.events import JobCompleted
+from gw_core.front_ends import JobResultRejected
 from gw_core.worker import settler
 
 

@@ -57,7 +57,7 @@ ENDS: dict[str, Callable[[QueueFixture, int], object]] = {
     "completed": lambda site, job_id: site.client.jobs.complete([job_id]),
     "completed by a selection": lambda site, job_id: site.client.jobs.complete("state:failed"),
     "completed asynchronously": complete_asynchronously,
-    "cleaned up": lambda site, job_id: sum(site.client.cleanup.delete(CleanupTarget.FAILED_JOBS)),
+    "cleaned up": lambda site, job_id: site.client.cleanup.delete(CleanupTarget.FAILED_JOBS),
     "removed by its key": lambda site, job_id: site.client.remove("k"),
 }
 

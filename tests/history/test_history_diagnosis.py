@@ -12,7 +12,8 @@ from support.queue_fixture import QueueFixture
 from support.waiting import wait_until
 
 from gw_core import Client, ProbeSettings
-from gw_core.operations import CheckStatus, DoctorFacts, Finding, HistoryStatus, diagnose
+from gw_core.front_ends import DoctorFacts, FrontEnd, diagnose
+from gw_core.operations import CheckStatus, Finding, HistoryStatus
 
 EMPTY = HistoryStatus(
     rows=0,
@@ -31,7 +32,7 @@ select n, 1, 25, 'work', 'completed', true, now(), now(), now() + interval '3 da
 
 def findings(status: HistoryStatus, url: str) -> list[Finding]:
     with Client(url) as client:
-        facts: DoctorFacts = replace(client.doctor.examine(), history=status)
+        facts: DoctorFacts = replace(FrontEnd(client).examine(), history=status)
     return [each for each in diagnose(facts) if each.check == "history"]
 
 

@@ -214,7 +214,7 @@ def test_a_pool_of_the_callers_is_asked(site: QueueFixture) -> None:
 
     async def ask_in_pool() -> Any:
         async with psycopg_pool.AsyncConnectionPool(site.url, open=False) as pool:
-            client = AsyncClient(pool)
+            client = AsyncClient(pool=pool)
             job_id = (await client.add("work", {"answer": 9})).id
             return await client.result(job_id, timeout=DEADLINE)
 
@@ -227,7 +227,7 @@ def test_asyncpg_is_asked(site: QueueFixture) -> None:
 
     async def ask_in_pool() -> Any:
         async with asyncpg.create_pool(site.url) as pool:
-            client = AsyncClient(pool)
+            client = AsyncClient(pool=pool)
             job_id = (await client.add("work", {"answer": [3]})).id
             return await client.result(job_id, timeout=DEADLINE)
 

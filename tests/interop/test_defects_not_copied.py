@@ -14,6 +14,7 @@ from support.node_worker import NEWEST, node_worker
 from support.waiting import wait_until
 
 from gw_core import JobSpec, Runner, TaskRegistry, WorkerSettings
+from gw_core.front_ends import FrontEnd
 
 pytestmark = [pytest.mark.interop, pytest.mark.once]
 
@@ -113,7 +114,7 @@ def test_the_doctor_reports_a_local_queue_that_does_not_keep_named_queues_serial
     worker = node_worker(version)
     with site.closed_gate() as gate, worker.running(site.url, {"job": WAITS["node"]}, preset=local_queue):
         site.wait_for(batch_size, "begun is not null")
-        facts = site.client.doctor.examine()
+        facts = FrontEnd(site.client).examine()
         gate.open()
 
     assert facts.parallel_queues == reported

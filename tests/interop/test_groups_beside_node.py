@@ -22,19 +22,19 @@ def test_members_that_node_ends_end_the_group(site: MixedQueue) -> None:
     node = Kind(NEWEST).node
     with node.running(site.url, {"by_node": NOTES["node"]}, "--poll-interval", "50", "--jobs", "4"):
         site.wait_until_node_listens()
-        group = site.client.group([JobSpec(task="by_node")] * 40, then=JobSpec(task="last"))
+        group = site.client.groups.add([JobSpec(task="by_node")] * 40, then=JobSpec(task="last"))
         site.wait_for(40)
         site.wait_until_settled()
 
     # Node knows nothing of groups: a worker of ours checks those that were not checked for 45 seconds.
-    assert [each.id for each in site.client.waiting_groups()] == [group.id]
+    assert [each.id for each in site.client.groups.list()] == [group.id]
     site.run(A_MINUTE_LATER)
     with site.gw_running({"last": NOTES["python"]}):
         site.wait_for(41)
         site.wait_until_settled()
     entries = site.ledger()
     assert [(each["task"], each["side"]) for each in entries[40:]] == [("last", "python")]
-    assert site.client.waiting_groups() == []
+    assert site.client.groups.list() == []
 
 
 def test_node_runs_the_last_job_of_a_group_whose_members_both_run(site: MixedQueue) -> None:
@@ -43,13 +43,13 @@ def test_node_runs_the_last_job_of_a_group_whose_members_both_run(site: MixedQue
     with node.running(site.url, tasks, "--poll-interval", "50", "--jobs", "4"):
         site.wait_until_node_listens()
         with site.gw_running({"member": NOTES["python"]}, "--poll-interval", "50"):
-            site.client.group([JobSpec(task="member")] * 200, then=JobSpec(task="last"))
+            site.client.groups.add([JobSpec(task="member")] * 200, then=JobSpec(task="last"))
             site.wait_for(200, "task = 'member' and ended is not null")
         wait_until(lambda: "member" not in tasks_of(site), what="every member to be settled")
-        if site.client.waiting_groups():  # Node ended the last member
+        if site.client.groups.list():  # Node ended the last member
             site.run(A_MINUTE_LATER)
             with site.gw_running({"member": NOTES["python"]}):
-                wait_until(lambda: not site.client.waiting_groups(), what="the group to be checked")
+                wait_until(lambda: not site.client.groups.list(), what="the group to be checked")
         site.wait_for(1, "task = 'last' and ended is not null")
         site.wait_until_settled()
     assert [each["side"] for each in site.ledger("task = 'last'")] == ["node"]

@@ -18,7 +18,7 @@ from support.rust_worker import BESIDE_OURS, NEWEST, VERSIONS, WITHOUT_RETIREMEN
 from support.waiting import wait_until
 
 from gw_core import Client
-from gw_core.operations import SchemaState, SchemaStatus
+from gw_core.front_ends import SchemaState, SchemaStatus
 
 pytestmark = [pytest.mark.interop, pytest.mark.once]
 

@@ -26,17 +26,16 @@ from support.waiting import wait_until
 from gw_core import Client, Events, GiveUp, Job, JobSpec, RecoverySettings, RetryAfter, Snooze, WorkerSettings
 from gw_core.domain.job.history import Keep
 from gw_core.domain.rules.plugins import Interceptors
-from gw_core.events import Completed, Failed, JobCompleted, JobLockLost, JobReturned, Outcome, PoolClaimed, Returned
+from gw_core.events import Completed, Failed, JobCompleted, JobLockLost, JobReturned, Outcome, Returned
 from gw_core.execution.executor import outcome_of
+from gw_core.front_ends import Database, PoolClaimed
 from gw_core.maintenance.lock_renewal import LockRenewal
 from gw_core.maintenance.sweeper import Sweep
-from gw_core.operations import Database
 from gw_core.postgres.connection import database as database_module
 from gw_core.postgres.connection.connections import SharedConnection
-from gw_core.postgres.connection.statement_steps import carry_out
 from gw_core.postgres.road import claims as claims_module
 from gw_core.postgres.road.job_store import JobStore
-from gw_core.postgres.road.pauses import end_expired_pauses, resuming
+from gw_core.postgres.road.pauses import end_expired_pauses
 from gw_core.worker import (
     claim_connection as claim_connection_module,
     claim_gates as gates_module,
@@ -54,7 +53,6 @@ from gw_core.worker.own_locks import OwnLocks
 from gw_core.worker.pauses import CurrentPauses
 from gw_core.worker.wakeup import Wakeup
 
-SCHEMA: Final = "graphile_worker"
 TASK: Final = "work"
 FEW: Final = "few"
 FEW_EACH: Final = "few_each"
@@ -133,10 +131,6 @@ select identifier, case when identifier = 'few_each' then payload ->> 'tenant' e
 HISTORY: Final = dict.fromkeys((TASK, *LIMITS), Keep(timedelta(days=7), result=True))
 KEEPING: Final = {"pool-1"}
 """The first pool records history, those that follow do not."""
-
-
-HIDDEN_SESSIONS: Final[set[int]] = set()
-"""Server processes of which a pool cannot know whether they have ended."""
 
 
 class BrokenPromiseError(AssertionError):
@@ -358,7 +352,6 @@ class World:
         hands.execute(CLEAN)
         self._seen = self.run("select coalesce(max(seq), 0) as seq from public.audit")[0]["seq"]
         self._database = Database(url)
-        self._maintenance = SharedConnection(self._database)
         self.pools = [self._start_pool() for _ in range(pools)]
 
     def run(self, statement: str, *values: Any) -> list[dict[str, Any]]:
@@ -369,7 +362,6 @@ class World:
         LossyConnection.loss = None
         for pool in self.pools:
             pool.close()
-        self._maintenance.close()
         self.client.close()
 
     def _start_pool(self) -> WorkerPool:
@@ -408,30 +400,23 @@ class World:
     def add_group(self, *queues: str | None) -> None:
         """Add a job for each of these queues, and one that runs after them."""
         specs = [JobSpec(task=TASK, payload={"tenant": "a"}, queue_name=queue) for queue in queues]
-        self.client.group(specs, then=JobSpec(task=TASK, payload={"tenant": "a"}))
+        self.client.groups.add(specs, then=JobSpec(task=TASK, payload={"tenant": "a"}))
 
     def pause(self, *targets: str) -> None:
         """Pause these targets for an hour, as far as any pool knows when it claims next."""
         self.client.pauses.pause(*targets, until=timedelta(hours=1), timeout=timedelta(0))
         self._notify_of_rules()
 
-    def resume(self, *targets: str, settling: WorkerPool | None = None) -> None:
-        """Resume these targets; a pool settles while the session of the operator has not committed."""
-        with self._other_session(settling) as other:
-            carry_out(resuming(targets, SCHEMA, timedelta(0)), self._maintenance, SCHEMA, other)
+    def resume(self, *targets: str) -> None:
+        self.client.pauses.resume(*targets, timeout=timedelta(0))
+        self._notify_of_rules()
 
     def end_pauses(self, settling: WorkerPool | None = None) -> None:
         """Let the time of all pauses come; a pool settles while the session that ends them has not committed."""
         self.run("update _private_gw_pauses set until = now()")
-        with self._other_session(settling) as other:
-            end_expired_pauses(other, SCHEMA)
-
-    @contextmanager
-    def _other_session(self, settling: WorkerPool | None) -> Iterator[psycopg.Connection[Any]]:
-        """Provide a session that changes the rules for claims; a pool settles before its commit."""
         thread = threading.Thread(target=self.settle, args=(settling,)) if settling is not None else None
         with psycopg.connect(self.url) as other, other.transaction():
-            yield other
+            end_expired_pauses(other, "graphile_worker")
             if thread is not None:
                 thread.start()
                 wait_until(lambda: not thread.is_alive() or self.run(WAITING), what="the settler to wait or to end")
@@ -448,18 +433,6 @@ class World:
         with self.losing(loss):
             pool.claimer.request_claim()
             pool.claimer.step()
-
-    def lose_claim(self, pool: WorkerPool, countdown: int) -> None:
-        """Lose a claim that has not arrived, in a session whose end cannot be seen, as behind a pooler."""
-        self.claim(pool, Loss("claim", committed=False, countdown=countdown))
-        HIDDEN_SESSIONS.update(pool.own_locks._lost)
-
-    def claim_arrives(self, pool: WorkerPool) -> None:
-        """Let the server carry out a claim that the pool lost, and that it does not know."""
-        if pool.own_locks._lost:
-            tasks = {row["id"]: TASK for row in self.run("select id from _private_tasks where identifier = %s", TASK)}
-            options = pool.claimer.policy.options(per_queue=THREADS)
-            self.store.claims.claim(tasks=tasks, limit=THREADS, **options)
 
     def settle(self, pool: WorkerPool, loss: Loss | None = None) -> None:
         """Let the settler work until it has nothing to do, or lost its connection."""
@@ -490,14 +463,13 @@ class World:
         pool.claimed_jobs.return_waiting("not started within the prefetch window")
 
     def time_passes(self, intervals: int = 1) -> None:
-        """Let retries and checks become due, and every lock older."""
+        """Let retries become due, and every lock older."""
         by = intervals * IDENTITY
         self.run("update _private_jobs set run_at = run_at - %s where locked_at is null", timedelta(days=2))
         self.run("update _private_jobs set locked_at = locked_at - %s where locked_at is not null", by)
         self.run("update _private_job_queues set locked_at = locked_at - %s where locked_at is not null", by)
         for pool in self.pools:
             pool.settler.retry_rejected_at = 0.0
-            pool.own_locks.check_at -= intervals * IDENTITY.total_seconds()
 
     @contextmanager
     def _taking(self, *pools: str) -> Iterator[None]:
@@ -653,7 +625,6 @@ class World:
         self._read_audit()
         self._check_running()
         self._check_known()
-        self._check_unknown()
         self._check_reports()
         self._check_history()
         self._check_limits()
@@ -726,14 +697,6 @@ class World:
             if claim.job is not None and claim.worker_id in known and id(claim.job) not in known[claim.worker_id]:
                 self.complain(f"{claim} is still locked, and its pool has forgotten it")
 
-    def _check_unknown(self) -> None:
-        """A locked job has a living claim, or its pool will find out that it has a lock without one."""
-        pools = {pool.id: pool for pool in self.pools}
-        for claim in self.open.values():
-            pool = pools.get(claim.worker_id)
-            if pool is None or (claim.job is None and not pool.own_locks.may_hold):
-                self.complain(f"{claim} keeps the job locked, and nobody knows of it")
-
     def _check_reports(self) -> None:
         for claim in self.claims:
             if claim.reports and claim.reports != [JobLockLost.name] and not claim.has_ended:
@@ -781,10 +744,6 @@ def without_waiting() -> Iterator[None]:
         patch.setattr(gates_module, "TIME_SHARE", 0)
         # What waits for a session that ends a pause waits until it commits.
         patch.setitem(settler_module.SETTLE_PLAN, "lock_timeout", "60s")
-        end_session = JobStore.end_session
-        patch.setattr(
-            JobStore, "end_session", lambda store, pid: None if pid in HIDDEN_SESSIONS else end_session(store, pid)
-        )
         # A slow machine must not let claims skip what `time_passes` has moved into the past.
         patch.setattr(claims_module, "SLOW_SECONDS", 3_600.0)
         patch.setattr(database_module, "QueueConnection", LossyConnection)

@@ -101,14 +101,6 @@ class QueueMachine(RuleBasedStateMachine):
         for _ in range(begin):
             self._pool(pool).begin()
 
-    @rule(pool=POOLS, countdown=st.integers(1, 14))
-    def lose_claim(self, pool: int, countdown: int) -> None:
-        self.world.lose_claim(self._pool(pool), countdown)
-
-    @rule(pool=POOLS)
-    def claim_arrives(self, pool: int) -> None:
-        self.world.claim_arrives(self._pool(pool))
-
     @rule(which=st.integers(0, 3), how=ENDS)
     def end(self, which: int, how: str) -> None:
         if running := self._running:
@@ -169,16 +161,16 @@ class QueueMachine(RuleBasedStateMachine):
     def pause(self, what: str) -> None:
         self.world.pause(what)
 
-    @rule(what=TARGETS, pool=st.sampled_from([None, 0, 0, 1]))
-    def resume(self, what: str, pool: int | None) -> None:
-        self.world.resume(what, settling=None if pool is None else self._pool(pool))
+    @rule(what=TARGETS)
+    def resume(self, what: str) -> None:
+        self.world.resume(what)
 
     @rule(pool=st.sampled_from([None, 0, 0, 1]))
     def end_pauses(self, pool: int | None) -> None:
         self.world.end_pauses(None if pool is None else self._pool(pool))
 
-    @rule(pool=POOLS, how=ENDS, by_operator=st.booleans())
-    def end_with_the_pause(self, pool: int, how: str, by_operator: bool) -> None:
+    @rule(pool=POOLS, how=ENDS)
+    def end_with_the_pause(self, pool: int, how: str) -> None:
         """The queues of what runs are paused, and everything ends while the pauses do: steps that rarely meet alone."""
         running = [(thread, thread.job) for thread in self._pool(pool).running]
         for thread, job in running:
@@ -186,10 +178,7 @@ class QueueMachine(RuleBasedStateMachine):
             if job.queue_name is not None:
                 self.world.pause(f"queue:{job.queue_name}")
             self._end(self._pool(pool), thread, how)
-        if by_operator:
-            self.world.resume("queue:q", "queue:r", settling=self._pool(pool))
-        else:
-            self.world.end_pauses(self._pool(pool))
+        self.world.end_pauses(self._pool(pool))
 
     @rule(which=st.integers(0, 3))
     def reject(self, which: int) -> None:

@@ -97,4 +97,4 @@ def test_the_image_runs_jobs_as_an_ordinary_user(container: Run, server: Server)
 
     with Client(server.url) as client:
         assert client.jobs.count().jobs == 0
-        assert [report.name for report in client.tasks()] == ["send_receipt"]
+        assert [report.name for report in client.tasks.list()] == ["send_receipt"]

@@ -11,7 +11,7 @@ from typing import Any
 
 
 def main(script: dict[str, Any]) -> None:
-    from gw_core.operations import ControlChannel
+    from gw_core.front_ends import ControlChannel
 
     line = ControlChannel()
     ended, reasons = threading.Event(), []

@@ -14,7 +14,7 @@ from support.log_recorder import LogRecorder
 from support.queue_fixture import DEADLINE, EventRecorder
 from support.waiting import wait_until
 
-from gw_core.operations import Supervisor
+from gw_core.front_ends import Supervisor
 from gw_core.processes import supervisor as supervising
 
 A_PROCESS = Path(__file__).with_name("stub_process.py")

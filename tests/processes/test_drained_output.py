@@ -13,7 +13,8 @@ from supervised import DEADLINE, Supervised, quick_pauses, wait_until
 from support.queue_fixture import QueueFixture
 from support.task_builders import write, write_program
 
-from gw_core.events import ProcessEnded, ProcessReady
+from gw_core.events import ProcessEnded
+from gw_core.front_ends import ProcessReady
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.once]
 

@@ -207,10 +207,10 @@ def test_one_shard_schedules_the_recurring_tasks(site: Site, urls: Mapping[str, 
     with site.running():
         wait_until(lambda: site.log.read_text().count("is ready (pid") == 3, what="three processes")
         with Client(urls["eu"]) as client:
-            wait_until(lambda: [each.identifier for each in client.cron_items()] == ["minutely"], what="the cron item")
+            wait_until(lambda: [each.identifier for each in client.cron.list()] == ["minutely"], what="the cron item")
         for name in ("us", "asia"):
             with Client(urls[name]) as client:
-                assert client.cron_items() == []
+                assert client.cron.list() == []
 
 
 def test_the_reading_commands_show_all_shards_and_say_which_is_which(

@@ -15,7 +15,8 @@ from supervised import Supervised, quick_pauses, set_pauses, supervising, wait_u
 from support.stall_clock import StallClock
 
 from gw_core.domain.rules import stop_signals
-from gw_core.events import ProcessEnded, ProcessesKilled, ProcessReady, SupervisorGaveUp
+from gw_core.events import ProcessEnded, SupervisorGaveUp
+from gw_core.front_ends import ProcessesKilled, ProcessReady
 
 
 @pytest.fixture(autouse=True)

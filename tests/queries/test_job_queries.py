@@ -21,7 +21,7 @@ from gw_core.errors import (
     SchemaMissingError,
     TransientDatabaseError,
 )
-from gw_core.operations import Quality, ReasonCode
+from gw_core.front_ends import FrontEnd, Quality, ReasonCode
 from gw_core.postgres.connection.statements import query
 from gw_core.postgres.read import job_queries as bounds, read_only
 
@@ -376,7 +376,7 @@ def test_a_queue_shows_its_waiting_jobs_its_owner_and_its_next_job(either: Queue
     either.hold("held", by="pool-3")
     either.rows("insert into _private_job_queues (queue_name) values ('unused')")
 
-    held, letters, unused = either.client.queues()
+    held, letters, unused = either.client.queues.list()
 
     assert (held.name, held.locked_by, held.waiting.value) == ("held", "pool-3", 1)
     assert held.locked_at is not None
@@ -388,8 +388,8 @@ def test_a_queue_shows_its_waiting_jobs_its_owner_and_its_next_job(either: Queue
     )
     assert (letters.waiting.value, letters.due.value, letters.due.quality) == (3, 2, Quality.EXACT)
     assert (unused.name, unused.waiting.value, unused.next_job_id, unused.next_job_run_at) == ("unused", 0, None, None)
-    assert [each.name for each in either.client.queues(only_locked=True)] == ["held"]
-    assert [each.name for each in either.client.queues(after="held", limit=1)] == ["letters"]
+    assert [each.name for each in either.client.queues.list(only_locked=True)] == ["held"]
+    assert [each.name for each in either.client.queues.list(after="held", limit=1)] == ["letters"]
 
 
 def test_counting_a_queue_stops_at_a_bound_and_says_so(either: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -398,7 +398,7 @@ def test_counting_a_queue_stops_at_a_bound_and_says_so(either: Queue, monkeypatc
     either.ready(queue_name="letters")
     either.many(20, "job_queue_id", "1")
 
-    (letters,) = either.client.queues()
+    (letters,) = either.client.queues.list()
 
     assert (letters.waiting.value, letters.waiting.quality) == (10, Quality.AT_LEAST)
 
@@ -408,7 +408,7 @@ def test_tasks_show_their_jobs_and_the_workers_that_know_them(queue: Queue) -> N
     queue.heartbeat("pool-1", tasks=["ready", "running"])
     queue.heartbeat("old", tasks=["failed"], ago="1 hour")
 
-    found = {each.name: each for each in queue.client.tasks()}
+    found = {each.name: each for each in queue.client.tasks.list()}
 
     assert found["running"].jobs[JobState.RUNNING].value == 1
     assert found["running"].known_by == ("pool-1",)
@@ -428,11 +428,11 @@ def test_the_workers_of_a_task_are_unknown_beside_a_live_one_that_does_not_repor
 ) -> None:
     queue.ready()
     queue.heartbeat("pool-1", tasks=["other"])
-    assert {each.name: each.known_by for each in queue.client.tasks()} == {"mail": ()}
+    assert {each.name: each.known_by for each in queue.client.tasks.list()} == {"mail": ()}
 
     NOT_REPORTING[worker](queue)
 
-    assert {each.known_by for each in queue.client.tasks()} == {None}
+    assert {each.known_by for each in queue.client.tasks.list()} == {None}
 
 
 def test_a_dead_worker_that_reports_no_tasks_leaves_the_others_known(queue: Queue) -> None:
@@ -440,7 +440,7 @@ def test_a_dead_worker_that_reports_no_tasks_leaves_the_others_known(queue: Queu
     queue.running(by="node-1", since="3 hours")
 
     alive, dead = (
-        queue.client.tasks(RecoverySettings(orphans_after=timedelta(hours=hours)))[0].known_by for hours in (4, 2)
+        queue.client.tasks.list(RecoverySettings(orphans_after=timedelta(hours=hours)))[0].known_by for hours in (4, 2)
     )
 
     assert (alive, dead) == (None, ("pool-1",))
@@ -457,7 +457,7 @@ def test_the_workers_of_a_task_are_unknown_if_there_are_more_than_are_read(
         workers,
     )
 
-    assert queue.client.tasks()[0].known_by == expected
+    assert queue.client.tasks.list()[0].known_by == expected
 
 
 def test_the_workers_of_a_task_are_unknown_if_locks_cannot_be_read(queue: Queue) -> None:
@@ -465,13 +465,13 @@ def test_the_workers_of_a_task_are_unknown_if_locks_cannot_be_read(queue: Queue)
     queue.heartbeat("pool-1", tasks=["other"])
     queue.rows("drop index jobs_gw_locked_index")
 
-    assert queue.client.tasks()[0].known_by is None
+    assert queue.client.tasks.list()[0].known_by is None
 
 
 def test_without_heartbeats_the_workers_of_a_task_are_unknown(either: Queue) -> None:
     either.ready()
 
-    (mail,) = either.client.tasks()
+    (mail,) = either.client.tasks.list()
 
     assert mail.known_by is None
 
@@ -488,13 +488,13 @@ def all_queries(queue: Queue) -> Iterator[Any]:
         yield queue.client.jobs.list(Selection.of(state=JobState.READY), after=first.after)
     yield queue.client.jobs.show(1)
     yield queue.client.statistics()
-    yield queue.client.queues()
-    yield queue.client.tasks()
+    yield queue.client.queues.list()
+    yield queue.client.tasks.list()
 
 
 def test_reading_leaves_nothing_open_and_no_setting_behind(queue: Queue) -> None:
     queue.ready(queue_name="letters")
-    with queue.client.jobs.connections.connection() as connection:
+    with FrontEnd(queue.client).connection() as connection:
         names = ("statement_timeout", "enable_seqscan", "transaction_read_only", "row_security", "jit")
         before = [connection.execute(f"show {name}").fetchone() for name in names]
 
@@ -578,7 +578,7 @@ def test_a_role_that_may_not_see_the_rows_gets_a_message(queue: Queue, databases
     try:
         queue.rows(f"grant usage on schema graphile_worker to {role}")
         queue.rows(f"grant select on all tables in schema graphile_worker to {role}")
-        with queue.client.jobs.connections.connection() as connection:
+        with FrontEnd(queue.client).connection() as connection:
             connection.execute(f"set role {role}".encode())
         with pytest.raises(PermissionDeniedError, match="row security hides rows of _private_tasks"):
             queue.client.jobs.list(Selection())
@@ -591,7 +591,7 @@ def test_a_role_that_may_not_see_the_rows_gets_a_message(queue: Queue, databases
 def test_a_schema_that_is_missing_is_named(empty_database_url: str) -> None:
     queue = Queue(empty_database_url)
     try:
-        for read in (queue.client.queues, queue.client.statistics, lambda: queue.client.jobs.list(Selection())):
+        for read in (queue.client.queues.list, queue.client.statistics, lambda: queue.client.jobs.list(Selection())):
             with pytest.raises(SchemaMissingError, match="gw migrate"):
                 read()
     finally:

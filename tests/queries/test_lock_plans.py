@@ -14,8 +14,9 @@ from support.profiles import IS_NIGHTLY
 from support.waiting import wait_until
 
 from gw_core import Client
+from gw_core.front_ends import Resolved
 from gw_core.postgres.read.job_queries import OF_QUEUE
-from gw_core.selection import Resolved, parse
+from gw_core.selection import parse
 
 ROWS = 1_000_000 if IS_NIGHTLY else 200_000
 BATCH: dict[str, Any] = {"after": 0, "through": ROWS, "limit": 1000, "with_payload": False}

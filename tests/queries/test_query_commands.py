@@ -15,7 +15,7 @@ from support.jobs_in_states import Queue
 from gw_cli.commands import queues, show, stats, tasks
 from gw_cli.records import JOBS
 from gw_core import GiveUp, JobState, RetryAfter, TaskRegistry, run_once
-from gw_core.operations import UNSAFE_TEXT as UNSAFE, Quality, ReasonCode
+from gw_core.front_ends import UNSAFE_TEXT as UNSAFE, Quality, ReasonCode
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
 EVIL = "a\x1b]52;c;aGk=\x07b\u202ec\x9bd\ttab\nline"

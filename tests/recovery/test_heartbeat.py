@@ -16,17 +16,8 @@ from support.stall_clock import StallClock
 from support.waiting import wait_until
 
 import gw_core
-from gw_core.events import (
-    HeartbeatFailed,
-    HeartbeatLate,
-    HeartbeatRestored,
-    JobCompleted,
-    MaintenanceFailed,
-    PoolClaimed,
-    PoolStarted,
-    PoolStopping,
-    RecoveryConfigured,
-)
+from gw_core.events import HeartbeatFailed, JobCompleted, MaintenanceFailed, PoolStarted, PoolStopping
+from gw_core.front_ends import HeartbeatLate, HeartbeatRestored, PoolClaimed, RecoveryConfigured
 
 QUICK: dict[str, Any] = {"heartbeat_interval": ms(20), "sweep_threshold": ms(60_000)}
 

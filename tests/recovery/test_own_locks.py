@@ -11,13 +11,8 @@ from support.database_proxy import DatabaseProxy, LateRequest
 from support.queue_fixture import NEVER, Gate, QueueFixture, RunningWorker, RunRecord, ms
 from support.waiting import wait_until
 
-from gw_core.events import (
-    JobCompleted,
-    JobLockLost,
-    PoolListening,
-    PoolStopped,
-    UnknownLocksReleased,
-)
+from gw_core.events import JobCompleted, JobLockLost, PoolStopped
+from gw_core.front_ends import PoolListening, UnknownLocksReleased
 from gw_core.postgres.road.job_store import JobStore
 from gw_core.worker import own_locks
 

@@ -28,7 +28,8 @@ from gw_core import (
     SkipRecovery,
 )
 from gw_core.errors import LockTimeoutError
-from gw_core.events import JobRecovered, RecoveryHookFailed, WorkersRecovered
+from gw_core.events import JobRecovered, WorkersRecovered
+from gw_core.front_ends import RecoveryHookFailed
 
 
 def test_a_dead_workers_jobs_go_back_without_counting_their_attempt_after_a_delay(ward: RecoveryFixture) -> None:

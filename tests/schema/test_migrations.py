@@ -32,9 +32,9 @@ from gw_core.errors import (
     SchemaMissingError,
     SchemaTooNewError,
     SchemaTooOldError,
-    ServerTooOldError,
 )
-from gw_core.operations import Database, MigrationPlan, MigrationReport, SchemaState, SchemaStatus
+from gw_core.front_ends import Database, SchemaState, SchemaStatus, ServerTooOldError
+from gw_core.operations import MigrationPlan, MigrationReport
 from gw_core.postgres.schema import migrations, schema_state
 
 OWN_LINE = [

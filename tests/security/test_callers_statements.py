@@ -128,8 +128,8 @@ def act_in_a_test(conn: object) -> None:
 
     @tasks.task
     def first(payload: Any, context: JobContext) -> None:
-        context.add_job("second", {}, run_at=SOON, conn=conn)
-        context.add_jobs([JobSpec(task="second", run_at=SOON)], conn=conn)
+        context.add("second", {}, run_at=SOON, conn=conn)
+        context.add_many([JobSpec(task="second", run_at=SOON)], conn=conn)
         with context.connection():
             pass
 
@@ -143,7 +143,7 @@ def act_in_a_test(conn: object) -> None:
         return 1
 
     with Client("dbname=none") as client:
-        client.group([JobSpec(task="kept"), JobSpec(task="first", queue_name="q")], then=FULL, conn=conn)
+        client.groups.add([JobSpec(task="kept"), JobSpec(task="first", queue_name="q")], then=FULL, conn=conn)
         client.add("second", {"n": 1}, conn=conn)
         testing.assert_enqueued(conn, "first")
         testing.refute_enqueued(conn, "third")
@@ -176,7 +176,7 @@ def _pooled(url: str, open_source: Callable[[str], Any], close: str) -> Iterator
             return await source if inspect.isawaitable(source) else source
 
         source = loop.run(opened())
-        yield Pooled(loop, AsyncClient(source), None)
+        yield Pooled(loop, AsyncClient(pool=source), None)
         loop.run(getattr(source, close)())
 
 

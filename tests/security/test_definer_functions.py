@@ -13,7 +13,7 @@ from psycopg.rows import namedtuple_row
 from support.databases import install_schema
 
 from gw_core import Client
-from gw_core.operations import SchemaStatus
+from gw_core.front_ends import SchemaStatus
 
 SCHEMA = "graphile_worker"
 SEARCH_PATH = "search_path=pg_catalog, pg_temp"

@@ -16,7 +16,8 @@ from support.queue_fixture import NEVER, QueueFixture, RunningWorker, RunRecord,
 from support.waiting import wait_until
 
 from gw_core import Client
-from gw_core.events import BreakingMigrationDetected, HeartbeatFailed, JobCompleted, PoolListening
+from gw_core.events import BreakingMigrationDetected, HeartbeatFailed, JobCompleted
+from gw_core.front_ends import FrontEnd, PoolListening
 from gw_core.postgres.connection import notifications
 
 COUNT = 1_000
@@ -63,10 +64,10 @@ def unprivileged(site: QueueFixture) -> Iterator[psycopg.Connection[Any]]:
 
 @contextmanager
 def listening(client: Client) -> Iterator[list[int | BaseException]]:
-    """Wait on `client.listen()` while the block runs; what it yields, and what it raises."""
+    """Wait on `FrontEnd(client).listen()` while the block runs; what it yields, and what it raises."""
     recorded: list[int | BaseException] = []
     is_over = threading.Event()
-    listener = client.listen()
+    listener = FrontEnd(client).listen()
 
     def listen() -> None:
         try:

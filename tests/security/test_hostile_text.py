@@ -14,7 +14,7 @@ from textual.color import Color
 
 from gw_cli.output import json_text
 from gw_cli.sanitize import indented, quoted, visible
-from gw_core.operations import UNSAFE_TEXT
+from gw_core.front_ends import UNSAFE_TEXT
 from gw_tui.clipboard import on_one_line
 from gw_tui.text import sanitize
 from gw_tui.text.ansi_filters import StripControls

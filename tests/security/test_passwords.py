@@ -12,7 +12,7 @@ import pytest
 from support.warm_program import CliResult, run_gw
 
 from gw_core.errors import InvalidSettingError
-from gw_core.operations import Database, described
+from gw_core.front_ends import Database, described
 
 AMBIGUOUS = [
     "postgres://admin:x@s3kr3t@host/db",

@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 from gw_core import JobSpec
-from gw_core.operations import UNSAFE_TEXT
+from gw_core.front_ends import UNSAFE_TEXT
 from gw_tui.actions.command_preview import CommandPreview
 from gw_tui.clipboard import command_line, on_one_line
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.queue_fixture import QueueFixture
 
-from gw_core.events import JobResultRejected
+from gw_core.front_ends import JobResultRejected
 
 pytest.importorskip("sentry_sdk")
 pytest.importorskip("opentelemetry.sdk")
@@ -74,7 +74,7 @@ def logged(payload, context):
         context.logger.debug("will give up")
     import sentry_sdk
     sentry_sdk.capture_message("about to fail")
-    context.add_job("sync", payload, max_attempts=1)
+    context.add("sync", payload, max_attempts=1)
     raise ValueError("given up")
 
 @task(timeout=0.05)

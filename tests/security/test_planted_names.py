@@ -14,7 +14,8 @@ from support.every_statement import HISTORY, NEIGHBOURS, STATEMENTS, prepare
 from support.node_worker import NEWEST, node_worker
 
 from gw_core import Client
-from gw_core.operations import Database, MigrationReport
+from gw_core.front_ends import Database
+from gw_core.operations import MigrationReport
 
 SCHEMA = "graphile_worker"
 SEARCH_PATH = "pg_catalog, pg_temp"

@@ -301,12 +301,12 @@ def test_the_adder_adds_in_every_way(site: Site) -> None:
             client.add("mail", {"n": 2}, job_key="k", job_key_mode=mode)
         client.add_many([JobSpec(task="mail"), JobSpec(task="mail", job_key="k")])
         client.add_batch("mail", [1, 2], job_key="batch")
-        client.group([JobSpec(task="mail"), JobSpec(task="mail")], then=JobSpec(task="report"))
+        client.groups.add([JobSpec(task="mail"), JobSpec(task="mail")], then=JobSpec(task="report"))
 
     async def add() -> None:
         async with AsyncClient(url) as client:
             await client.add("mail", job_key="k")
-            await client.group([JobSpec(task="mail")], then=JobSpec(task="report"))
+            await client.groups.add([JobSpec(task="mail")], then=JobSpec(task="report"))
 
     asyncio.run(add())
     site.run("select graphile_worker.add_job('mail', job_key => 'k')", "queue_adder")

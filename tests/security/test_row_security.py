@@ -23,7 +23,8 @@ from support.shell import CliResult, InProcessShell
 from gw_core import AsyncClient, Client, JobSpec, TaskRegistry, run_once
 from gw_core.domain.rules.roles import OF_RUST, RECORD, TABLES
 from gw_core.errors import GraphileWorkerError, PermissionDeniedError
-from gw_core.operations import CleanupTarget, NameKind, RoleKind
+from gw_core.front_ends import FrontEnd, NameKind
+from gw_core.operations import CleanupTarget, RoleKind
 
 HIDEABLE: Final = [each for each in TABLES if each not in (OF_RUST, "migrations")]
 """The tables with row security."""
@@ -75,28 +76,28 @@ OTHERS: Final = {
 }
 
 METHODS: Final[Mapping[str, Callable[[Client], Any]]] = {
-    "snapshot": lambda client: client.snapshot(),
-    "count_locks": lambda client: (client.snapshot(), client.count_locks(), client.snapshot())[2],
+    "snapshot": lambda client: FrontEnd(client).snapshot(),
+    "count_locks": lambda client: _counted(FrontEnd(client)),
     "statistics": lambda client: client.statistics(),
-    "queues": lambda client: client.queues(),
-    "count_queue": lambda client: client.count_queue("q"),
-    "tasks": lambda client: client.tasks(),
-    "run_history": lambda client: client.run_history().points,
-    "runs_by_task": lambda client: client.runs_by_task(),
+    "queues": lambda client: client.queues.list(),
+    "count_queue": lambda client: FrontEnd(client).count_queue("q"),
+    "tasks": lambda client: client.tasks.list(),
+    "run_history": lambda client: client.tasks.statistics_over_time().points,
+    "runs_by_task": lambda client: client.tasks.statistics(),
     "result": lambda client: _outcome(lambda: client.result(9001, timeout=0)),
-    "waiting_groups": lambda client: client.waiting_groups(),
-    "cancel_groups": lambda client: client.cancel_groups(9999),
+    "waiting_groups": lambda client: client.groups.list(),
+    "cancel_groups": lambda client: client.groups.cancel(9999),
     "remove": lambda client: client.remove("unknown"),
-    "names": lambda client: [client.names(kind) for kind in NameKind],
-    "cron_items": lambda client: client.cron_items(),
-    "forget_cron_item": lambda client: client.forget_cron_item("none"),
+    "names": lambda client: [FrontEnd(client).names(kind) for kind in NameKind],
+    "cron_items": lambda client: client.cron.list(),
+    "forget_cron_item": lambda client: client.cron.forget("none"),
     "check_schema": lambda client: client.check_schema(),
     "migration_plan": lambda client: client.migration_plan().steps,
     "jobs.list": lambda client: client.jobs.list(),
     "jobs.count": lambda client: client.jobs.count("state:failed"),
     "jobs.get": lambda client: client.jobs.get(1),
     "jobs.show": lambda client: client.jobs.show(1),
-    "jobs.at_server_time": lambda client: client.jobs.at_server_time("task:mail created_at:<-1h"),
+    "jobs.at_server_time": lambda client: FrontEnd(client).at_server_time("task:mail created_at:<-1h"),
     "jobs.complete": lambda client: client.jobs.complete([9999]),
     "jobs.fail": lambda client: client.jobs.fail([9999]),
     "jobs.retry": lambda client: client.jobs.retry([9999]),
@@ -110,7 +111,6 @@ METHODS: Final[Mapping[str, Callable[[Client], Any]]] = {
     "history.count": lambda client: client.history.count(),
     "history.attempts": lambda client: client.history.attempts(9001),
     "history.status": lambda client: client.history.status(),
-    "history.end_of": lambda client: client.history.end_of(9001),
     "limits.list": lambda client: client.limits.list(),
     "limits.remove": lambda client: client.limits.remove("none", timeout=timedelta(0)),
     "pauses.list": lambda client: client.pauses.list(),
@@ -137,8 +137,8 @@ OTHER_METHODS: Final = {
 """Those that add, delete what the methods above have counted, need no rows, or are tested elsewhere."""
 ASYNC_METHODS: Final[Mapping[str, Callable[[AsyncClient], Any]]] = {
     "result": lambda client: _async_outcome(client),
-    "waiting_groups": lambda client: client.waiting_groups(),
-    "cancel_groups": lambda client: client.cancel_groups(9999),
+    "waiting_groups": lambda client: client.groups.list(),
+    "cancel_groups": lambda client: client.groups.cancel(9999),
     "remove": lambda client: client.remove("unknown"),
     "jobs.get": lambda client: client.jobs.get(1),
     "jobs.complete": lambda client: client.jobs.complete([9999]),
@@ -149,6 +149,12 @@ ASYNC_METHODS: Final[Mapping[str, Callable[[AsyncClient], Any]]] = {
     "pauses.list": lambda client: client.pauses.list(),
     "pauses.resume": lambda client: client.pauses.resume("task:none", timeout=timedelta(0)),
 }
+
+
+def _counted(front_end: FrontEnd) -> Any:
+    front_end.snapshot()
+    front_end.count_locks()
+    return front_end.snapshot()
 
 
 def _outcome(ask: Callable[[], Any]) -> Any:
@@ -259,7 +265,7 @@ def _fill(queue: Queue) -> None:
     queue.rows("insert into _private_known_crontabs values ('nightly', now(), now())")
     queue.client.pauses.pause("flag:f", timeout=timedelta(0))
     queue.client.limits.set("mail", running=4, per_period=10, period=timedelta(seconds=1), timeout=timedelta(0))
-    queue.client.group([JobSpec(task="mail")], then=JobSpec(task="last"))
+    queue.client.groups.add([JobSpec(task="mail")], then=JobSpec(task="last"))
     queue.rows(
         "insert into _private_gw_history (job_id, attempt, max_attempts, task, state, final, result, worker_id, "
         "created_at, started_at, finished_at, expires_at) values (9001, 1, 25, 'mail', 'completed', true, '1', "

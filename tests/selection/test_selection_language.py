@@ -11,8 +11,8 @@ from support.profiles import examples
 
 from gw_core import Job, JobState, Selection
 from gw_core.errors import InvalidInputError, SelectionError
-from gw_core.operations import FoundJob
-from gw_core.selection import EVERYTHING, TERMS, Cost, Resolved, parse, suggest
+from gw_core.front_ends import TERMS, Cost, FoundJob, Resolved, suggest
+from gw_core.selection import EVERYTHING, parse
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 EPOCH = NOW.timestamp()

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from gw_core import AsyncClient, Job
-from gw_core.operations import Database
+from gw_core.front_ends import Database
 from gw_core.postgres.road.worker_store import WorkerStore
 from statements.statement_fixture import OURS, SCHEMA, Queue
 

@@ -9,7 +9,7 @@ import pytest
 from support.plans import kept_plan
 
 from gw_core import Job
-from gw_core.operations import Database
+from gw_core.front_ends import Database
 from gw_core.postgres.road.job_store import SETTLE_PLAN
 from statements.statement_fixture import OURS, Queue
 

@@ -17,7 +17,8 @@ import msgspec
 
 from gw_core import Client
 from gw_core.errors import StatementTimeoutError
-from gw_core.operations import Finding, JobListener, LockWaits, QueueReport, QueueSnapshot, QueueStatistics, RunHistory
+from gw_core.front_ends import FrontEnd, JobListener, QueueSnapshot
+from gw_core.operations import Finding, LockWaits, QueueReport, QueueStatistics, RunHistory
 from gw_tui.data.source import READ_LIMITS, ClientSource
 from gw_tui.rules.options import QueueInfo
 from support import console_queue
@@ -117,7 +118,7 @@ class QueueSource(ClientSource):
 
     def read_snapshot(self) -> QueueSnapshot:
         self.snapshots += 1
-        return as_seen(self.read_client.snapshot(), self.queue)
+        return as_seen(FrontEnd(self.read_client).snapshot(), self.queue)
 
     def count_locks(self) -> timedelta | None:
         """Do nothing: each snapshot counts them."""
@@ -125,11 +126,11 @@ class QueueSource(ClientSource):
 
     def read_runs(self, back: timedelta, step: timedelta, task: str | None) -> RunHistory:
         """Ask each time: the console's own answer serves for ten seconds of real time."""
-        return self.read_client.run_history(back, step=step, task=task)
+        return self.read_client.tasks.statistics_over_time(back, step=step, task=task)
 
     def read_queues(self, after: str, limit: int, *, only_locked: bool) -> Sequence[QueueReport]:
         """Count each queue whole: how far the console counts depends on what it asked before."""
-        return self.read_client.queues(after=after, limit=limit, only_locked=only_locked)
+        return self.read_client.queues.list(after=after, limit=limit, only_locked=only_locked)
 
     def read_findings(self) -> Sequence[Finding]:
         return findings(self.read_client.workers.list())

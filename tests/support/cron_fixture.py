@@ -12,8 +12,8 @@ from typing import Any
 from gw_core import Event, Events
 from gw_core.crontab import parse_crontab
 from gw_core.errors import DatabaseUnavailableError
+from gw_core.front_ends import Database
 from gw_core.maintenance.cron_scheduler import ItemSource, Scheduler
-from gw_core.operations import Database
 from gw_core.postgres.connection.connections import SharedConnection
 
 START = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)

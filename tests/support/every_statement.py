@@ -11,8 +11,9 @@ from typing import Any, Final
 import psycopg
 from psycopg.pq import ExecStatus
 
+from gw_core.front_ends import HISTORY_TERMS, TERMS, Resolved
 from gw_core.postgres.connection.statements import query, sql_folder
-from gw_core.selection import HISTORY_TERMS, TERMS, Resolved, parse
+from gw_core.selection import parse
 
 SCHEMA: Final = "graphile_worker"
 CITUS: Final = "doctor_distributed_tables"

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from gw_core import Jobs
+from gw_core.front_ends import Jobs
 from gw_core.postgres.read import job_queries, name_lookup, read_only, snapshots
 
 LONG: timedelta = timedelta(minutes=2)

@@ -17,7 +17,7 @@ from gw_core import Job, JobContext, Task, TaskRegistry
 from gw_core.events import Outcome
 from gw_core.execution.context import TaskResources
 from gw_core.execution.executor import execute
-from gw_core.operations import Database
+from gw_core.front_ends import Database
 from gw_core.postgres.connection.connections import ConnectionPool
 from support.log_recorder import LogRecorder as LogRecorder
 

@@ -20,9 +20,9 @@ from support.task_builders import LogRecorder, a_context, a_job, attempt, in_thr
 from support.waiting import wait_until
 
 from gw_core import Job, JobContext, Snooze, Task
-from gw_core.errors import ExecutableError
 from gw_core.events import Completed, Failed, Outcome, Returned
 from gw_core.execution import executables
+from gw_core.front_ends import ExecutableError
 
 
 def run_program(path: Path, job: Job | None = None, log: LogRecorder | None = None, **options: Any) -> Outcome:

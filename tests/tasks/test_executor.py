@@ -17,9 +17,10 @@ import pytest
 from support.task_builders import LogRecorder, a_job, attempt, run
 
 from gw_core import GiveUp, RetryAfter, Snooze, Task
-from gw_core.errors import BatchError, TaskResultError
+from gw_core.errors import BatchError
 from gw_core.events import Completed, Failed, Returned
 from gw_core.execution.executor import MAX_MESSAGE_LENGTH, outcome_of
+from gw_core.front_ends import TaskResultError
 
 
 def raising(error: BaseException) -> Callable[[Any], object]:

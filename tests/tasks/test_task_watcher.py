@@ -13,7 +13,7 @@ from support.waiting import wait_until
 
 from gw_core import Events, TaskRegistry, load_folder
 from gw_core.errors import TaskLoadError
-from gw_core.events import TasksReloaded
+from gw_core.front_ends import TasksReloaded
 from gw_core.tasks.reloader import TaskWatcher
 
 TIMEOUT = timedelta(seconds=DEADLINE)

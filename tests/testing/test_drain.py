@@ -46,8 +46,8 @@ def test_jobs_of_one_transaction_run_in_the_order_of_a_worker(
 def test_jobs_that_a_task_adds_run_too(client: Client, conn: Connection, tasks: TaskRegistry, ran: list[Any]) -> None:
     @tasks.task("parent")
     def parent(payload: Any, context: JobContext) -> None:
-        context.add_job("work", {"n": 7})
-        context.add_jobs([])
+        context.add("work", {"n": 7})
+        context.add_many([])
 
     client.add("parent", conn=conn)
 
@@ -183,7 +183,7 @@ def test_a_drain_can_be_held_to_one_task(client: Client, conn: Connection, tasks
 
 def test_a_task_that_adds_itself_reaches_the_limit(client: Client, conn: Connection) -> None:
     tasks = TaskRegistry()
-    tasks.register("again", lambda payload, context: context.add_job("again"))
+    tasks.register("again", lambda payload, context: context.add("again"))
     client.add("again", conn=conn)
     with pytest.raises(DrainLimitError, match="20 jobs have run"):
         drain(conn, tasks=tasks, limit=20)

@@ -11,6 +11,7 @@ import pytest
 
 from gw_core import AsyncClient, Client, JobContext, JobSpec, Plugin, Snooze, TaskRegistry, task
 from gw_core.errors import InvalidInputError, InvalidJobError, PayloadError
+from gw_core.front_ends import FrontEnd
 from gw_core.testing import inline, perform
 
 NOWHERE = "host=127.0.0.1 port=1 connect_timeout=1"
@@ -86,7 +87,7 @@ def test_perform_runs_an_isolated_task_in_this_process() -> None:
 
 def test_a_task_that_needs_a_database_says_so() -> None:
     def ask(payload: Any, context: JobContext) -> None:
-        context.add_job("other")
+        context.add("other")
 
     with pytest.raises(InvalidInputError, match="pass your connection, as conn="):
         perform(ask)
@@ -97,7 +98,7 @@ def test_inline_runs_a_job_where_it_is_added() -> None:
     tasks.register("work", lambda payload: ran.append(payload))
     with Client(NOWHERE) as client, inline(tasks) as attempts:
         job = client.add("work", {"n": 1}, queue_name="q")
-        client.add_json(JobSpec(task="work"), "[2]")
+        FrontEnd(client).add_json(JobSpec(task="work"), "[2]")
         ids = client.add_many([JobSpec(task="work", payload=3)])
     assert ran == [{"n": 1}, [2], 3]
     assert job is not None
@@ -118,7 +119,7 @@ def test_inline_raises_what_the_task_raises_in_the_code_that_adds() -> None:
 def test_a_job_that_a_task_adds_inline_runs_too() -> None:
     tasks, ran = TaskRegistry(), []
     tasks.register("child", lambda payload: ran.append("child"))
-    tasks.register("parent", lambda payload, context: (context.add_job("child"), ran.append("parent")))
+    tasks.register("parent", lambda payload, context: (context.add("child"), ran.append("parent")))
     with Client(NOWHERE) as client, inline(tasks):
         client.add("parent")
     assert ran == ["child", "parent"]

@@ -14,7 +14,7 @@ from textual._compositor import Compositor
 from textual.pilot import Pilot
 
 from gw_core import Client
-from gw_core.operations import described
+from gw_core.front_ends import described
 from gw_core.selection import parse
 from gw_tui.app import ConsoleApp
 from gw_tui.data.source import ClientSource, DataSource

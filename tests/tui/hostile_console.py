@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from gw_core import Selection
-from gw_core.operations import FoundJob, JobPage, QueueSnapshot
+from gw_core.front_ends import FoundJob, QueueSnapshot
+from gw_core.operations import JobPage
 from gw_tui.data import recording
 from gw_tui.main import run
 from gw_tui.rules.options import Options

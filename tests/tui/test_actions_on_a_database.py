@@ -20,7 +20,7 @@ from console_fixture import Console, console_on, queue_source
 from psycopg.rows import dict_row
 
 from gw_core import Client, Job, JobSpec, JobState, Selection
-from gw_core.operations import FoundJob
+from gw_core.front_ends import FoundJob
 from gw_tui.actions import actions
 from gw_tui.actions.log import ActionLog
 

@@ -12,16 +12,8 @@ from support.console_queue import START
 from support.console_source import QueueSource
 
 from gw_core import JobState, cron_item
-from gw_core.operations import (
-    CheckStatus,
-    Count,
-    Finding,
-    LockedQueue,
-    Quality,
-    QueueSnapshot,
-    QueueStatistics,
-    TaskActivity,
-)
+from gw_core.front_ends import Count, LockedQueue, Quality, QueueSnapshot, TaskActivity
+from gw_core.operations import CheckStatus, Finding, QueueStatistics
 from gw_tui.rules.alerts import GROWING_FOR, Alert, AlertInput, QueueSample, Severity, alerts, drain_time
 
 

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from gw_core import Job, JobState
-from gw_core.operations import JobReport, PlannedAttempt, retry_delay
+from gw_core.front_ends import PlannedAttempt, retry_delay
+from gw_core.operations import JobReport
 from gw_tui.rules.attempts import AttemptRow, Certainty, attempt_rows
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

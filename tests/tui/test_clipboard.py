@@ -14,7 +14,8 @@ from console_fixture import Console, run
 from hostile_console import HostileSource
 from hypothesis import given, strategies as st
 
-from gw_core.operations import UNSAFE_TEXT, JobReport, QueueReport
+from gw_core.front_ends import UNSAFE_TEXT
+from gw_core.operations import JobReport, QueueReport
 from gw_tui import clipboard
 from gw_tui.actions.command_preview import CommandPreview
 

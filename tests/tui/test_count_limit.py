@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gw_core.operations import Count, Quality
+from gw_core.front_ends import Count, Quality
 from gw_tui.rules.count_limit import COUNT_LIMITS, IN_ALL, next_limit
 
 MANY = Count(20, Quality.AT_LEAST)

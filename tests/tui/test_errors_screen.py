@@ -12,7 +12,7 @@ from support.console_source import QueueSource
 from textual.widgets import Button
 
 from gw_core import JobState
-from gw_core.operations import FoundJob
+from gw_core.front_ends import FoundJob
 from gw_core.selection import parse
 from gw_tui.rules.error_groups import error_groups, fingerprint
 

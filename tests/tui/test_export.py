@@ -14,7 +14,7 @@ from console_fixture import Console, run
 from support.console_source import QueueSource
 
 from gw_core import JobState, Selection
-from gw_core.operations import FoundJob
+from gw_core.front_ends import FoundJob
 from gw_tui.dialogs import export
 
 

@@ -8,7 +8,7 @@ from console_fixture import Console, run
 from msgspec.structs import replace
 from support.console_source import QueueSource
 
-from gw_core.operations import Count, Quality
+from gw_core.front_ends import Count, Quality
 
 
 async def jobs(console: Console) -> Any:

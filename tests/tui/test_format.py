@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, strategies as st
 
-from gw_core.operations import Count, Quality
+from gw_core.front_ends import Count, Quality
 from gw_tui.text import formatting
 
 NOW = datetime(2026, 3, 14, 12, 0, tzinfo=UTC)

@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
-from gw_core.operations import UNSAFE_TEXT
+from gw_core.front_ends import UNSAFE_TEXT
 from gw_tui.text.json_view import MAX_LINES, json_view
 
 

@@ -17,6 +17,7 @@ from support.waiting import wait_until
 
 from gw_core import Client, Job, JobContext, JobSpec, JobState, Runner, Selection, TaskRegistry
 from gw_core.errors import ReadOnlyError
+from gw_core.front_ends import FrontEnd
 from gw_tui.actions import actions
 
 pytestmark = pytest.mark.once
@@ -215,7 +216,7 @@ def test_leaving_waits_for_no_statement(queue: Queue) -> None:
 
     def wait() -> None:
         try:
-            with source.read_client.jobs.connections.connection() as connection:
+            with FrontEnd(source.read_client).connection() as connection:
                 connection.execute("set statement_timeout = 0; select pg_sleep(280)")
         except BaseException as error:
             failed.append(error)

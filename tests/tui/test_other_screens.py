@@ -14,16 +14,8 @@ from support.console_source import QueueSource
 
 from gw_core import Selection, cron_item
 from gw_core.errors import StatementTimeoutError
-from gw_core.operations import (
-    UNSAFE_TEXT,
-    AdvisoryLock,
-    BackendSession,
-    CheckStatus,
-    Finding,
-    LockWait,
-    LockWaits,
-    QueueSnapshot,
-)
+from gw_core.front_ends import UNSAFE_TEXT, AdvisoryLock, BackendSession, LockWait, QueueSnapshot
+from gw_core.operations import CheckStatus, Finding, LockWaits
 from gw_tui.data.source import classify_error
 from gw_tui.screens.queues import PAGE
 

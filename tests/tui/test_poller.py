@@ -22,7 +22,7 @@ from gw_core.errors import (
     SchemaMissingError,
     StatementTimeoutError,
 )
-from gw_core.operations import QueueSnapshot
+from gw_core.front_ends import QueueSnapshot
 from gw_tui.actions.actions import Fail, Retry
 from gw_tui.data.messages import (
     ActionFinished,

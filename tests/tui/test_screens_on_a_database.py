@@ -139,7 +139,7 @@ def test_every_screen_shows_what_the_database_says(url: str) -> None:
 @pytest.mark.parametrize("has_failed", [False, True])
 def test_enter_on_the_finding_of_groups_lists_their_members(url: str, has_failed: bool) -> None:
     with Client(url) as client:
-        group = client.group([JobSpec(task="task_1")] * 3, then=JobSpec(task="last"))
+        group = client.groups.add([JobSpec(task="task_1")] * 3, then=JobSpec(task="last"))
         if has_failed:
             client.jobs.fail([group.job_ids[0]], "broken")
 

@@ -466,8 +466,8 @@ def test_a_job_shows_each_time_in_one_format(url: str) -> None:
 
 def test_groups_among_the_locks_say_what_the_database_says(url: str) -> None:
     with Client(url) as client:
-        ids = [client.group([JobSpec(task="a")] * 3, then=JobSpec(task="b")).id for _ in range(9)]
-        ended = client.group([JobSpec(task="a"), JobSpec(task="c")], then=JobSpec(task="b"))
+        ids = [client.groups.add([JobSpec(task="a")] * 3, then=JobSpec(task="b")).id for _ in range(9)]
+        ended = client.groups.add([JobSpec(task="a"), JobSpec(task="c")], then=JobSpec(task="b"))
     # The third and the ninth group have a member that failed permanently; another group was done before.
     with psycopg.connect(url, autocommit=True, options="-c search_path=graphile_worker") as connection:
         connection.execute(

@@ -46,14 +46,19 @@ queue.add(send, Charge(amount=5))  # wrong
 queue.add(charge)  # wrong
 queue.add("charge", {}, priorty=1)  # wrong
 queue.add("charge", {}, run_at="tomorrow")  # wrong
-print(queue.add("charge").id)  # wrong: a plugin may skip it
+print(queue.add("charge").id)
+print(queue.try_add("charge").id)  # wrong: a plugin may skip it
+print(queue.pauses.list()[0].target, queue.jobs.retry("state:failed").ids)
+queue.pauses.pause("all", untl=timedelta(hours=1))  # wrong
+for batch in queue.jobs.in_batches().retry("state:failed"):
+    print(batch.ids)
 
 
 @tasks.task
 def follow_up(payload: Charge, context: JobContext) -> None:
-    context.add_job(charge, payload, run_at=timedelta(minutes=5))
-    context.add_job(charge, {"amount": 5})  # wrong
-    context.add_job("charge", {}, priorty=1)  # wrong
+    context.add(charge, payload, run_at=timedelta(minutes=5))
+    context.add(charge, {"amount": 5})  # wrong
+    context.add("charge", {}, priorty=1)  # wrong
 
 
 runner = Runner("postgres:///shop", tasks=tasks)
@@ -72,5 +77,11 @@ queue.jobs.count(Selection.of(state="fialed"))  # wrong
 
 
 async def on_a_loop(client: AsyncClient) -> None:
-    await client.add(charge, Charge(amount=5))
+    job = await client.add(charge, Charge(amount=5))
+    print(job.id, [each.target for each in await client.pauses.list()])
+    print([each.name for each in await client.queues.list()])
+    async for batch in client.jobs.in_batches().retry("state:failed"):
+        print(batch.ids)
+    print(client.pauses.list()[0])  # wrong: not awaited
+    await client.groups.cancel("7")  # wrong
     await client.add(charge, {"amount": 5})  # wrong

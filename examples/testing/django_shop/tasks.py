@@ -25,7 +25,7 @@ def charge(payload: Charge, context: JobContext) -> None:
         raise GiveUp("the card was declined")
     with transaction.atomic():
         Order.objects.filter(pk=payload.order).update(status="paid")
-        context.add_job("receipt", {"order": payload.order, "number": f"R-{payload.order}"})
+        context.add("receipt", {"order": payload.order, "number": f"R-{payload.order}"})
 
 
 @tasks.task("receipt")

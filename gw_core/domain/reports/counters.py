@@ -71,11 +71,7 @@ class TaskCounters:
 
 
 class OutcomeCounters:
-    """Counts of the outcomes of all tasks; not thread-safe.
-
-    Metrics count for the life of a process. Statistics count for a minute in an object of their own, because
-    `MAX_TASKS` for a whole life would leave out tasks that come later. Counting costs 0.05 µs a job.
-    """
+    """Counts of the outcomes of all tasks; not thread-safe."""
 
     def __init__(self) -> None:
         self.tasks: dict[str, TaskCounters] = {}

@@ -8,13 +8,15 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 from psycopg.rows import tuple_row
 
 from gw_core.domain.errors import InvalidInputError
 from gw_core.postgres.connection.callers_connection import Rows, check_dialect, is_django, is_instance, type_name
+from gw_core.postgres.connection.connections import conninfo_of
 from gw_core.postgres.connection.database import Database
 from gw_core.postgres.connection.row_security import raise_if_hidden
-from gw_core.postgres.connection.statement_steps import Operation, Unit, await_steps
+from gw_core.postgres.connection.statement_steps import Unit, await_steps
 from gw_core.postgres.road.add_calls import Call
 
 if TYPE_CHECKING:
@@ -27,9 +29,7 @@ ACCEPTED: Final = (
     "or an asyncpg connection"
 )
 
-ACCEPTED_SOURCES: Final = (
-    "a connection string, a psycopg AsyncConnectionPool, an asyncpg Pool or a SQLAlchemy AsyncEngine"
-)
+ACCEPTED_POOLS: Final = "a psycopg AsyncConnectionPool, an asyncpg Pool or a SQLAlchemy AsyncEngine"
 
 
 class AsyncCallersConnection:
@@ -173,13 +173,6 @@ class AsyncSqlAlchemyConnection(AsyncCallersConnection):
         return connection
 
 
-class CarryOut(Protocol):
-    """Carries an operation out on the caller's connection, or on those of a client."""
-
-    async def __call__(self, operation: Operation[T], conn: object | None = None) -> T:
-        """Return the result of the operation."""
-
-
 class AsyncConnectionSource(Protocol):
     """Where an `AsyncClient` gets connections when the caller passes none."""
 
@@ -191,6 +184,17 @@ class AsyncConnectionSource(Protocol):
 
     async def close(self) -> None:
         """Close what was opened for the client; what the caller opened stays open."""
+
+
+def conninfo_behind(pool: object) -> str | None:
+    """Return the connection string for connections beside those of a caller's pool; None if it is unknown."""
+    if is_instance(pool, "psycopg_pool", "AsyncConnectionPool"):
+        return None if callable(pool.conninfo) or callable(pool.kwargs) else conninfo_of(pool)
+    if is_instance(pool, "sqlalchemy.ext.asyncio", "AsyncEngine"):
+        url = pool.url
+        parts = {"host": url.host, "port": url.port, "dbname": url.database, "user": url.username}
+        return make_conninfo(**{**parts, "password": url.password})
+    return None
 
 
 class GivenPool:
@@ -206,7 +210,7 @@ class GivenPool:
             self.connection = source.begin
             self.autocommit = source.execution_options(isolation_level="AUTOCOMMIT").connect
         else:
-            raise InvalidInputError(f"an AsyncClient cannot use {type_name(source)}; pass {ACCEPTED_SOURCES}")
+            raise InvalidInputError(f"pool cannot be of type {type_name(source)}; pass {ACCEPTED_POOLS}")
 
     async def close(self) -> None:
         """Leave the pool open."""

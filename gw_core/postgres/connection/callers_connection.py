@@ -145,7 +145,8 @@ class PsycopgConnection(CallersConnection):
 
     def _fetch(self, call: Call) -> Rows:
         with translated(self._schema), tuple_cursor(self._connection) as cursor:
-            cursor.execute(*call.named(self._schema))
+            # The plan of a statement with variables fits its values.
+            cursor.execute(*call.named(self._schema), prepare=False if call.names else None)
             # In a pipeline the result has not arrived, and there is no description yet.
             return cursor.fetchall() if cursor.description or self._connection.pgconn.pipeline_status else []
 

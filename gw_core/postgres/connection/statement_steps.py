@@ -6,12 +6,14 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import nullcontext
+from datetime import timedelta
 from typing import Any, Final, TypeVar
 
 import msgspec
 from psycopg.rows import tuple_row
 
 from gw_core.domain.errors import DeadlockError
+from gw_core.domain.rules.session_limits import SessionLimits, milliseconds
 from gw_core.postgres.connection.callers_connection import CallersConnection, OwnConnection, Rows, callers_connection
 from gw_core.postgres.connection.connections import ConnectionSource
 from gw_core.postgres.connection.database import Connection
@@ -41,6 +43,8 @@ class Unit(msgspec.Struct, frozen=True):
 
     steps: Callable[[], BulkSteps[Any]]
     is_atomic: bool = False
+    lock_timeout: timedelta | None = None
+    """How long an atomic unit waits for a row on a connection of ours; a caller's keeps its own setting."""
 
 
 Operation = Generator[Call | Unit | float | Callable[[object | None], Any], Any, T]
@@ -105,6 +109,19 @@ def _run_on(connection: CallersConnection, step: Call | Unit) -> Any:
         return run_steps(step.steps(), connection.run)
 
 
+def with_limit(step: Call | Unit, limits: SessionLimits) -> Call | Unit:
+    """Return the step for a connection of ours: its transaction waits for locks no longer than `lock_timeout`."""
+    if isinstance(step, Call) or step.lock_timeout is None:
+        return step
+    timeout = milliseconds(limits.cap_lock_timeout(step.lock_timeout))
+
+    def steps() -> BulkSteps[Any]:
+        yield Call("set_lock_timeout", {"timeout": timeout})
+        return (yield from step.steps())
+
+    return Unit(steps, is_atomic=True)
+
+
 def _run_on_own(connections: ConnectionSource, schema: str, step: Call | Unit) -> Any:
     """Run statements on a connection of our own, and repeat them after a deadlock.
 
@@ -113,7 +130,7 @@ def _run_on_own(connections: ConnectionSource, schema: str, step: Call | Unit) -
     for tries in range(1, MAX_TRIES + 1):
         try:
             with connections.connection() as connection:
-                return _run_on(OwnConnection(connection, schema), step)
+                return _run_on(OwnConnection(connection, schema), with_limit(step, connections.database.limits))
         except DeadlockError:
             if tries == MAX_TRIES:
                 raise

@@ -60,8 +60,8 @@ READERS: Final = frozenset({RoleKind.WORKER, RoleKind.VIEWER, RoleKind.OPERATOR}
 _Check = Callable[[Connection, DoctorFacts], DoctorFacts]
 
 
-class Doctor(QueueOperations, frozen=True):
-    """Checks the whole queue and changes nothing; `client.doctor` is one. Safe from any thread."""
+class Examination(QueueOperations, frozen=True):
+    """Checks the whole queue and changes nothing. Safe from any thread."""
 
     def health_check(self) -> timedelta:
         """Run a cheap query on the jobs table and return how long it took.

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job.history import MAX_KEEP, EndedAttempt, HistoryPage, HistoryState, HistoryStatus, JobEnd
-from gw_core.postgres.connection.callers_connection import callers_connection
 from gw_core.postgres.connection.connections import QueueOperations
 from gw_core.postgres.connection.deadlines import ANSWER_GRACE, ending_within
 from gw_core.postgres.connection.row_mapping import optional_timestamp
+from gw_core.postgres.connection.statement_steps import Steps
 from gw_core.postgres.read.read_only import Rows, read
 from gw_core.postgres.read.selection_names import values_of
 from gw_core.postgres.road.add_calls import Call
@@ -28,8 +28,8 @@ MAX_PAGE: Final = 100_000
 _LATEST: Final = ("infinity", 2**63 - 1, 2**31 - 1)
 
 
-class History(QueueOperations, frozen=True):
-    """What became of jobs that have ended; `client.history` is one. Thread-safe. Raises gw's errors."""
+class HistoryQueries(QueueOperations, frozen=True):
+    """Queries about jobs that have ended. Thread-safe. Raises gw's errors."""
 
     def list(
         self,
@@ -67,16 +67,6 @@ class History(QueueOperations, frozen=True):
         """Return how many attempts match, by the state in which they ended."""
         rows: dict[str, int] = dict(self._read("count_history", {}, timeout, self._fragment(which)))
         return {state: rows[state] for state in HistoryState if state in rows}
-
-    def attempts(self, job_id: int, *, conn: object | None = None) -> tuple[EndedAttempt, ...]:
-        """Return the ended attempts of one job, the first one first, with result and payload if those are kept.
-
-        `conn` is your own connection, as in `Client.add`: the attempts are those that its transaction sees.
-        """
-        values = {"job_id": job_id}
-        if conn is None:
-            return tuple(map(_attempt, self._read("job_history", values, SEARCH_TIMEOUT)))
-        return tuple(map(_attempt, callers_connection(conn, self.schema).fetch(Call("job_history", values))))
 
     def status(self) -> HistoryStatus:
         """Return what history holds, by estimates."""
@@ -118,6 +108,11 @@ class History(QueueOperations, frozen=True):
         call = Call(name, {**values, **fragment.values}, {"SELECTION": fragment.text})
         with ending_within(timeout + ANSWER_GRACE):
             return read(self.connections, self.schema, [call], timeout=timeout)[0]
+
+
+def attempts_of(job_id: int) -> Steps[tuple[EndedAttempt, ...]]:
+    """Return the ended attempts of one job, the first one first."""
+    return tuple(map(_attempt, (yield Call("job_history", {"job_id": job_id}))))
 
 
 def job_end(row: Sequence[Any]) -> JobEnd:

@@ -48,10 +48,8 @@ from gw_core.selection.kinds import Resolved
 from gw_core.selection.selection import EVERY_ROW, Fragment, Selection
 
 if TYPE_CHECKING:
-    from gw_core.domain.reports.run_statistics import RunHistory, RunStatistics
     from gw_core.domain.reports.snapshot import QueueSnapshot
     from gw_core.postgres.read.snapshots import Snapshots
-    from gw_core.postgres.read.statistics_queries import StatisticsQueries
 
 GENERIC_PLANS: Final = frozenset(
     {
@@ -205,25 +203,6 @@ class JobQueries:
 
         return Snapshots(self._connections, self._schema)
 
-    # -- statistics ------------------------------------------------------------------------------------------------
-
-    def run_history(self, back: timedelta = HOUR, *, step: timedelta = MINUTE, task: str | None = None) -> RunHistory:
-        """Return what ended in each step of the last time, as gw's workers recorded it; of one task, or of all.
-
-        A step is a number of minutes. Jobs that workers in other languages ran are not recorded.
-        """
-        return self._statistics.history(back, step=step, task=task)
-
-    def runs_by_task(self, back: timedelta = HOUR) -> Mapping[str, RunStatistics]:
-        """Return what ended lately of each task, as gw's workers recorded it."""
-        return self._statistics.by_task(back)
-
-    @cached_property
-    def _statistics(self) -> StatisticsQueries:
-        from gw_core.postgres.read.statistics_queries import StatisticsQueries  # as above
-
-        return StatisticsQueries(self._connections, self._schema)
-
     # -- pages of jobs ---------------------------------------------------------------------------------------------
 
     def list_jobs(
@@ -354,12 +333,11 @@ class JobQueries:
         jobs = (by_id[each] for each in ids if each in by_id)
         return replace(page, jobs=tuple(each for each in jobs if each.state in wanted.states))
 
-    # -- one job ---------------------------------------------------------------------------------------------------
+    def at_server_time(self, selection: Selection) -> Selection:
+        """Return a selection whose times no longer count from now, so that a count and an action mean the same jobs."""
+        return selection.at(self._database(selection)[1].now) if selection.is_relative else selection
 
-    def get(self, job_id: int | None = None, *, job_key: str | None = None) -> Job | None:
-        """Return one job with its payload, by its id or its key; None when there is none."""
-        found = self._jobs([] if job_id is None else [job_id], job_key, with_payload=True)
-        return found[0].job if found else None
+    # -- one job ---------------------------------------------------------------------------------------------------
 
     def job(
         self, job_id: int | None = None, *, job_key: str | None = None, with_payload: bool = True

@@ -19,7 +19,7 @@ from gw_core.postgres.connection.database import Database, QueueConnection
 from gw_core.postgres.connection.deadlines import ending_within, time_left
 from gw_core.postgres.connection.notifications import Notification, Subscription
 from gw_core.postgres.connection.statement_steps import run_steps
-from gw_core.postgres.read.history import History
+from gw_core.postgres.read.history import HistoryQueries
 from gw_core.runtime import forks
 
 CHANNEL: Final = "gw:done"
@@ -68,7 +68,9 @@ def awaiting(job_id: int, timeout: timedelta | float | None) -> Generator[float 
             pause = min(MAX_PAUSE, max(FIRST_PAUSE, pause * 1.5))
 
 
-def wait_for_result(history: History, listener: ResultListener, job_id: int, timeout: timedelta | float | None) -> Any:
+def wait_for_result(
+    history: HistoryQueries, listener: ResultListener, job_id: int, timeout: timedelta | float | None
+) -> Any:
     """Return the result of a job once it has ended; the listener wakes this thread if it has not yet."""
     ended = threading.Event()
     with ExitStack() as stack:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -18,36 +18,26 @@ from gw_core.domain.job.job import Job, JobSpec, check_count
 from gw_core.domain.job.job_changes import changes_of
 from gw_core.domain.job.job_state import JobState
 from gw_core.domain.rules.pause import PAUSE_LOCK
-from gw_core.domain.rules.session_limits import milliseconds
 from gw_core.domain.rules.sweep_rules import WorkerInfo, merged
-from gw_core.postgres.connection.callers_connection import Rows, callers_connection
-from gw_core.postgres.connection.connections import QueueOperations
-from gw_core.postgres.connection.database import Connection
-from gw_core.postgres.connection.row_security import visible_rows
-from gw_core.postgres.connection.statement_steps import Steps, fetch_on, run_steps
-from gw_core.postgres.read.selection_names import resolve
-from gw_core.postgres.road.add_calls import Call, RemovedJob, get_call, run_at_or_delay
+from gw_core.postgres.connection.callers_connection import Rows
+from gw_core.postgres.connection.row_mapping import heartbeat
+from gw_core.postgres.connection.statement_steps import Operation, Steps, Unit
+from gw_core.postgres.read.selection_names import values_of
+from gw_core.postgres.road.add_calls import Call, RemovedJob, run_at_or_delay
 from gw_core.postgres.road.enqueue import removing
-from gw_core.postgres.road.worker_store import list_heartbeats, list_worker_locks
-from gw_core.selection.parser import Which, selection_of, selection_to_change
+from gw_core.postgres.road.worker_store import lock_holder
+from gw_core.postgres.schema.schema_state import TABLES_STEP, checked
+from gw_core.selection.kinds import Resolved
+from gw_core.selection.parser import Which, selection_to_change
 from gw_core.selection.selection import Fragment, Selection
 
-if TYPE_CHECKING:
-    from gw_core.domain.job.cancellation import CancelledJob
-    from gw_core.domain.reports.query_results import JobPage, JobReport, PageCursor
-    from gw_core.postgres.read.job_queries import JobQueries
-
 T = TypeVar("T")
-Result = TypeVar("Result")
 
 BATCH: Final = 1_000
 """Jobs in one transaction: few enough that a worker waiting for one of the rows does not notice."""
 
 LOCK_TIMEOUT: Final = timedelta(seconds=10)
 """How long a batch waits for a row that another session has locked."""
-
-SEARCH_TIMEOUT: Final = timedelta(milliseconds=120)
-CANCEL_TIMEOUT: Final = timedelta(seconds=10)
 
 
 class SkipReason(StrEnum):
@@ -187,7 +177,7 @@ def completing(schema: str) -> Act:
     return act
 
 
-def _retry(held: Sequence[_LockedJob]) -> Steps[tuple[set[int], dict[int, SkipReason]]]:
+def retrying(held: Sequence[_LockedJob]) -> Steps[tuple[set[int], dict[int, SkipReason]]]:
     # A lock of any age keeps a job from running, so a retry that ignored it would not be one.
     free = [each for each in held if each.job.locked_by is None]
     nothing: dict[str, Any] = {
@@ -249,304 +239,179 @@ def _by_id(skipped: Iterable[SkippedJob]) -> tuple[SkippedJob, ...]:
     return tuple(sorted(skipped, key=lambda each: each.id))
 
 
-class _Actions(QueueOperations, frozen=True):
-    """What all actions share: transactions that wait for no lock for long."""
-
-    def _count(self, selection: Selection) -> tuple[Fragment, SelectionCount]:
-        """Count the jobs of a selection, and return it as SQL; its times count from now, and not from later batches."""
-        with self._connection() as connection:
-            database = resolve(connection, self.schema, selection)
-            fragment = selection.sql(database)
-            if selection.cannot_match(database):
-                return fragment, SelectionCount(jobs=0, highest_id=0, running=0, locked=0, unfailed=0)
-            is_running = str(selection.states == {JobState.RUNNING}).lower()
-            names = {"SELECTION": fragment.text, "RUNNING": is_running}
-            [row] = visible_rows(connection, self.schema, "count_selected_jobs", fragment.values, **names)
-            count, highest, running, locked, unfailed = row
-        found = SelectionCount(jobs=count, highest_id=highest, running=running, locked=locked, unfailed=unfailed)
-        return fragment, found
-
-    @contextmanager
-    def _transaction(self) -> Iterator[Connection]:
-        with self._connection() as connection, connection.transaction():
-            timeout = milliseconds(self.connections.database.limits.cap_lock_timeout(LOCK_TIMEOUT))
-            connection.execute("select set_config('lock_timeout', %s, true)", (timeout,))
-            yield connection
-
-    def _in_transaction(self, steps: Steps[T]) -> T:
-        with self._transaction() as connection:
-            return run_steps(steps, fetch_on(connection, self.schema))
+# -- batches ---------------------------------------------------------------------------------------------------------
 
 
-class _JobActions(_Actions, Generic[Result], frozen=True):
-    """The actions on jobs; a subclass decides how their batches are delivered."""
+class Batches:
+    """The batches of one action. `following` is an operation on the next one, and returns None behind the last."""
 
-    size: int = BATCH
-
-    def _deliver(self, batches: Iterator[ActionResult]) -> Result:
+    def following(self) -> Operation[ActionResult | None]:
+        """Act on the next batch."""
         raise NotImplementedError
 
-    def complete(self, which: Which | None = None, *, expected: Sequence[Job] | None = None) -> Result:
-        """Delete jobs as if they had been completed; those that were seen come back in the result with everything."""
-        return self._deliver(self._walk(which, expected, completing(self.schema), deletes=True))
-
-    def fail(
-        self, which: Which | None = None, reason: str | None = None, *, expected: Sequence[Job] | None = None
-    ) -> Result:
-        """Fail jobs permanently; `reason` becomes their last error."""
-        return self._deliver(self._walk(which, expected, on_idle("action_fail", reason=reason)))
-
-    def reschedule(
-        self,
-        which: Which | None = None,
-        *,
-        expected: Sequence[Job] | None = None,
-        run_at: datetime | timedelta | None = None,
-        priority: int | None = None,
-        attempts: int | None = None,
-        max_attempts: int | None = None,
-    ) -> Result:
-        """Change when and how jobs run; None keeps a value, a `timedelta` counts from the database's clock.
-
-        A failed job runs again when `attempts` is set below its `max_attempts`.
-        """
-        values = reschedule_values(run_at=run_at, priority=priority, attempts=attempts, max_attempts=max_attempts)
-        return self._deliver(self._walk(which, expected, on_idle("action_reschedule", announces=True, **values)))
-
-    def retry(self, which: Which | None = None, *, expected: Sequence[Job] | None = None) -> Result:
-        """Run failed jobs again now: those that wait for their next attempt, and those that failed permanently.
-
-        The latter get all their attempts again. Idle workers are woken.
-        """
-        return self._deliver(self._walk(which, expected, _retry))
-
-    # -- inside -----------------------------------------------------------------------------------------------------
-
-    def _walk(
-        self, which: Which | None, expected: Sequence[Job] | None, act: Act, *, deletes: bool = False
-    ) -> Iterator[ActionResult]:
-        if (which is None) == (expected is None):
-            raise InvalidInputError("select jobs by a selection, by ids or by expected versions, not by a combination")
-        if which is None:
-            return self._walk_expected(expected or (), act, deletes=deletes)
-        return self._walk_selected(selection_to_change(which), act)
-
-    def _walk_expected(self, expected: Sequence[Job], act: Act, *, deletes: bool) -> Iterator[ActionResult]:
-        by_id = {each.id: each for each in expected}
-        ids = sorted(by_id)
-        for start in range(0, len(ids), self.size):
-            some = ids[start : start + self.size]
-            yield self._in_transaction(change_by_id(some, act, with_payload=deletes, expected=by_id))
-
-    def _walk_selected(self, selection: Selection, act: Act) -> Iterator[ActionResult]:
-        if selection.ids is not None and len(selection.conditions) == 1:
-            yield from self._walk_ids(selection.ids, act)
-            return
-        fragment, found = self._count(selection)
-        after = 0
-        while after < found.highest_id:
-            batch, last = self._one_batch(fragment, act, after=after, through=found.highest_id)
-            if last is None:
-                return
-            yield batch
-            after = last
-
-    def _walk_ids(self, ids: Sequence[int], act: Act) -> Iterator[ActionResult]:
-        """Go through jobs given by id, and report those that do not exist."""
-        for start in range(0, len(ids), self.size):
-            some = ids[start : start + self.size]
-            fragment = Fragment("jobs.id = any(%(ids)s::bigint[])", {"ids": list(some)})
-            batch, _ = self._one_batch(fragment, act, after=0, through=some[-1])
-            missing = set(some) - set(batch.ids) - {each.id for each in batch.skipped}
-            gone = (SkippedJob(each, None, SkipReason.NOT_FOUND) for each in missing)
-            yield ActionResult(batch.changed, _by_id([*batch.skipped, *gone]))
-
-    def _one_batch(self, fragment: Fragment, act: Act, *, after: int, through: int) -> tuple[ActionResult, int | None]:
-        values = {**fragment.values, "after": after, "through": through, "limit": self.size, "with_payload": False}
-
-        def steps() -> Steps[tuple[ActionResult, int | None]]:
-            held = _held((yield Call("lock_selected_jobs", values, {"SELECTION": fragment.text})))
-            result = yield from _act_on(held, act, with_jobs=False)
-            return result, held[-1].id if held else None
-
-        return self._in_transaction(steps())
+    def combined(self) -> Operation[ActionResult]:
+        """Act on all of them."""
+        results: list[ActionResult] = []
+        while (result := (yield from self.following())) is not None:
+            results.append(result)
+        return ActionResult.combine(results)
 
 
-class JobBatches(_JobActions[Iterator[ActionResult]], frozen=True):
-    """The actions of `Jobs` as iterators: `complete`, `fail`, `reschedule` and `retry`.
+class _GivenJobs(Batches):
+    """Batches of jobs whose ids are known."""
 
-    Each step runs one batch of at most `size` jobs, a transaction of its own. Nothing happens until the iterator is
-    asked for its first batch, and no batch is begun after it is dropped.
-    """
+    def __init__(self, ids: Sequence[int], size: int, act: Callable[[Sequence[int]], Steps[ActionResult]]) -> None:
+        self._parts = iter([ids[start : start + size] for start in range(0, len(ids), size)])
+        self._act = act
 
-    def _deliver(self, batches: Iterator[ActionResult]) -> Iterator[ActionResult]:
-        return batches
-
-
-class Jobs(_JobActions[ActionResult], frozen=True):
-    """Acts on any number of jobs; `client.jobs` is one. Safe to use from any thread.
-
-    Name the jobs by a selection, as text or as a `Selection`, by their ids, or by their `expected` versions: then only
-    those that have not changed since are acted on. Actions run in batches of a thousand jobs, each in a transaction of
-    its own, and return one `ActionResult`: if a call raises, the batches before it stay done. `in_batches` yields the
-    result of each, in bounded memory.
-    """
-
-    def _deliver(self, batches: Iterator[ActionResult]) -> ActionResult:
-        return ActionResult.combine(batches)
-
-    def in_batches(self, size: int = BATCH) -> JobBatches:
-        """Return the same actions as iterators over batches of at most `size` jobs; raises `InvalidInputError`."""
-        if size < 1:
-            raise InvalidInputError(f"a batch cannot have {size} jobs; give at least 1")
-        return JobBatches(self.connections, self.schema, size)
-
-    def count(self, which: Which = "") -> SelectionCount:
-        """Count the jobs of a selection, and change nothing."""
-        return self._count(selection_of(which))[1]
-
-    def at_server_time(self, which: Which) -> Selection:
-        """Return a selection whose times no longer count from now, so that a count and an action mean the same jobs."""
-        selection = selection_of(which)
-        if not selection.is_relative:
-            return selection
-        with self._connection() as connection:
-            return selection.at(resolve(connection, self.schema, selection).now)
-
-    def list(
-        self,
-        which: Which = "",
-        *,
-        after: PageCursor | str | int | None = None,
-        limit: int = 50,
-        with_payload: bool = False,
-        timeout: timedelta = SEARCH_TIMEOUT,
-    ) -> JobPage:
-        """Return the jobs of a selection, up to `limit`, and where the next page begins; payloads only if requested.
-
-        They come in order of their ids, waiting ones in the order in which they will run. A search that no index
-        serves ends after `timeout`; the page shows how far it came.
-        """
-        return self._queries.list_jobs(
-            selection_of(which), after=after, limit=limit, with_payload=with_payload, timeout=timeout
-        )
-
-    def get(self, job_id: int | None = None, *, job_key: str | None = None, conn: object | None = None) -> Job | None:
-        """Return one job with its payload, by its id or its key; None when it does not exist.
-
-        `conn` is your own connection, as in `Client.add`: the job is as its transaction sees it.
-        """
-        if job_id is None and job_key is None:
+    def following(self) -> Operation[ActionResult | None]:
+        part = next(self._parts, None)
+        if part is None:
             return None
-        if conn is None:
-            return self._queries.get(job_id, job_key=job_key)
-        rows = callers_connection(conn, self.schema).fetch(get_call(job_id, job_key))
-        return Job(*rows[0][:-1]) if rows else None
-
-    def show(
-        self, job_id: int | None = None, *, job_key: str | None = None, with_payload: bool = True
-    ) -> JobReport | None:
-        """Return everything about one job, by its id or its key, with the reasons for its state; None: no such job.
-
-        Without `with_payload` the payload is not even read, and is an empty text in the answer.
-        """
-        return self._queries.job(job_id, job_key=job_key, with_payload=with_payload)
-
-    def cancel(
-        self,
-        which: Which,
-        *,
-        reason: str | None = None,
-        by: str | None = None,
-        retry: bool = False,
-        timeout: timedelta = CANCEL_TIMEOUT,
-    ) -> Sequence[CancelledJob]:
-        """Cancel running jobs: their tasks are asked to stop, and their attempts fail.
-
-        They are not retried, unless `retry` leaves them their other attempts. `by` names who cancels, by default the
-        database user. Waits until the jobs have ended, at most `timeout`; an unanswered request stays for an hour.
-        Jobs given by id or key are reported in any state; of other selections, only running jobs count.
-        """
-        from gw_core.postgres.road.cancel_requests import CancelRequests
-
-        ids = self._ids_of(selection_to_change(which))
-        requests = CancelRequests(self.connections, self.schema)
-        return requests.cancel(ids, by=by, reason=reason, retry=retry, timeout=timeout)
-
-    def restore(self, job: Job) -> int | None:
-        """Add a deleted job again as it was, under a new id, and return that; None when another job has its key now.
-
-        The workers are notified. Its age starts again.
-        """
-        if not job.payload_json:
-            raise InvalidInputError(f"job {job.id} was read without its payload, so it cannot be restored")
-        values = {
-            "task": job.task,
-            "queue": job.queue_name,
-            "payload": job.payload_json,
-            "priority": job.priority,
-            "run_at": job._run_at,
-            "attempts": job.attempts,
-            "max_attempts": job.max_attempts,
-            "last_error": job.last_error,
-            "key": job.job_key,
-            "flags": job._flags,
-        }
-        return self._in_transaction(_restore(values))
-
-    def remove_expected(self, key: str, expected: Job) -> RemovedJob | SkippedJob:
-        """As `Client.remove` with a version."""
-        return self._in_transaction(_remove_expected(key, expected, self.schema))
-
-    @property
-    def _queries(self) -> JobQueries:
-        from gw_core.postgres.read.job_queries import JobQueries
-
-        return JobQueries(self.connections, self.schema)
-
-    def _ids_of(self, selection: Selection) -> Sequence[int]:
-        """Return the ids of the jobs of a selection; those that it names by id need not exist."""
-        if selection.ids is not None and len(selection.conditions) == 1:
-            return selection.ids
-        wanted = self.at_server_time(selection if selection.is_by_name else selection & Selection.of(state="running"))
-        found: list[int] = []
-        after: PageCursor | None = None
-        while True:
-            page = self.list(wanted, after=after, limit=BATCH)
-            found += [each.job.id for each in page.jobs]
-            if (after := page.after) is None:
-                return found
+        result: ActionResult = yield _batch(partial(self._act, part))
+        return result
 
 
-class WorkerActions(_Actions, frozen=True):
-    """The locks of workers, and their release."""
+class _SelectedJobs(Batches):
+    """Batches of the jobs that match a selection when the first one begins, in order of their ids."""
 
-    def locks(self, worker_ids: Sequence[str]) -> list[WorkerInfo]:
-        """Return how many jobs and queues each of these workers has locked, and the age of its last heartbeat."""
-        with self._connection() as connection:
-            return self._locks(connection, worker_ids)
+    def __init__(self, selection: Selection, size: int, act: Act, schema: str) -> None:
+        self._selection = selection
+        self._size = size
+        self._act = act
+        self._schema = schema
+        self._place: tuple[Fragment, int, int] | None = None
+        """The jobs as SQL, the id of the last one done, and the highest one."""
 
-    def unlock(self, worker_ids: Sequence[str]) -> list[WorkerInfo]:
-        """Release every lock of these workers, notify the others, and return what was released.
+    def following(self) -> Operation[ActionResult | None]:
+        if self._place is None:
+            fragment, found = yield from _counting(self._selection, self._schema)
+            self._place = fragment, 0, found.highest_id
+        fragment, after, through = self._place
+        if after >= through:
+            return None
+        steps = partial(_one_batch, fragment, self._act, after=after, through=through, size=self._size)
+        result, last = yield _batch(steps)
+        self._place = fragment, through if last is None else last, through
+        return None if last is None else result
 
-        Only for workers that are dead: what a live one still runs may run twice.
-        """
-        for each in worker_ids:
-            if each.startswith(PAUSE_LOCK):
-                raise InvalidInputError(f"{each!r} is a paused queue, not a worker; use gw resume")
-        with self._transaction() as connection:
-            names = {"worker_ids": list(worker_ids)}
-            visible_rows(connection, self.schema, "lock_jobs_of_workers", names)
-            freed = self._locks(connection, worker_ids)
-            visible_rows(connection, self.schema, "force_unlock_workers", names)
-            count = sum(each.jobs + each.queues for each in freed)
-            run_steps(_announce(count), fetch_on(connection, self.schema))
-        return freed
 
-    def _locks(self, connection: Connection, worker_ids: Sequence[str]) -> list[WorkerInfo]:
-        workers = merged(list_heartbeats(connection, self.schema), list_worker_locks(connection, self.schema))
-        known = {each.id: each for each in workers}
-        return [known.get(each) or WorkerInfo(id=each) for each in worker_ids]
+def batches(
+    which: Which | None, expected: Sequence[Job] | None, act: Act, schema: str, *, size: int, deletes: bool = False
+) -> Batches:
+    """Return the batches of an action on jobs that are selected, named by their ids, or as they were read.
+
+    Jobs that are deleted come back in the result with their payloads, if they were given as read.
+    """
+    if (which is None) == (expected is None):
+        raise InvalidInputError("select jobs by a selection, by ids or by expected versions, not by a combination")
+    if which is None:
+        by_id = {each.id: each for each in expected or ()}
+        return _GivenJobs(sorted(by_id), size, partial(change_by_id, act=act, with_payload=deletes, expected=by_id))
+    selection = selection_to_change(which)
+    if selection.ids is not None and len(selection.conditions) == 1:
+        return _GivenJobs(selection.ids, size, partial(_change_named, act=act))
+    return _SelectedJobs(selection, size, act, schema)
+
+
+def counting(selection: Selection, schema: str) -> Operation[SelectionCount]:
+    """Count the jobs of a selection."""
+    return (yield from _counting(selection, schema))[1]
+
+
+def _counting(selection: Selection, schema: str) -> Operation[tuple[Fragment, SelectionCount]]:
+    """Count the jobs of a selection, and return it as SQL; its times count from now, and not from later batches."""
+    [names] = yield Call("selection_names", values_of(selection, schema))
+    database = Resolved(*names)
+    fragment = selection.sql(database)
+    if selection.cannot_match(database):
+        return fragment, SelectionCount(jobs=0, highest_id=0, running=0, locked=0, unfailed=0)
+    is_running = str(selection.states == {JobState.RUNNING}).lower()
+    variables = {"SELECTION": fragment.text, "RUNNING": is_running}
+    [(count, highest, running, locked, unfailed)] = yield Call("count_selected_jobs", fragment.values, variables)
+    found = SelectionCount(jobs=count, highest_id=highest, running=running, locked=locked, unfailed=unfailed)
+    return fragment, found
+
+
+def _batch(steps: Callable[[], Steps[T]]) -> Unit:
+    return Unit(steps, is_atomic=True, lock_timeout=LOCK_TIMEOUT)
+
+
+def _one_batch(
+    fragment: Fragment, act: Act, *, after: int, through: int, size: int
+) -> Steps[tuple[ActionResult, int | None]]:
+    values = {**fragment.values, "after": after, "through": through, "limit": size, "with_payload": False}
+    held = _held((yield Call("lock_selected_jobs", values, {"SELECTION": fragment.text})))
+    result = yield from _act_on(held, act, with_jobs=False)
+    return result, held[-1].id if held else None
+
+
+def _change_named(ids: Sequence[int], *, act: Act) -> Steps[ActionResult]:
+    """Act on jobs given by id, and report those that do not exist."""
+    fragment = Fragment("jobs.id = any(%(ids)s::bigint[])", {"ids": list(ids)})
+    result, _ = yield from _one_batch(fragment, act, after=0, through=max(ids), size=len(ids))
+    missing = set(ids) - set(result.ids) - {each.id for each in result.skipped}
+    gone = (SkippedJob(each, None, SkipReason.NOT_FOUND) for each in missing)
+    return ActionResult(result.changed, _by_id([*result.skipped, *gone]))
+
+
+# -- the locks of workers --------------------------------------------------------------------------------------------
+
+
+def locks_of(worker_ids: Sequence[str], schema: str) -> Steps[list[WorkerInfo]]:
+    """Return how many jobs and queues each of these workers has locked, and the age of its last heartbeat."""
+    state = yield from checked(schema)
+    found = (yield Call("heartbeat_list", {"limit": None})) if TABLES_STEP in state.own_present else ()
+    holders = yield Call("list_worker_locks", {"resilient_flags": []})
+    known = {each.id: each for each in merged([heartbeat(row) for row in found], [lock_holder(row) for row in holders])}
+    return [known.get(each) or WorkerInfo(id=each) for each in worker_ids]
+
+
+def unlocking(worker_ids: Sequence[str], schema: str) -> Operation[list[WorkerInfo]]:
+    """Release every lock of these workers, notify the others, and return what was released."""
+    for each in worker_ids:
+        if each.startswith(PAUSE_LOCK):
+            raise InvalidInputError(f"{each!r} is a paused queue, not a worker; use gw resume")
+    freed: list[WorkerInfo] = yield _batch(partial(_unlocking, worker_ids, schema))
+    return freed
+
+
+def _unlocking(worker_ids: Sequence[str], schema: str) -> Steps[list[WorkerInfo]]:
+    names = {"worker_ids": list(worker_ids)}
+    yield Call("lock_jobs_of_workers", names)
+    freed = yield from locks_of(worker_ids, schema)
+    yield Call("force_unlock_workers", names)
+    yield from _announce(sum(each.jobs + each.queues for each in freed))
+    return freed
+
+
+# -- one job ---------------------------------------------------------------------------------------------------------
+
+
+def restoring(job: Job) -> Operation[int | None]:
+    """Add a deleted job again as it was, and return its new id; None when another job has its key now."""
+    if not job.payload_json:
+        raise InvalidInputError(f"job {job.id} was read without its payload, so it cannot be restored")
+    values = {
+        "task": job.task,
+        "queue": job.queue_name,
+        "payload": job.payload_json,
+        "priority": job.priority,
+        "run_at": job._run_at,
+        "attempts": job.attempts,
+        "max_attempts": job.max_attempts,
+        "last_error": job.last_error,
+        "key": job.job_key,
+        "flags": job._flags,
+    }
+    restored: int | None = yield _batch(partial(_restore, values))
+    return restored
+
+
+def removing_expected(key: str, expected: Job, schema: str) -> Operation[RemovedJob | SkippedJob]:
+    """Remove the job with this key if it is still as it was read."""
+    removed: RemovedJob | SkippedJob = yield _batch(partial(_remove_expected, key, expected, schema))
+    return removed
 
 
 def _restore(values: Mapping[str, Any]) -> Steps[int | None]:

@@ -12,7 +12,8 @@ from gw_core.domain.cron.cron_item import KnownCronItem
 from gw_core.domain.job.job import JobSpec, timestamp
 from gw_core.postgres.connection.row_mapping import optional_timestamp
 from gw_core.postgres.connection.statement_runner import Store
-from gw_core.postgres.road.add_calls import job_element
+from gw_core.postgres.connection.statement_steps import Steps
+from gw_core.postgres.road.add_calls import Call, job_element
 
 
 class CronStore(Store):
@@ -33,14 +34,16 @@ class CronStore(Store):
         rows = self._rows("schedule_cron_items", timestamp=minute, identifiers=list(runs), jobs=document)
         return {row[0]: row[1] for row in rows}
 
-    def known(self) -> list[KnownCronItem]:
-        """Return everything the database remembers, in order of identifiers."""
-        return [known_cron_item(row) for row in self._visible_rows("list_cron_items")]
 
-    def forget(self, identifier: str) -> KnownCronItem | None:
-        """Forget an identifier and return what was remembered, or None when it was unknown."""
-        rows = self._visible_rows("delete_cron_item", identifier=identifier)
-        return known_cron_item(rows[0]) if rows else None
+def known_items() -> Steps[Sequence[KnownCronItem]]:
+    """Return everything the database remembers, in order of identifiers."""
+    return [known_cron_item(row) for row in (yield Call("list_cron_items"))]
+
+
+def forgetting(identifier: str) -> Steps[KnownCronItem | None]:
+    """Forget an identifier and return what was remembered, or None when it was unknown."""
+    rows = yield Call("delete_cron_item", {"identifier": identifier})
+    return known_cron_item(rows[0]) if rows else None
 
 
 def known_cron_item(row: Sequence[Any]) -> KnownCronItem:

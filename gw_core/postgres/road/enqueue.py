@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, TypeVar
 
-from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.errors import InvalidInputError, JobSkipped
 from gw_core.domain.job.group import GROUP_FLAG, JobGroup, OnFailure, WaitingGroup, is_member
 from gw_core.domain.job.job import Job, JobSpec, check_payload_text, job_specs, named, timestamp
 from gw_core.domain.rules.event_bus import Events
@@ -25,6 +25,7 @@ from gw_core.postgres.road.add_calls import (
     add_call,
     bulk_calls,
     end_members_call,
+    get_call,
     group_call,
     is_one_statement,
     removed_call,
@@ -70,6 +71,13 @@ class AddOperations:
             addition.ids = [job.id]
         self._added(addition.specs, job.id)
         return job
+
+    def add_or_raise(self, spec: JobSpec, payload: str | None = None) -> Operation[Job]:
+        """As `add`; raises `JobSkipped` if a plugin skipped the job."""
+        added = yield from self.add(spec, payload)
+        if isinstance(added, Skip):
+            raise JobSkipped(added.reason)
+        return added
 
     def add_many(self, specs: Iterable[JobSpec]) -> Operation[list[int]]:
         """Add jobs, all or none of them, and return their ids in no promised order."""
@@ -164,25 +172,29 @@ def _inserting_group(specs: Sequence[JobSpec], last: JobSpec, on_failure: OnFail
 
 
 class Enqueuer(QueueOperations, frozen=True):
-    """Adds and removes jobs for the client, for a task's context and for front ends. Safe from any thread."""
+    """Adds jobs for the context of a task. Safe from any thread."""
 
     adds: AddOperations
 
-    def add(self, spec: JobSpec, *, payload: str | None = None, conn: object | None = None) -> Job | Skip:
-        """Add one job and return it, or why a plugin skipped it.
+    def add(self, spec: JobSpec, *, conn: object | None = None) -> Job:
+        """Add one job and return it; raises `JobSkipped`. With `conn` it belongs to the caller's transaction."""
+        return carry_out(self.adds.add_or_raise(spec), self.connections, self.schema, conn)
 
-        `payload` is JSON text that is stored as it is instead of the spec's own payload. With `conn` the job belongs to
-        the caller's transaction.
-        """
-        return self.run(self.adds.add(spec, payload), conn)
+    def try_add(self, spec: JobSpec, *, conn: object | None = None) -> Job | Skip:
+        """Add one job and return it, or why a plugin skipped it."""
+        return carry_out(self.adds.add(spec), self.connections, self.schema, conn)
 
     def add_many(self, specs: Iterable[JobSpec], *, conn: object | None = None) -> list[int]:
         """Add jobs in statements of some thousands, all or none of them, and return their ids in no promised order."""
-        return self.run(self.adds.add_many(specs), conn)
+        return carry_out(self.adds.add_many(specs), self.connections, self.schema, conn)
 
-    def run(self, operation: Operation[T], conn: object | None = None) -> T:
-        """Carry an operation out in the caller's transaction, or in our own."""
-        return carry_out(operation, self.connections, self.schema, conn)
+
+def getting(job_id: int | None, job_key: str | None) -> Operation[Job | None]:
+    """Return one job with its payload, by its id or its key; None: there is no such job."""
+    if job_id is None and job_key is None:
+        return None
+    rows = yield get_call(job_id, job_key)
+    return Job(*rows[0][:-1]) if rows else None
 
 
 def removing(job_key: str, schema: str) -> Steps[RemovedJob | None]:

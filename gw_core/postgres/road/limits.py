@@ -12,80 +12,46 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job.job import timestamp
 from gw_core.domain.rules.pause import PauseResult, check_pause_text
 from gw_core.domain.rules.task_limit import LimitRoom, TaskLimit
-from gw_core.postgres.connection.connections import QueueOperations
 from gw_core.postgres.connection.database import Connection
-from gw_core.postgres.connection.deadlines import ANSWER_GRACE, ending_within
 from gw_core.postgres.connection.error_mapping import translated
 from gw_core.postgres.connection.row_mapping import rows
 from gw_core.postgres.connection.row_security import visible_rows
-from gw_core.postgres.connection.statement_steps import Operation, Steps, carry_out
+from gw_core.postgres.connection.statement_steps import Operation, Steps
 from gw_core.postgres.connection.statements import query
 from gw_core.postgres.road.add_calls import Call
-from gw_core.postgres.road.pauses import CONFIRM_TIMEOUT, changing
-from gw_core.postgres.schema.schema_state import TABLES_STEP, check
+from gw_core.postgres.road.pauses import changing, usable
+from gw_core.postgres.schema.schema_state import TABLES_STEP, check, checked
 
 
-class Limits(QueueOperations, frozen=True):
-    """The limits of tasks across all gw workers; `client.limits` is one. Safe to use from any thread.
-
-    Workers in other languages do not know of them.
-    """
-
-    def list(self) -> Sequence[TaskLimit]:
-        """Return the limits by task, with how many jobs of each are locked."""
-        with self._connection() as connection:
-            return list_limits(connection, self.schema)
-
-    def set(
-        self,
-        task: str,
-        *,
-        running: int | None = None,
-        per_period: int | None = None,
-        period: timedelta | None = None,
-        burst: int | None = None,
-        field: str | None = None,
-        by: str | None = None,
-        timeout: timedelta = CONFIRM_TIMEOUT,
-    ) -> PauseResult:
-        """Set the limit of a task: at most `running` jobs at a time, at most `per_period` starts per `period`.
-
-        With `field`, a place in the payload such as `tenant_id` or `customer.id`, it counts for each value there. That
-        needs an index, which only the owner of the queue may build: some seconds for a million waiting jobs.
-
-        It replaces the limit that the task has. Returns when all live gw workers have confirmed it; after `timeout`,
-        with those that have not. Raises `InvalidInputError` before anything is changed.
-        """
-        limit = TaskLimit(task=task, running=running, per_period=per_period, period=period, burst=burst, field=field)
-        return self._change(setting(limit, self.schema, timeout, by=by), timeout)
-
-    def remove(self, task: str, *, timeout: timedelta = CONFIRM_TIMEOUT) -> PauseResult:
-        """Remove the limit of a task; `changed` is 0 if it had none."""
-        return self._change(removing(task, self.schema, timeout), timeout)
-
-    def _change(self, operation: Operation[PauseResult], timeout: timedelta) -> PauseResult:
-        with ending_within(timeout + ANSWER_GRACE), self._connection() as connection:
-            check(connection, self.schema).raise_unless_usable()
-        return carry_out(operation, self.connections, self.schema)
+def listing(schema: str) -> Operation[Sequence[TaskLimit]]:
+    """Return the limits by task; none in a schema without gw's tables."""
+    state = yield from checked(schema)
+    return [limit_of(row) for row in (yield Call("limit_list"))] if TABLES_STEP in state.own_present else []
 
 
-def setting(limit: TaskLimit, schema: str, timeout: timedelta, *, by: str | None) -> Operation[PauseResult]:
-    """Return the operation that sets a limit. Raises `InvalidInputError`."""
+def setting(
+    limit: TaskLimit, schema: str, timeout: timedelta, *, by: str | None, in_transaction: bool
+) -> Operation[PauseResult]:
+    """Set the limit of a task; `in_transaction` of the caller's, no index is built or dropped. Raises our errors."""
     check_pause_text("by", by)
-    return changing(
-        Call("limit_set", {**_limit_columns(limit), "by": by}),
-        timeout,
-        before=None if limit.field is None else partial(_build_index, limit.task, limit.field, schema),
-        after=partial(_match_indexes, limit.task, schema),
-    )
+    if in_transaction and limit.field is not None:
+        raise InvalidInputError("a limit by field needs an index, which no transaction can build; leave conn out")
+    yield from usable(schema, timeout)
+    change = Call("limit_set", {**_limit_columns(limit), "by": by})
+    before = None if limit.field is None else partial(_build_index, limit.task, limit.field, schema)
+    after = None if in_transaction else partial(_match_indexes, limit.task, schema)
+    return (yield from changing(change, timeout, before=before, after=after))
 
 
-def removing(task: str, schema: str, timeout: timedelta) -> Operation[PauseResult]:
-    """Return the operation that removes the limit of a task."""
-    return changing(Call("limit_delete", {"task": task}), timeout, after=partial(_match_indexes, task, schema))
+def removing(task: str, schema: str, timeout: timedelta, *, in_transaction: bool) -> Operation[PauseResult]:
+    """Remove the limit of a task."""
+    yield from usable(schema, timeout)
+    after = None if in_transaction else partial(_match_indexes, task, schema)
+    return (yield from changing(Call("limit_delete", {"task": task}), timeout, after=after))
 
 
 def list_limits(connection: Connection, schema: str) -> Sequence[TaskLimit]:

@@ -24,15 +24,13 @@ from gw_core.domain.rules.pause import (
 )
 from gw_core.domain.rules.sweep_rules import RecoverySettings
 from gw_core.postgres.connection.callers_connection import Rows
-from gw_core.postgres.connection.connections import QueueOperations
 from gw_core.postgres.connection.database import Connection, in_its_settings
 from gw_core.postgres.connection.deadlines import ANSWER_GRACE, ending_within
 from gw_core.postgres.connection.error_mapping import translated
-from gw_core.postgres.connection.row_security import visible_rows
-from gw_core.postgres.connection.statement_steps import Operation, Steps, Unit, carry_out, fetch_on, run_steps
+from gw_core.postgres.connection.statement_steps import Operation, Steps, Unit, fetch_on, run_steps
 from gw_core.postgres.connection.statements import query
 from gw_core.postgres.road.add_calls import Call
-from gw_core.postgres.schema.schema_state import TABLES_STEP, check
+from gw_core.postgres.schema.schema_state import TABLES_STEP, checked
 
 CONFIRM_TIMEOUT: Final = timedelta(seconds=2)
 """How long workers may take to confirm a change before they are named."""
@@ -53,45 +51,6 @@ class ClaimRules(msgspec.Struct, frozen=True, kw_only=True):
     has_expired: bool
     limited_tasks: frozenset[str]
     """Tasks that have a limit."""
-
-
-class Pauses(QueueOperations, frozen=True):
-    """What is paused in a queue; `client.pauses` is one. Safe to use from any thread.
-
-    A target is `task:NAME`, `queue:NAME`, `flag:NAME` or `all`. No further job of it starts in any gw worker; running
-    jobs finish. A paused named queue stays locked for workers in every language. Other pauses bind gw workers only.
-    """
-
-    def list(self) -> Sequence[Pause]:
-        """Return what is paused, the oldest pause first; nothing in a schema without gw's tables."""
-        with self._connection() as connection:
-            if TABLES_STEP not in check(connection, self.schema).own_present:
-                return []
-            return [pause_of(*row) for row in visible_rows(connection, self.schema, "pause_list")]
-
-    def pause(
-        self,
-        *targets: str | PauseTarget,
-        until: datetime | timedelta | None = None,
-        reason: str | None = None,
-        by: str | None = None,
-        timeout: timedelta = CONFIRM_TIMEOUT,
-    ) -> PauseResult:
-        """Pause these targets, until a time, for a duration, or until they are resumed.
-
-        Returns when all live gw workers have confirmed it; after `timeout`, with those that have not. A target that is
-        paused already gets the new end, reason and author. Raises `InvalidInputError` before anything is changed.
-        """
-        operation = pausing(targets, self.schema, timeout, until=until, reason=reason, by=by)
-        with ending_within(timeout + ANSWER_GRACE), self._connection() as connection:
-            check(connection, self.schema).raise_unless_usable()
-        return carry_out(operation, self.connections, self.schema)
-
-    def resume(self, *targets: str | PauseTarget, timeout: timedelta = CONFIRM_TIMEOUT) -> PauseResult:
-        """Resume these targets; workers claim their jobs again immediately. `targets` are those that were paused."""
-        # Without a check of the schema, which is most of the time until the jobs start: without gw's tables, the first
-        # statement fails.
-        return carry_out(resuming(targets, self.schema, timeout), self.connections, self.schema)
 
 
 # -- changes, for threads and event loops ----------------------------------------------------------------------------
@@ -138,6 +97,18 @@ def _change(change: Call, then: Callable[[], Steps[None]] | None) -> Steps[tuple
     return revision, changed
 
 
+def usable(schema: str, timeout: timedelta) -> Steps[None]:
+    """Raise the error that explains what to do, unless this version can use the schema as it is."""
+    with ending_within(timeout + ANSWER_GRACE):
+        (yield from checked(schema)).raise_unless_usable()
+
+
+def listing(schema: str) -> Operation[Sequence[Pause]]:
+    """Return what is paused, the oldest pause first; nothing in a schema without gw's tables."""
+    state = yield from checked(schema)
+    return [pause_of(*row) for row in (yield Call("pause_list"))] if TABLES_STEP in state.own_present else []
+
+
 def pausing(
     targets: Sequence[str | PauseTarget],
     schema: str,
@@ -147,21 +118,27 @@ def pausing(
     reason: str | None,
     by: str | None,
 ) -> Operation[PauseResult]:
-    """Return the operation that pauses these targets. Raises `InvalidInputError`."""
+    """Pause these targets. Raises `InvalidInputError`."""
     wanted = _checked_targets(targets)
     check_pause_text("reason", reason)
     check_pause_text("by", by)
     values = {**_target_columns(wanted), **_end_columns(until), "reason": reason, "by": by}
-    return changing(Call("pause_set", values), timeout, then=partial(_lock_queues, schema), target_of=_target)
+    yield from usable(schema, timeout)
+    change = Call("pause_set", values)
+    return (yield from changing(change, timeout, then=partial(_lock_queues, schema), target_of=_target))
 
 
 def resuming(targets: Sequence[str | PauseTarget], schema: str, timeout: timedelta) -> Operation[PauseResult]:
-    """Return the operation that resumes these targets. Raises `InvalidInputError`."""
+    """Resume these targets. Raises `InvalidInputError`.
+
+    Without a check of the schema, which is most of the time until the jobs start: without gw's tables, the first
+    statement fails.
+    """
     wanted = _checked_targets(targets)
     # Also without a row: a queue's lock may be left over from a pause that is gone.
     names = [each.name for each in wanted if each.kind is PauseKind.QUEUE]
     change = Call("pause_delete", _target_columns(wanted))
-    return changing(change, timeout, then=partial(_release_queues, names, schema), target_of=_target)
+    return (yield from changing(change, timeout, then=partial(_release_queues, names, schema), target_of=_target))
 
 
 def _lock_queues(schema: str) -> Steps[None]:

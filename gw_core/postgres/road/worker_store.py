@@ -154,7 +154,7 @@ class WorkerStore(Store):
     def list_with_locks(self, *, resilient_flags: Sequence[str]) -> list[WorkerInfo]:
         """Return the workers that lock jobs or queues, with how many of each and the age of the latest lock."""
         found = self._visible_rows("list_worker_locks", resilient_flags=list(resilient_flags))
-        return [_lock_holder(row) for row in found if row[0] is not None]
+        return [lock_holder(row) for row in found if row[0] is not None]
 
     def list_workers(
         self, *, has_rust_workers: bool, resilient_flags: Sequence[str], has_heartbeats: bool = True
@@ -226,7 +226,7 @@ class WorkerStore(Store):
 def list_worker_locks(connection: Connection, schema: str) -> list[WorkerInfo]:
     """Return who locks jobs and queues; locks without a worker's name have an empty one."""
     found = visible_rows(connection, schema, "list_worker_locks", {"resilient_flags": []})
-    return [_lock_holder(row) for row in found]
+    return [lock_holder(row) for row in found]
 
 
 def list_orphaned_queues(connection: Connection, schema: str) -> list[OrphanedQueue]:
@@ -235,7 +235,8 @@ def list_orphaned_queues(connection: Connection, schema: str) -> list[OrphanedQu
     return [OrphanedQueue(name, worker_id or "", timedelta(seconds=age)) for name, worker_id, age in found]
 
 
-def _lock_holder(row: Sequence[Any]) -> WorkerInfo:
+def lock_holder(row: Sequence[Any]) -> WorkerInfo:
+    """Return who holds the locks of a row of list_worker_locks.sql."""
     name, jobs, queues, latest, oldest, is_resilient = row
     return WorkerInfo(
         id=name or "",

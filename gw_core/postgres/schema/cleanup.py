@@ -12,11 +12,13 @@ from gw_core.domain.errors import TransientDatabaseError
 from gw_core.postgres.connection.connections import QueueOperations
 from gw_core.postgres.connection.database import Connection
 from gw_core.postgres.connection.row_security import visible_rows
+from gw_core.postgres.connection.statement_steps import carry_out
 from gw_core.postgres.connection.statements import query
-from gw_core.postgres.road.bulk_actions import BATCH, Jobs
+from gw_core.postgres.road.bulk_actions import BATCH, counting
 from gw_core.postgres.road.limits import list_limits
 from gw_core.postgres.road.worker_store import list_heartbeats
 from gw_core.postgres.schema.schema_state import INDEXES_STEP, check
+from gw_core.selection.parser import selection_of
 
 LOCK_TIMEOUT: Final = "250ms"
 """The timeout for a table's lock: later sessions queue behind ours, so it must be short."""
@@ -47,8 +49,8 @@ BY_ID: Final = {"PLACE": "jobs.id", "AFTER": "%(after)s::bigint"}
 """The variables of cleanup_failed_jobs.sql for a schema without gw's index of failed jobs."""
 
 
-class Cleanup(QueueOperations, frozen=True):
-    """Deletes in batches, each a transaction; `client.cleanup` is one. Safe from any thread."""
+class Deletion(QueueOperations, frozen=True):
+    """Deletes in batches, each a transaction. Safe from any thread."""
 
     batch: int = BATCH
 
@@ -58,7 +60,7 @@ class Cleanup(QueueOperations, frozen=True):
         `after` names what would be deleted first: a failed job may be the last one of its task or queue.
         """
         if target is CleanupTarget.FAILED_JOBS:
-            return Jobs(self.connections, self.schema).count("state:failed").jobs
+            return carry_out(counting(selection_of("state:failed"), self.schema), self.connections, self.schema).jobs
         without = {"without_failed_jobs": CleanupTarget.FAILED_JOBS in after}
         with self._connection() as connection:
             if target is CleanupTarget.UNUSED_QUEUES:

@@ -34,8 +34,8 @@ Find = Callable[[InstalledRights], Iterable[str]]
 """Finds the statements that are still to run."""
 
 
-class Grants(QueueOperations, frozen=True):
-    """The roles that may use a queue; `client.grants` is one. Only the owner of the queue may change them."""
+class RoleGrants(QueueOperations, frozen=True):
+    """The roles that may use a queue. Only the owner of the queue may change them."""
 
     def list(self) -> Sequence[Grant]:
         """Return the roles that were granted, with what each lacks."""

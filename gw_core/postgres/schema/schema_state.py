@@ -25,7 +25,9 @@ from gw_core.domain.rules.roles import RoleKind
 from gw_core.postgres.connection.database import DEFAULT_SCHEMA
 from gw_core.postgres.connection.error_mapping import translated
 from gw_core.postgres.connection.row_security import LEDGER_USES, Uses, lacking_right, owner_runs, rows_hidden
+from gw_core.postgres.connection.statement_steps import Steps
 from gw_core.postgres.connection.statements import query
+from gw_core.postgres.road.add_calls import Call
 
 REVISION: Final = 20
 """The revision of the shared line that we install and upgrade to."""
@@ -248,18 +250,7 @@ def check(
 
     `uses` are those for which row security may hide rows from our role, `kind` is the kind of role that it should have.
     """
-    relations = [
-        "migrations",
-        "_private_workers",
-        RETIREMENTS,
-        *(name for names in STEP_RELATIONS.values() for name in names),
-    ]
-    values = {
-        "schema": schema,
-        "marker": REPAIR_MARKER,
-        "relations": relations,
-        "uses": [*LEDGER_USES, *uses],
-    }
+    values = _values(schema, uses)
     try:
         with translated(schema):
             # A connection of the caller's may make its rows in another manner.
@@ -269,6 +260,22 @@ def check(
     if row is None:
         raise DatabaseError(f"the server returned nothing about schema {schema!r}")
     return _state_from(schema, row)
+
+
+def checked(schema: str) -> Steps[SchemaState]:
+    """Read what is installed in `schema`, as a part of an operation."""
+    [row] = yield Call("check_schema", _values(schema))
+    return _state_from(schema, row)
+
+
+def _values(schema: str, uses: Uses = ()) -> dict[str, Any]:
+    relations = [
+        "migrations",
+        "_private_workers",
+        RETIREMENTS,
+        *(name for names in STEP_RELATIONS.values() for name in names),
+    ]
+    return {"schema": schema, "marker": REPAIR_MARKER, "relations": relations, "uses": [*LEDGER_USES, *uses]}
 
 
 def _with_fix(

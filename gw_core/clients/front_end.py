@@ -1,0 +1,115 @@
+"""What gw's own command line and console ask of a client. Unstable: programs use `Client`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from gw_core.domain.job.job import Job, JobSpec
+
+if TYPE_CHECKING:
+    from gw_core.clients.client import Client
+    from gw_core.domain.reports.diagnosis import DoctorFacts
+    from gw_core.domain.reports.query_results import Count
+    from gw_core.domain.reports.snapshot import QueueSnapshot
+    from gw_core.domain.rules.sweep_rules import RecoverySettings
+    from gw_core.postgres.connection.database import Connection
+    from gw_core.postgres.read.job_queries import JobQueries
+    from gw_core.postgres.read.listener import JobListener
+    from gw_core.postgres.read.name_lookup import NameKind
+    from gw_core.postgres.road.add_calls import RemovedJob
+    from gw_core.postgres.road.bulk_actions import SkippedJob
+    from gw_core.selection.parser import Which
+    from gw_core.selection.selection import Selection
+
+
+class FrontEnd:
+    """More of the queue of a client. Safe to use from any thread."""
+
+    def __init__(self, client: Client) -> None:
+        self._runtime: Any = client._runtime
+
+    @cached_property
+    def _queries(self) -> JobQueries:
+        from gw_core.postgres.read.job_queries import JobQueries  # adding a job waits for none of it
+
+        return JobQueries(self._runtime.connections, self._runtime.schema)
+
+    def snapshot(self, recovery: RecoverySettings | None = None, *, with_locks: bool = True) -> QueueSnapshot:
+        """Return the state of the whole queue in one round trip, at a cost that does not grow with the queue.
+
+        `recovery` defines which workers are dead. A caller that refreshes often sets `with_locks` to False, and counts
+        locks with `count_locks`. A part that fails is named in the answer. What makes every query fail is raised: no
+        connection, no schema, no privilege to read the tables.
+        """
+        return self._queries.snapshot(recovery, with_locks=with_locks)
+
+    def count_locks(self, recovery: RecoverySettings | None = None) -> timedelta | None:
+        """Count again what workers have locked, for the next snapshots; they report an error if it failed.
+
+        Returns how long the server worked at it; None if that is unknown. Before the first snapshot it does nothing,
+        because that snapshot counts locks.
+        """
+        return self._queries.count_locks(recovery)
+
+    def count_queue(self, name: str) -> tuple[Count, Count]:
+        """Count all jobs that wait in a named queue, and those of them that are due. For a long queue it takes long."""
+        return self._queries.count_queue(name)
+
+    def names(self, kind: NameKind, prefix: str = "", *, limit: int = 200) -> Sequence[str]:
+        """Return the first names of a kind that begin with `prefix`, for completion; none if that takes long."""
+        from gw_core.postgres.read.name_lookup import find_names
+
+        with self._runtime.connections.connection() as connection:
+            return find_names(connection, self._runtime.schema, kind, prefix=prefix, limit=limit)
+
+    def at_server_time(self, which: Which) -> Selection:
+        """Return a selection whose times no longer count from now, so that a count and an action mean the same jobs."""
+        from gw_core.selection.parser import selection_of
+
+        return self._queries.at_server_time(selection_of(which))
+
+    def add_json(self, spec: JobSpec, payload: str, *, conn: object | None = None) -> Job:
+        """Add a job whose payload is JSON text already; it is stored to the letter. Raises `JobSkipped`."""
+        job: Job = self._runtime.carry_out(self._runtime.adds.add_or_raise(spec, payload), conn)
+        return job
+
+    def remove_expected(self, job_key: str, expected: Job) -> RemovedJob | SkippedJob:
+        """Remove the job with this key if it is still as it was read; else say why it was skipped."""
+        from gw_core.postgres.road.bulk_actions import removing_expected
+
+        removed: RemovedJob | SkippedJob = self._runtime.carry_out(
+            removing_expected(job_key, expected, self._runtime.schema)
+        )
+        return removed
+
+    def examine(self) -> DoctorFacts:
+        """Gather the doctor's facts; what the role may not see, or takes too long, is named as not_checked."""
+        from gw_core.postgres.read.doctor import Examination
+
+        return Examination(self._runtime.connections, self._runtime.schema).examine()
+
+    def connection(self) -> AbstractContextManager[Connection]:
+        """Provide one of the client's connections for a block."""
+        connection: AbstractContextManager[Connection] = self._runtime.connections.connection()
+        return connection
+
+    def listen(self) -> JobListener:
+        """Open a connection that receives a notification for each added job, in any schema of the database.
+
+        Raises `ReadOnlyError` on a standby, which cannot listen. A pooler in transaction mode drops notifications.
+        """
+        from gw_core.postgres.read.listener import JobListener
+
+        return JobListener(self._runtime.database)
+
+    def cancel_statements(self) -> bool:
+        """Cancel the statements under way in other threads, which then raise `StatementTimeoutError`; True: any was.
+
+        So a program that exits does not wait for a result that it no longer needs. Safe from any thread.
+        """
+        cancelled: bool = self._runtime.connections.cancel()
+        return cancelled

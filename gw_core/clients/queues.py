@@ -1,0 +1,26 @@
+"""The named queues."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gw_core.clients.verbs import Part, R, blocking
+from gw_core.domain.reports.query_results import QueueReport
+
+
+class Queues(Part[R]):
+    """The named queues; `client.queues` is one. `client.pauses` pauses and resumes them."""
+
+    @blocking
+    def list(
+        self, *, after: str = "", limit: int = 50, only_locked: bool = False, most: int | None = None
+    ) -> Sequence[QueueReport]:
+        """Return named queues by name, those after `after`, or only those of them that are locked.
+
+        The jobs of each are counted up to `most`, by default a thousand.
+        """
+        from gw_core.postgres.read.job_queries import JobQueries
+
+        return JobQueries(self._connections, self._schema).queues(
+            after=after, limit=limit, only_locked=only_locked, most=most
+        )

@@ -1,0 +1,123 @@
+"""One declaration of what a client does serves both: `Client` returns the result, `AsyncClient` an awaitable of it.
+
+A part of a client, such as `client.pauses`, is a class whose methods have one of three decorators. Type checkers and
+`inspect.signature` see plain methods on threads, and coroutine functions on event loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+
+import msgspec
+
+from gw_core.postgres.connection.error_mapping import translated
+from gw_core.postgres.connection.statement_steps import Operation
+
+if TYPE_CHECKING:
+    from gw_core.clients.loop import OnLoop
+    from gw_core.clients.threads import OnThreads
+    from gw_core.postgres.connection.connections import ConnectionSource
+    from gw_core.postgres.connection.database import Connection
+
+P = ParamSpec("P")
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Request(msgspec.Struct, Generic[T], frozen=True):
+    """An operation, and the caller's connection in whose transaction it runs; None: a connection of the client."""
+
+    operation: Operation[T]
+    conn: object | None = None
+
+
+class Part(Generic[R]):
+    """A part of a client; `R` is `OnThreads` or `OnLoop`, which carries out what the methods ask for."""
+
+    def __init__(self, runtime: R) -> None:
+        self._runtime: Any = runtime
+
+    def _on(self, runtime: Any) -> Self:
+        """Return the same part with another runtime."""
+        other = object.__new__(type(self))  # a client's own constructor takes what makes a runtime
+        Part.__init__(other, runtime)
+        return other
+
+    @property
+    def _schema(self) -> str:
+        """The schema the queue lives in."""
+        schema: str = self._runtime.schema
+        return schema
+
+    @property
+    def _connections(self) -> ConnectionSource:
+        """Connections for methods that block."""
+        source: ConnectionSource = self._runtime.connections
+        return source
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        """Provide a connection to a method that blocks; the block raises gw's errors for those of the driver."""
+        with self._connections.connection() as connection, translated(self._schema):
+            yield connection
+
+
+class _Method(Generic[P, T]):
+    """What the decorators share; on the class, a method is the function itself."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.__doc__ = function.__doc__
+
+
+class verb(_Method[P, T]):  # noqa: N801 - a decorator
+    """Returns a request; the caller gets its result."""
+
+    def __init__(self, function: Callable[Concatenate[Any, P], Request[T]]) -> None:
+        super().__init__(function)
+        # Help and signatures show what the caller gets.
+        returned = str(function.__annotations__["return"])
+        function.__annotations__["return"] = returned.removeprefix("Request[").removesuffix("]")
+
+    @overload
+    def __get__(self, part: None, owner: object = None) -> Callable[..., Any]: ...
+    @overload
+    def __get__(self, part: Part[OnThreads], owner: object = None) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, part: Part[OnLoop], owner: object = None) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, part: Part[Any] | None, owner: object = None) -> Any:
+        return self.function if part is None else part._runtime.verb(self.function, part)
+
+
+class blocking(_Method[P, T]):  # noqa: N801 - a decorator
+    """Uses connections of the client and may take long: an event loop runs it in a thread."""
+
+    def __init__(self, function: Callable[Concatenate[Any, P], T]) -> None:
+        super().__init__(function)
+
+    @overload
+    def __get__(self, part: None, owner: object = None) -> Callable[..., Any]: ...
+    @overload
+    def __get__(self, part: Part[OnThreads], owner: object = None) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, part: Part[OnLoop], owner: object = None) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, part: Part[Any] | None, owner: object = None) -> Any:
+        return self.function if part is None else part._runtime.blocking(self.function, part)
+
+
+class iterating(_Method[P, T]):  # noqa: N801 - a decorator
+    """As `blocking`, for an iterator: an event loop runs each of its steps in a thread."""
+
+    def __init__(self, function: Callable[Concatenate[Any, P], Iterator[T]]) -> None:
+        super().__init__(function)
+
+    @overload
+    def __get__(self, part: None, owner: object = None) -> Callable[..., Any]: ...
+    @overload
+    def __get__(self, part: Part[OnThreads], owner: object = None) -> Callable[P, Iterator[T]]: ...
+    @overload
+    def __get__(self, part: Part[OnLoop], owner: object = None) -> Callable[P, AsyncIterator[T]]: ...
+    def __get__(self, part: Part[Any] | None, owner: object = None) -> Any:
+        return self.function if part is None else part._runtime.iterating(self.function, part)
