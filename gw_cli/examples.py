@@ -74,6 +74,11 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "gw record-others": ("gw record-others 7d", "gw record-others off"),
     "gw doctor": ("gw doctor", "gw doctor --json"),
     "gw bench": ("gw bench", "gw bench --count 100000 --concurrency 20"),
+    "gw sql": (
+        "gw sql",
+        "gw sql claim_jobs --set limit=10 --set 'task_ids={1,2}' | psql",
+        "gw sql list_history --analyze --set limit=100 | psql",
+    ),
     "gw health": ("gw health",),
     "gw migrate": ("gw migrate", "gw migrate --plan", "gw migrate --sql | psql"),
     "gw grant": (

@@ -120,6 +120,10 @@ if TYPE_CHECKING:
         described as described,
         find_conninfo as find_conninfo,
     )
+    from gw_core.postgres.read.explain_script import (
+        explain_script as explain_script,
+        list_statements as list_statements,
+    )
     from gw_core.postgres.read.listener import JobListener as JobListener
     from gw_core.postgres.read.name_lookup import NameKind as NameKind, known_names as known_names
     from gw_core.postgres.road.bulk_actions import ChangedJob as ChangedJob, SkippedJob as SkippedJob
@@ -187,6 +191,7 @@ else:
         gw_core.execution.process_pool: IsolatedProcessError
         gw_core.maintenance.metrics: METRICS MetricInfo
         gw_core.postgres.connection.database: DEFAULT_SCHEMA Database described find_conninfo
+        gw_core.postgres.read.explain_script: explain_script list_statements
         gw_core.postgres.read.listener: JobListener
         gw_core.postgres.read.name_lookup: NameKind known_names
         gw_core.postgres.road.bulk_actions: ChangedJob SkippedJob

@@ -41,6 +41,7 @@ ENTRIES: Final = (
     CommandInfo("record-others", "Maintain", "Record jobs that other programs end", "history"),
     CommandInfo("doctor", "Maintain", "Diagnose the queue and suggest fixes"),
     CommandInfo("bench", "Maintain", "Measure how fast a queue is in this database"),
+    CommandInfo("sql", "Maintain", "Print a statement of gw, ready for EXPLAIN"),
     CommandInfo("health", "Maintain", "Check that the queue responds, for probes", "doctor"),
     CommandInfo("migrate", "Set up", "Install or update the schema"),
     CommandInfo("grant", "Set up", "Give a database role the rights of a worker, viewer, …"),

@@ -165,7 +165,7 @@ SCHEMA: Final = Setting[str](
     text("NAME"),
     "Schema of the queue",
     default="graphile_worker",
-    commands=QUEUE,
+    commands=QUEUE | {"sql"},
     flags=("-s",),
     more_variables=("GRAPHILE_WORKER_SCHEMA",),
 )

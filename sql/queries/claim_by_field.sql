@@ -137,7 +137,7 @@ left_over as materialized (
            select count(*)::integer as jobs from picks where picks.value = found.value
          ) as taken
 ),
-held_queues as materialized (
+queue_rows as materialized (
   select queues.id
     from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
    where queues.id = any(array(select picks.job_queue_id from picks where picks.job_queue_id is not null))
@@ -159,7 +159,7 @@ locked as materialized (
      and
      \ir parts/field_value.sql
      = (select picks.value from picks where picks.id = jobs.id)
-     and (jobs.job_queue_id is null or jobs.job_queue_id = any(array(select held_queues.id from held_queues)))
+     and (jobs.job_queue_id is null or jobs.job_queue_id = any(array(select queue_rows.id from queue_rows)))
      \ir parts/is_runnable.sql
      for update skip locked
 ),

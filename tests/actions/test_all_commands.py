@@ -98,6 +98,7 @@ FINDING_NOTHING = ("groups cancel 1",)
 
 ELSEWHERE = (
     "gw bench",
+    "gw sql",
     "gw dev",
     "gw init",
     "gw completion",

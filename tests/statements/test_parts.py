@@ -27,10 +27,14 @@ def test_nothing_is_left_to_be_filled_in(name: str) -> None:
     assert re.findall(r"(?<!:):[A-Z]\w*", text) == []
 
 
-def test_every_part_says_what_is_needed_in_two_places() -> None:
+STEPS = {"near_picks", "far_picks", "claim_report"}
+"""Steps of claim_jobs.sql, which is too long to be followed in one piece."""
+
+
+def test_every_part_says_what_is_needed_in_two_places_or_is_a_step_of_a_long_statement() -> None:
     uses = Counter(name for path in QUERIES.rglob("*.sql") for name in included_in(path))
 
-    assert {path.stem: uses[path.stem] for path in QUERIES.glob("parts/*.sql") if uses[path.stem] < 2} == {}
+    assert {path.stem for path in QUERIES.glob("parts/*.sql") if uses[path.stem] < 2} == STEPS
 
 
 def test_a_part_stands_where_it_is_included_and_as_far_in() -> None:

@@ -67,8 +67,29 @@ def _expanded(kind: str, path: str, names: ChainMap[str, str]) -> Iterator[str]:
             yield from (part[1] + inner for inner in _expanded(kind, f"{kind}/parts/{part[2]}", names))
         elif setting := _SET.fullmatch(line):
             names.maps[1][setting[1]] = setting[2]
+        elif line.lstrip().startswith("--"):
+            yield line
         else:
             yield _NAME.sub(lambda match: names.get(match[1], match[0]), line)
+
+
+def query_names() -> list[str]:
+    """Return the names of all statements."""
+    files = [each.name for each in sql_folder().joinpath("queries").iterdir()]
+    return sorted(name.removesuffix(".sql") for name in files if name.endswith(".sql"))
+
+
+def conditions_of(name: str) -> dict[str, str]:
+    """Return the variables on which lines of a statement depend, each with the value that leaves them out."""
+    text = sql_folder().joinpath(f"queries/{name}.sql").read_text("utf-8")
+    return {found[1]: "false" for line in text.splitlines() if (found := _IF.fullmatch(line))}
+
+
+def expanded_statement(name: str, schema: str, variables: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """Return a statement for people, with its comments and `$1`, `$2`, … for its values, and their names in order."""
+    lines = sql_text(f"queries/{name}", variables).splitlines()
+    text, names = _numbered("".join(f"{line.rstrip()}\n" for line in lines if line.strip()))
+    return text.replace(MARKER, quoted(schema)), names
 
 
 @lru_cache(maxsize=512)
@@ -100,15 +121,20 @@ def numbered_query(name: str, schema: str, **names: str) -> tuple[bytes, tuple[s
     `names` replace the values that the file gives its variables.
     The driver parses a text of more than 4 KiB at every use, which costs more than running a short claim.
     """
+    text, values = _numbered(_query_text(name, names))
+    return text.replace(MARKER, quoted(schema)).encode(), values
+
+
+def _numbered(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return a text with `$1`, `$2`, … for its values, and their names in that order."""
     values: list[str] = []
 
-    def numbered(match: re.Match[str]) -> str:
+    def number(match: re.Match[str]) -> str:
         if match[1] not in values:
             values.append(match[1])
         return f"${values.index(match[1]) + 1}"
 
-    text = _VALUE.sub(numbered, _query_text(name, names)).replace("%%", "%")
-    return text.replace(MARKER, quoted(schema)).encode(), tuple(values)
+    return _VALUE.sub(number, text).replace("%%", "%"), tuple(values)
 
 
 @lru_cache(maxsize=64)

@@ -1,4 +1,4 @@
--- The next jobs of one priority without a queue, locked, without those that others have locked; `:FROM` is the start.
+-- The next jobs of one priority without a queue, row by row locked, without those that others lock. `:FROM` is the start.
 select
   jobs.id,
   jobs.priority,

@@ -1,4 +1,4 @@
--- The priorities of the waiting jobs `:AMONG` all, found by leaping from one to the next in an index.
+-- The priorities of waiting jobs, found by leaping from one to the next in an index. `:AMONG` limits them to some jobs.
 :PRIORITIES (priority) as (
   (
     select jobs.priority
