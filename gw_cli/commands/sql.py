@@ -31,8 +31,8 @@ def sql(
 ) -> None:
     """Print a statement of gw, ready for EXPLAIN.
 
-    The output is a script for psql. It uses the settings of the session in which gw runs the statement, shows its plan and rolls back. With --analyze the
-    statement runs, so its locks last until then. gw itself connects to nothing.
+    The output is a script for psql. It uses the settings of the session in which gw runs the statement, shows its plan
+    and rolls back. With --analyze the statement runs, so its locks last until then. gw itself connects to nothing.
     """
     from gw_core.front_ends import explain_script, list_statements
 
