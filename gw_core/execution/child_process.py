@@ -1,4 +1,4 @@
-"""A child process: signal it without hitting another one, and read its output in whole lines."""
+"""A child process: signal it without hitting another one, and read its output in complete lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 PassOn = Callable[[str, bytes], None]
-"""Takes whole lines of "stdout" or "stderr"."""
+"""Takes complete lines of "stdout" or "stderr"."""
 
 
 class LeaderProcess:
@@ -50,7 +50,7 @@ class LeaderProcess:
 
 
 class WholeLines:
-    """Passes a stream on in whole lines, so that no other process writes into the middle of one.
+    """Passes a stream on in complete lines, so that no other process writes into the middle of one.
 
     An unfinished line of more than `limit` bytes is passed on in pieces, so that no output grows our memory.
     """
@@ -59,23 +59,23 @@ class WholeLines:
         self._channel = channel
         self._pass_on = pass_on
         self._limit = limit
-        self._held: list[bytes] = []
-        self._held_bytes = 0
+        self._incomplete: list[bytes] = []
+        self._incomplete_bytes = 0
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes; pass on the lines they complete."""
         end = chunk.rfind(b"\n") + 1
         if end:
-            self._pass_on(self._channel, b"".join([*self._held, chunk[:end]]))
-            self._held, self._held_bytes = [], 0
+            self._pass_on(self._channel, b"".join([*self._incomplete, chunk[:end]]))
+            self._incomplete, self._incomplete_bytes = [], 0
         if rest := chunk[end:]:
-            self._held.append(rest)
-            self._held_bytes += len(rest)
-        if self._held_bytes > self._limit:
+            self._incomplete.append(rest)
+            self._incomplete_bytes += len(rest)
+        if self._incomplete_bytes > self._limit:
             self.end()
 
     def end(self) -> None:
         """Pass on what came after the last line break, as a line."""
-        if self._held:
-            self._pass_on(self._channel, b"".join([*self._held, b"\n"]))
-            self._held, self._held_bytes = [], 0
+        if self._incomplete:
+            self._pass_on(self._channel, b"".join([*self._incomplete, b"\n"]))
+            self._incomplete, self._incomplete_bytes = [], 0

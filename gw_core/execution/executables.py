@@ -71,13 +71,13 @@ def run_executable(
     """
     program = Program(_started(path, job, handed_on))
     with program.tracked(context.should_stop):
-        talk = _ProgramSession(program, job, context, timeout=timeout, clock=clock)
-        exit_code = talk.until_the_end()
+        session = _ProgramSession(program, job, context, timeout=timeout, clock=clock)
+        exit_code = session.until_the_end()
     if exit_code == 0:
         return
-    if talk.was_asked_to_stop or program.was_killed:
+    if session.was_asked_to_stop or program.was_killed:
         raise Snooze(WorkerSettings().interrupted_delay, f"{path.name} was ended because the worker is stopping")
-    raise ExecutableError(f"{path.name} {exit_words(exit_code)}{talk.last_words()}")
+    raise ExecutableError(f"{path.name} {exit_words(exit_code)}{session.last_words()}")
 
 
 # -- starting ------------------------------------------------------------------------------------------------------
@@ -201,8 +201,8 @@ class _ProgramSession:
 
     def last_words(self) -> str:
         """Return the last lines of stderr, for the error."""
-        words = "\n".join(self._tail)[-_TAIL_CHARACTERS:].strip()
-        return f": {words}" if words else " with nothing on stderr"
+        end = "\n".join(self._tail)[-_TAIL_CHARACTERS:].strip()
+        return f": {end}" if end else " with nothing on stderr"
 
     def _register(self, pipes: selectors.BaseSelector) -> None:
         stdin, stdout, stderr = self._program.pipes

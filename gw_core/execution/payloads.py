@@ -193,7 +193,7 @@ def _path(location: Sequence[int | str]) -> str:
 def _rejecter(
     annotation: object, decode: Callable[[str], Any], reason: Callable[[Exception], str]
 ) -> Callable[[str, Exception], Any]:
-    wanted = name_of(annotation)
+    expected = name_of(annotation)
 
     def reject(text: str, error: Exception) -> Any:
         if (rest := _without_transport(text)) is not None:
@@ -202,7 +202,7 @@ def _rejecter(
             except Exception as second:  # noqa: BLE001 - whatever a model's validators raise
                 error = second
         # Without the cause, whose own text may hold the payload.
-        raise PayloadError(f"the payload does not fit {wanted}: {reason(error)}") from None
+        raise PayloadError(f"the payload does not fit {expected}: {reason(error)}") from None
 
     return reject
 

@@ -22,14 +22,14 @@ _FOR_THE_WORKER: Final = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.S
 # terminal sends to every process are for the worker, which may take its time to stop.
 _GUARD: Final = """
 trap '' INT TERM HUP QUIT
-held=' '
-while read -r order group; do
-    case $order in
-        +) held="$held$group " ;;
-        -) held="${held%% "$group" *} ${held#* "$group" }" ;;
+groups=' '
+while read -r sign group; do
+    case $sign in
+        +) groups="$groups$group " ;;
+        -) groups="${groups%% "$group" *} ${groups#* "$group" }" ;;
     esac
 done
-for group in $held; do
+for group in $groups; do
     kill -s KILL -- "-$group"
 done
 """
@@ -44,7 +44,7 @@ class ProcessGroups:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._held: set[LeaderProcess] = set()
+        self._leaders: set[LeaderProcess] = set()
         self.guard: subprocess.Popen[bytes] | None = None
         forks.abandon_in_children(self)
 
@@ -58,22 +58,22 @@ class ProcessGroups:
     def add(self, leader: LeaderProcess) -> None:
         """Kill the group of this process when ours dies; call right after the leader was started."""
         with self._lock:
-            self._held.add(leader)
+            self._leaders.add(leader)
             self._send(f"+ {leader.pid}\n")
 
     def remove(self, leader: LeaderProcess) -> None:
         """Leave this group alone from now on: its number may soon belong to another."""
         with self._lock:
-            if leader in self._held:
-                self._held.remove(leader)
+            if leader in self._leaders:
+                self._leaders.remove(leader)
                 self._send(f"- {leader.pid}\n")
 
     def close(self) -> None:
         """Kill what is left, as if this process had died; a later `add` starts another guard."""
         with self._lock:
             guard, self.guard = self.guard, None
-            held, self._held = self._held, set()
-        for leader in held:
+            leaders, self._leaders = self._leaders, set()
+        for leader in leaders:
             leader.kill()
         if guard is not None:
             assert guard.stdin is not None  # noqa: S101 - a pipe, see _started
@@ -84,24 +84,24 @@ class ProcessGroups:
     def abandon(self) -> None:
         """In a forked child: these are the parent's groups."""
         self._lock = threading.Lock()
-        self._held = set()
+        self._leaders = set()
         if self.guard is not None:
             self.guard.returncode = 0  # so that its destructor does not wait for it
             self.guard = None
 
-    def _send(self, order: str) -> None:
-        if self.guard is not None and self._wrote(self.guard, order):
+    def _send(self, line: str) -> None:
+        if self.guard is not None and self._wrote(self.guard, line):
             return
         # There is no guard yet, or it was killed: the new one receives all groups.
         with suppress(OSError):
             self.guard = _started()
-            self._wrote(self.guard, "".join(f"+ {leader.pid}\n" for leader in self._held))
+            self._wrote(self.guard, "".join(f"+ {leader.pid}\n" for leader in self._leaders))
 
     @staticmethod
-    def _wrote(guard: subprocess.Popen[bytes], orders: str) -> bool:
+    def _wrote(guard: subprocess.Popen[bytes], lines: str) -> bool:
         assert guard.stdin is not None  # noqa: S101 - a pipe, see _started
         try:
-            os.write(guard.stdin.fileno(), orders.encode())
+            os.write(guard.stdin.fileno(), lines.encode())
         except BlockingIOError:  # it has been stopped for long; nothing may wait for it
             return True
         except OSError:

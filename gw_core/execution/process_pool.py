@@ -80,24 +80,29 @@ class IsolatedProcessError(GraphileWorkerError):
     """The process in which a task ran ended before the task did: killed, crashed, or ended by the task itself."""
 
 
-def compose_isolated(home: Callable[[], TaskLocation], *, keeps_result: bool = False) -> Invoke:
-    """Return the call that runs a task in a process of its own; `home` is asked at each run."""
-    return lambda job, context: run_isolated(home(), job, context, keeps_result=keeps_result)
+def compose_isolated(location: Callable[[], TaskLocation], *, keeps_result: bool = False) -> Invoke:
+    """Return the call that runs a task in a process of its own; `location` is asked at each run."""
+    return lambda job, context: run_isolated(location(), job, context, keeps_result=keeps_result)
 
 
-def run_isolated(home: TaskLocation, job: Job, context: JobContext, *, keeps_result: bool = False) -> object:
+def run_isolated(location: TaskLocation, job: Job, context: JobContext, *, keeps_result: bool = False) -> object:
     """Run the task to its end in another process, and return or raise what it came to.
 
     The task is notified when the job should stop. One second after its result can no longer be recorded, its process
     and its children are killed. Raises `IsolatedProcessError` when the process ends before the task.
     """
     while True:
-        process, is_fresh = PROCESSES.lend(home, context)
+        process, is_fresh = PROCESSES.acquire(location, context)
         session = _ProcessSession(process, context)
         try:
             ended = session.until_the_end(
                 RunJob(
-                    home, job, context.worker_id, context.thread_name, context.logger.getEffectiveLevel(), keeps_result
+                    location,
+                    job,
+                    context.worker_id,
+                    context.thread_name,
+                    context.logger.getEffectiveLevel(),
+                    keeps_result,
                 )
             )
         except ChannelClosedError:
@@ -115,7 +120,7 @@ def run_isolated(home: TaskLocation, job: Job, context: JobContext, *, keeps_res
             process.kill()
             process.end()
         else:
-            PROCESSES.take_back(process)
+            PROCESSES.release(process)
         return _result(ended, job)
 
 
@@ -175,10 +180,10 @@ class IsolatedProcess(LeaderProcess):
         """What it has loaded; it can run other tasks of the same."""
         self.setup = setup
         self.idle_since = 0.0
-        ours, theirs = Pipe()
-        self.line = Channel(ours, FROM_PROCESS)
+        own_end, child_end = Pipe()
+        self.line = Channel(own_end, FROM_PROCESS)
         GROUPS.start()
-        with theirs:
+        with child_end:
             process = subprocess.Popen(  # noqa: S603 - our own module in our own interpreter, without a shell
                 [
                     sys.executable,
@@ -186,7 +191,7 @@ class IsolatedProcess(LeaderProcess):
                     _BOOTSTRAP.format(path=sys.path, pid=os.getpid()),
                     "gw isolated task",
                 ],
-                stdin=theirs.fileno(),
+                stdin=child_end.fileno(),
                 # A session, and so a group, of its own: it can be killed with all it started, and Ctrl-C is ours.
                 start_new_session=True,
             )
@@ -316,23 +321,24 @@ class ProcessPool:
         self._starters = DaemonExecutor("gw-isolation")
         forks.abandon_in_children(self)
 
-    def lend(self, home: TaskLocation, context: JobContext) -> tuple[IsolatedProcess, bool]:
+    def acquire(self, location: TaskLocation, context: JobContext) -> tuple[IsolatedProcess, bool]:
         """Return a process for the job, and whether it was started for it."""
         setup = _setup(context.database)
         while True:
             with self._lock:
                 found = next(
-                    (each for each in reversed(self._idle) if (each.program, each.setup) == (home.program, setup)), None
+                    (each for each in reversed(self._idle) if (each.program, each.setup) == (location.program, setup)),
+                    None,
                 )
                 if found is not None:
                     self._idle.remove(found)
             if found is None:
-                return self._started(home, setup), True
+                return self._started(location, setup), True
             if found.exit_code() is None:
                 return found, False
             found.end()
 
-    def take_back(self, process: IsolatedProcess) -> None:
+    def release(self, process: IsolatedProcess) -> None:
         """Keep a process for the next job; end those that have been idle for too long."""
         now = time.monotonic()
         process.idle_since = now
@@ -355,9 +361,9 @@ class ProcessPool:
         self._idle = []
         self._starters = DaemonExecutor("gw-isolation")
 
-    def _started(self, home: TaskLocation, setup: Setup) -> IsolatedProcess:
+    def _started(self, location: TaskLocation, setup: Setup) -> IsolatedProcess:
         try:
-            return self._starters.submit(IsolatedProcess, home.program, setup).result()
+            return self._starters.submit(IsolatedProcess, location.program, setup).result()
         except OSError as error:
             raise IsolatedProcessError(f"no process can be started for the task: {error.strerror or error}") from error
 

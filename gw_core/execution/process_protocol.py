@@ -181,7 +181,7 @@ class Setup(msgspec.Struct, frozen=True, tag=True):
 class RunJob(msgspec.Struct, frozen=True, tag=True):
     """Run this job."""
 
-    home: TaskLocation
+    location: TaskLocation
     job: Job
     worker_id: str
     thread_name: str

@@ -10,7 +10,7 @@ from gw_core.domain.reports.health import PoolHealth, ProbeSettings
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import ProbeStarted
 from gw_core.maintenance.metrics import Metrics, MetricsCollector, QueueSampler
-from gw_core.maintenance.probe_server import HttpResponse, Page, WebServer, said
+from gw_core.maintenance.probe_server import HttpResponse, Page, WebServer, text_response
 from gw_core.maintenance.readiness import Readiness
 from gw_core.postgres.connection.connections import ConnectionSource
 
@@ -69,11 +69,11 @@ class Probe:
         self._server.join(timedelta(seconds=1))
 
     async def _live(self) -> HttpResponse:
-        return said(200, "alive")
+        return text_response(200, "alive")
 
     async def _ready(self) -> HttpResponse:
         reason = self._readiness.why_not()
-        return said(200, f"ready{self._readiness.note()}") if reason is None else said(503, reason)
+        return text_response(200, f"ready{self._readiness.note()}") if reason is None else text_response(503, reason)
 
     async def _scrape(self) -> HttpResponse:
         assert self._metrics is not None  # noqa: S101 - the page is there only with it

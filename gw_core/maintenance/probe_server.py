@@ -40,8 +40,8 @@ class HttpResponse:
     content_type: str = TEXT
 
 
-def said(status: int, line: str) -> HttpResponse:
-    """Return an answer of one line."""
+def text_response(status: int, line: str) -> HttpResponse:
+    """Return a response of one line."""
     return HttpResponse(status, f"{line}\n".encode())
 
 
@@ -52,7 +52,7 @@ class WebServer(Service):
     """A thread with an event loop, so that slow clients cost no threads and delay no other client.
 
     `start()` raises `InvalidSettingError` when the address cannot be listened on. The standard library's HTTP servers
-    give each client a thread, or make the others wait; all that is needed of HTTP here is to answer a GET and hang up.
+    give each client a thread, or make the others wait; all that is needed of HTTP here is to answer a GET.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class WebServer(Service):
         guarded: Collection[str] = (),
     ) -> None:
         super().__init__(name)
-        self._wanted = host, port
+        self._address = host, port
         self._pages = pages
         # The pages that are answered under known hosts only; see `is_known_host`.
         self._guarded = frozenset(guarded)
@@ -79,7 +79,7 @@ class WebServer(Service):
 
     def start(self) -> None:
         """Listen, and begin to answer; returns immediately."""
-        self._socket = _listening(*self._wanted)
+        self._socket = _listening(*self._address)
         host, port, *_ = self._socket.getsockname()
         self.address = host, port
         super().start()
@@ -141,30 +141,30 @@ class WebServer(Service):
             return
         except asyncio.LimitOverrunError:
             head = b""
-        method, answer = await self._answer_to(head)
-        writer.write(_written(answer, with_body=method != "HEAD"))
+        method, response = await self._answer_to(head)
+        writer.write(_written(response, with_body=method != "HEAD"))
         # All of it, or the time limit: what a client does not read must not stay in memory.
         writer.transport.set_write_buffer_limits(0)
         await writer.drain()
 
     async def _answer_to(self, head: bytes) -> tuple[str, HttpResponse]:
-        words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
-        if len(words) != 3 or not words[2].startswith("HTTP/"):
-            return "", said(400, "this is no HTTP request")
-        method, page = words[0], self._pages.get(words[1].partition("?")[0])
+        parts = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
+        if len(parts) != 3 or not parts[2].startswith("HTTP/"):
+            return "", text_response(400, "this is no HTTP request")
+        method, page = parts[0], self._pages.get(parts[1].partition("?")[0])
         if page is None:
-            return method, said(404, f"no such page; the pages are {', '.join(self._pages)}")
+            return method, text_response(404, f"no such page; the pages are {', '.join(self._pages)}")
         if method not in ("GET", "HEAD"):
-            return method, said(405, "ask with GET")
-        if words[1].partition("?")[0] in self._guarded and not is_known_host(_host_in(head), self._wanted[0]):
-            return method, said(421, "use an IP address, localhost or this machine's name as the host")
+            return method, text_response(405, "ask with GET")
+        if parts[1].partition("?")[0] in self._guarded and not is_known_host(_host_in(head), self._address[0]):
+            return method, text_response(421, "use an IP address, localhost or this machine's name as the host")
         return method, await page()
 
 
 def is_known_host(host: str | None, listening_on: str) -> bool:
     """Whether a request's Host header names this machine in a way that no foreign name server can.
 
-    A page in a browser may point a name of its own at an address of ours and read the answer (DNS rebinding). It
+    A page in a browser may point a name of its own at an address of ours and read the response (DNS rebinding). It
     cannot do so with an IP address, a name without a dot, a name of a private domain, or the names we go by.
     """
     if host is None:
@@ -217,10 +217,10 @@ def _listening(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def _written(answer: HttpResponse, *, with_body: bool) -> bytes:
+def _written(response: HttpResponse, *, with_body: bool) -> bytes:
     head = (
-        f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\n"
-        f"Content-Type: {answer.content_type}\r\nContent-Length: {len(answer.body)}\r\n"
+        f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}\r\n"
+        f"Content-Type: {response.content_type}\r\nContent-Length: {len(response.body)}\r\n"
         "Cache-Control: no-store\r\nConnection: close\r\n\r\n"
     )
-    return head.encode("latin-1") + (answer.body if with_body else b"")
+    return head.encode("latin-1") + (response.body if with_body else b"")

@@ -175,7 +175,7 @@ class _Server:
 
     def _ended(self, order: RunJob, context: JobContext) -> FinishedMessage:
         try:
-            task = _loaded(order.home)
+            task = _loaded(order.location)
         except BaseException as error:  # noqa: BLE001 - whatever loading raises, sys.exit() included
             return FinishedMessage(failure_of(error))
         self._line.send(StartedMessage())

@@ -17,7 +17,7 @@ Item = Job | QueueBatch
 class Handoff:
     """A queue from one claiming thread to many workers that also knows who is idle.
 
-    `_lock` guards `_parked` and `_closed`; `_items` is a deque, whose ends are safe without it. `queue.SimpleQueue`
+    `_lock` guards `_waiters` and `_closed`; `_items` is a deque, whose ends are safe without it. `queue.SimpleQueue`
     neither reports how many threads wait nor returns jobs from its far end.
 
     One thread at a time wakes up. Once it runs and finds an item, it wakes the next one for the rest. So a thread that
@@ -26,7 +26,7 @@ class Handoff:
 
     def __init__(self, on_low: Callable[[], None]) -> None:
         self._items: deque[Item] = deque()
-        self._parked: list[threading.Lock] = []
+        self._waiters: list[threading.Lock] = []
         self._is_waking = False
         """Whether a thread was woken that does not run yet; it will see what is handed over until it runs."""
         self._lock = threading.Lock()
@@ -47,7 +47,7 @@ class Handoff:
     @property
     def idle(self) -> int:
         """How many threads wait for an item that is not there yet."""
-        return max(0, len(self._parked) - len(self._items))
+        return max(0, len(self._waiters) - len(self._items))
 
     def call_when_low(self, mark: int) -> None:
         """Call `on_low` once, when at most `mark` items are left or a thread finds none; -1 cancels that."""
@@ -60,23 +60,23 @@ class Handoff:
 
     def _wake_one(self) -> None:
         with self._lock:
-            if self._is_waking or not self._parked:
+            if self._is_waking or not self._waiters:
                 return
             self._is_waking = True
             # Last parked, first woken: its stack and caches are warm.
-            bell = self._parked.pop()
-        bell.release()
+            waiter = self._waiters.pop()
+        waiter.release()
 
-    def take(self, bell: threading.Lock) -> Item | None:
-        """Return the next item, waiting for one; None once the hand-off is closed. `bell` is the thread's own lock."""
+    def take(self, waiter: threading.Lock) -> Item | None:
+        """Return the next item, waiting for one; None once the hand-off is closed. The lock is the thread's own."""
         while not self._closed:
             try:
                 item = self._items.popleft()
             except IndexError:
-                if not self._park(bell):
+                if not self._wait(waiter):
                     return None
                 continue
-            if self._parked and self._items and not self._is_waking:
+            if self._waiters and self._items and not self._is_waking:
                 self._wake_one()
             if len(self._items) <= self._low_mark:
                 self._signal_low()
@@ -96,22 +96,22 @@ class Handoff:
         """Let the threads end; what is left, or is still added, is for `remove_waiting`."""
         with self._lock:
             self._closed = True
-            woken, self._parked = self._parked, []
-        for bell in woken:
-            bell.release()
+            woken, self._waiters = self._waiters, []
+        for waiter in woken:
+            waiter.release()
 
-    def _park(self, bell: threading.Lock) -> bool:
+    def _wait(self, waiter: threading.Lock) -> bool:
         """Wait to be woken; False when closed."""
         with self._lock:
             if self._closed:
                 return False
             if self._items:  # handed over between the check and the lock
                 return True
-            bell.acquire(blocking=False)
-            self._parked.append(bell)
+            waiter.acquire(blocking=False)
+            self._waiters.append(waiter)
         self._signal_low()
-        bell.acquire()
-        bell.release()
+        waiter.acquire()
+        waiter.release()
         self._is_waking = False
         return True
 

@@ -40,7 +40,7 @@ def is_alive(pid: int) -> bool:
 def _no_process_is_left() -> Iterator[None]:
     yield
     process_pool.PROCESSES.end_idle()
-    wait_until(lambda: not process_pool.GROUPS._held)
+    wait_until(lambda: not process_pool.GROUPS._leaders)
 
 
 def isolated(*functions: Callable[..., object], timeout: float | None = None) -> TaskRegistry:

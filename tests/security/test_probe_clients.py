@@ -12,7 +12,7 @@ from gw_core.maintenance import probe_server
 
 
 async def page() -> probe_server.HttpResponse:
-    return probe_server.said(200, "numbers")
+    return probe_server.text_response(200, "numbers")
 
 
 @pytest.fixture

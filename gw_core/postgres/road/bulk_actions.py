@@ -156,9 +156,9 @@ def on_idle(
 ) -> Act:
     """Return what runs a statement on those jobs that are not running; with `announces`, idle workers are woken."""
 
-    def act(held: Sequence[_LockedJob]) -> Steps[tuple[set[int], dict[int, SkipReason]]]:
-        done = yield from _run(statement, [each for each in held if not each.is_running], names, **values)
-        if members := [each.id for each in held if is_member(each.job) and each.id in done]:
+    def act(locked: Sequence[_LockedJob]) -> Steps[tuple[set[int], dict[int, SkipReason]]]:
+        done = yield from _run(statement, [each for each in locked if not each.is_running], names, **values)
+        if members := [each.id for each in locked if is_member(each.job) and each.id in done]:
             yield Call("end_group_members", {"ids": members})
         if announces:
             yield from _announce(len(done))
@@ -170,16 +170,16 @@ def on_idle(
 def completing(schema: str) -> Act:
     """Return what deletes jobs that are not running, and records them where history keeps them."""
 
-    def act(held: Sequence[_LockedJob]) -> Steps[tuple[set[int], dict[int, SkipReason]]]:
+    def act(locked: Sequence[_LockedJob]) -> Steps[tuple[set[int], dict[int, SkipReason]]]:
         [[records]] = yield Call("records_ends", {"schema": schema})
-        return (yield from on_idle("action_complete", names={"RECORDS": str(bool(records)).lower()})(held))
+        return (yield from on_idle("action_complete", names={"RECORDS": str(bool(records)).lower()})(locked))
 
     return act
 
 
-def retrying(held: Sequence[_LockedJob]) -> Steps[tuple[set[int], dict[int, SkipReason]]]:
+def retrying(locked: Sequence[_LockedJob]) -> Steps[tuple[set[int], dict[int, SkipReason]]]:
     # A lock of any age keeps a job from running, so a retry that ignored it would not be one.
-    free = [each for each in held if each.job.locked_by is None]
+    free = [each for each in locked if each.job.locked_by is None]
     nothing: dict[str, Any] = {
         "run_at": None,
         "delay_seconds": 0.0,
@@ -199,20 +199,20 @@ def change_by_id(
     ids: Sequence[int], act: Act, *, with_payload: bool, expected: Mapping[int, Job] | None = None
 ) -> Steps[ActionResult]:
     """Lock jobs, without waiting for other sessions, and act on those that are as `expected`."""
-    held = _held((yield Call("lock_expected_jobs", {"ids": list(ids), "with_payload": with_payload})))
-    skipped = {each.id: gone for each in held if expected and (gone := _gone(expected[each.id], each))}
-    result = yield from _act_on([each for each in held if each.id not in skipped], act, with_jobs=True)
-    passed = yield from _passed(sorted(set(ids) - {each.id for each in held}))
+    locked = _locked_jobs((yield Call("lock_expected_jobs", {"ids": list(ids), "with_payload": with_payload})))
+    skipped = {each.id: change for each in locked if expected and (change := _changed_since(expected[each.id], each))}
+    result = yield from _act_on([each for each in locked if each.id not in skipped], act, with_jobs=True)
+    passed = yield from _passed(sorted(set(ids) - {each.id for each in locked}))
     return ActionResult(result.changed, _by_id([*skipped.values(), *result.skipped, *passed]))
 
 
-def _act_on(held: Sequence[_LockedJob], act: Act, *, with_jobs: bool) -> Steps[ActionResult]:
+def _act_on(locked: Sequence[_LockedJob], act: Act, *, with_jobs: bool) -> Steps[ActionResult]:
     """Act on locked jobs; the result has the former state of those that were changed only `with_jobs`."""
-    done, reasons = yield from act(held)
-    changed = (each.job for each in held if each.id in done)
+    done, reasons = yield from act(locked)
+    changed = (each.job for each in locked if each.id in done)
     return ActionResult(
         tuple(ChangedJob(job.id, job.task, job if with_jobs else None) for job in changed),
-        tuple(each.skipped(reasons.get(each.id, SkipReason.LOCKED)) for each in held if each.id not in done),
+        tuple(each.skipped(reasons.get(each.id, SkipReason.LOCKED)) for each in locked if each.id not in done),
     )
 
 
@@ -341,9 +341,9 @@ def _one_batch(
     fragment: Fragment, act: Act, *, after: int, through: int, size: int
 ) -> Steps[tuple[ActionResult, int | None]]:
     values = {**fragment.values, "after": after, "through": through, "limit": size, "with_payload": False}
-    held = _held((yield Call("lock_selected_jobs", values, {"SELECTION": fragment.text})))
-    result = yield from _act_on(held, act, with_jobs=False)
-    return result, held[-1].id if held else None
+    locked = _locked_jobs((yield Call("lock_selected_jobs", values, {"SELECTION": fragment.text})))
+    result = yield from _act_on(locked, act, with_jobs=False)
+    return result, locked[-1].id if locked else None
 
 
 def _change_named(ids: Sequence[int], *, act: Act) -> Steps[ActionResult]:
@@ -422,24 +422,24 @@ def _restore(values: Mapping[str, Any]) -> Steps[int | None]:
 
 
 def _remove_expected(key: str, expected: Job, schema: str) -> Steps[RemovedJob | SkippedJob]:
-    held = _held((yield Call("lock_expected_jobs", {"ids": [expected.id], "with_payload": False})))
-    if not held:
+    locked = _locked_jobs((yield Call("lock_expected_jobs", {"ids": [expected.id], "with_payload": False})))
+    if not locked:
         return (yield from _passed([expected.id]))[0]
-    job = held[0].job
+    job = locked[0].job
     if changes := changes_of(expected, job) or ("has another key" if job.job_key != key else None):
-        return held[0].skipped(SkipReason.CHANGED, changes)
+        return locked[0].skipped(SkipReason.CHANGED, changes)
     removed = yield from removing(key, schema)
     assert removed is not None  # noqa: S101 - its row is locked
     return removed
 
 
-def _held(found: Rows) -> list[_LockedJob]:
+def _locked_jobs(found: Rows) -> list[_LockedJob]:
     return [_LockedJob(Job(*row[:-1]), is_running=bool(row[-1])) for row in found]
 
 
-def _gone(seen: Job, held: _LockedJob) -> SkippedJob | None:
+def _changed_since(expected: Job, job: _LockedJob) -> SkippedJob | None:
     """Return why a job must not be changed: a worker runs it, or it changed after it was read."""
-    changes = changes_of(seen, held.job)
-    if held.is_running:
-        return held.skipped(SkipReason.LOCKED, changes)
-    return held.skipped(SkipReason.CHANGED, changes) if changes else None
+    changes = changes_of(expected, job.job)
+    if job.is_running:
+        return job.skipped(SkipReason.LOCKED, changes)
+    return job.skipped(SkipReason.CHANGED, changes) if changes else None

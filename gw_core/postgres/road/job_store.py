@@ -63,11 +63,11 @@ class JobStore(Store):
 
     def register_tasks(self, identifiers: Iterable[str]) -> dict[int, str]:
         """Make the task identifiers known and return them by their ids."""
-        wanted = sorted(set(identifiers))
+        names = sorted(set(identifiers))
         while True:
-            known = {row[0]: row[1] for row in self._rows("register_tasks", identifiers=wanted)}
+            known = {row[0]: row[1] for row in self._rows("register_tasks", identifiers=names)}
             # A task that another session creates concurrently is neither inserted here nor visible in this snapshot.
-            if len(known) >= len(wanted):
+            if len(known) >= len(names):
                 return known
 
     def complete(

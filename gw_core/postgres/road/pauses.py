@@ -119,10 +119,10 @@ def pausing(
     by: str | None,
 ) -> Operation[PauseResult]:
     """Pause these targets. Raises `InvalidInputError`."""
-    wanted = _checked_targets(targets)
+    checked = _checked_targets(targets)
     check_pause_text("reason", reason)
     check_pause_text("by", by)
-    values = {**_target_columns(wanted), **_end_columns(until), "reason": reason, "by": by}
+    values = {**_target_columns(checked), **_end_columns(until), "reason": reason, "by": by}
     yield from usable(schema, timeout)
     change = Call("pause_set", values)
     return (yield from changing(change, timeout, then=partial(_lock_queues, schema), target_of=_target))
@@ -134,10 +134,10 @@ def resuming(targets: Sequence[str | PauseTarget], schema: str, timeout: timedel
     Without a check of the schema, which is most of the time until the jobs start: without gw's tables, the first
     statement fails.
     """
-    wanted = _checked_targets(targets)
+    checked = _checked_targets(targets)
     # Also without a row: a queue's lock may be left over from a pause that is gone.
-    names = [each.name for each in wanted if each.kind is PauseKind.QUEUE]
-    change = Call("pause_delete", _target_columns(wanted))
+    names = [each.name for each in checked if each.kind is PauseKind.QUEUE]
+    change = Call("pause_delete", _target_columns(checked))
     return (yield from changing(change, timeout, then=partial(_release_queues, names, schema), target_of=_target))
 
 

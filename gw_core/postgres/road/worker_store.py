@@ -109,7 +109,7 @@ class WorkerStore(Store):
     ) -> HeartbeatResult:
         """Write a pool's heartbeat, also in graphile_worker_rs's table if it exists; with `ping` ping all listeners."""
         about = msgspec.json.encode(metadata).decode()
-        inactive_seconds, has_rust_workers, *news, _ = self._rows(
+        inactive_seconds, has_rust_workers, *requests, _ = self._rows(
             "heartbeat",
             worker_id=worker_id,
             alive_seconds=alive_for.total_seconds(),
@@ -124,7 +124,7 @@ class WorkerStore(Store):
         if has_rust_workers:
             self._rows("rust_heartbeat", worker_id=worker_id, metadata=about)
         inactive_for = None if inactive_seconds is None else timedelta(seconds=inactive_seconds)
-        return HeartbeatResult(inactive_for, has_rust_workers, *news)
+        return HeartbeatResult(inactive_for, has_rust_workers, *requests)
 
     def delete_heartbeat(self, worker_id: str, *, has_rust_workers: bool) -> None:
         """Delete the heartbeat of a worker that shut down gracefully."""
