@@ -16,10 +16,8 @@ from sphinx.application import Sphinx
 BLOCK = re.compile(r"^```\{public-names\} (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MODULES = (
     "gw_core",
-    *(
-        f"gw_core.{name}"
-        for name in ("crontab", "embedded", "errors", "events", "operations", "selection", "testing", "types")
-    ),
+    *(f"gw_core.{name}" for name in ("crontab", "embedded", "errors", "events", "operations", "recovery")),
+    *(f"gw_core.{name}" for name in ("selection", "testing", "types")),
     *(f"gw_core.contrib.{name}" for name in ("opentelemetry", "sentry", "django")),
 )
 """Where users import from."""

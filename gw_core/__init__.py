@@ -1,11 +1,12 @@
 """Graphile Worker for Python: add, run and manage jobs in PostgreSQL.
 
-This package has the names that most programs use. The others are in seven modules, each name in exactly one:
+This package has the names that most programs use. The others are in eight modules, each name in exactly one:
 
 - `gw_core.events`: the events that `Events` delivers
 - `gw_core.errors`: the exceptions
 - `gw_core.crontab`: crontabs and schedules
 - `gw_core.operations`: what tools for operators use: results of queries and actions, diagnosis, migrations, supervision
+- `gw_core.recovery`: what a plugin decides about the job of a dead worker
 - `gw_core.embedded`: keep an embedded PostgreSQL running
 - `gw_core.selection`: parse, complete and explain selections of jobs
 - `gw_core.types`: types that signatures name
@@ -38,12 +39,7 @@ if TYPE_CHECKING:
     from gw_core.domain.rules.plugins import Addition as Addition, Plugin as Plugin, Reject as Reject, Skip as Skip
     from gw_core.domain.rules.session_limits import SessionLimits as SessionLimits
     from gw_core.domain.rules.settings import PoolerMode as PoolerMode, WorkerSettings as WorkerSettings
-    from gw_core.domain.rules.sweep_rules import (
-        FailWithBackoff as FailWithBackoff,
-        RecoverySettings as RecoverySettings,
-        Reschedule as Reschedule,
-        SkipRecovery as SkipRecovery,
-    )
+    from gw_core.domain.rules.sweep_rules import RecoverySettings as RecoverySettings
     from gw_core.execution.context import JobContext as JobContext, StopSignal as StopSignal
     from gw_core.execution.payloads import CronRun as CronRun
     from gw_core.execution.task import Task as Task
@@ -71,7 +67,7 @@ else:
         gw_core.domain.rules.plugins: Addition Plugin Reject Skip
         gw_core.domain.rules.session_limits: SessionLimits
         gw_core.domain.rules.settings: PoolerMode WorkerSettings
-        gw_core.domain.rules.sweep_rules: FailWithBackoff RecoverySettings Reschedule SkipRecovery
+        gw_core.domain.rules.sweep_rules: RecoverySettings
         gw_core.execution.context: JobContext StopSignal
         gw_core.execution.payloads: CronRun
         gw_core.execution.task: Task

@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from gw_core.clients.sharding import ShardKey as ShardKey
     from gw_core.domain.job.job import AddOptions as AddOptions, JobOptions as JobOptions
     from gw_core.domain.rules.plugins import RunTask as RunTask
-    from gw_core.domain.rules.sweep_rules import Decision as Decision
     from gw_core.runner.run_inputs import Crontab as Crontab, Tasks as Tasks
     from gw_core.runner.runner import RunnerOptions as RunnerOptions
     from gw_core.runtime.log_messages import JobLogger as JobLogger
@@ -21,7 +20,6 @@ else:
         gw_core.clients.sharding: ShardKey
         gw_core.domain.job.job: AddOptions JobOptions
         gw_core.domain.rules.plugins: RunTask
-        gw_core.domain.rules.sweep_rules: Decision
         gw_core.runner.run_inputs: Crontab Tasks
         gw_core.runner.runner: RunnerOptions
         gw_core.runtime.log_messages: JobLogger

@@ -11,7 +11,7 @@ CONTRIB = {f"gw_core.contrib.{name}" for name in ("django.worker", "opentelemetr
 PUBLIC = {
     "gw_core",
     *(f"gw_core.{name}" for name in ("embedded", "events", "errors", "crontab", "operations")),
-    *(f"gw_core.{name}" for name in ("selection", "testing", "types")),
+    *(f"gw_core.{name}" for name in ("recovery", "selection", "testing", "types")),
     *CONTRIB,
 }
 # Why this many remain:

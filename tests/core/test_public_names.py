@@ -18,7 +18,8 @@ import gw_core
 CHECKOUT = Path(__file__).parents[2]
 MODULES = (
     "gw_core",
-    *(f"gw_core.{name}" for name in ("crontab", "embedded", "errors", "events", "operations", "selection", "types")),
+    *(f"gw_core.{name}" for name in ("crontab", "embedded", "errors", "events", "operations", "recovery")),
+    *(f"gw_core.{name}" for name in ("selection", "types")),
 )
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from support.recovery_fixture import Deciding, minutes, seconds
 
-from gw_core import FailWithBackoff, Job, RecoverySettings, Reschedule, SkipRecovery, WorkerSettings
+from gw_core import Job, RecoverySettings, WorkerSettings
 from gw_core.domain.rules.sweep_rules import decide, is_dead, merged
 from gw_core.errors import InvalidSettingError
 from gw_core.operations import WorkerInfo
+from gw_core.recovery import FailWithBackoff, Reschedule, SkipRecovery
 
 HOURS = minutes(60)
 

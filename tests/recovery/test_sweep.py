@@ -17,19 +17,11 @@ from support.recovery_fixture import Deciding, RecoveryFixture, minutes, seconds
 from support.rust_schema import WORKERS
 from support.time_range import MeasuredBlock
 
-from gw_core import (
-    Client,
-    Event,
-    Events,
-    FailWithBackoff,
-    Plugin,
-    RecoverySettings,
-    Reschedule,
-    SkipRecovery,
-)
+from gw_core import Client, Event, Events, Plugin, RecoverySettings
 from gw_core.errors import LockTimeoutError
 from gw_core.events import JobRecovered, WorkersRecovered
 from gw_core.front_ends import RecoveryHookFailed
+from gw_core.recovery import FailWithBackoff, Reschedule, SkipRecovery
 
 
 def test_a_dead_workers_jobs_go_back_without_counting_their_attempt_after_a_delay(ward: RecoveryFixture) -> None:
