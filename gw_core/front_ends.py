@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         CronStarting as CronStarting,
     )
     from gw_core.domain.durations import (
+        as_duration as as_duration,
         format_duration as format_duration,
         parse_duration as parse_duration,
         parse_time as parse_time,
@@ -166,7 +167,7 @@ else:
         gw_core.domain.cron.schedule_events: CronBackfill CronBackfilled CronItemFailed CronItemsRejected
         gw_core.domain.cron.schedule_events: CronOverdueTimer CronPrematureTimer CronRestored CronRunsSkipped
         gw_core.domain.cron.schedule_events: CronSchedule CronStarted CronStarting
-        gw_core.domain.durations: format_duration parse_duration parse_time
+        gw_core.domain.durations: as_duration format_duration parse_duration parse_time
         gw_core.domain.errors: ConnectionSettingsError DeadlockError PluginLoadError ServerTooOldError
         gw_core.domain.job.job: encode_payload
         gw_core.domain.reports.diagnosis: DoctorFacts TableHealth diagnose is_healthy

@@ -6,6 +6,7 @@ from gw_core.runtime.lazy import public_names
 
 if TYPE_CHECKING:
     from gw_core.clients.sharding import ShardKey as ShardKey
+    from gw_core.domain.durations import Duration as Duration
     from gw_core.domain.job.job import AddOptions as AddOptions, JobOptions as JobOptions
     from gw_core.domain.rules.plugins import RunTask as RunTask
     from gw_core.runner.run_inputs import Crontab as Crontab, Tasks as Tasks
@@ -18,6 +19,7 @@ else:
         __name__,
         """
         gw_core.clients.sharding: ShardKey
+        gw_core.domain.durations: Duration
         gw_core.domain.job.job: AddOptions JobOptions
         gw_core.domain.rules.plugins: RunTask
         gw_core.runner.run_inputs: Crontab Tasks

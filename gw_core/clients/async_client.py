@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from gw_core.clients.loop import OnLoop
 from gw_core.clients.queue_client import QueueClient
+from gw_core.domain.durations import Duration
 from gw_core.domain.job.job import AddOptions, Job, JobOptions, JobSpec, job_spec
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.plugins import Interceptors, Plugin
@@ -129,7 +129,7 @@ class AsyncClient(QueueClient[OnLoop]):
         job: Job = await runtime.carry_out(runtime.adds.add_or_raise(job_spec(task, payload, **options)), conn)
         return job
 
-    async def result(self, job_id: int, *, timeout: timedelta | float | None = None) -> Any:
+    async def result(self, job_id: int, *, timeout: Duration | None = None) -> Any:
         """Wait until a job has ended, and return what its task returned; see `Client.result`.
 
         One more connection listens. If it is unknown where a pool of yours leads, the client asks, at first 50 ms and

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from gw_core.clients.queue_client import QueueClient
 from gw_core.clients.threads import OnThreads
+from gw_core.domain.durations import Duration
 from gw_core.domain.job.job import AddOptions, Job, JobOptions, JobSpec, job_spec
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.plugins import Interceptors, Plugin
@@ -136,7 +136,7 @@ class Client(QueueClient[OnThreads]):
         job: Job = runtime.carry_out(runtime.adds.add_or_raise(job_spec(task, payload, **options)), conn)
         return job
 
-    def result(self, job_id: int, *, timeout: timedelta | float | None = None) -> Any:
+    def result(self, job_id: int, *, timeout: Duration | None = None) -> Any:
         """Wait until a job has ended, and return what its task returned. Its task needs `result=True`.
 
         `timeout` is a `timedelta` or seconds; 0 does not wait, None waits forever. Raises `JobFailedError` when the job

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 
 from gw_core.clients.verbs import Part, R, Request, blocking, verb
+from gw_core.domain.durations import Duration
 from gw_core.domain.job.history import EndedAttempt, HistoryPage, HistoryState, HistoryStatus
 from gw_core.postgres.read.history import COUNT_TIMEOUT, SEARCH_TIMEOUT, HistoryQueries, attempts_of
 
@@ -22,7 +22,7 @@ class History(Part[R]):
         limit: int = 50,
         with_result: bool = False,
         with_payload: bool = False,
-        timeout: timedelta = SEARCH_TIMEOUT,
+        timeout: Duration = SEARCH_TIMEOUT,
     ) -> HistoryPage:
         """Return ended attempts that match, the latest first; `after` is where the previous page ended.
 
@@ -35,7 +35,7 @@ class History(Part[R]):
 
     @blocking
     def count(
-        self, which: str | int | Sequence[int] = "", *, timeout: timedelta = COUNT_TIMEOUT
+        self, which: str | int | Sequence[int] = "", *, timeout: Duration = COUNT_TIMEOUT
     ) -> dict[HistoryState, int]:
         """Return how many attempts match, by the state in which they ended."""
         return self._queries.count(which, timeout=timeout)
@@ -62,7 +62,7 @@ class History(Part[R]):
         return self._queries.expire()
 
     @blocking
-    def record_others(self, period: timedelta | None) -> None:
+    def record_others(self, period: Duration | None) -> None:
         """Record jobs that other programs end, and keep them this long; None: no longer.
 
         This creates or drops a trigger on the jobs table, which only the owner of the queue may do. Raises

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, overload
 import msgspec
 
 from gw_core.clients.verbs import P, Part, R, Request, blocking, verb
+from gw_core.domain.durations import Duration
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job.job import Job
 from gw_core.postgres.road.bulk_actions import (
@@ -201,7 +202,7 @@ class Jobs(_JobActions[R]):
         after: PageCursor | str | int | None = None,
         limit: int = 50,
         with_payload: bool = False,
-        timeout: timedelta = SEARCH_TIMEOUT,
+        timeout: Duration = SEARCH_TIMEOUT,
     ) -> JobPage:
         """Return the jobs of a selection, up to `limit`, and where the next page begins; payloads only if requested.
 
@@ -225,7 +226,7 @@ class Jobs(_JobActions[R]):
         reason: str | None = None,
         by: str | None = None,
         retry: bool = False,
-        timeout: timedelta = CANCEL_TIMEOUT,
+        timeout: Duration = CANCEL_TIMEOUT,
     ) -> Sequence[CancelledJob]:
         """Cancel running jobs: their tasks are asked to stop, and their attempts fail.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 
 from gw_core.clients.pauses import NO_WAIT
 from gw_core.clients.verbs import Part, R, Request, verb
+from gw_core.domain.durations import Duration, as_duration, as_optional_duration
 from gw_core.domain.rules.pause import PauseResult
 from gw_core.domain.rules.task_limit import TaskLimit
 from gw_core.postgres.road.limits import listing, removing, setting
@@ -28,11 +28,11 @@ class Limits(Part[R]):
         *,
         running: int | None = None,
         per_period: int | None = None,
-        period: timedelta | None = None,
+        period: Duration | None = None,
         burst: int | None = None,
         field: str | None = None,
         by: str | None = None,
-        timeout: timedelta = CONFIRM_TIMEOUT,
+        timeout: Duration = CONFIRM_TIMEOUT,
         conn: object | None = None,
     ) -> Request[PauseResult]:
         """Set the limit of a task: at most `running` jobs at a time, at most `per_period` starts per `period`.
@@ -44,14 +44,21 @@ class Limits(Part[R]):
         with those that have not. With `conn` it belongs to your transaction, and it does not wait. Raises
         `InvalidInputError` before anything is changed.
         """
-        limit = TaskLimit(task=task, running=running, per_period=per_period, period=period, burst=burst, field=field)
-        wait = timeout if conn is None else NO_WAIT
+        limit = TaskLimit(
+            task=task,
+            running=running,
+            per_period=per_period,
+            period=as_optional_duration("period", period),
+            burst=burst,
+            field=field,
+        )
+        wait = as_duration("timeout", timeout) if conn is None else NO_WAIT
         return Request(setting(limit, self._schema, wait, by=by, in_transaction=conn is not None), conn)
 
     @verb
     def remove(
-        self, task: str, *, timeout: timedelta = CONFIRM_TIMEOUT, conn: object | None = None
+        self, task: str, *, timeout: Duration = CONFIRM_TIMEOUT, conn: object | None = None
     ) -> Request[PauseResult]:
         """Remove the limit of a task; `changed` is 0 if it had none. `timeout` and `conn` are those of `set`."""
-        wait = timeout if conn is None else NO_WAIT
+        wait = as_duration("timeout", timeout) if conn is None else NO_WAIT
         return Request(removing(task, self._schema, wait, in_transaction=conn is not None), conn)

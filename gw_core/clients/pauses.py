@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from gw_core.clients.verbs import Part, R, Request, verb
+from gw_core.domain.durations import Duration, as_duration
 from gw_core.domain.rules.pause import Pause, PauseResult, PauseTarget
 from gw_core.postgres.road.pauses import CONFIRM_TIMEOUT, listing, pausing, resuming
 
@@ -31,7 +32,7 @@ class Pauses(Part[R]):
         until: datetime | timedelta | None = None,
         reason: str | None = None,
         by: str | None = None,
-        timeout: timedelta = CONFIRM_TIMEOUT,
+        timeout: Duration = CONFIRM_TIMEOUT,
         conn: object | None = None,
     ) -> Request[PauseResult]:
         """Pause these targets, until a time, for a duration, or until they are resumed.
@@ -40,15 +41,16 @@ class Pauses(Part[R]):
         paused already gets the new end, reason and author. With `conn` the pause belongs to your transaction, and
         it does not wait. Raises `InvalidInputError` before anything is changed.
         """
-        wait = timeout if conn is None else NO_WAIT
+        wait = as_duration("timeout", timeout) if conn is None else NO_WAIT
         return Request(pausing(targets, self._schema, wait, until=until, reason=reason, by=by), conn)
 
     @verb
     def resume(
-        self, *targets: str | PauseTarget, timeout: timedelta = CONFIRM_TIMEOUT, conn: object | None = None
+        self, *targets: str | PauseTarget, timeout: Duration = CONFIRM_TIMEOUT, conn: object | None = None
     ) -> Request[PauseResult]:
         """Resume these targets; workers claim their jobs again immediately. `targets` are those that were paused.
 
         `timeout` and `conn` are those of `pause`.
         """
-        return Request(resuming(targets, self._schema, timeout if conn is None else NO_WAIT), conn)
+        wait = as_duration("timeout", timeout) if conn is None else NO_WAIT
+        return Request(resuming(targets, self._schema, wait), conn)

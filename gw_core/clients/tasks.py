@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from gw_core.clients.verbs import Part, R, blocking
+from gw_core.domain.durations import Duration
 from gw_core.domain.reports.query_results import TaskReport
 from gw_core.domain.reports.run_statistics import RunHistory, RunStatistics
 from gw_core.domain.rules.sweep_rules import RecoverySettings
@@ -29,7 +30,7 @@ class Tasks(Part[R]):
         return JobQueries(self._connections, self._schema).tasks(recovery, exact=exact)
 
     @blocking
-    def statistics(self, back: timedelta = HOUR) -> Mapping[str, RunStatistics]:
+    def statistics(self, back: Duration = HOUR) -> Mapping[str, RunStatistics]:
         """Return what ended lately of each task, as gw's workers recorded it."""
         from gw_core.postgres.read.statistics_queries import StatisticsQueries
 
@@ -37,7 +38,7 @@ class Tasks(Part[R]):
 
     @blocking
     def statistics_over_time(
-        self, back: timedelta = HOUR, *, step: timedelta = MINUTE, task: str | None = None
+        self, back: Duration = HOUR, *, step: Duration = MINUTE, task: str | None = None
     ) -> RunHistory:
         """Return what ended in each step of the last time, as gw's workers recorded it; of one task, or of all.
 

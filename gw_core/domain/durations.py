@@ -1,12 +1,20 @@
-"""Parse and format durations and times as people type them."""
+"""Durations as callers give them: a `timedelta`, seconds, or text such as 5m; and times as people type them."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from math import isfinite
+from typing import Any, Final, Generic, TypeAlias, TypeVar, dataclass_transform
 
-from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.errors import GraphileWorkerError, InvalidInputError, InvalidSettingError
+
+Duration: TypeAlias = timedelta | float
+"""A duration as callers give it: a `timedelta`, or a number of seconds."""
+
+T = TypeVar("T")
+C = TypeVar("C")
 
 UNITS: Final = {
     "w": timedelta(weeks=1),
@@ -24,6 +32,76 @@ _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|[wdhms])")
 _WHOLE = re.compile(f"(?:{_PART.pattern})+")
 _MAX_INPUT = 64
 _MAX_SHOWN = 40
+
+
+def as_duration(what: str, given: Duration, error: type[GraphileWorkerError] = InvalidInputError) -> timedelta:
+    """Return a duration that was given as a `timedelta` or in seconds; raises `error` for anything else."""
+    if isinstance(given, timedelta):
+        return given
+    if isinstance(given, bool) or not isinstance(given, int | float) or not isfinite(given):
+        raise error(f"{what} must be a timedelta or a number of seconds, got {given!r}")
+    try:
+        return timedelta(seconds=given)
+    except OverflowError:
+        raise error(f"{what} is {given:g} seconds, which is too long; give a shorter duration") from None
+
+
+def as_optional_duration(what: str, given: Duration | None) -> timedelta | None:
+    """Return a duration as `as_duration` does; None stays None."""
+    return None if given is None else as_duration(what, given)
+
+
+class DurationField(Generic[T]):
+    """A field of settings that is given as a `timedelta` or in seconds, and is read as a `timedelta`.
+
+    `T` is `timedelta`, or `timedelta | None` for a field that may be None.
+    """
+
+    def __init__(self, default: T) -> None:
+        self._default = default
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> T:
+        if instance is None:  # a dataclass asks for its default
+            return self._default
+        value: T = vars(instance)[self._name]
+        return value
+
+    def __set__(self, instance: object, value: T | float) -> None:
+        given: Any = value
+        is_none = given is None and self._default is None
+        vars(instance)[self._name] = None if is_none else as_duration(self._name, given, InvalidSettingError)
+
+
+class DurationRangeField:
+    """A field of settings for the shortest and the longest of a range of durations; see `DurationField`."""
+
+    def __init__(self, shortest: timedelta, longest: timedelta) -> None:
+        self._default = shortest, longest
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> tuple[timedelta, timedelta]:
+        if instance is None:
+            return self._default
+        value: tuple[timedelta, timedelta] = vars(instance)[self._name]
+        return value
+
+    def __set__(self, instance: object, value: tuple[Duration, Duration]) -> None:
+        shortest, longest = (as_duration(self._name, each, InvalidSettingError) for each in value)
+        vars(instance)[self._name] = shortest, longest
+
+
+@dataclass_transform(kw_only_default=True)
+def settings(kind: type[C]) -> type[C]:
+    """Make a frozen dataclass whose fields are given by keyword; some of them can be a `DurationField`.
+
+    Type checkers do not see that it is frozen: mypy would read such a field as what it may be given as.
+    """
+    return dataclass(frozen=True, kw_only=True)(kind)
 
 
 def check_from_now(what: str, duration: timedelta, error: type[InvalidInputError] = InvalidInputError) -> timedelta:
@@ -47,11 +125,12 @@ def parse_duration(text: str) -> timedelta:
         raise InvalidInputError(f"{shown(text)} is too long; give a shorter duration") from None
 
 
-def format_duration(duration: timedelta) -> str:
+def format_duration(duration: Duration) -> str:
     """Return the duration as `parse_duration` reads it, largest unit first: `1w2d`, `1h30m`, `250ms`, `0s`.
 
     Parts below a millisecond are dropped; a negative duration has a leading minus.
     """
+    duration = as_duration("the duration", duration)
     left = abs(duration)
     parts = []
     for unit, size in UNITS.items():

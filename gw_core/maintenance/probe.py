@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
+from gw_core.domain.durations import as_duration
 from gw_core.domain.reports.health import PoolHealth, ProbeSettings
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import ProbeStarted
@@ -40,7 +41,9 @@ class Probe:
         self._metrics: Metrics | None = None
         pages: dict[str, Page] = {"/live": self._live, "/ready": self._ready}
         if settings.metrics:
-            self._sampler = QueueSampler(connections, events=events, every=settings.sample_interval)
+            self._sampler = QueueSampler(
+                connections, events=events, every=as_duration("sample_interval", settings.sample_interval)
+            )
             self._sampler.on_crash = on_crash
             self._metrics = Metrics(MetricsCollector(events), self._readiness, self._sampler)
             pages["/metrics"] = self._scrape

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from gw_core.domain.durations import Duration, as_duration
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import (
     MaintenanceFailed,
@@ -100,7 +101,7 @@ class Supervisor:
         command: Callable[..., Sequence[str]],
         *,
         processes: int,
-        grace_period: timedelta,
+        grace_period: Duration,
         once: bool = False,
         independent: bool = False,
         fatal_codes: Collection[int] = (),
@@ -113,7 +114,7 @@ class Supervisor:
         self.events = events or Events()
         SupervisorLog(logger).attach(self.events)
         self._command = command
-        self._grace = grace_period.total_seconds()
+        self._grace = as_duration("grace_period", grace_period).total_seconds()
         self._once = once
         self._fatal_codes = fatal_codes
         self._transient_codes = transient_codes

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, overlo
 
 import msgspec
 
+from gw_core.domain.durations import Duration, as_duration
 from gw_core.domain.errors import InvalidJobError, TaskLoadError
 from gw_core.domain.job.history import MAX_KEEP, NO_OPTIONS, HistoryOptions
 from gw_core.domain.job.job import JobSpec
@@ -30,9 +31,9 @@ _OPTIONS: Final = "__graphile_options__"
 class TaskOptions(TypedDict, total=False):
     """The options of `@task`: see there."""
 
-    timeout: timedelta | float | None
+    timeout: Duration | None
     isolation: Isolation | None
-    keep: timedelta | None
+    keep: Duration | None
     result: bool
     keep_payload: bool
 
@@ -60,7 +61,7 @@ def task(identifier: str | None = None, **options: Unpack[TaskOptions]) -> Calla
 def task(identifier: F | str | None = None, **options: Unpack[TaskOptions]) -> F | Callable[[F], F]:
     """Mark a function in a task file as the task `identifier`, by default its own name.
 
-    A run that takes longer than `timeout` (a number is seconds) is asked to stop, and its attempt fails when it has
+    A run that takes longer than `timeout` (a `timedelta` or seconds) has to stop; its attempt fails when it has
     ended. With `isolation="process"` it runs in a process of its own, which can be killed and leaves the worker's
     interpreter to others. The function stays what it is and can be called as before.
 
@@ -123,13 +124,15 @@ def _fields_of(options: TaskOptions) -> dict[str, Any]:
     """Return the fields of the `Task` that has these options."""
     timeout, isolation, keep = options.get("timeout"), options.get("isolation"), options.get("keep")
     if timeout is not None:
-        timeout = timeout if isinstance(timeout, timedelta) else timedelta(seconds=timeout)
+        timeout = as_duration("the timeout of a task", timeout, TaskLoadError)
         if timeout <= timedelta(0):
             raise TaskLoadError(f"the timeout of a task must be greater than zero, got {timeout}")
     if isolation not in (None, "process"):
         raise TaskLoadError(f"the isolation of a task is 'process' or None, not {isolation!r}")
-    if keep is not None and not (isinstance(keep, timedelta) and timedelta(0) <= keep <= MAX_KEEP):
-        raise TaskLoadError(f"keep must be a timedelta of at most {MAX_KEEP.days} days and not negative, got {keep!r}")
+    if keep is not None:
+        keep = as_duration("keep", keep, TaskLoadError)
+        if not timedelta(0) <= keep <= MAX_KEEP:
+            raise TaskLoadError(f"keep must be at most {MAX_KEEP.days} days and not negative, got {keep}")
     history = HistoryOptions(keep, options.get("result", False), options.get("keep_payload", False))
     return {"timeout": timeout, "isolation": isolation, "history": history}
 

@@ -10,8 +10,10 @@ from typing import Any, Final
 import msgspec
 
 from gw_core import Job
+from gw_core.front_ends import as_duration
 from gw_core.runner.synchronous import DEFAULT_SCHEMA, waiting_jobs
 from gw_core.testing.clock import Clock
+from gw_core.types import Duration
 
 SHOWN_JOBS: Final = 5
 SHOWN_PAYLOAD: Final = 200
@@ -39,7 +41,7 @@ def assert_enqueued(
     job_key: Any = ANY,
     priority: Any = ANY,
     run_at: RunAt = None,
-    within: timedelta = timedelta(seconds=1),
+    within: Duration = timedelta(seconds=1),
     count: int | None = None,
     now: Clock | datetime | None = None,
     schema: str = DEFAULT_SCHEMA,
@@ -50,7 +52,7 @@ def assert_enqueued(
     delay counted from when the job was added (from `now`, if given), or a pair of times; `within` is its tolerance.
     """
     __tracebackhide__ = True
-    wanted = _Wanted(task, payload, queue_name, job_key, priority, run_at, within, _time(now))
+    wanted = _Wanted(task, payload, queue_name, job_key, priority, run_at, as_duration("within", within), _time(now))
     jobs = waiting_jobs(conn, schema=schema)
     found = [job for job in jobs if not wanted.differences(job)]
     if found if count is None else len(found) == count:
@@ -69,13 +71,13 @@ def refute_enqueued(
     job_key: Any = ANY,
     priority: Any = ANY,
     run_at: RunAt = None,
-    within: timedelta = timedelta(seconds=1),
+    within: Duration = timedelta(seconds=1),
     now: Clock | datetime | None = None,
     schema: str = DEFAULT_SCHEMA,
 ) -> None:
     """Assert that no job like this is waiting; the conditions are those of `assert_enqueued`."""
     __tracebackhide__ = True
-    wanted = _Wanted(task, payload, queue_name, job_key, priority, run_at, within, _time(now))
+    wanted = _Wanted(task, payload, queue_name, job_key, priority, run_at, as_duration("within", within), _time(now))
     found = [job for job in waiting_jobs(conn, schema=schema) if not wanted.differences(job)]
     if found:
         listed = "\n".join(f"  {_line(job)}" for job in found[:SHOWN_JOBS])

@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from gw_core import JobSpec, Plugin
 from gw_core.errors import InvalidInputError
+from gw_core.front_ends import as_duration
+from gw_core.types import Duration
 
 
 class Clock:
@@ -34,9 +36,9 @@ class Clock:
         """Stop the clock at this time."""
         self._now = _checked(now)
 
-    def advance(self, by: timedelta) -> datetime:
+    def advance(self, by: Duration) -> datetime:
         """Move the clock forward, stop it there, and return the new time."""
-        self._now = self.now() + by
+        self._now = self.now() + as_duration("by", by)
         return self._now
 
     def reset(self) -> None:

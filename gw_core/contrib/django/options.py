@@ -47,6 +47,8 @@ class Options:
         if problems:
             raise ImproperlyConfigured("; ".join(problems))
         values = {name.lower(): value for name, value in given.items()}
+        if "keep_results" in values:
+            values["keep_results"] = _duration(values["keep_results"])
         lists = {name: tuple(values.get(name, ())) for name in ("modules", "plugins")}
         return cls(**{**values, **lists})
 
@@ -61,6 +63,13 @@ def _problems(given: Mapping[str, Any]) -> list[str]:
         if name in given and not is_valid(given[name])
     ]
     return unknown + invalid
+
+
+def _duration(value: object) -> timedelta:
+    """Return a duration of the settings; zero for anything else."""
+    if isinstance(value, timedelta):
+        return value
+    return timedelta(seconds=value) if isinstance(value, int | float) and 0 < value < 2**40 else timedelta(0)
 
 
 def _is_name(value: object) -> bool:
@@ -81,8 +90,8 @@ _IS_VALID: Final[dict[str, tuple[str, Callable[[Any], bool]]]] = {
     "MAX_ATTEMPTS": ("a positive number", lambda value: _is_integer(value) and value > 0),
     "PRIORITY_BASE": ("a number from -32000 to 32000", lambda value: _is_integer(value) and abs(value) <= 32_000),
     "KEEP_RESULTS": (
-        "a timedelta from a second to 36500 days",
-        lambda value: isinstance(value, timedelta) and timedelta(seconds=1) <= value <= timedelta(days=36_500),
+        "a timedelta, or a number of seconds, from a second to 36500 days",
+        lambda value: timedelta(seconds=1) <= _duration(value) <= timedelta(days=36_500),
     ),
     "MODULES": ("a list of modules", _are_names),
     "PLUGINS": ("a list of plugins, each as module:name", _are_names),

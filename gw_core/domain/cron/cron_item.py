@@ -16,7 +16,7 @@ import msgspec
 
 from gw_core.domain.cron.schedule import MINUTE, Schedule, floor_minute
 from gw_core.domain.cron.time_zone import UTC_NAME
-from gw_core.domain.durations import shown
+from gw_core.domain.durations import Duration, as_duration, shown
 from gw_core.domain.errors import CrontabError, InvalidInputError, InvalidJobError
 from gw_core.domain.hidden_fields import hides
 from gw_core.domain.job.job import JobKeyMode, JobSpec, json_text
@@ -75,7 +75,7 @@ def cron_item(
     task: str,
     *,
     id: str | None = None,
-    fill: timedelta | None = None,
+    fill: Duration | None = None,
     max_attempts: int | None = None,
     queue_name: str | None = None,
     job_key: str | None = None,
@@ -95,7 +95,7 @@ def cron_item(
         task=task,
         schedule=_schedule(when, tz),
         identifier=task if id is None else check_identifier(id),
-        fill=NO_FILL if fill is None else fill,
+        fill=NO_FILL if fill is None else as_duration("fill", fill),
         max_attempts=max_attempts,
         queue_name=queue_name,
         job_key=job_key,

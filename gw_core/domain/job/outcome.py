@@ -10,6 +10,8 @@ from typing import Final
 
 import msgspec
 
+from gw_core.domain.durations import Duration, as_duration
+from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.hidden_fields import hides
 from gw_core.domain.job.job import Job
 
@@ -24,7 +26,7 @@ class GiveUp(Exception):  # noqa: N818 - states the decision: raise GiveUp("card
 class RetryAfter(Exception):  # noqa: N818 - see GiveUp
     """Raise from a task to fail this attempt and be tried again after `delay` instead of the usual backoff."""
 
-    def __init__(self, delay: timedelta | float, reason: str = "the task asked to be retried later") -> None:
+    def __init__(self, delay: Duration, reason: str = "the task asked to be retried later") -> None:
         super().__init__(reason)
         self.delay = _non_negative(delay)
 
@@ -32,16 +34,16 @@ class RetryAfter(Exception):  # noqa: N818 - see GiveUp
 class Snooze(Exception):  # noqa: N818 - see GiveUp
     """Raise from a task to run again after `delay` without counting this attempt."""
 
-    def __init__(self, delay: timedelta | float, reason: str = "snoozed by the task") -> None:
+    def __init__(self, delay: Duration, reason: str = "snoozed by the task") -> None:
         super().__init__(reason)
         self.delay = _non_negative(delay)
 
 
-def _non_negative(delay: timedelta | float) -> timedelta:
+def _non_negative(delay: Duration) -> timedelta:
     """Return the delay as a `timedelta`; plain numbers are seconds."""
-    delay = delay if isinstance(delay, timedelta) else timedelta(seconds=delay)
+    delay = as_duration("the delay", delay)
     if delay < timedelta(0):
-        raise ValueError(f"the delay must not be negative, got {delay}")
+        raise InvalidInputError(f"the delay must not be negative, got {delay}")
     return delay
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from gw_core.domain.durations import Duration, as_duration
 from gw_core.domain.errors import (
     AuthenticationError,
     DatabaseUnavailableError,
@@ -33,7 +34,7 @@ class ProbeSettings(msgspec.Struct, frozen=True, kw_only=True):
     metrics: bool = False
     """Answer `/metrics` as well, which needs the `metrics` extra."""
 
-    sample_interval: timedelta = timedelta(seconds=15)
+    sample_interval: Duration = timedelta(seconds=15)
     """How old the queue's numbers may be before a scrape queries the database again."""
 
     def __post_init__(self) -> None:
@@ -41,8 +42,10 @@ class ProbeSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidSettingError(f"the probe's port must be a whole number from 0 to 65535, got {self.port!r}")
         if not self.host:
             raise InvalidSettingError("the probe's host is empty; give an address such as 127.0.0.1")
-        if self.sample_interval < timedelta(seconds=1):
-            raise InvalidSettingError(f"sample_interval must be at least one second, got {self.sample_interval}")
+        interval = as_duration("sample_interval", self.sample_interval, InvalidSettingError)
+        if interval < timedelta(seconds=1):
+            raise InvalidSettingError(f"sample_interval must be at least one second, got {interval}")
+        msgspec.structs.force_setattr(self, "sample_interval", interval)
 
 
 class PoolHealth(msgspec.Struct, frozen=True, kw_only=True):

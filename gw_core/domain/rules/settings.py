@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
-from gw_core.domain.durations import format_duration
+from gw_core.domain.durations import DurationField, DurationRangeField, format_duration, settings
 from gw_core.domain.errors import InvalidSettingError
 from gw_core.domain.job.history import MAX_KEEP
 from gw_core.domain.rules.sweep_rules import RecoverySettings, overdue_after
@@ -42,17 +41,17 @@ class PoolerMode(StrEnum):
 MEGABYTE: Final = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class WorkerSettings(RecoverySettings):
     """How a worker claims, runs and stops. An invalid value raises `InvalidSettingError`, which names the setting."""
 
     concurrency: int = 10
     """The number of worker threads, and so of jobs that run at the same time."""
 
-    poll_interval: timedelta = timedelta(seconds=2)
+    poll_interval: DurationField[timedelta] = DurationField(timedelta(seconds=2))
     """How often to poll for scheduled jobs and retries, which send no notification."""
 
-    prefetch: timedelta = timedelta(milliseconds=50)
+    prefetch: DurationField[timedelta] = DurationField(timedelta(milliseconds=50))
     """How much work, measured in time, to claim beyond idle threads."""
 
     claim_limit: int = 500
@@ -61,19 +60,19 @@ class WorkerSettings(RecoverySettings):
     claim_bytes: int = CLAIM_BYTES
     """The maximum memory for the payloads of one claim, in bytes; a single larger job is still claimed."""
 
-    grace_period: timedelta = timedelta(seconds=25)
+    grace_period: DurationField[timedelta] = DurationField(timedelta(seconds=25))
     """How long running jobs may take to finish after the first signal."""
 
-    notify_tasks_after: timedelta | None = None
+    notify_tasks_after: DurationField[timedelta | None] = DurationField(None)
     """The delay between the first signal and `context.should_stop`; None is 5 s, or half of a shorter grace period."""
 
-    interrupted_delay: timedelta = timedelta(seconds=30)
+    interrupted_delay: DurationField[timedelta] = DurationField(timedelta(seconds=30))
     """The delay before a job that the end of the grace period interrupted may run again."""
 
-    expired_lock_interval: tuple[timedelta, timedelta] = (timedelta(minutes=8), timedelta(minutes=10))
+    expired_lock_interval: DurationRangeField = DurationRangeField(timedelta(minutes=8), timedelta(minutes=10))
     """The range of the random interval at which locks older than four hours are released."""
 
-    lock_renewal_interval: timedelta = timedelta(minutes=10)
+    lock_renewal_interval: DurationField[timedelta] = DurationField(timedelta(minutes=10))
     """How often to renew the locks of running jobs."""
 
     use_client_time: bool = False
@@ -85,10 +84,10 @@ class WorkerSettings(RecoverySettings):
     strict: bool = False
     """`run_once` reports failure when any job failed."""
 
-    history: timedelta | None = None
+    history: DurationField[timedelta | None] = DurationField(None)
     """How long history keeps the jobs of tasks that do not say it themselves; None keeps none of them."""
 
-    statistics: timedelta = timedelta(days=1)
+    statistics: DurationField[timedelta] = DurationField(timedelta(days=1))
     """How long to keep the statistics of each task and minute, which the console's charts show; 0 records none."""
 
     executable_env: Sequence[str] | None = ()
@@ -97,16 +96,16 @@ class WorkerSettings(RecoverySettings):
     recover: bool = True
     """Recover the jobs of dead workers. The worker sends heartbeats whether this is on or off."""
 
-    heartbeat_interval: timedelta | None = None
+    heartbeat_interval: DurationField[timedelta | None] = DurationField(None)
     """The heartbeat interval, at most half of the threshold; None is 30 s, or a quarter of the threshold if less."""
 
-    sweep_interval: timedelta | None = None
+    sweep_interval: DurationField[timedelta | None] = DurationField(None)
     """How often to sweep, at least once per threshold; None is 60 s, or a quarter of the threshold if that is less."""
 
     max_jobs: int | None = None
     """Shut down gracefully after this many jobs; None for no limit."""
 
-    max_lifetime: timedelta | None = None
+    max_lifetime: DurationField[timedelta | None] = DurationField(None)
     """Shut down gracefully after this long; None for no limit."""
 
     max_rss: int | None = None
@@ -162,7 +161,7 @@ class WorkerSettings(RecoverySettings):
         for name in ("max_jobs", "max_rss"):
             if getattr(self, name) is not None:
                 _check_count(name, getattr(self, name), 2**62)
-        RecoverySettings.__post_init__(self)  # `super()` does not work in a class with slots that a decorator makes
+        super().__post_init__()
         for name, interval in (
             ("poll_interval", self.poll_interval),
             ("heartbeat_interval", self.effective_heartbeat_interval),

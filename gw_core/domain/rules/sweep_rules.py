@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import structs
 
+from gw_core.domain.durations import DurationField, settings
 from gw_core.domain.errors import InvalidSettingError
 from gw_core.domain.job.cancellation import Overrun
 from gw_core.domain.job.job import Job, check_count
@@ -26,17 +27,17 @@ INFRASTRUCTURE_RESILIENT: Final = "infrastructure_resilient"
 DEFAULT_DELAY: Final = timedelta(seconds=30)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class RecoverySettings:
     """When a worker counts as dead, and how its jobs go back. Raises `InvalidSettingError` naming the setting."""
 
-    sweep_threshold: timedelta = timedelta(minutes=5)
+    sweep_threshold: DurationField[timedelta] = DurationField(timedelta(minutes=5))
     """The age of the last heartbeat after which a worker is presumed dead."""
 
-    recovery_delay: timedelta | None = None
+    recovery_delay: DurationField[timedelta | None] = DurationField(None)
     """The delay before a recovered job may run; None is 30 s, or a tenth of the threshold if that is less."""
 
-    orphans_after: timedelta = timedelta(hours=4)
+    orphans_after: DurationField[timedelta] = DurationField(timedelta(hours=4))
     """The age of the newest lock after which a worker without heartbeats, such as a Node.js one, is presumed dead."""
 
     resilient_flags: Sequence[str] = (INFRASTRUCTURE_RESILIENT,)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, LiteralString
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from gw_core.domain.durations import as_duration
 from gw_core.domain.errors import (
     DatabaseUnavailableError,
     GraphileWorkerError,
@@ -454,7 +455,9 @@ class Database:
             if "," in str(given.get("host") or given.get("hostaddr") or ""):
                 defaults["connect_timeout"] = FAILOVER_CONNECT_TIMEOUT
             if self.limits.connect_timeout is not None:
-                defaults["connect_timeout"] = max(2, round(self.limits.connect_timeout.total_seconds()))
+                defaults["connect_timeout"] = max(
+                    2, round(as_duration("connect_timeout", self.limits.connect_timeout).total_seconds())
+                )
             settings = {key: value for key, value in defaults.items() if key not in given}
             with suppress(ValueError):  # the driver rejects it better
                 settings["connect_timeout"] = _connect_timeout({**defaults, **given}["connect_timeout"])

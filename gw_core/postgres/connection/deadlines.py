@@ -7,7 +7,6 @@ import threading
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import timedelta
 from math import inf
 from time import monotonic
@@ -21,9 +20,11 @@ ANSWER_GRACE: Final = timedelta(seconds=5)
 """How long an answer may take beyond the timeout of a call: one that is slow is better than an unknown outcome."""
 
 
-@dataclass(slots=True, eq=False)
 class _Deadline:
-    at: float
+    __slots__ = ("at",)
+
+    def __init__(self, at: float) -> None:
+        self.at = at
 
 
 _CURRENT: Final[ContextVar[_Deadline]] = ContextVar("gw_deadline")

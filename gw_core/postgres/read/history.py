@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from gw_core.domain.durations import Duration, as_duration, as_optional_duration
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job.history import MAX_KEEP, EndedAttempt, HistoryPage, HistoryState, HistoryStatus, JobEnd
 from gw_core.postgres.connection.connections import QueueOperations
@@ -39,7 +40,7 @@ class HistoryQueries(QueueOperations, frozen=True):
         limit: int = 50,
         with_result: bool = False,
         with_payload: bool = False,
-        timeout: timedelta = SEARCH_TIMEOUT,
+        timeout: Duration = SEARCH_TIMEOUT,
     ) -> HistoryPage:
         """Return ended attempts that match, the latest first; `after` is where the previous page ended.
 
@@ -62,7 +63,7 @@ class HistoryQueries(QueueOperations, frozen=True):
         return HistoryPage(attempts=attempts, after=_cursor(attempts[-1]) if len(rows) > limit else None)
 
     def count(
-        self, which: str | int | Sequence[int] = "", *, timeout: timedelta = COUNT_TIMEOUT
+        self, which: str | int | Sequence[int] = "", *, timeout: Duration = COUNT_TIMEOUT
     ) -> dict[HistoryState, int]:
         """Return how many attempts match, by the state in which they ended."""
         rows: dict[str, int] = dict(self._read("count_history", {}, timeout, self._fragment(which)))
@@ -81,12 +82,13 @@ class HistoryQueries(QueueOperations, frozen=True):
         with self.connections.connection() as connection:
             return HistoryPartitions(connection, self.schema).expire()
 
-    def record_others(self, period: timedelta | None) -> None:
+    def record_others(self, period: Duration | None) -> None:
         """Record jobs that other programs end, and keep them this long; None: no longer.
 
         This creates or drops a trigger on the jobs table, which only the owner of the queue may do. Raises
         `LockTimeoutError` when other sessions keep the table in use for two seconds.
         """
+        period = as_optional_duration("the period", period)
         if period is not None and not timedelta(0) < period <= MAX_KEEP:
             raise InvalidInputError(f"the period must be positive and at most {MAX_KEEP.days} days, not {period}")
         with self.connections.connection() as connection:
@@ -104,8 +106,9 @@ class HistoryQueries(QueueOperations, frozen=True):
             now = self._read("selection_names", values_of(selection, self.schema), SEARCH_TIMEOUT)[0][0]
         return selection.sql(Resolved(now=now))
 
-    def _read(self, name: str, values: dict[str, Any], timeout: timedelta, fragment: Fragment = EVERY_ROW) -> Rows:
+    def _read(self, name: str, values: dict[str, Any], timeout: Duration, fragment: Fragment = EVERY_ROW) -> Rows:
         call = Call(name, {**values, **fragment.values}, {"SELECTION": fragment.text})
+        timeout = as_duration("timeout", timeout)
         with ending_within(timeout + ANSWER_GRACE):
             return read(self.connections, self.schema, [call], timeout=timeout)[0]
 

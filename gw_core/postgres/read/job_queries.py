@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from gw_core.domain.durations import Duration, as_duration
 from gw_core.domain.errors import InvalidInputError, PermissionDeniedError
 from gw_core.domain.job.job import Job, check_ids, timestamp
 from gw_core.domain.job.job_state import LATER, WAITING, JobState
@@ -212,7 +213,7 @@ class JobQueries:
         after: PageCursor | str | int | None = None,
         limit: int = 50,
         with_payload: bool = False,
-        timeout: timedelta = SEARCH_TIMEOUT,
+        timeout: Duration = SEARCH_TIMEOUT,
     ) -> JobPage:
         """Return the jobs that match, up to `limit`, and where to go on; payloads only when asked for.
 
@@ -224,6 +225,7 @@ class JobQueries:
         """
         if limit < 1:
             raise InvalidInputError(f"a page of {limit} jobs is empty; ask for at least 1")
+        timeout = as_duration("timeout", timeout)
         mark = PageCursor.parse(str(after)) if isinstance(after, int | str) else after
         objects, database = self._database(wanted)
         if wanted.cannot_match(database):

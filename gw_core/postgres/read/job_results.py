@@ -7,12 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import timedelta
 from math import inf
 from typing import Any, Final
 
 import psycopg
 
+from gw_core.domain.durations import Duration, as_duration
 from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError, ResultTimeoutError
 from gw_core.domain.job.history import JobEnd, JobPendingError
 from gw_core.postgres.connection.database import Database, QueueConnection
@@ -42,13 +42,13 @@ RECONNECT_DELAY: Final = 1.0
 Wake = Callable[[], None]
 
 
-def awaiting(job_id: int, timeout: timedelta | float | None) -> Generator[float | None, JobEnd, Any]:
+def awaiting(job_id: int, timeout: Duration | None) -> Generator[float | None, JobEnd, Any]:
     """Return the result of a job once it has ended; raises `ResultError` when none will come, or in time.
 
     Yields None to be sent how the job ended, and seconds to wait: first 0, then short ones, for jobs that end soon.
     A timeout of None is forever, and a number is seconds.
     """
-    seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else inf if timeout is None else float(timeout)
+    seconds = inf if timeout is None else as_duration("timeout", timeout).total_seconds()
     deadline = time.monotonic() + seconds
     pause = 0.0
     with ending_within(seconds + LAST_ANSWER):
@@ -68,9 +68,7 @@ def awaiting(job_id: int, timeout: timedelta | float | None) -> Generator[float 
             pause = min(MAX_PAUSE, max(FIRST_PAUSE, pause * 1.5))
 
 
-def wait_for_result(
-    history: HistoryQueries, listener: ResultListener, job_id: int, timeout: timedelta | float | None
-) -> Any:
+def wait_for_result(history: HistoryQueries, listener: ResultListener, job_id: int, timeout: Duration | None) -> Any:
     """Return the result of a job once it has ended; the listener wakes this thread if it has not yet."""
     ended = threading.Event()
     with ExitStack() as stack:

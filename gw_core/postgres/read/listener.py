@@ -5,10 +5,10 @@ from __future__ import annotations
 import selectors
 import socket
 import threading
-from datetime import timedelta
 from time import monotonic
 from typing import Self
 
+from gw_core.domain.durations import Duration, as_duration
 from gw_core.postgres.connection.database import Database
 from gw_core.postgres.connection.notifications import JOBS, Notification, Subscription, announced_jobs
 
@@ -40,12 +40,12 @@ class JobListener:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def wait(self, timeout: timedelta) -> int:
+    def wait(self, timeout: Duration) -> int:
         """Wait until jobs are announced, and return how many were; 0 after the timeout or when this is closed.
 
         Raises `DatabaseUnavailableError` when the connection is gone.
         """
-        deadline = monotonic() + timeout.total_seconds()
+        deadline = monotonic() + as_duration("timeout", timeout).total_seconds()
         with self._use:
             while not self._is_closed:
                 if count := self._announced():

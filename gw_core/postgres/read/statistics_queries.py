@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from gw_core.domain.durations import Duration, as_duration
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job.job import timestamp
 from gw_core.domain.reports.job_status import STALE_AFTER
@@ -26,8 +27,9 @@ class StatisticsQueries:
         self._schema = schema
         self._has_table = False
 
-    def history(self, back: timedelta, *, step: timedelta, task: str | None) -> RunHistory:
+    def history(self, back: Duration, *, step: Duration, task: str | None) -> RunHistory:
         """Return what ended in each step that is over."""
+        back, step = as_duration("back", back), as_duration("step", step)
         if step < MINUTE or step % MINUTE:
             raise InvalidInputError(f"a step is one or more whole minutes, not {step}")
         if not self._exists():
@@ -42,11 +44,11 @@ class StatisticsQueries:
             alive=[(begins, ends) for _, begins, ends in workers if begins is not None],
         )
 
-    def by_task(self, back: timedelta) -> Mapping[str, RunStatistics]:
+    def by_task(self, back: Duration) -> Mapping[str, RunStatistics]:
         """Return what ended lately of each task."""
         if not self._exists():
             return {}
-        values = {"back_seconds": back.total_seconds(), "step_seconds": None, "task": None}
+        values = {"back_seconds": as_duration("back", back).total_seconds(), "step_seconds": None, "task": None}
         (rows,) = self._read(Call("statistics_list", values))
         return {row[0]: _statistics(row) for row in rows}
 

@@ -9,6 +9,7 @@ from time import monotonic
 
 from msgspec.structs import replace
 
+from gw_core.domain.durations import Duration, as_duration
 from gw_core.domain.job.cancellation import (
     CANCELLABLE_WORKERS,
     CancelledJob,
@@ -29,9 +30,10 @@ class CancelRequests(QueueOperations, frozen=True):
     """Requests workers to cancel jobs and waits for the results. Safe from any thread."""
 
     def cancel(
-        self, ids: Sequence[int], *, by: str | None, reason: str | None, retry: bool, timeout: timedelta
+        self, ids: Sequence[int], *, by: str | None, reason: str | None, retry: bool, timeout: Duration
     ) -> list[CancelledJob]:
         """Request the cancellation of all `ids`; return their results when all are final, or after `timeout`."""
+        timeout = as_duration("timeout", timeout)
         with ending_within(timeout + ANSWER_GRACE):
             return self._cancel(ids, by=by, reason=reason, retry=retry, timeout=timeout)
 

@@ -174,7 +174,7 @@ def test_results_are_supported() -> None:
     assert task_backends["default"].supports_get_result
 
 
-@pytest.mark.parametrize("keep", [7, "7d", timedelta(0), timedelta(days=40_000)], ids=str)
+@pytest.mark.parametrize("keep", [-7, "7d", timedelta(0), timedelta(days=40_000)], ids=str)
 def test_a_period_that_is_none(keep: Any) -> None:
     wrong = deepcopy(KEEPING)
     wrong["default"]["OPTIONS"]["KEEP_RESULTS"] = keep
