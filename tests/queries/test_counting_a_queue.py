@@ -40,7 +40,7 @@ def test_a_queue_is_counted_beyond_the_bound_of_the_list(either: Queue, monkeypa
 
 
 def test_a_queue_that_is_unknown_has_no_locks(queue: Queue) -> None:
-    assert FrontEnd(queue.client).count_queue("letters") == (Count(0), Count(0))
+    assert queue.front_end.count_queue("letters") == (Count(0), Count(0))
 
 
 def test_counting_reads_nothing_but_the_queue(queue: Queue) -> None:

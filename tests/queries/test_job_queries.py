@@ -21,7 +21,7 @@ from gw_core.errors import (
     SchemaMissingError,
     TransientDatabaseError,
 )
-from gw_core.front_ends import FrontEnd, Quality, ReasonCode
+from gw_core.front_ends import Quality, ReasonCode
 from gw_core.postgres.connection.statements import query
 from gw_core.postgres.read import job_queries as bounds, read_only
 
@@ -494,7 +494,7 @@ def all_queries(queue: Queue) -> Iterator[Any]:
 
 def test_reading_leaves_nothing_open_and_no_setting_behind(queue: Queue) -> None:
     queue.ready(queue_name="letters")
-    with FrontEnd(queue.client).connection() as connection:
+    with queue.front_end.connection() as connection:
         names = ("statement_timeout", "enable_seqscan", "transaction_read_only", "row_security", "jit")
         before = [connection.execute(f"show {name}").fetchone() for name in names]
 
@@ -578,7 +578,7 @@ def test_a_role_that_may_not_see_the_rows_gets_a_message(queue: Queue, databases
     try:
         queue.rows(f"grant usage on schema graphile_worker to {role}")
         queue.rows(f"grant select on all tables in schema graphile_worker to {role}")
-        with FrontEnd(queue.client).connection() as connection:
+        with queue.front_end.connection() as connection:
             connection.execute(f"set role {role}".encode())
         with pytest.raises(PermissionDeniedError, match="row security hides rows of _private_tasks"):
             queue.client.jobs.list(Selection())

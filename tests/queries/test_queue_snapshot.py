@@ -24,7 +24,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def test_a_snapshot_names_its_server(queue: Queue) -> None:
-    found = FrontEnd(queue.client).snapshot()
+    found = queue.front_end.snapshot()
 
     assert found.server.database == queue.rows("select current_database()")[0][0]
     assert (found.server.in_recovery, found.server.read_only) == (False, False)
@@ -36,7 +36,7 @@ def test_a_snapshot_names_its_server(queue: Queue) -> None:
 def test_the_first_snapshot_is_complete(queue: Queue) -> None:
     queue.one_of_each()
 
-    found = FrontEnd(queue.client).snapshot()
+    found = queue.front_end.snapshot()
 
     assert (found.running, found.failed, found.ready) == (Count(1), Count(1), Count(1))
     assert [worker.id for worker in found.workers] == ["pool-1"]
@@ -47,7 +47,7 @@ def test_each_priority_shows_its_head(queue: Queue) -> None:
     oldest = queue.make("early", "run_at = now() - interval '1 hour'", priority=5)
     queue.scheduled("later", priority=-5)
 
-    first, second = FrontEnd(queue.client).snapshot().priorities
+    first, second = queue.front_end.snapshot().priorities
 
     assert (first.priority, first.ready, first.oldest_id) == (-5, Count(0), None)
     assert (second.priority, second.ready, second.oldest_id, second.oldest_task) == (5, Count(2), oldest, "early")
@@ -59,7 +59,7 @@ def test_the_oldest_ready_job_makes_the_age_of_the_backlog(queue: Queue) -> None
     queue.make("patient", "run_at = now() - interval '2 hours'")
     queue.scheduled(priority=7)
 
-    found = FrontEnd(queue.client).snapshot()
+    found = queue.front_end.snapshot()
 
     assert found.backlog_age is not None
     assert timedelta(hours=2) <= found.backlog_age < timedelta(hours=2, minutes=30)
@@ -70,7 +70,7 @@ def test_the_oldest_ready_job_makes_the_age_of_the_backlog(queue: Queue) -> None
 
 
 def test_an_empty_queue_has_no_backlog(queue: Queue) -> None:
-    found = FrontEnd(queue.client).snapshot()
+    found = queue.front_end.snapshot()
 
     assert (found.ready, found.oldest, found.backlog_age, found.next_due_at) == (Count(0), None, None, None)
     assert (found.running, found.failed) == (Count(0), Count(0))
@@ -83,7 +83,7 @@ def test_counting_ends_at_its_bounds(queue: Queue, monkeypatch: pytest.MonkeyPat
     for name in ("MAX_READY", "MIN_READY", "MAX_FAILED", "MAX_LOCKED"):
         monkeypatch.setattr(bounds, name, 10)
 
-    found = FrontEnd(queue.client).snapshot()
+    found = queue.front_end.snapshot()
 
     at_least_ten = Count(10, Quality.AT_LEAST)
     assert (found.ready, found.failed, found.running) == (at_least_ten, at_least_ten, at_least_ten)
@@ -93,7 +93,7 @@ def test_many_priorities_are_cut_short_and_said_to_be(queue: Queue, monkeypatch:
     queue.many(9, "priority", "i")
     monkeypatch.setattr(bounds, "MAX_PRIORITIES", 5)
 
-    found = FrontEnd(queue.client).snapshot()
+    found = queue.front_end.snapshot()
 
     assert [head.priority for head in found.priorities] == [1, 2, 3, 4, 5]
     assert not found.has_all_priorities
@@ -108,7 +108,7 @@ def test_workers_are_known_by_their_heartbeats_and_by_their_locks(queue: Queue) 
     queue.ready(queue_name="letters")
     queue.hold("letters", by="node-2")
 
-    workers = {worker.id: worker for worker in FrontEnd(queue.client).snapshot().workers}
+    workers = {worker.id: worker for worker in queue.front_end.snapshot().workers}
 
     assert [(each.id, each.jobs, each.queues) for each in workers.values()] == [
         ("alive", 1, 0),
@@ -122,8 +122,8 @@ def test_workers_are_known_by_their_heartbeats_and_by_their_locks(queue: Queue) 
 def test_recovery_settings_say_who_counts_as_dead(queue: Queue) -> None:
     queue.heartbeat("quiet", ago="2 minutes")
 
-    (usual,) = FrontEnd(queue.client).snapshot().workers
-    (strict,) = FrontEnd(queue.client).snapshot(RecoverySettings(sweep_threshold=timedelta(minutes=1))).workers
+    (usual,) = queue.front_end.snapshot().workers
+    (strict,) = queue.front_end.snapshot(RecoverySettings(sweep_threshold=timedelta(minutes=1))).workers
 
     assert (usual.is_stale, strict.is_stale) == (False, True)
 
@@ -135,7 +135,7 @@ def test_held_queues_come_with_those_held_for_longest_first(queue: Queue) -> Non
     queue.hold("parcels", by="pool-2")
     queue.rows("update _private_job_queues set locked_at = now() - interval '1 day' where queue_name = 'parcels'")
 
-    held = FrontEnd(queue.client).snapshot().locked_queues
+    held = queue.front_end.snapshot().locked_queues
 
     assert [(each.name, each.locked_by) for each in held] == [("parcels", "pool-2"), ("letters", "pool-1")]
 
@@ -143,7 +143,7 @@ def test_held_queues_come_with_those_held_for_longest_first(queue: Queue) -> Non
 def test_known_crontabs_are_shown(queue: Queue) -> None:
     queue.rows("insert into _private_known_crontabs (identifier, known_since) values ('nightly', now())")
 
-    assert [each.identifier for each in FrontEnd(queue.client).snapshot().crontabs] == ["nightly"]
+    assert [each.identifier for each in queue.front_end.snapshot().crontabs] == ["nightly"]
 
 
 def test_the_counters_are_the_servers(queue: Queue) -> None:
@@ -151,11 +151,11 @@ def test_the_counters_are_the_servers(queue: Queue) -> None:
     queue.hands.close()  # a session that ends hands in what it has counted
 
     def counted() -> TableCounters | None:
-        counters = FrontEnd(queue.client).snapshot().counters
+        counters = queue.front_end.snapshot().counters
         return counters if counters is not None and counters.inserted == 20 else None
 
     assert wait_until(counted, what="the server's counters", deadline_seconds=60).deleted == 0
-    assert FrontEnd(queue.client).snapshot().total == Count(20, Quality.ESTIMATE)
+    assert queue.front_end.snapshot().total == Count(20, Quality.ESTIMATE)
 
 
 # -- where less is to be seen -----------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def test_npms_schema_shows_what_it_can(queue: Queue) -> None:
     queue.one_of_each()
     queue.without_our_line()
 
-    found = FrontEnd(queue.client).snapshot()
+    found = queue.front_end.snapshot()
 
     assert (found.running, found.failed) == (None, None)
     assert found.ready == Count(1)
@@ -174,10 +174,10 @@ def test_npms_schema_shows_what_it_can(queue: Queue) -> None:
 
 def test_a_schema_that_changes_between_two_snapshots_is_noticed(queue: Queue) -> None:
     queue.running()
-    before = FrontEnd(queue.client).snapshot()
+    before = queue.front_end.snapshot()
     queue.without_our_line()
 
-    after = FrontEnd(queue.client).snapshot()
+    after = queue.front_end.snapshot()
 
     assert (before.running, after.running) == (Count(1), None)
     assert after.errors == ()
@@ -185,7 +185,7 @@ def test_a_schema_that_changes_between_two_snapshots_is_noticed(queue: Queue) ->
 
 def test_a_frequent_reader_gets_the_known_count_of_locks_again(queue: Queue) -> None:
     queue.running(by="pool-1")
-    queries = queue.client
+    queries = queue.front_end
     before = queries.snapshot()
     queue.running(by="pool-1")
 
@@ -197,7 +197,7 @@ def test_a_frequent_reader_gets_the_known_count_of_locks_again(queue: Queue) -> 
 
 
 def test_locks_of_workers_are_counted_apart_from_the_snapshots(queue: Queue) -> None:
-    queries = queue.client
+    queries = queue.front_end
     queries.count_locks()
     queue.running(by="pool-1")
     first = queries.snapshot(with_locks=False)
@@ -219,7 +219,7 @@ def test_locks_of_workers_are_counted_apart_from_the_snapshots(queue: Queue) -> 
 
 def test_a_failed_count_of_locks_is_named_by_the_snapshots(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "LOCK_TIMEOUT", timedelta(milliseconds=50))
-    queries = queue.client
+    queries = queue.front_end
     queue.running()
     queries.snapshot(with_locks=False)
     with queue.hands.transaction():
@@ -235,9 +235,9 @@ def test_a_failed_count_of_locks_is_named_by_the_snapshots(queue: Queue, monkeyp
 
 
 def test_a_snapshot_has_the_time_the_server_worked_at_it(queue: Queue) -> None:
-    FrontEnd(queue.client).snapshot()
+    queue.front_end.snapshot()
 
-    found = FrontEnd(queue.client).snapshot()
+    found = queue.front_end.snapshot()
 
     assert found.server_time is not None
     assert found.server_time > timedelta()
@@ -251,15 +251,15 @@ def test_a_part_that_fails_is_named_and_the_rest_is_seen(
     queue.ready()
     queue.rows("insert into _private_known_crontabs (identifier, known_since) values ('nightly', now())")
     for _ in range(before):
-        FrontEnd(queue.client).snapshot()
+        queue.front_end.snapshot()
     with queue.hands.transaction():
         queue.rows("lock table _private_known_crontabs in access exclusive mode")
-        found = FrontEnd(queue.client).snapshot()
+        found = queue.front_end.snapshot()
 
     assert [part for part, _ in found.errors] == ["crontabs"]
     assert found.ready == Count(1)
     for _ in range(before):
-        assert [each.identifier for each in FrontEnd(queue.client).snapshot().crontabs] == ["nightly"]
+        assert [each.identifier for each in queue.front_end.snapshot().crontabs] == ["nightly"]
 
 
 def test_a_role_that_may_not_see_the_rows_gets_a_message(queue: Queue, databases: Databases) -> None:
@@ -286,13 +286,15 @@ def test_however_often_it_polled_before_it_sees_all_again_when_a_lock_is_gone(qu
     queue.failed(queue_name="q")
     impatient = SessionLimits(lock_timeout=timedelta(milliseconds=20))
     with Client(queue.url, max_pool_size=1, limits=impatient) as client:
+        front_end = FrontEnd(client)
+        front_end = FrontEnd(client)
         for _ in range(polls_before):
-            FrontEnd(client).snapshot()
+            front_end.snapshot()
         with queue.hands.transaction():
             queue.rows("lock table _private_jobs in access exclusive mode")
-            assert FrontEnd(client).snapshot().errors
+            assert front_end.snapshot().errors
 
-        assert [FrontEnd(client).snapshot().errors for _ in range(8)] == [()] * 8
+        assert [front_end.snapshot().errors for _ in range(8)] == [()] * 8
 
 
 def test_a_schema_that_is_missing_is_an_error(empty_database_url: str) -> None:
@@ -310,12 +312,12 @@ def test_a_guarded_session_is_seen_to_be_read_only(queue: Queue) -> None:
 
 def test_a_snapshot_is_one_round_trip(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     queue.one_of_each()
-    FrontEnd(queue.client).snapshot()
+    queue.front_end.snapshot()
     asked: list[int] = []
     rows = bounds.Snapshots._rows
     monkeypatch.setattr(bounds.Snapshots, "_rows", lambda self, questions: asked.append(1) or rows(self, questions))
 
-    FrontEnd(queue.client).snapshot()
+    queue.front_end.snapshot()
 
     assert asked == [1]
 
@@ -326,8 +328,8 @@ def test_no_part_of_a_snapshot_reads_the_table_of_jobs_whole(queue: Queue, stati
     queue.rows("update _private_jobs set attempts = max_attempts where id % 10 = 0 and locked_at is null")
     if statistics == "fresh":
         queue.rows("vacuum analyze _private_jobs")
-    FrontEnd(queue.client).snapshot()
-    snapshots = FrontEnd(queue.client)._queries._snapshots
+    queue.front_end.snapshot()
+    snapshots = queue.front_end._queries._snapshots
 
     for part, call in snapshots._questions(RecoverySettings(), 1000).items():
         plan = kept_plan(queue.hands, call.statement, dict(call.values), is_read=True)
@@ -341,7 +343,7 @@ def test_no_part_of_a_snapshot_reads_the_table_of_jobs_whole(queue: Queue, stati
 
 @pytest.fixture
 def seen(queue: Queue) -> QueueSnapshot:
-    return FrontEnd(queue.client).snapshot()
+    return queue.front_end.snapshot()
 
 
 def later(found: QueueSnapshot, seconds: float, *, inserted: int, updated: int = 0, deleted: int = 0) -> QueueSnapshot:

@@ -10,7 +10,7 @@ from support.jobs_in_states import Queue
 
 from gw_core import JobState, Selection
 from gw_core.errors import InvalidInputError
-from gw_core.front_ends import FoundJob, FrontEnd
+from gw_core.front_ends import FoundJob
 from gw_core.operations import PageCursor
 from gw_core.selection import Which, parse
 
@@ -223,10 +223,10 @@ def test_no_ids_are_no_jobs_and_an_empty_text_is_rejected(queue: Queue) -> None:
 def test_times_count_from_the_clock_of_the_server_once_for_each_action(queue: Queue) -> None:
     job = queue.make("mail", "run_at = now() - interval '1 hour 1 second'")
 
-    fixed = FrontEnd(queue.client).at_server_time("run_at:<-1h")
+    fixed = queue.front_end.at_server_time("run_at:<-1h")
     queue.rows("update _private_jobs set run_at = now() - interval '30 minutes'")
 
     assert not fixed.is_relative
     assert pages(queue, parse("run_at:<-1h")) == []
-    assert FrontEnd(queue.client).at_server_time("task:mail") == parse("task:mail")
+    assert queue.front_end.at_server_time("task:mail") == parse("task:mail")
     assert pages(queue, parse("run_at:>-1h")) == [job]

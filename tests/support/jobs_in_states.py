@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
+from gw_core.front_ends import FrontEnd
 from support.rows import SCHEMA, Rows
 
 
@@ -14,6 +16,11 @@ class Queue(Rows):
 
     def __init__(self, url: str, *, schema: str = SCHEMA) -> None:
         super().__init__(url, schema=schema, max_pool_size=1)
+
+    @cached_property
+    def front_end(self) -> FrontEnd:
+        """What the console asks of the queue."""
+        return FrontEnd(self.client)
 
     def make(self, task: str = "mail", change: str = "", **options: Any) -> int:
         """Add a job with the options of `Client.add`, then set columns of its row."""
