@@ -518,7 +518,7 @@ class Operator:
         try:
             with psycopg.connect(self._cluster.conninfo(), autocommit=True) as connection:
                 living = [name for (name,) in connection.execute(LIVING) if HOLDER.fullmatch(name)]
-                kind = rng.choice(["living", "living", "dead", "nobody"] if living else ["dead", "nobody"])
+                kind = rng.choice(["living", "living", "dead", "none"] if living else ["dead", "none"])
                 name = rng.choice(living) if kind == "living" else f"gw-gone-{rng.getrandbits(32):x}"
                 with connection.transaction():
                     if kind == "dead":

@@ -18,6 +18,7 @@ from support.waiting import wait_until
 from gw_core import Client, Job, JobContext, JobSpec, JobState, Runner, Selection, TaskRegistry
 from gw_core.errors import ReadOnlyError
 from gw_core.front_ends import FrontEnd
+from gw_core.worker import timeouts
 from gw_tui.actions import actions
 
 pytestmark = pytest.mark.once
@@ -321,3 +322,44 @@ def test_a_running_job_is_cancelled_on_its_worker(queue: Queue, source: Any) -> 
 
     assert result.done == (str(job.id),)
     assert queue.run(f"select attempts >= max_attempts from _private_jobs where id = {job.id}") == [(True,)]
+
+
+def test_the_console_shows_a_task_that_cannot_be_stopped(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeouts, "FORCE_AFTER", 0.1)
+    monkeypatch.setattr(timeouts, "OVERRUN_AFTER", 0.1)
+    tasks, may_end = TaskRegistry(), threading.Event()
+
+    @tasks.task("stubborn", timeout=timedelta(milliseconds=100))
+    def stubborn(payload: object) -> None:
+        may_end.wait(60)
+
+    async def scenario(console: Console) -> None:
+        await live(console)
+        console.app.visit("jobs")
+        await console.reach("jobs")
+        await console.press("slash")
+        await console.type("task:stubborn")
+        await console.press("enter")
+        await console.searched("task:stubborn")
+        await console.until(lambda: len(console.table("#jobs").keys) == 1)
+        await console.press("enter")
+        await console.reach("job")
+        await console.shows("but its task still runs and holds thread gw-worker-")
+
+    runner = Runner(queue.url, tasks=tasks, handle_signals=False)
+    with Client(queue.url) as client:
+        job = client.add("stubborn")
+        assert isinstance(job, Job)
+        runner.start()
+        try:
+            wait_until(lambda: _has_overrun(client, job.id), what="the heartbeat that reports it")
+            play(queue.url, scenario)
+        finally:
+            may_end.set()
+            runner.stop()
+            runner.wait()
+
+
+def _has_overrun(client: Client, job_id: int) -> bool:
+    report = client.jobs.show(job_id)
+    return report is not None and "overran" in {each.code for each in report.reasons}
