@@ -267,7 +267,10 @@ SWEEP_INTERVAL: Final = _worker(
     derived="effective_sweep_interval",
 )
 SWEEP_THRESHOLD: Final = _worker(
-    "sweep-threshold", duration(), "Age of the last heartbeat of a dead worker", commands=STALE
+    "sweep-threshold",
+    duration(),
+    "Age of the last heartbeat of a dead worker; below 4s, one lost heartbeat can make a live worker look dead",
+    commands=STALE,
 )
 RECOVERY_DELAY: Final = _worker(
     "recovery-delay",
