@@ -57,8 +57,18 @@ class Sweep:
         self._hooks = interceptors.on_recovery
         self._worker_id = worker_id
 
-    def run(self, *, dry_run: bool = False, with_orphans: bool = True, since_server_start: bool = False) -> SweepReport:
-        """Sweep; `since_server_start` counts no time before the server started, when no heartbeat could be written."""
+    def run(
+        self,
+        *,
+        dry_run: bool = False,
+        with_orphans: bool = True,
+        with_queues: bool = True,
+        since_server_start: bool = False,
+    ) -> SweepReport:
+        """Sweep; `since_server_start` counts no time before the server started, when no heartbeat could be written.
+
+        `with_queues` also releases queues that are locked without a job.
+        """
         dead = self._dead(with_orphans, since_server_start)
         if dry_run:
             return self._preview(dead)
@@ -66,7 +76,8 @@ class Sweep:
         if dead:
             decisions = self._ask_hooks(dead) if self._hooks else {}
             report = self._recover({worker.id for worker in dead}, decisions, with_orphans, since_server_start)
-        return structs.replace(report, queues=report.queues + self._release_orphaned_queues())
+        orphaned = self._release_orphaned_queues() if with_queues else 0
+        return structs.replace(report, queues=report.queues + orphaned)
 
     def _preview(self, dead: list[WorkerInfo]) -> SweepReport:
         orphaned = with_workers(self._connections, WorkerStore.orphaned_queues)
@@ -80,9 +91,9 @@ class Sweep:
 
     # -- looking ---------------------------------------------------------------------------------------------------
 
-    def contact(self) -> None:
-        """Ask the server for an answer, any; raises the database's errors."""
-        with_workers(self._connections, WorkerStore.sweep_preconditions)
+    def is_any_queue_locked(self) -> bool:
+        """Return whether queues may be locked without a job; raises the database's errors."""
+        return with_workers(self._connections, WorkerStore.is_any_queue_locked)
 
     def _dead(self, with_orphans: bool, since_server_start: bool) -> list[WorkerInfo]:
         def read(store: WorkerStore) -> list[WorkerInfo]:
@@ -214,11 +225,11 @@ class Sweeper(MaintenanceService):
     def step(self) -> timedelta:
         """Sweep unless others may still be coming back; rest."""
         with self._reporting():
-            self._sweep.contact()
+            with_queues = self._sweep.is_any_queue_locked()  # which also shows that the server answers
             now = self._clock()
             self._notice_outage(now)
             if now >= self._not_before:
-                self._sweep_now(now)
+                self._sweep_now(now, with_queues=with_queues)
         # Spread, so that a fleet that starts together does not sweep together.
         return self._every * random.uniform(0.9, 1.1)
 
@@ -232,8 +243,8 @@ class Sweeper(MaintenanceService):
             self._not_before = max(self._not_before, held_up_at + self._threshold)
         self._last_contact = now
 
-    def _sweep_now(self, now: float) -> None:
+    def _sweep_now(self, now: float, *, with_queues: bool) -> None:
         with_orphans = now >= self._next_orphans
-        self._sweep.run(with_orphans=with_orphans, since_server_start=True)
+        self._sweep.run(with_orphans=with_orphans, with_queues=with_queues, since_server_start=True)
         if with_orphans:
             self._next_orphans = now + self._orphans_every

@@ -21,14 +21,18 @@ class FakeSweep:
     def __init__(self) -> None:
         self.is_away = False
         self.is_blocked = False
+        self.has_locked_queue = False
         self.with_orphans: list[bool] = []
+        self.with_queues: list[bool] = []
 
-    def contact(self) -> None:
+    def is_any_queue_locked(self) -> bool:
         if self.is_away:
             raise DatabaseUnavailableError("the server is away")
+        return self.has_locked_queue
 
-    def run(self, *, with_orphans: bool, since_server_start: bool) -> None:
+    def run(self, *, with_orphans: bool, with_queues: bool, since_server_start: bool) -> None:
         assert since_server_start
+        self.with_queues.append(with_queues)
         if self.is_blocked:
             raise LockTimeoutError("another session is sweeping")
         self.with_orphans.append(with_orphans)
@@ -83,6 +87,15 @@ def world() -> World:
 def test_a_sweeper_that_has_just_started_first_waits_for_heartbeats_of_all_workers(fresh: World) -> None:
     assert fresh.turn_for(2.5 * MINUTE) == 0
     assert fresh.turn_for(MINUTE) == 1
+
+
+def test_queues_without_a_job_are_looked_for_only_while_a_queue_is_locked(world: World) -> None:
+
+    world.sweeper.step()
+    world.sweep.has_locked_queue = True
+    world.sweeper.step()
+
+    assert world.sweep.with_queues == [False, True]
 
 
 def test_the_time_to_send_a_heartbeat_begins_with_the_first_contact(fresh: World) -> None:

@@ -212,6 +212,10 @@ class WorkerStore(Store):
         queues = self._visible_rows("sweep_release_queues", **columns)
         return RecoveredJobs(jobs=[Job(*row) for row in jobs], queues=len(queues))
 
+    def is_any_queue_locked(self) -> bool:
+        """Return whether a named queue is locked, other than by a pause."""
+        return bool(self._rows("any_queue_locked")[0][0])
+
     def release_orphaned_queues(self) -> int:
         """Release queues that are locked without a locked job, except those of gw workers with a heartbeat."""
         return len(self._rows("release_orphaned_queues"))
