@@ -269,7 +269,7 @@ SWEEP_INTERVAL: Final = _worker(
 SWEEP_THRESHOLD: Final = _worker(
     "sweep-threshold",
     duration(),
-    "Age of the last heartbeat of a dead worker; below 4s, one lost heartbeat can make a live worker look dead",
+    "Age of a dead worker's last heartbeat; one loss suffices below 4s",
     commands=STALE,
 )
 RECOVERY_DELAY: Final = _worker(

@@ -1,4 +1,4 @@
--- Whether a named queue is locked, other than by a pause; only then a sweep looks for queues without a locked job.
+-- Whether a named queue is locked, other than by a pause; only then a sweep checks for queues without a locked job.
 -- An idle worker thus sends one statement for each sweep, which also shows that the server answers.
 select exists (
          select

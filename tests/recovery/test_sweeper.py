@@ -89,7 +89,7 @@ def test_a_sweeper_that_has_just_started_first_waits_for_heartbeats_of_all_worke
     assert fresh.turn_for(MINUTE) == 1
 
 
-def test_queues_without_a_job_are_looked_for_only_while_a_queue_is_locked(world: World) -> None:
+def test_queues_are_checked_only_while_one_is_locked(world: World) -> None:
 
     world.sweeper.step()
     world.sweep.has_locked_queue = True
