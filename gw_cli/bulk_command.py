@@ -56,7 +56,7 @@ def _condition(*flags: str, help: str, metavar: str | None = None) -> Any:
 
 
 _CONDITIONS: Final[Mapping[str, Any]] = {
-    "key": Annotated[str | None, _condition("--job-key", "-k", metavar="KEY", help="The job with this key")],
+    "job_key": Annotated[str | None, _condition("--job-key", "-k", metavar="KEY", help="The job with this key")],
     "state": Annotated[str | None, _condition("--state", metavar="STATE", help=f"Jobs that are {', '.join(JobState)}")],
     "task": Annotated[str | None, _condition("--task", metavar="TASK", help="Jobs of this task")],
     "queue": Annotated[str | None, _condition("--queue", "-q", metavar="NAME", help="Jobs of this queue")],

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
         JobPage as JobPage,
         JobReport as JobReport,
         PageCursor as PageCursor,
+        QueueCounts as QueueCounts,
         QueueReport as QueueReport,
-        QueueStatistics as QueueStatistics,
         TaskReport as TaskReport,
     )
-    from gw_core.domain.reports.run_statistics import RunHistory as RunHistory, RunStatistics as RunStatistics
+    from gw_core.domain.reports.run_statistics import RunSeries as RunSeries, RunStatistics as RunStatistics
     from gw_core.domain.rules.pause import Pause as Pause, PauseResult as PauseResult, PauseTarget as PauseTarget
     from gw_core.domain.rules.roles import Grant as Grant, RoleKind as RoleKind
     from gw_core.domain.rules.sweep_rules import SweepReport as SweepReport, WorkerInfo as WorkerInfo
@@ -39,8 +39,8 @@ else:
         gw_core.domain.job.history: EndedAttempt HistoryPage HistoryState HistoryStatus
         gw_core.domain.reports.diagnosis: CheckStatus Finding
         gw_core.domain.reports.lock_waits: LockWaits
-        gw_core.domain.reports.query_results: JobPage JobReport PageCursor QueueReport QueueStatistics TaskReport
-        gw_core.domain.reports.run_statistics: RunHistory RunStatistics
+        gw_core.domain.reports.query_results: JobPage JobReport PageCursor QueueReport QueueCounts TaskReport
+        gw_core.domain.reports.run_statistics: RunSeries RunStatistics
         gw_core.domain.rules.pause: Pause PauseResult PauseTarget
         gw_core.domain.rules.roles: Grant RoleKind
         gw_core.domain.rules.sweep_rules: SweepReport WorkerInfo

@@ -12,7 +12,7 @@ from gw_tui.text import formatting, sanitize, symbols
 
 if TYPE_CHECKING:
     from gw_core.front_ends import Count, QueueSnapshot
-    from gw_core.operations import QueueStatistics, WorkerInfo
+    from gw_core.operations import QueueCounts, WorkerInfo
     from gw_tui.data.source import DataSource
     from gw_tui.rules.options import QueueInfo
 
@@ -23,7 +23,7 @@ class OverviewData:
 
     info: QueueInfo
     snapshot: QueueSnapshot
-    statistics: QueueStatistics
+    statistics: QueueCounts
     alerts: list[Alert]
 
 

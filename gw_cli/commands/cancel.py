@@ -37,7 +37,7 @@ MAX_WAIT: Final = timedelta(hours=1)
 @command("cancel")
 def cancel(
     configuration: Configuration,
-    wanted: Annotated[Selection, bulk_command.selected_by("key", "task", "queue", "worker", "flag", "every")],
+    wanted: Annotated[Selection, bulk_command.selected_by("job_key", "task", "queue", "worker", "flag", "every")],
     yes: bulk_command.Yes = False,
     reason: Annotated[
         str | None, typer.Option("--reason", metavar="TEXT", help="Reason; recorded in their last error")

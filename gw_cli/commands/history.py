@@ -69,8 +69,8 @@ def history(
     """List jobs that have ended.
 
     Each attempt is a row, the latest first: completed, retried (it failed and another attempt followed), failed (no
-    attempt was left) or removed. Conditions: state, id, task, key, queue, worker, attempts, finished_at, started_at,
-    created_at, error, payload and result.
+    attempt was left) or removed. Conditions: state, id, task, job_key, queue, worker, attempts, finished_at,
+    started_at, created_at, error, payload and result.
     """
     which = " ".join(selection or ())
     most, timeout = positive_number("--limit", limit, MAX_ROWS), duration("--timeout", timeout_text)

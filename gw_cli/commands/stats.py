@@ -23,7 +23,7 @@ from gw_core.errors import InvalidInputError
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from gw_core.operations import QueueStatistics
+    from gw_core.operations import QueueCounts
 
 KEYS: Final = (
     "at",
@@ -64,7 +64,7 @@ def stats(
     rest = _interval(interval)
     with open_client(configuration) as client:
         while True:
-            found = client.statistics(exact=exact)
+            found = client.counts(exact=exact)
             if watch and output.is_terminal(sys.stdout) and not as_json:
                 output.script(CLEAR)
             _write(found, with_tasks=tasks, as_json=as_json)
@@ -81,7 +81,7 @@ def _interval(text: str) -> timedelta:
     return interval
 
 
-def record_of(found: QueueStatistics, *, with_tasks: bool) -> dict[str, object]:
+def record_of(found: QueueCounts, *, with_tasks: bool) -> dict[str, object]:
     """Return statistics under the keys we promise."""
     record: dict[str, object] = {
         "at": found.at,
@@ -103,7 +103,7 @@ def _states(counts: Mapping[Any, Any]) -> dict[str, object]:
     return {str(state): count_record(count) for state, count in counts.items()}
 
 
-def _write(found: QueueStatistics, *, with_tasks: bool, as_json: bool) -> None:
+def _write(found: QueueCounts, *, with_tasks: bool, as_json: bool) -> None:
     if as_json:
         output.record(record_of(found, with_tasks=with_tasks))
         return
@@ -121,7 +121,7 @@ def _row(task: str | None, state: Any, count: Any) -> dict[str, object]:
     return {"task": task, "state": str(state), "shown": str(count), **count_record(count)}
 
 
-def _sentences(found: QueueStatistics) -> list[str]:
+def _sentences(found: QueueCounts) -> list[str]:
     first, upcoming = (output.cell(each) or "none" for each in (found.oldest_due_at, found.next_due_at))
     return [
         "",

@@ -54,7 +54,7 @@ class AsyncClient(QueueClient[OnLoop]):
         plugins: Sequence[Plugin] = (),
         pg_bin: Path | None = None,
         application_name: str = "gw",
-        limits: SessionLimits = NO_LIMITS,
+        session_limits: SessionLimits = NO_LIMITS,
         password: Callable[[], str] | None = None,
         pool: Any = None,
     ) -> None:
@@ -70,7 +70,7 @@ class AsyncClient(QueueClient[OnLoop]):
                 application_name=application_name,
                 prepared_statements=prepared_statements,
                 pg_bin=pg_bin,
-                limits=limits,
+                limits=session_limits,
                 password=password,
             )
         source: AsyncConnectionSource

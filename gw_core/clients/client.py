@@ -36,8 +36,8 @@ class Client(QueueClient[OnThreads]):
 
     `conninfo` is anything libpq takes, or `embedded:`; without one `DATABASE_URL` and libpq's variables are used.
     Connections are opened when first needed, at most `max_pool_size`; the server shows them as `application_name` and
-    limits each by `limits`. `password` is called for each new connection, for passwords that change. With `pool`, a
-    psycopg pool of yours, its connections are used instead, and get their settings back afterwards.
+    limits each by `session_limits`. `password` is called for each new connection, for passwords that change. With
+    `pool`, a psycopg pool of yours, its connections are used instead, and get their settings back afterwards.
 
     Raises `NoConnectionError` when nothing names a database; every method raises `DatabaseUnavailableError`,
     `AuthenticationError`, `SchemaMissingError` and the like.
@@ -54,7 +54,7 @@ class Client(QueueClient[OnThreads]):
         plugins: Sequence[Plugin] = (),
         pg_bin: Path | None = None,
         application_name: str = "gw",
-        limits: SessionLimits = NO_LIMITS,
+        session_limits: SessionLimits = NO_LIMITS,
         password: Callable[[], str] | None = None,
         pool: AnyPool | None = None,
     ) -> None:
@@ -67,7 +67,7 @@ class Client(QueueClient[OnThreads]):
             application_name=application_name,
             prepared_statements=prepared_statements,
             pg_bin=pg_bin,
-            limits=limits,
+            limits=session_limits,
             password=password or password_of(pool),
         )
         connections: PoolOrConnection

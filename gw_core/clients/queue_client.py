@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gw_core.clients.queues import Queues
     from gw_core.clients.tasks import Tasks
     from gw_core.clients.workers import Workers
-    from gw_core.domain.reports.query_results import QueueStatistics
+    from gw_core.domain.reports.query_results import QueueCounts
     from gw_core.domain.rules.roles import RoleKind
     from gw_core.postgres.road.add_calls import RemovedJob
     from gw_core.postgres.schema.migrations import MigrationPlan, MigrationReport
@@ -177,11 +177,11 @@ class QueueClient(Part[R]):
     # -- the whole queue -------------------------------------------------------------------------------------------
 
     @blocking
-    def statistics(self, *, exact: bool = False) -> QueueStatistics:
+    def counts(self, *, exact: bool = False) -> QueueCounts:
         """Return how many jobs are in each state, in total and by task; `exact` counts instead of estimating."""
         from gw_core.postgres.read.job_queries import JobQueries
 
-        return JobQueries(self._connections, self._schema).statistics(exact=exact)
+        return JobQueries(self._connections, self._schema).counts(exact=exact)
 
     @blocking
     def migrate(self) -> MigrationReport:

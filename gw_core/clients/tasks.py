@@ -8,7 +8,7 @@ from datetime import timedelta
 from gw_core.clients.verbs import Part, R, blocking
 from gw_core.domain.durations import Duration
 from gw_core.domain.reports.query_results import TaskReport
-from gw_core.domain.reports.run_statistics import RunHistory, RunStatistics
+from gw_core.domain.reports.run_statistics import RunSeries, RunStatistics
 from gw_core.domain.rules.sweep_rules import RecoverySettings
 
 HOUR = timedelta(hours=1)
@@ -39,7 +39,7 @@ class Tasks(Part[R]):
     @blocking
     def statistics_over_time(
         self, back: Duration = HOUR, *, step: Duration = MINUTE, task: str | None = None
-    ) -> RunHistory:
+    ) -> RunSeries:
         """Return what ended in each step of the last time, as gw's workers recorded it; of one task, or of all.
 
         A step is a number of minutes. Jobs that workers in other languages ran are not recorded.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError, InvalidSettingError
 from gw_core.domain.job.history import HistoryStatus
 from gw_core.domain.reports.counters import OutcomeCounters, TaskCounters
-from gw_core.domain.reports.query_results import QueueStatistics
+from gw_core.domain.reports.query_results import QueueCounts
 from gw_core.domain.reports.run_statistics import StatisticsStatus
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import JobsSettled, JobStarted, MaintenanceFailed, PoolConnectionLost
@@ -134,7 +134,7 @@ class MetricsCollector:
 class QueueSample:
     """What the queue was like, and when by our steady clock."""
 
-    statistics: QueueStatistics
+    statistics: QueueCounts
     taken_at: float
     history: HistoryStatus | None = None
     """None when history could not be read."""
@@ -178,7 +178,7 @@ class QueueSampler(Service):
 
     def _sample(self) -> None:
         try:
-            found = self._reports.statistics()
+            found = self._reports.counts()
             extras = self._if_allowed(self._history.status), self._if_allowed(self._recorded.status)
             self.latest = QueueSample(found, time.monotonic(), *extras)
             self._refusal = None

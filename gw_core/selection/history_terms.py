@@ -47,7 +47,7 @@ HISTORY_TERMS: Final[Mapping[str, Term]] = {
         _term("id", Number(1, 2**63 - 1, "the id of a job; ids are whole numbers from 1"), "job_id", Cost.INDEX,
               "job id", "id:9001,9002"),
         _term("task", IndexedName(), "task", Cost.INDEX, "task", "task:send_email"),
-        _term("key", Names(), "key", Cost.WINDOW, "job key", "key:welcome-42"),
+        _term("job_key", Names(), "key", Cost.WINDOW, "job key", "job_key:welcome-42", "job_key"),
         _term("queue", Names(), "queue_name", Cost.WINDOW, "named queue", "queue:reports"),
         _term("worker", Names(), "worker_id", Cost.WINDOW, "worker that ran it", "worker:gw-web*"),
         _term("attempts", Number(0, 999_999_999), "attempt", Cost.WINDOW, "number of the attempt", "attempts:>3",
@@ -56,8 +56,9 @@ HISTORY_TERMS: Final[Mapping[str, Term]] = {
         _term("started_at", Time(), "started_at", Cost.WINDOW, "when the attempt started", "started_at:<-10m"),
         _term("created_at", Time(), "created_at", Cost.WINDOW, "when the job was added", "created_at:-1d..now"),
         _term("error", Containing(), "error", Cost.SCAN, "text in its error", 'error:"timed out"'),
-        _term("payload", Payload(), "payload", Cost.SCAN, "value in a payload that is kept", "payload.user.id:42"),
-        _term("result", Payload(), "result", Cost.SCAN, "value in its result", "result.status:sent"),
+        _term("payload", Payload(), "payload", Cost.SCAN, "value in a payload that is kept", "payload.user.id:42",
+              "payload_json"),
+        _term("result", Payload(), "result", Cost.SCAN, "value in its result", "result.status:sent", "result_json"),
     )
 }  # fmt: skip
 """The conditions on history, in the order in which help shows them."""

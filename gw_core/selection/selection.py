@@ -76,7 +76,7 @@ class Selection:
         *,
         state: JobState | StateName | Sequence[JobState | StateName] | None = None,
         id: int | str | Iterable[int] | None = None,
-        key: str | Sequence[str] | None = None,
+        job_key: str | Sequence[str] | None = None,
         task: str | Sequence[str] | None = None,
         queue: str | Sequence[str] | None = None,
         worker: str | Sequence[str] | None = None,
@@ -152,7 +152,7 @@ class Selection:
     def is_by_name(self) -> bool:
         """True when the jobs are named one by one, by ids or keys, and need not be searched for."""
         return self.ids is not None or any(
-            all(isinstance(value, Text) for value in each.values) for each in self._positive("key")
+            all(isinstance(value, Text) for value in each.values) for each in self._positive("job_key")
         )
 
     @property

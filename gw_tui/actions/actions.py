@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         Finding,
         PageCursor,
         PauseResult,
-        QueueStatistics,
+        QueueCounts,
         RemovedJob,
         SweepReport,
     )
@@ -46,7 +46,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     removed: Sequence[Job] = ()
     """The deleted jobs as they were, for `Restore`."""
     sweep: SweepReport | None = None
-    statistics: QueueStatistics | None = None
+    statistics: QueueCounts | None = None
     count: int | None = None
     """How many rows a cleanup deleted, or would delete."""
     message: str = ""
@@ -208,7 +208,7 @@ class FindByKey(Action, frozen=True, kw_only=True):
     key: str
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
-        return Result(found=next(iter(client.jobs.list(Selection.of(key=self.key)).jobs), None))
+        return Result(found=next(iter(client.jobs.list(Selection.of(job_key=self.key)).jobs), None))
 
 
 class RemoveByKey(Action, frozen=True, kw_only=True):
@@ -460,7 +460,7 @@ class CountExactly(Action, frozen=True, kw_only=True):
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
         if self.queue is not None:
             return Result(queue=FrontEnd(client).count_queue(self.queue))
-        return Result(statistics=client.statistics(exact=True))
+        return Result(statistics=client.counts(exact=True))
 
 
 # -- results ---------------------------------------------------------------------------------------------------------

@@ -27,9 +27,9 @@ from gw_core.operations import (
     JobPage,
     JobReport,
     LockWaits,
+    QueueCounts,
     QueueReport,
-    QueueStatistics,
-    RunHistory,
+    RunSeries,
 )
 from gw_core.runtime.files import new_file
 from gw_tui.data.playback import Playback
@@ -79,9 +79,9 @@ _KINDS: Final[Mapping[str, Any]] = {
     "snapshot": QueueSnapshot,
     "page": JobPage,
     "job": JobReport | None,
-    "statistics": QueueStatistics,
+    "statistics": QueueCounts,
     "history": HistoryPage,
-    "runs": RunHistory,
+    "runs": RunSeries,
     "queues": list[QueueReport],
     "crontabs": Crontabs,
     "findings": list[Finding],

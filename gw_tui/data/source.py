@@ -46,9 +46,9 @@ if TYPE_CHECKING:
         JobReport,
         LockWaits,
         PageCursor,
+        QueueCounts,
         QueueReport,
-        QueueStatistics,
-        RunHistory,
+        RunSeries,
     )
 
 T = TypeVar("T")
@@ -136,16 +136,16 @@ class DataSource:
         """Return everything about one job, its payload only when wanted; None when it is gone."""
         return self.answer(f"job {job_id}", lambda live: live.read_client.jobs.show(job_id, with_payload=with_payload))
 
-    def statistics(self) -> QueueStatistics:
+    def statistics(self) -> QueueCounts:
         """Return how many jobs are in each state, from a sample when there are many."""
-        return self.answer("statistics", lambda live: live.read_client.statistics())
+        return self.answer("statistics", lambda live: live.read_client.counts())
 
     def history(self, which: str = "", *, after: str | None = None) -> HistoryPage:
         """Return a page of ended attempts, the latest first."""
         key = f"history {after or ''} {which}"
         return self.answer(key, lambda live: live.read_client.history.list(which, after=after, limit=PAGE))
 
-    def run_history(self, back: timedelta, step: timedelta, task: str | None = None) -> RunHistory:
+    def runs(self, back: timedelta, step: timedelta, task: str | None = None) -> RunSeries:
         """Return what ended in each step of the last time, as workers recorded it."""
         key = f"runs {step.total_seconds():g} {task or ''}"
         return self.answer(key, lambda live: live.read_runs(back, step, task))
@@ -203,10 +203,10 @@ class Query:
         raise NotImplementedError
 
 
-def known_runs(source: DataSource, back: timedelta, step: timedelta, task: str | None = None) -> RunHistory | None:
+def known_runs(source: DataSource, back: timedelta, step: timedelta, task: str | None = None) -> RunSeries | None:
     """Return what ended in each step; None where the role may not read it, a recording lacks it, or it takes long."""
     try:
-        return source.run_history(back, step, task)
+        return source.runs(back, step, task)
     except (InvalidInputError, LockTimeoutError, PermissionDeniedError, StatementTimeoutError):
         return None
 
@@ -231,11 +231,13 @@ class ClientSource(DataSource):
         self._lock = threading.Lock()  # guards _acting: it is opened for the first action
         self._acting: Client | None = None
         self._findings: tuple[float, Sequence[Finding]] | None = None
-        self._runs: tuple[tuple[timedelta, timedelta, str | None], float, RunHistory] | None = None
+        self._runs: tuple[tuple[timedelta, timedelta, str | None], float, RunSeries] | None = None
         self._count_limits: dict[tuple[str, bool], int] = {}
 
     def _client(self, limits: SessionLimits) -> Client:
-        return self._connect(max_pool_size=1, application_name=f"gw-tui/{__version__} {operator_name()}", limits=limits)
+        return self._connect(
+            max_pool_size=1, application_name=f"gw-tui/{__version__} {operator_name()}", session_limits=limits
+        )
 
     def answer(self, key: str, query: Callable[[ClientSource], T]) -> T:
         return query(self)
@@ -258,7 +260,7 @@ class ClientSource(DataSource):
     def count_locks(self) -> timedelta | None:
         return self.front_end.count_locks(self.info.recovery)
 
-    def read_runs(self, back: timedelta, step: timedelta, task: str | None) -> RunHistory:
+    def read_runs(self, back: timedelta, step: timedelta, task: str | None) -> RunSeries:
         """Return what ended in each step; workers record it once a minute, so the last answer serves for a while."""
         now = time.monotonic()
         key = (back, step, task)

@@ -19,7 +19,7 @@ from gw_tui.text import formatting
 if TYPE_CHECKING:
     from gw_core import CronItem
     from gw_core.front_ends import Count, QueueSnapshot
-    from gw_core.operations import Finding, QueueReport, QueueStatistics, RunHistory, WorkerInfo
+    from gw_core.operations import Finding, QueueCounts, QueueReport, RunSeries, WorkerInfo
 
 LONG_WAIT: Final = timedelta(minutes=5)
 LONG_ALONE: Final = timedelta(seconds=30)
@@ -73,12 +73,12 @@ _warning = partial(Alert, severity=Severity.WARNING)
 class QueueSample:
     """What the overview asks beside the snapshot; empty until it is answered."""
 
-    statistics: QueueStatistics | None = None
+    statistics: QueueCounts | None = None
     held: Sequence[QueueReport] = ()
     """The locked queues with their due jobs; asked for while a worker is gone."""
     crontabs: Crontabs = field(default_factory=Crontabs)
     findings: Sequence[Finding] = ()
-    runs: RunHistory | None = None
+    runs: RunSeries | None = None
     """What workers recorded for each minute; None when it is not known."""
 
 

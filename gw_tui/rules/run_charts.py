@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Final
 
-from gw_core.operations import RunHistory, RunStatistics
+from gw_core.operations import RunSeries, RunStatistics
 from gw_tui.rules.chart_series import LENGTH
 from gw_tui.text import formatting
 
@@ -15,27 +15,27 @@ MINUTE: Final = timedelta(minutes=1)
 FULL_SECOND: Final = timedelta(seconds=1)
 
 
-def per_second(count: Callable[[RunStatistics], int], history: RunHistory) -> Sequence[float | None]:
+def per_second(count: Callable[[RunStatistics], int], history: RunSeries) -> Sequence[float | None]:
     """Return the rate per second of each of the last sixty complete steps."""
     return _columns(history, lambda runs: count(runs) / history.step.total_seconds())
 
 
-def done(history: RunHistory) -> Sequence[float | None]:
+def done(history: RunSeries) -> Sequence[float | None]:
     """Return the completed jobs per second."""
     return per_second(lambda runs: runs.completed, history)
 
 
-def failures(history: RunHistory) -> Sequence[float | None]:
+def failures(history: RunSeries) -> Sequence[float | None]:
     """Return the failed attempts per second."""
     return per_second(lambda runs: runs.failed, history)
 
 
-def slow_runs(history: RunHistory) -> Sequence[float | None]:
+def slow_runs(history: RunSeries) -> Sequence[float | None]:
     """Return the 95th percentile of run times in seconds; a step in which nothing ended is a gap."""
     return _columns(history, lambda runs: _seconds(runs.percentile(0.95)))
 
 
-def _columns(history: RunHistory, value: Callable[[RunStatistics], float | None]) -> Sequence[float | None]:
+def _columns(history: RunSeries, value: Callable[[RunStatistics], float | None]) -> Sequence[float | None]:
     seconds = history.step.total_seconds()
     known = {int(point.at.timestamp() // seconds): value(point.runs) for point in history.points}
     last = int(history.at.timestamp() // seconds)

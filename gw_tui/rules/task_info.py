@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gw_core import JobState
 from gw_core.front_ends import Count, QueueSnapshot, TaskActivity
-from gw_core.operations import QueueStatistics
+from gw_core.operations import QueueCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class TaskInfo:
         return self.known_by == ()
 
 
-def tasks_of(statistics: QueueStatistics, snapshot: QueueSnapshot) -> Iterator[TaskInfo]:
+def tasks_of(statistics: QueueCounts, snapshot: QueueSnapshot) -> Iterator[TaskInfo]:
     """Yield the tasks that have jobs."""
     for name, jobs in statistics.tasks.items():
         activity = statistics.activity.get(name, TaskActivity(failed_lately=Count(0)))

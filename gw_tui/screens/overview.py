@@ -29,7 +29,7 @@ from gw_tui.widgets.tiles import Tile
 
 if TYPE_CHECKING:
     from gw_core.front_ends import QueueSnapshot
-    from gw_core.operations import QueueStatistics, RunHistory
+    from gw_core.operations import QueueCounts, RunSeries
 
 PRIORITIES: Final = (
     TableColumn("priority", "prio", 6, right=True),
@@ -83,7 +83,7 @@ class OverviewScreen(ConsoleScreen):
     def __init__(self) -> None:
         super().__init__()
         self._sample = QueueSample()
-        self._exact: QueueStatistics | None = None
+        self._exact: QueueCounts | None = None
         self._alerts: dict[str, Alert] = {}
         self._range = 0
         self._has_dead = False
@@ -213,7 +213,7 @@ class OverviewScreen(ConsoleScreen):
         return chosen if chosen.seconds > HOUR_RANGE.seconds else HOUR_RANGE
 
     @property
-    def _runs(self) -> RunHistory | None:
+    def _runs(self) -> RunSeries | None:
         """What workers recorded, in the steps of the range chosen; None while it is not known."""
         runs = self._sample.runs
         return runs if runs is not None and runs.step.total_seconds() == self._long_range.seconds else None

@@ -15,7 +15,7 @@ from textual.widgets import Static
 
 from gw_core import JobState
 from gw_core.front_ends import Count, PauseKind, written
-from gw_core.operations import Pause, QueueStatistics, RunHistory, TaskLimit
+from gw_core.operations import Pause, QueueCounts, RunSeries, TaskLimit
 from gw_tui.data.source import DataSource, Query, known_runs
 from gw_tui.rules import run_charts
 from gw_tui.rules.chart_series import HOUR_RANGE
@@ -40,12 +40,12 @@ class TasksQuery(Query):
 
     task: str | None = None
 
-    def ask(self, source: DataSource) -> tuple[QueueStatistics, RunHistory | None]:
+    def ask(self, source: DataSource) -> tuple[QueueCounts, RunSeries | None]:
         runs = None if self.task is None else known_runs(source, run_charts.HOUR, run_charts.MINUTE, self.task)
         return source.statistics(), runs
 
 
-class TasksScreen(PauseMixin, ListScreen[QueueStatistics, TaskInfo]):
+class TasksScreen(PauseMixin, ListScreen[QueueCounts, TaskInfo]):
     """The tasks that have jobs; `enter` lists the jobs of one."""
 
     SCREEN_ID = "tasks"
@@ -66,7 +66,7 @@ class TasksScreen(PauseMixin, ListScreen[QueueStatistics, TaskInfo]):
     def __init__(self) -> None:
         super().__init__()
         self._asked: str | None = None
-        self._runs: tuple[str | None, RunHistory | None] = (None, None)
+        self._runs: tuple[str | None, RunSeries | None] = (None, None)
         """A task, and what workers recorded of it."""
 
     def body(self) -> ComposeResult:
@@ -86,7 +86,7 @@ class TasksScreen(PauseMixin, ListScreen[QueueStatistics, TaskInfo]):
 
     def show_answer(self, query: Query, answer: object) -> None:
         match query, answer:
-            case TasksQuery(task), (QueueStatistics() as statistics, RunHistory() | None as runs):
+            case TasksQuery(task), (QueueCounts() as statistics, RunSeries() | None as runs):
                 self.answer, self._runs, self.failure = statistics, (task, runs), ""
                 self.draw()
                 self._draw_runs()
@@ -107,7 +107,7 @@ class TasksScreen(PauseMixin, ListScreen[QueueStatistics, TaskInfo]):
         name = self.table.highlighted
         if runs is None or name is None or task != name:
             words = "" if name is None else "loading…" if task != name else "not recorded, or not visible to this role"
-            runs = RunHistory(at=self.console.now, step=run_charts.MINUTE)
+            runs = RunSeries(at=self.console.now, step=run_charts.MINUTE)
         else:
             words = (
                 f"last hour: {run_charts.summary(runs.total)}" if runs.points else "nothing recorded in the last hour"
@@ -123,7 +123,7 @@ class TasksScreen(PauseMixin, ListScreen[QueueStatistics, TaskInfo]):
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
-    def rows(self, known: QueueStatistics) -> Iterator[TableRow] | None:
+    def rows(self, known: QueueCounts) -> Iterator[TableRow] | None:
         if self.console.snapshot is None:
             return None
         paused, limited = self._pauses(), self._limits()
@@ -144,7 +144,7 @@ class TasksScreen(PauseMixin, ListScreen[QueueStatistics, TaskInfo]):
         found = (task for task in tasks_of(self.answer, self.console.snapshot) if any(_values(task)))
         return sorted(found, key=lambda task: task.name)
 
-    def status(self, known: QueueStatistics) -> Iterator[str]:
+    def status(self, known: QueueCounts) -> Iterator[str]:
         found = self._tasks()
         yield formatting.counted(len(found), "task")
         if unknown := sum(task.is_unknown for task in found):

@@ -130,7 +130,7 @@ def test_an_unknown_id_is_said_to_be_missing(gw: CliProgram, queue: Queue, verb:
 def test_an_unknown_key_is_said_to_be_missing(gw: CliProgram, queue: Queue, verb: str) -> None:
     ended = gw(*words(verb), "--job-key", "gone\x1b")
 
-    assert (ended.code, r"no job matches 'key:gone\x1b'" in ended.err) == (6, True)
+    assert (ended.code, r"no job matches 'job_key:gone\x1b'" in ended.err) == (6, True)
 
 
 def test_a_job_is_found_by_its_key(gw: CliProgram, queue: Queue) -> None:

@@ -9,7 +9,7 @@ from gw_core.operations import CheckStatus
 
 
 def test_a_session_opened_to_read_alone_does_not_make_the_server_read_only(queue: Queue) -> None:
-    with Client(queue.url, max_pool_size=1, limits=SessionLimits(read_only=True)) as client:
+    with Client(queue.url, max_pool_size=1, session_limits=SessionLimits(read_only=True)) as client:
         (server,) = (each for each in client.doctor.findings() if each.check == "server")
 
     assert server.status is CheckStatus.OK

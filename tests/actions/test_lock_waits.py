@@ -18,7 +18,7 @@ from gw_core.operations import LockWaits
 
 @pytest.fixture
 def client(queue: Queue) -> Iterator[Client]:
-    with Client(queue.url, max_pool_size=1, limits=SessionLimits(read_only=True)) as client:
+    with Client(queue.url, max_pool_size=1, session_limits=SessionLimits(read_only=True)) as client:
         yield client
 
 

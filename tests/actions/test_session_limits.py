@@ -39,7 +39,7 @@ def slow(queue: Queue, *, seconds: float = 600) -> None:
 
 def test_a_read_only_session_can_read_and_not_act(queue: Queue) -> None:
     job = queue.ready()
-    with Client(queue.url, max_pool_size=1, limits=SessionLimits(read_only=True)) as client:
+    with Client(queue.url, max_pool_size=1, session_limits=SessionLimits(read_only=True)) as client:
         assert client.jobs.get(job) is not None
         with pytest.raises(ReadOnlyError):
             client.add("mail")
@@ -64,7 +64,7 @@ def test_the_server_applies_the_limits_of_a_session(queue: Queue, connections: i
         "default_transaction_read_only",
     )
     with (
-        Client(queue.url, max_pool_size=connections, application_name="gw-tui/1", limits=limits) as client,
+        Client(queue.url, max_pool_size=connections, application_name="gw-tui/1", session_limits=limits) as client,
         FrontEnd(client).connection() as connection,
     ):
         shown = [connection.execute(f"show {name}".encode()).fetchall()[0][0] for name in names]
@@ -76,14 +76,14 @@ def test_the_server_applies_the_limits_of_a_session(queue: Queue, connections: i
 def test_a_query_that_takes_too_long_ends(queue: Queue) -> None:
     slow(queue)
     limits = SessionLimits(statement_timeout=timedelta(milliseconds=200))
-    with Client(queue.url, max_pool_size=1, limits=limits) as client, pytest.raises(StatementTimeoutError):
+    with Client(queue.url, max_pool_size=1, session_limits=limits) as client, pytest.raises(StatementTimeoutError):
         client.tasks.list()
 
 
 def test_an_act_waits_no_longer_for_a_row_than_it_may(queue: Queue) -> None:
     job = queue.ready()
     limits = SessionLimits(lock_timeout=timedelta(milliseconds=100))
-    with psycopg.connect(queue.url) as theirs, Client(queue.url, max_pool_size=1, limits=limits) as client:
+    with psycopg.connect(queue.url) as theirs, Client(queue.url, max_pool_size=1, session_limits=limits) as client:
         theirs.execute("select from graphile_worker._private_jobs for update")
         with pytest.raises(LockTimeoutError):
             client.jobs.complete(Selection.of(id=[job]))

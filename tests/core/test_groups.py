@@ -290,7 +290,7 @@ def test_doctor_reports_groups_that_a_failed_member_holds(site: QueueFixture) ->
 def test_statistics_count_the_groups_that_wait(site: QueueFixture) -> None:
     site.client.groups.add(members(2), then=LAST)
 
-    assert site.client.statistics().waiting_groups == 1
+    assert site.client.counts().waiting_groups == 1
 
 
 # -- last jobs that cannot be added

@@ -182,7 +182,7 @@ def test_reports_say_that_a_limit_is_full(site: QueueFixture) -> None:
     assert report is not None
     assert (str(report.reasons[0].code), "1 of at most 1" in report.reasons[0].message) == ("limited", True)
     assert "task work: 1 of at most 1" in finding.message
-    assert [each.locked for each in site.client.statistics().limits] == [1]
+    assert [each.locked for each in site.client.counts().limits] == [1]
 
 
 @pytest.fixture

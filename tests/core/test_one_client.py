@@ -17,7 +17,7 @@ NOWHERE: Final = "postgres://localhost/none"
 
 READ_ONLY: Final = {
     *("jobs.show", "jobs.list", "queues.list", "tasks.list", "tasks.statistics", "tasks.statistics_over_time"),
-    *("workers.list", "history.list", "history.count", "history.status", "statistics", "result", "check_schema"),
+    *("workers.list", "history.list", "history.count", "history.status", "counts", "result", "check_schema"),
     *("doctor.findings", "doctor.health_check", "doctor.lock_waits", "cleanup.count", "grants.list"),
     *("grants.statements", "grants.revoke_statements", "migration_plan", "migration_script"),
 }
@@ -122,7 +122,7 @@ def test_methods_of_an_async_client_run_beside_its_loop(database_url: str) -> No
                 [each async for each in client.cleanup.delete_in_batches("unused-queues")],
                 [each.name for each in await client.queues.list()],
                 (await client.migration_plan()).steps,
-                (await client.statistics()).total.value,
+                (await client.counts()).total.value,
             ]
 
     assert asyncio.run(work()) == [[2, 2, 1], (), ["q"], ["mail"], [1], [], (), 0]

@@ -268,7 +268,7 @@ def test_reports_say_what_is_paused_by_whom_and_why(site: QueueFixture) -> None:
     assert "paused by ada" in report.reasons[0].message
     assert "provider down" in report.reasons[0].message
     assert [name for name, pause in queues.items() if pause is not None] == ["slow"]
-    assert {str(each.target) for each in site.client.statistics().pauses} == {"queue:slow", "task:mail", "flag:big"}
+    assert {str(each.target) for each in site.client.counts().pauses} == {"queue:slow", "task:mail", "flag:big"}
     assert {(each.status, each.fix) for each in findings} == {
         (CheckStatus.WARNING, f"gw resume {target}") for target in ("queue:slow", "task:mail", "flag:big")
     }

@@ -23,7 +23,7 @@ class Charge:
 
 
 def queues_of(limit: str, count: int, payload: Any = None) -> Counter[str | None]:
-    return Counter(JobSpec(task="work", payload=payload, limit=limit).queue_name for _ in range(count))
+    return Counter(JobSpec(task="work", payload=payload, slots=limit).queue_name for _ in range(count))
 
 
 def test_jobs_of_a_limit_are_spread_evenly_over_its_queues() -> None:
@@ -45,17 +45,17 @@ def test_a_key_from_the_payload_has_its_own_queues(limit: str, payload: object, 
 
 @pytest.mark.parametrize("limit", ["", "api", "api:0", "api:1001", ":4", "api:x", "{tenant}:2", "{flag}:2", "{none}:2"])
 def test_a_wrong_limit_is_rejected(limit: str) -> None:
-    with pytest.raises(InvalidJobError, match="limit"):
-        JobSpec(task="work", payload={"flag": True, "none": None}, limit=limit)
+    with pytest.raises(InvalidJobError, match="slots"):
+        JobSpec(task="work", payload={"flag": True, "none": None}, slots=limit)
 
 
 def test_a_limit_excludes_a_queue_name() -> None:
     with pytest.raises(InvalidJobError, match="queue_name"):
-        JobSpec(task="work", queue_name="slow", limit="api:4")
+        JobSpec(task="work", queue_name="slow", slots="api:4")
 
 
 def test_a_spec_keeps_its_slot_when_a_field_changes() -> None:
-    spec = JobSpec(task="work", limit="api:100")
+    spec = JobSpec(task="work", slots="api:100")
 
     assert replace(spec, run_at=timedelta(minutes=1)).queue_name == spec.queue_name
 
@@ -78,7 +78,7 @@ def test_no_more_jobs_of_a_key_run_at_a_time_than_it_has_slots(site: QueueFixtur
         with lock:
             running[tenant] -= 1
 
-    site.client.add_many(JobSpec(task="work", payload={"tenant": n % 3}, limit="tenant:{tenant}:2") for n in range(120))
+    site.client.add_many(JobSpec(task="work", payload={"tenant": n % 3}, slots="tenant:{tenant}:2") for n in range(120))
     with site.running({"work": work}, concurrency=8), site.running({"work": work}, concurrency=8):
         wait_until(lambda: not site.jobs(), what="every job to be done", every=0.05)
 

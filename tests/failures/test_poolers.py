@@ -152,7 +152,7 @@ def test_a_client_that_only_reads_does_not_keep_the_poolers_other_clients_from_w
     site: QueueFixture, bouncer: PgBouncer
 ) -> None:
     for connections in (1, 2):
-        with Client(bouncer.url, limits=SessionLimits(read_only=True), max_pool_size=connections) as reading:
+        with Client(bouncer.url, session_limits=SessionLimits(read_only=True), max_pool_size=connections) as reading:
             assert reading.jobs.get(1) is None
 
     with Client(bouncer.url) as writing:

@@ -71,7 +71,7 @@ def test_the_latest_come_first(filled: QueueFixture) -> None:
         ("id:2..3", [3, 2]),
         ("attempts:>1", [3, 1, 1]),
         ("queue:q", [1, 1, 1]),
-        ("key:k*", [1, 1, 1]),
+        ("job_key:k*", [1, 1, 1]),
         ("worker:gw-a", [2, 1, 1]),
         ('error:"timed out"', [1, 1]),
         ("finished_at:-55m..now", [8, 7, 6, 5, 4]),

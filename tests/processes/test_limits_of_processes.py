@@ -94,7 +94,7 @@ def site(site: QueueFixture) -> Iterator[QueueFixture]:
 def test_a_limit_of_seven_is_never_exceeded_by_eighty_threads_of_four_processes(
     site: QueueFixture, tmp_path: Path, kind: str
 ) -> None:
-    options: dict[str, Any] = {"limit": "api:7"} if kind == "slots" else {}
+    options: dict[str, Any] = {"slots": "api:7"} if kind == "slots" else {}
     if kind != "slots":
         site.client.limits.set("work", running=7, field=None if kind == "gate" else "tenant")
     site.client.add_many([JobSpec(task="work", payload={"tenant": "a"}, **options) for _ in range(20_000)])
@@ -123,7 +123,7 @@ def test_a_hundred_a_second_are_kept_within_two_percent_for_a_minute(site: Queue
 def test_forty_nine_tenants_do_not_wait_behind_the_backlog_of_one(
     site: QueueFixture, tmp_path: Path, kind: str
 ) -> None:
-    options: dict[str, Any] = {"limit": "tenant:{tenant}:2"} if kind == "slots" else {}
+    options: dict[str, Any] = {"slots": "tenant:{tenant}:2"} if kind == "slots" else {}
     if kind != "slots":
         site.client.limits.set("work", running=2, field="tenant")
 

@@ -76,18 +76,18 @@ def test_jobs_are_found_by_every_condition(either: Queue) -> None:
     assert ids_of(either) == [plain, keyed, queued, held, broken]
     assert ids_of(either, task="pay") == [broken]
     assert ids_of(either, queue="letters") == ids_of(either, queue="letters", state="ready") == [queued]
-    assert ids_of(either, key="k") == [keyed]
+    assert ids_of(either, job_key="k") == [keyed]
     assert ids_of(either, worker="pool-2") == [held]
     assert ids_of(either, flag="slow") == [queued]
     assert ids_of(either, error="refused by 10%_") == [broken]
     assert ids_of(either, id=[held, plain, 999_999]) == [plain, held]
     assert ids_of(either, id=[held, plain], state="running") == [held]
-    assert ids_of(either, key="k", task="pay") == []
+    assert ids_of(either, job_key="k", task="pay") == []
 
 
 @pytest.mark.parametrize(
     "conditions",
-    [{"task": "nobody"}, {"queue": "none"}, {"worker": "pool-1", "state": "ready"}, {"key": "none"}, {"id": []}],
+    [{"task": "nobody"}, {"queue": "none"}, {"worker": "pool-1", "state": "ready"}, {"job_key": "none"}, {"id": []}],
     ids=str,
 )
 def test_what_cannot_match_is_answered_without_a_search(queue: Queue, conditions: dict[str, Any]) -> None:
@@ -338,7 +338,7 @@ def test_a_small_table_is_counted_exactly(either: Queue) -> None:
     either.ready("ready", queue_name="letters")
     either.hold("letters")
 
-    found = either.client.statistics()
+    found = either.client.counts()
 
     assert {state: count.value for state, count in found.states.items()} == {**dict.fromkeys(JobState, 1), "ready": 2}
     assert (found.total.value, found.total.quality) == (6, Quality.EXACT)
@@ -351,7 +351,7 @@ def test_a_small_table_is_counted_exactly(either: Queue) -> None:
 
 
 def test_an_empty_queue_has_statistics(queue: Queue) -> None:
-    found = queue.client.statistics()
+    found = queue.client.counts()
 
     assert (found.total.value, found.oldest_due_at, found.next_due_at, found.tasks) == (0, None, None, {})
 
@@ -360,7 +360,7 @@ def test_a_large_table_is_estimated_unless_counting_is_asked_for(queue: Queue, m
     queue.many(20_000)
     monkeypatch.setattr(bounds, "SAMPLED_PAGES", 150)
 
-    estimated, exact = queue.client.statistics(), queue.client.statistics(exact=True)
+    estimated, exact = queue.client.counts(), queue.client.counts(exact=True)
 
     assert estimated.total.quality is Quality.ESTIMATE
     assert 10_000 < estimated.total.value < 30_000
@@ -487,7 +487,7 @@ def all_queries(queue: Queue) -> Iterator[Any]:
     if first.after is not None:
         yield queue.client.jobs.list(Selection.of(state=JobState.READY), after=first.after)
     yield queue.client.jobs.show(1)
-    yield queue.client.statistics()
+    yield queue.client.counts()
     yield queue.client.queues.list()
     yield queue.client.tasks.list()
 
@@ -591,7 +591,7 @@ def test_a_role_that_may_not_see_the_rows_gets_a_message(queue: Queue, databases
 def test_a_schema_that_is_missing_is_named(empty_database_url: str) -> None:
     queue = Queue(empty_database_url)
     try:
-        for read in (queue.client.queues.list, queue.client.statistics, lambda: queue.client.jobs.list(Selection())):
+        for read in (queue.client.queues.list, queue.client.counts, lambda: queue.client.jobs.list(Selection())):
             with pytest.raises(SchemaMissingError, match="gw migrate"):
                 read()
     finally:
@@ -619,4 +619,4 @@ def test_the_driver_s_errors_become_ours(queue: Queue) -> None:
     queue.rows("drop table _private_job_queues cascade")
 
     with pytest.raises(DatabaseError):
-        queue.client.statistics()
+        queue.client.counts()

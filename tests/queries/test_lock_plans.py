@@ -99,7 +99,7 @@ def test_failed_jobs_are_cleared_away_in_the_order_of_their_index(known: Queue) 
         ("job_page_of_locked", "state:running", "jobs_gw_locked_index"),
         ("job_page_of_failed", "state:failed", "jobs_gw_failed_index"),
         ("job_page_named", "id:5,6 state:ready", "jobs_pkey"),
-        ("job_page_named", "key:a,b", "jobs_key_key"),
+        ("job_page_named", "job_key:a,b", "jobs_key_key"),
     ],
 )
 def test_pages_of_a_selection_are_read_from_an_index(known: Queue, name: str, text: str, index: str) -> None:
@@ -134,7 +134,7 @@ def test_the_next_jobs_are_read_from_an_index_in_its_order(known: Queue, names: 
 
 
 @pytest.mark.once
-@pytest.mark.parametrize(("text", "index"), [("id:5,6", "jobs_pkey"), ("key:a", "jobs_key_key")])
+@pytest.mark.parametrize(("text", "index"), [("id:5,6", "jobs_pkey"), ("job_key:a", "jobs_key_key")])
 def test_actions_find_what_an_index_leads_to(known: Queue, text: str, index: str) -> None:
     assert index in plan_of(known, "count_selected_jobs", {}, text=text)
     assert index in plan_of(known, "lock_selected_jobs", BATCH, text=text)

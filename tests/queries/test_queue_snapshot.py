@@ -285,8 +285,7 @@ def test_however_often_it_polled_before_it_sees_all_again_when_a_lock_is_gone(qu
     """The driver has the server prepare a statement that it sent some times: the query that fails may be that one."""
     queue.failed(queue_name="q")
     impatient = SessionLimits(lock_timeout=timedelta(milliseconds=20))
-    with Client(queue.url, max_pool_size=1, limits=impatient) as client:
-        front_end = FrontEnd(client)
+    with Client(queue.url, max_pool_size=1, session_limits=impatient) as client:
         front_end = FrontEnd(client)
         for _ in range(polls_before):
             front_end.snapshot()
@@ -303,7 +302,7 @@ def test_a_schema_that_is_missing_is_an_error(empty_database_url: str) -> None:
 
 
 def test_a_guarded_session_is_seen_to_be_read_only(queue: Queue) -> None:
-    with Client(queue.url, max_pool_size=1, limits=SessionLimits(read_only=True)) as client:
+    with Client(queue.url, max_pool_size=1, session_limits=SessionLimits(read_only=True)) as client:
         assert FrontEnd(client).snapshot().server.read_only
 
 

@@ -80,7 +80,7 @@ OTHERS: Final = {
 METHODS: Final[Mapping[str, Callable[[Client], Any]]] = {
     "front end.snapshot": lambda client: FrontEnd(client).snapshot(),
     "front end.count_locks": lambda client: _counted(FrontEnd(client)),
-    "statistics": lambda client: client.statistics(),
+    "counts": lambda client: client.counts(),
     "queues.list": lambda client: client.queues.list(),
     "front end.count_queue": lambda client: FrontEnd(client).count_queue("q"),
     "tasks.list": lambda client: client.tasks.list(),

@@ -56,8 +56,8 @@ def a_job(state: JobState = JobState.READY, *, payload: str = "{}", **changes: A
         ("task:Send", a_job(), False),
         ('task:"se*"', a_job(), False),
         ('task:"se*"', a_job(task="se*"), True),
-        ("-key:k", a_job(job_key="k"), False),
-        ("key:*", a_job(), False),
+        ("-job_key:k", a_job(job_key="k"), False),
+        ("job_key:*", a_job(), False),
         ("-queue:q", a_job(), True),
         ("-queue:*", a_job(), True),
         ("-queue:*", a_job(queue_name="q"), False),
@@ -139,8 +139,8 @@ def test_ids_in_a_selection_are_names_and_ranges_are_not() -> None:
     assert parse("9 3 id:9,3").ids == (3, 9)
     assert parse("id:3..9").ids is None
     assert parse("-id:3").ids is None
-    assert parse("key:a,b").is_by_name
-    assert not parse("key:a*").is_by_name
+    assert parse("job_key:a,b").is_by_name
+    assert not parse("job_key:a*").is_by_name
 
 
 def test_names_become_ids() -> None:
@@ -160,10 +160,10 @@ def test_names_become_ids() -> None:
 @given(st.text(min_size=1, max_size=20))
 def test_no_value_becomes_sql_text(value: str) -> None:
     try:
-        wanted = Selection.of(key=value, error=value, payload=value, worker=value, flag=value)
+        wanted = Selection.of(job_key=value, error=value, payload=value, worker=value, flag=value)
     except InvalidInputError:
         return
-    fixed = Selection.of(key="v", error="v", payload="v", worker="v", flag="v")
+    fixed = Selection.of(job_key="v", error="v", payload="v", worker="v", flag="v")
 
     assert wanted.sql(Resolved(now=NOW)).text == fixed.sql(Resolved(now=NOW)).text
 
@@ -219,7 +219,7 @@ def test_a_condition_no_job_can_meet_is_rejected(conditions: dict[str, Any], wor
         ("state:failed task:a", Cost.WINDOW),
         ("error:x task:a", Cost.SCAN),
         ("id:4 error:x", Cost.INDEX),
-        ("key:k payload.a:1", Cost.INDEX),
+        ("job_key:k payload.a:1", Cost.INDEX),
     ],
 )
 def test_a_selection_says_what_it_costs(text: str, cost: Cost) -> None:
@@ -261,7 +261,7 @@ def test_a_selection_says_what_it_costs(text: str, cost: Cost) -> None:
         ("id:1,0", 5, "'0' is not the id of a job"),
         ("5,0", 2, "'0' is not the id of a job"),
         ("id:99999999999999999999", 3, "is not the id of a job"),
-        ("key:" + "k" * 1001, 4, "longer than 1000"),
+        ("job_key:" + "k" * 1001, 8, "longer than 1000"),
         ("queue:a\x00", 6, "a character that PostgreSQL cannot store"),
         ("worker:\ud800", 7, "a character that PostgreSQL cannot store"),
         ("flag:", 5, "a value is missing"),
@@ -305,7 +305,7 @@ def _quoted(value: str) -> str:
 
 
 def _conditions() -> st.SearchStrategy[str]:
-    names = st.sampled_from(["task", "queue", "key", "worker", "flag", "payload.a", 'payload."b c".0'])
+    names = st.sampled_from(["task", "queue", "job_key", "worker", "flag", "payload.a", 'payload."b c".0'])
     return st.one_of(
         st.tuples(names, st.lists(_TEXTS.map(_quoted), min_size=1, max_size=3).map(",".join)).map(":".join),
         st.tuples(names, _TEXTS.map(lambda text: f"{_quoted(text)}*")).map(":".join),
@@ -372,7 +372,7 @@ NAMES = {"tasks": ["send_email", "resend", "a b"], "queues": ["mail"], "workers"
         ('task:"a b",se', ['task:"a b",send_email', 'task:"a b",resend']),
         ("state:failed queue:", ["queue:mail"]),
         ("worker:gw-1", []),
-        ("key:", []),
+        ("job_key:", []),
     ],
 )
 def test_suggestions_complete_terms_states_and_names(text: str, shown: list[str]) -> None:

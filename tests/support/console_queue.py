@@ -149,7 +149,7 @@ class ConsoleQueue(Rows):
     def __init__(self, url: str) -> None:
         super().__init__(url)
         self.clock = QueueClock(self)
-        self.reader = Client(url, limits=LIMITS, max_pool_size=1)
+        self.reader = Client(url, session_limits=LIMITS, max_pool_size=1)
         """What consoles read with, one after the other: its connection has planned all statements."""
         self.jobs_at_first: int | None = None
         """With how many jobs it has begun; None when the rows may have changed since."""

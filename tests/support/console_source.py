@@ -18,7 +18,7 @@ import msgspec
 from gw_core import Client
 from gw_core.errors import StatementTimeoutError
 from gw_core.front_ends import FrontEnd, JobListener, QueueSnapshot
-from gw_core.operations import Finding, LockWaits, QueueReport, QueueStatistics, RunHistory
+from gw_core.operations import Finding, LockWaits, QueueCounts, QueueReport, RunSeries
 from gw_tui.data.source import READ_LIMITS, ClientSource
 from gw_tui.rules.options import QueueInfo
 from support import console_queue
@@ -109,7 +109,7 @@ class QueueSource(ClientSource):
         self.last()
         self.check()
         match query(self):
-            case QueueStatistics() as statistics:
+            case QueueCounts() as statistics:
                 return replace(statistics, table_bytes=TABLE_BYTES)
             case LockWaits():
                 return LOCK_WAITS
@@ -124,7 +124,7 @@ class QueueSource(ClientSource):
         """Do nothing: each snapshot counts them."""
         return timedelta()
 
-    def read_runs(self, back: timedelta, step: timedelta, task: str | None) -> RunHistory:
+    def read_runs(self, back: timedelta, step: timedelta, task: str | None) -> RunSeries:
         """Ask each time: the console's own answer serves for ten seconds of real time."""
         return self.read_client.tasks.statistics_over_time(back, step=step, task=task)
 

@@ -22,7 +22,7 @@ STATEMENTS: Final = sorted({path.stem for path in Path(str(sql_folder()), "queri
 
 HISTORY: Final = ("list_history", "count_history")
 EVERY_TERM: Final = parse(
-    " ".join([*(term.example for term in TERMS.values()), "payload:anywhere", "flag:b*", "key:w*", "-queue:none"])
+    " ".join([*(term.example for term in TERMS.values()), "payload:anywhere", "flag:b*", "job_key:w*", "-queue:none"])
 ).sql(Resolved(now=datetime.now(UTC), tasks={"mail": 1}, queues={"reports": 1}))
 """A selection with every condition."""
 EVERY_HISTORY_TERM: Final = parse(

@@ -13,7 +13,7 @@ from support.console_source import QueueSource
 
 from gw_core import JobState, cron_item
 from gw_core.front_ends import Count, LockedQueue, Quality, QueueSnapshot, TaskActivity
-from gw_core.operations import CheckStatus, Finding, QueueStatistics
+from gw_core.operations import CheckStatus, Finding, QueueCounts
 from gw_tui.rules.alerts import GROWING_FOR, Alert, AlertInput, QueueSample, Severity, alerts, drain_time
 
 
@@ -113,7 +113,7 @@ def test_waiting_jobs_without_workers_are_bad() -> None:
     assert (alert.severity, alert.what) == (Severity.CRITICAL, "jobs are waiting, no live worker (mail)")
 
 
-def statistics_of(task: str, *, lately: int = 0, **jobs: int) -> QueueStatistics:
+def statistics_of(task: str, *, lately: int = 0, **jobs: int) -> QueueCounts:
     """Return statistics of a queue with one task, whose first job has been due, and failing, for 46 minutes."""
     states = {state: Count(jobs.get(state.value, 0)) for state in JobState}
     since = START - timedelta(minutes=46)

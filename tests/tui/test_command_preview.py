@@ -82,7 +82,7 @@ class Ground:
         return [self.hands.execute(query.encode()).fetchall() for query in STATE]
 
     def seen(self, key: str) -> list[Job]:
-        return [each.job for each in self.source.page(Selection.of(key=key)).jobs]
+        return [each.job for each in self.source.page(Selection.of(job_key=key)).jobs]
 
     def close(self) -> None:
         self.source.close()

@@ -128,7 +128,7 @@ class JobSpec:
 
     `run_at` is an aware `datetime`, or a `timedelta` counted from the database's clock; `None` means now.
     `payload` is anything JSON can hold (dataclasses, msgspec and pydantic objects included); `None` means `{}`.
-    `limit`, such as `api:4` or `tenant:{tenant_id}:2`, puts the job into one of this many named queues.
+    `slots`, such as `api:4` or `tenant:{tenant_id}:2`, puts the job into one of this many named queues.
     Raises `InvalidJobError` with the field and the limit in its message.
     """
 
@@ -156,10 +156,10 @@ class JobSpec:
         job_key_mode: JobKeyMode | str = JobKeyMode.REPLACE,
         priority: int | None = None,
         flags: Sequence[str] = (),
-        limit: str | None = None,
+        slots: str | None = None,
     ) -> None:
-        if limit is not None:
-            queue_name = _queue_of_slot(limit, payload, queue_name)
+        if slots is not None:
+            queue_name = _queue_of_slot(slots, payload, queue_name)
         _set(self, "task", _checked_text("task identifier", task, MAX_IDENTIFIER_LENGTH))
         if payload is not None:
             _set(self, "payload", payload)
@@ -198,7 +198,7 @@ class JobOptions(TypedDict, total=False):
     job_key_mode: JobKeyMode | str
     priority: int | None
     flags: Sequence[str]
-    limit: str | None
+    slots: str | None
 
 
 class AddOptions(JobOptions, total=False):
@@ -341,10 +341,10 @@ def timestamp(epoch: float) -> datetime:
         return (datetime.max if epoch > 0 else datetime.min).replace(tzinfo=UTC)
 
 
-def _queue_of_slot(limit: str, payload: Any, queue_name: str | None) -> str:
+def _queue_of_slot(slots: str, payload: Any, queue_name: str | None) -> str:
     if queue_name is not None:
-        raise InvalidJobError("a job with a limit is in one of the limit's queues; leave out queue_name")
-    return SlotLimit.parse(limit).queue_for(payload)
+        raise InvalidJobError("a job with slots is in one of their queues; leave out queue_name")
+    return SlotLimit.parse(slots).queue_for(payload)
 
 
 def _checked_text(what: str, value: str, longest: int) -> str:

@@ -31,7 +31,7 @@ class SlotLimit(msgspec.Struct, frozen=True):
         """Return the limit written as `api:4` or `tenant:{tenant_id}:2`. Raises `InvalidJobError`."""
         found = _LIMIT.fullmatch(text) if isinstance(text, str) else None
         if found is None or not 1 <= int(found[2]) <= MAX_SLOTS:
-            raise InvalidJobError(f"limit {text!r}: give a name and a number from 1 to {MAX_SLOTS}, such as api:4")
+            raise InvalidJobError(f"slots {text!r}: give a name and a number from 1 to {MAX_SLOTS}, such as api:4")
         return cls(found[1], int(found[2]))
 
     def queue_for(self, payload: Any) -> str:
@@ -57,5 +57,5 @@ def _value(payload: Any, path: str, name: str) -> str:
     for part in path.split("."):
         found = found.get(part) if isinstance(found, Mapping) else getattr(found, part, None)
     if isinstance(found, bool) or not isinstance(found, str | int) or found == "":
-        raise InvalidJobError(f"limit {name!r}: the payload has no text or whole number in {path!r}")
+        raise InvalidJobError(f"slots {name!r}: the payload has no text or whole number in {path!r}")
     return str(found)

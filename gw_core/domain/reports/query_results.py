@@ -180,7 +180,7 @@ class TaskActivity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueStatistics:
+class QueueCounts:
     """How much is in the queue at `at`; the times of the first due and the next job are exact."""
 
     at: datetime

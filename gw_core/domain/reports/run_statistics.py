@@ -89,7 +89,7 @@ class RunPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunHistory:
+class RunSeries:
     """What ended in each step of time. A step without a point is a gap: no worker that records statistics was alive."""
 
     at: datetime
@@ -103,14 +103,14 @@ class RunHistory:
         return sum((point.runs for point in self.points), RunStatistics())
 
 
-def run_history(
+def run_series(
     at: datetime,
     *,
     back: timedelta,
     step: timedelta,
     steps: Mapping[int, RunStatistics],
     alive: Iterable[Sequence[float]],
-) -> RunHistory:
+) -> RunSeries:
     """Return the points of the steps that are over: those recorded, and zeros for those in which a worker was alive.
 
     `steps` are numbered from 1970 on; `alive` are the times, in seconds since 1970, between which each worker was.
@@ -126,7 +126,7 @@ def run_history(
         RunPoint(at=datetime.fromtimestamp(number * seconds, UTC), runs=steps.get(number, RunStatistics()))
         for number in numbers
     ]
-    return RunHistory(at=at, step=step, points=points)
+    return RunSeries(at=at, step=step, points=points)
 
 
 def _between(place: int, share: float) -> float:

@@ -27,8 +27,8 @@ from gw_core.domain.reports.query_results import (
     JobReport,
     PageCursor,
     Quality,
+    QueueCounts,
     QueueReport,
-    QueueStatistics,
     TaskActivity,
     TaskReport,
     projected,
@@ -391,7 +391,7 @@ class JobQueries:
 
     # -- the whole -------------------------------------------------------------------------------------------------
 
-    def statistics(self, *, exact: bool = False) -> QueueStatistics:
+    def counts(self, *, exact: bool = False) -> QueueCounts:
         """Return how many jobs are in each state, over all and by task.
 
         A large table is sampled, and the numbers say that they are estimates; `exact` counts it, which reads it whole.
@@ -406,7 +406,7 @@ class JobQueries:
         starts: dict[int, float] = dict(self._rows("task_starts")) if RENEWED_LOCKS in objects else {}
         names: dict[int, str] = dict(self._rows("task_list", {"most": MAX_TASKS}))
         tasks = sorted((names[each], each) for each in sampled if each in names)
-        return QueueStatistics(
+        return QueueCounts(
             at=timestamp(now),
             total=projected(sum(row[2] for row in rows), share),
             states=_counts(rows, share),

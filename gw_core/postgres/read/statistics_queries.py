@@ -10,7 +10,7 @@ from gw_core.domain.durations import Duration, as_duration
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job.job import timestamp
 from gw_core.domain.reports.job_status import STALE_AFTER
-from gw_core.domain.reports.run_statistics import RunHistory, RunStatistics, StatisticsStatus, run_history
+from gw_core.domain.reports.run_statistics import RunSeries, RunStatistics, StatisticsStatus, run_series
 from gw_core.postgres.connection.connections import ConnectionSource
 from gw_core.postgres.read.read_only import Rows, read
 from gw_core.postgres.road.add_calls import Call
@@ -27,16 +27,16 @@ class StatisticsQueries:
         self._schema = schema
         self._has_table = False
 
-    def history(self, back: Duration, *, step: Duration, task: str | None) -> RunHistory:
+    def history(self, back: Duration, *, step: Duration, task: str | None) -> RunSeries:
         """Return what ended in each step that is over."""
         back, step = as_duration("back", back), as_duration("step", step)
         if step < MINUTE or step % MINUTE:
             raise InvalidInputError(f"a step is one or more whole minutes, not {step}")
         if not self._exists():
-            return RunHistory(at=datetime.now(UTC), step=step)
+            return RunSeries(at=datetime.now(UTC), step=step)
         values = {"back_seconds": back.total_seconds(), "step_seconds": step.total_seconds(), "task": task}
         rows, workers = self._read(Call("statistics_list", values), Call("statistics_workers", values))
-        return run_history(
+        return run_series(
             timestamp(workers[0][0]),
             back=back,
             step=step,
