@@ -25,7 +25,13 @@ from gw_core.execution.context import JobContext, TaskResources
 from gw_core.execution.signature import compose
 from gw_core.execution.task import Task
 from gw_core.postgres.connection.callers_connection import callers_connection
-from gw_core.postgres.connection.callers_transaction import ClaimPlan, Savepoint, SingleConnection, psycopg_connection
+from gw_core.postgres.connection.callers_transaction import (
+    ClaimPlan,
+    Savepoint,
+    SingleConnection,
+    kept_open,
+    psycopg_connection,
+)
 from gw_core.postgres.connection.connections import ConnectionSource
 from gw_core.postgres.connection.database import DEFAULT_SCHEMA as DEFAULT_SCHEMA, Connection, Database
 from gw_core.postgres.road.add_calls import Call
@@ -208,7 +214,8 @@ class ConnectionWorker:
 
     def _work(self, job: Job) -> Attempt:
         savepoint = Savepoint(self._connection, self._conn)
-        attempt = self._runner.run(self._tasks[job.task], job)
+        with kept_open(self._conn):
+            attempt = self._runner.run(self._tasks[job.task], job)
         if attempt.error is None:  # a session in which a flush has failed accepts nothing more
             psycopg_connection(self._conn, self._store.schema)  # flushes what the task left in the caller's session
         savepoint.end()

@@ -15,7 +15,7 @@ from django.db import connections
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
-from gw_core import Client, Job, JobKeyMode, JobSpec, load_plugin
+from gw_core import Client, JobKeyMode, JobSpec, load_plugin
 from gw_core.contrib.django.compat import (
     BaseTaskBackend,
     InvalidTask,
@@ -29,7 +29,7 @@ from gw_core.contrib.django.connection import conninfo_of
 from gw_core.contrib.django.options import Options
 from gw_core.contrib.django.results import path_of, read_result
 from gw_core.contrib.django.task import DEFAULT_LANE, GraphileWorkerTask, identifier_of, record, recorded
-from gw_core.errors import InvalidInputError, InvalidJobError
+from gw_core.errors import InvalidInputError, InvalidJobError, JobSkipped
 
 APP: Final = "gw_core.contrib.django"
 
@@ -79,9 +79,10 @@ class GraphileWorkerBackend(BaseTaskBackend):
         if task.module_path.startswith("__main__."):
             raise InvalidTask(f"{task.module_path} cannot be imported by a worker; define the task in a module.")
         payload = normalize_json({"args": list(args), "kwargs": dict(kwargs)})
-        job = self._client.add(self._spec(task).with_payload(payload), conn=connections[self.settings.database])
-        if not isinstance(job, Job):
-            raise InvalidTask(f"A plugin skipped a job of {task.module_path}.")
+        try:
+            job = self._client.add(self._spec(task).with_payload(payload), conn=connections[self.settings.database])
+        except JobSkipped as skipped:
+            raise InvalidTask(f"A plugin skipped a job of {task.module_path}: {skipped}") from skipped
         result = TaskResult(
             task=task,
             id=str(job.id),

@@ -150,7 +150,8 @@ class TaskRun:
     def _started(self, args: list[Any], kwargs: dict[str, Any], context: JobContext, started: float) -> Any:
         result = self._running(args, kwargs, context, started)
         if is_received(task_started):
-            task_started.send(self._sender, task_result=result)
+            # What a receiver raises is logged by Django: it must not fail the task, nor run it again.
+            task_started.send_robust(self._sender, task_result=result)
         return result
 
     def _running(self, args: list[Any], kwargs: dict[str, Any], context: JobContext, started: float) -> Any:
@@ -187,7 +188,7 @@ class TaskRun:
         result.finished_at = timezone.now()
         result.status = status
         if status is TaskResultStatus.FAILED or is_received(task_finished):
-            task_finished.send(self._sender, task_result=result)
+            task_finished.send_robust(self._sender, task_result=result)
 
 
 def is_final(error: BaseException, job: Job) -> bool:

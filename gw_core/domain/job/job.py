@@ -239,7 +239,7 @@ def json_text(value: Any, *, what: str = "payload") -> str:
             _reject_not_finite(value.model_dump(), what)
     else:
         try:
-            text = msgspec.json.encode(value).decode()
+            text = msgspec.json.encode(value, enc_hook=_of_base_class).decode()
             # Both are encoded as null. Searching for that is much cheaper than checking every value of every payload.
             if "null" in text:
                 _reject_not_finite(value, what)
@@ -250,6 +250,18 @@ def json_text(value: Any, *, what: str = "payload") -> str:
     if "\\u0000" in text:
         check_payload_text(text, what)
     return text
+
+
+def _of_base_class(value: Any) -> str | int | float:
+    """Return a text or number of a subclass, such as Django's `SafeString`, as one of the class that JSON knows."""
+    # The subclass may override what `str(value)` and its kind call.
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int.__pos__(value)
+    if isinstance(value, float):
+        return float.__pos__(value)
+    raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
 
 
 def _reject_not_finite(value: Any, what: str) -> None:

@@ -99,6 +99,24 @@ def run_simply(connection: Connection, statements: str) -> None:
     psycopg.ClientCursor(connection).execute(statements.encode())
 
 
+@contextmanager
+def kept_open(conn: object) -> Iterator[None]:
+    """Keep a connection of Django's open in the block, also when it is older than `CONN_MAX_AGE`.
+
+    Tasks close such connections before and after each run, but the outcome of the run is not stored yet.
+    """
+    wrapper: Any = conn if is_django(conn) else None
+    before = getattr(wrapper, "close_at", None)
+    if before is None:
+        yield
+        return
+    wrapper.close_at = None
+    try:
+        yield
+    finally:
+        wrapper.close_at = before
+
+
 class Savepoint:
     """A savepoint around code of the user's, which may release it with a commit, or roll it back.
 

@@ -54,6 +54,7 @@ def test_the_list_shows_the_jobs_of_a_selection() -> None:
     found = page(seen.get(reverse(JOBS), {"q": "state:failed"}))
     assert f">{failed}</a>" in found
     assert f">{waiting}</a>" not in found
+    assert "<td>shop.tasks.fail_until</td>" in found
     assert "attempt 1" in found
 
 
@@ -73,11 +74,13 @@ def test_a_list_that_is_longer_than_a_page_can_be_continued() -> None:
 
 
 def test_one_job_is_shown_as_text() -> None:
-    result = tasks.create_order.enqueue("<b>book</b>")
+    result = tasks.create_order.using(job_key="daily").enqueue("<b>book</b>")
     shown = page(browser("view_job").get(reverse("admin:graphile_worker_job_change", args=[result.id])))
 
     assert "&lt;b&gt;book&lt;/b&gt;" in shown
     assert "<b>book</b>" not in shown
+    assert "<td>shop.tasks.create_order</td>" in shown
+    assert "<td>daily</td>" in shown
 
 
 def test_a_job_that_does_not_exist_is_not_found() -> None:

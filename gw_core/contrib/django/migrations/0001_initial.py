@@ -32,6 +32,7 @@ class Migration(migrations.Migration):
             fields=[("id", models.BigAutoField(primary_key=True, serialize=False, verbose_name="ID"))],
             options={
                 "managed": False,
+                "base_manager_name": "no_rows",
                 "default_permissions": ("view",),
                 "permissions": (("retry_job", "Can retry jobs"), ("cancel_job", "Can cancel jobs")),
             },

@@ -9,9 +9,18 @@ import psycopg
 from api import IS_DJANGO_6_0, task
 from asgiref.sync import sync_to_async
 from django.db import connection, transaction
+from django.utils.safestring import mark_safe
 
 from gw_core import GiveUp, Snooze
 from shop.models import Order
+
+
+class Number(int):
+    """A number of a class of its own, as libraries have them."""
+
+
+class Price(float):
+    """A price of a class of its own."""
 
 
 @task
@@ -51,6 +60,17 @@ def snooze_once(context: Any) -> None:
 @task
 def return_object() -> object:
     return object()
+
+
+@task
+def return_markup() -> object:
+    return [mark_safe("<b>book</b>"), Number(3), {mark_safe("<i>"): Price(1.5)}]
+
+
+@task
+def fail_in_the_database() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("select 1 / 0")
 
 
 @task
