@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from gw_tui.actions.actions import Action, Restore, Result
 from gw_tui.actions.batch import ActionBatch, split
-from gw_tui.console import Console
 from gw_tui.dialogs.result import ProgressDialog, ResultDialog
 from gw_tui.rules.journal import EntryKind
 from gw_tui.text import sanitize
 
 if TYPE_CHECKING:
     from gw_core import Job
-    from gw_tui.data.source import DataSource
-    from gw_tui.rules.options import Options
+    from gw_tui.console import Console
 
 MAX_UNDO: Final = 20
 """This many removals can be taken back, the last one first."""
 
 
-class ActionRunner(Console):
-    """A console that runs one batch at a time; the action thread runs the actions."""
+class ActionRunner:
+    """Runs one batch at a time for a console; the action thread runs the actions."""
 
-    def __init__(self, source: DataSource, options: Options, clock: Callable[[], float]) -> None:
-        super().__init__(source, options, clock)
+    def __init__(self, console: Console) -> None:
+        self._console = console
         self._under_way: ActionBatch | None = None
         self._removed: deque[tuple[Job, ...]] = deque(maxlen=MAX_UNDO)
 
@@ -40,11 +37,11 @@ class ActionRunner(Console):
         """Run an action in parts, and return its result to come: None when it fails, or when another one is running."""
         done: asyncio.Future[Result | None] = asyncio.get_running_loop().create_future()
         if self._under_way is not None:
-            self.notify("Another action is running", severity="warning")
+            self._console.notify("Another action is running", severity="warning")
             done.set_result(None)
         else:
             self._under_way = split(action)
-            self.run_worker(self._run(self._under_way, done))
+            self._console.run_worker(self._run(self._under_way, done))
         return done
 
     def stop_batch(self) -> None:
@@ -55,7 +52,7 @@ class ActionRunner(Console):
     def undo(self) -> None:
         """Restore the jobs completed last."""
         if not self._removed:
-            self.notify("Nothing to restore")
+            self._console.notify("Nothing to restore")
             return
         self.begin(Restore(jobs=self._removed[-1]))
 
@@ -71,9 +68,9 @@ class ActionRunner(Console):
         """Run the parts one after the other, until one fails or the operator stops the batch."""
         progress = ProgressDialog(batch, self.stop_batch)
         if len(batch.parts) > 1:
-            self.push_screen(progress)
+            self._console.push_screen(progress)
         while (part := batch.next_action) is not None:
-            outcome = await self.submit(part)
+            outcome = await self._console.submit(part)
             batch = (self._under_way or batch).absorbed(outcome.result, outcome.reason)
             self._under_way = batch
             progress.follow(batch)
@@ -84,9 +81,9 @@ class ActionRunner(Console):
     def _report(self, batch: ActionBatch) -> None:
         self._keep(batch)
         if batch.is_plain and not batch.is_stopped:
-            self.notify(f"✔ {self._words(batch)}")
+            self._console.notify(f"✔ {self._words(batch)}")
         else:
-            self.push_screen(ResultDialog(batch))
+            self._console.push_screen(ResultDialog(batch))
 
     def _keep(self, batch: ActionBatch) -> None:
         """Note a batch in the journal, and for `undo` what was removed or restored."""
@@ -95,7 +92,7 @@ class ActionRunner(Console):
         elif isinstance(batch.action, Restore) and not batch.failure:
             self._removed.pop()
         words = sanitize.line(batch.failure) if batch.failure else batch.headline
-        self.note(EntryKind.ACTION, words, is_bad=bool(batch.failure))
+        self._console.note(EntryKind.ACTION, words, is_bad=bool(batch.failure))
 
     def _words(self, batch: ActionBatch) -> str:
         done = batch.result.done

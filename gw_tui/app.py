@@ -22,9 +22,10 @@ from textual.widgets import Input, TextArea
 
 from gw_core.operations import CleanupTarget
 from gw_tui import clipboard
+from gw_tui.action_runner import ActionRunner
 from gw_tui.actions.actions import Action
 from gw_tui.actions.command_preview import CommandPreview
-from gw_tui.console import TICK
+from gw_tui.console import TICK, Console
 from gw_tui.data.messages import (
     ActionFinished,
     ActionLogFailed,
@@ -64,7 +65,7 @@ def screen_of(place: ScreenInfo) -> ConsoleScreen:
     return screen
 
 
-class ConsoleApp(Maintenance):
+class ConsoleApp(Console):
     """The operators' console over a source; `run()` shows it until the operator leaves.
 
     It returns options when the operator chooses another database: a new console starts there, so that nothing mixes.
@@ -98,6 +99,8 @@ class ConsoleApp(Maintenance):
         if not options.colour:
             self._own_filters.append(NoColor())
         super().__init__(source, options, clock)
+        self.action_runner = ActionRunner(self)
+        self.maintenance = Maintenance(self, self.action_runner)
         self.no_color = not options.colour
         if "TEXTUAL_ANIMATIONS" not in os.environ:
             self.animation_level = "none"
@@ -467,7 +470,7 @@ class ConsoleApp(Maintenance):
         """End this console; another one begins with the same screen, theme and interval."""
         if context == self.options.context:
             return
-        if self.is_busy:
+        if self.action_runner.is_busy:
             self.notify("Wait for the running action, or stop it with esc", severity="warning")
         elif self.options.is_served:
             self.notify("A browser shows one database: gw tui --serve --context NAME", severity="warning")
@@ -486,14 +489,20 @@ class ConsoleApp(Maintenance):
         if screen is not None and self.screen is screen:
             self.push_screen(JumpScreen(screen), lambda chosen: None if chosen is None else chosen.focus())
 
+    def action_sweep_now(self) -> None:
+        self.maintenance.sweep()
+
+    def action_run_doctor(self) -> None:
+        self.maintenance.run_doctor()
+
     def action_cleanup_failed_jobs(self) -> None:
-        self.clean_up(CleanupTarget.FAILED_JOBS)
+        self.maintenance.clean_up(CleanupTarget.FAILED_JOBS)
 
     def action_cleanup_unused_tasks(self) -> None:
-        self.clean_up(CleanupTarget.UNUSED_TASKS)
+        self.maintenance.clean_up(CleanupTarget.UNUSED_TASKS)
 
     def action_cleanup_unused_queues(self) -> None:
-        self.clean_up(CleanupTarget.UNUSED_QUEUES)
+        self.maintenance.clean_up(CleanupTarget.UNUSED_QUEUES)
 
     def action_next_theme(self) -> None:
         names = self.theme_names

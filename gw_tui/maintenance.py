@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
-from textual import work
 
 from gw_core import JobState, Selection
 from gw_core.operations import CheckStatus, CleanupTarget
-from gw_tui.action_runner import ActionRunner
 from gw_tui.actions.actions import MAX_CLEANED, Cleanup, CleanupSelected, RunDoctor, Sweep
 from gw_tui.dialogs.choose import Choice, Choose
 from gw_tui.dialogs.confirm import confirmed
@@ -20,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gw_core.operations import SweepReport, WorkerInfo
+    from gw_tui.action_runner import ActionRunner
+    from gw_tui.console import Console
 
 MAX_NAMED: Final = 8
 ALL_FAILED: Final = Selection.of(state=JobState.FAILED)
@@ -40,63 +40,73 @@ CHOICES: Final = (
 SWEEP: Final = (Choice("sweep", "sweep", "recover the jobs of all stale workers"), Sweep())
 
 
-class Maintenance(ActionRunner):
-    """A console that previews, asks and runs."""
+class Maintenance:
+    """Previews an action for a console, asks, and runs it. Its methods do not block; a console worker runs them."""
 
-    @work(exit_on_error=False)
-    async def action_sweep_now(self) -> None:
+    def __init__(self, console: Console, runner: ActionRunner) -> None:
+        self._console = console
+        self._runner = runner
+
+    def sweep(self) -> None:
         """Preview a sweep, then ask whether to run it."""
-        result = await self.begin(Sweep(dry_run=True))
+        self._console.run_worker(self._sweep(), exit_on_error=False)
+
+    def clean_up(self, target: CleanupTarget | None = None) -> None:
+        """Count what a cleanup would delete, then ask whether to delete it; without a target, ask for it first."""
+        self._console.run_worker(self._clean_up(target), exit_on_error=False)
+
+    def run_doctor(self) -> None:
+        """Run the doctor's checks and show the findings."""
+        self._console.run_worker(self._run_doctor(), exit_on_error=False)
+
+    async def _sweep(self) -> None:
+        result = await self._runner.begin(Sweep(dry_run=True))
         if result is None or (report := result.sweep) is None:
             return
         if not report.workers and not report.jobs and not report.queues:
-            self.notify("Nothing to sweep: no stale workers")
-        elif await confirmed(self, Sweep(), "Sweep?", _preview(report), ok="Sweep"):
-            self.begin(Sweep())
+            self._console.notify("Nothing to sweep: no stale workers")
+        elif await confirmed(self._console, Sweep(), "Sweep?", _preview(report), ok="Sweep"):
+            self._runner.begin(Sweep())
 
-    @work(exit_on_error=False)
-    async def clean_up(self, target: CleanupTarget | None = None) -> None:
-        """Count what a cleanup would delete, then ask whether to delete it; without a target, ask for it first."""
+    async def _clean_up(self, target: CleanupTarget | None) -> None:
         if target is None:
-            if (chosen := await self.push_screen_wait(Choose("Clean up …", CHOICES))) is None:
+            if (chosen := await self._console.push_screen_wait(Choose("Clean up …", CHOICES))) is None:
                 return
             target = CleanupTarget(chosen)
         cleanup = await self._narrowed() if target is CleanupTarget.FAILED_JOBS else Cleanup(target=target)
-        if cleanup is not None and (result := await self.begin(replace(cleanup, dry_run=True))) is not None:
+        if cleanup is not None and (result := await self._runner.begin(replace(cleanup, dry_run=True))) is not None:
             await self._ask_to_clean(cleanup, result.count)
 
     async def _narrowed(self) -> Cleanup | CleanupSelected | None:
         """Ask which failed jobs to delete; all of them are deleted without reading them."""
-        selection = await self.push_screen_wait(NarrowDialog())
+        selection = await self._console.push_screen_wait(NarrowDialog())
         if selection is None:
             return None
         if selection == ALL_FAILED:
             return Cleanup(target=CleanupTarget.FAILED_JOBS)
         # The count and the deletion mean the same jobs.
-        return CleanupSelected(selection=selection.at(self.now))
+        return CleanupSelected(selection=selection.at(self._console.now))
 
     async def _ask_to_clean(self, cleanup: Cleanup | CleanupSelected, count: int | None) -> None:
         if count == 0:
-            self.notify(f"Nothing to clean up: no {cleanup.thing}s")
+            self._console.notify(f"Nothing to clean up: no {cleanup.thing}s")
             return
         many = "Too many to count quickly." if count is None else f"{formatting.counted(count, cleanup.thing)}."
         words = f"{many}\n{_consequences(cleanup)}"
         # Deleted jobs cannot be restored, so a key pressed too often must not delete them.
         deletes_jobs = isinstance(cleanup, CleanupSelected) or cleanup.target is CleanupTarget.FAILED_JOBS
         to_type = "" if not deletes_jobs else "delete" if count is None else str(count)
-        if await confirmed(self, cleanup, f"Clean up {cleanup.thing}s?", words, ok="Delete", to_type=to_type):
-            self.begin(cleanup)
+        if await confirmed(self._console, cleanup, f"Clean up {cleanup.thing}s?", words, ok="Delete", to_type=to_type):
+            self._runner.begin(cleanup)
 
-    @work(exit_on_error=False)
-    async def action_run_doctor(self) -> None:
-        """Run the doctor's checks and show the findings."""
-        if (result := await self.begin(RunDoctor())) is None:
+    async def _run_doctor(self) -> None:
+        if (result := await self._runner.begin(RunDoctor())) is None:
             return
         found = [each.status for each in result.findings]
         errors = formatting.counted(found.count(CheckStatus.ERROR), "error")
-        self.notify(f"Doctor: {errors}, {formatting.counted(found.count(CheckStatus.WARNING), 'warning')}")
-        self.visit("locks")
-        self.refresh_now()
+        self._console.notify(f"Doctor: {errors}, {formatting.counted(found.count(CheckStatus.WARNING), 'warning')}")
+        self._console.visit("locks")
+        self._console.refresh_now()
 
 
 def _consequences(cleanup: Cleanup | CleanupSelected) -> str:

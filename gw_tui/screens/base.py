@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, Protocol, cast
 
 from textual import events, work
 from textual.app import ComposeResult
@@ -24,12 +24,21 @@ if TYPE_CHECKING:
     from textual.binding import ActiveBinding
 
     from gw_core.front_ends import QueueSnapshot
+    from gw_tui.action_runner import ActionRunner
     from gw_tui.actions.actions import Action
+    from gw_tui.console import Console
     from gw_tui.data.source import Query
     from gw_tui.maintenance import Maintenance
     from gw_tui.rules.table_choice import SavedView
 
 MIN_WIDTH, MIN_HEIGHT = 60, 20
+
+
+class HasParts(Protocol):
+    """The console application, which screens do not import: the parts that screens use beside the console itself."""
+
+    action_runner: ActionRunner
+    maintenance: Maintenance
 
 
 def bindings_of(commands: Iterable[ConsoleCommand]) -> list[BindingType]:
@@ -127,8 +136,16 @@ class ConsoleScreen(Screen[None]):
         return place.title, place.help
 
     @property
-    def console(self) -> Maintenance:
-        return cast("Maintenance", self.app)
+    def console(self) -> Console:
+        return cast("Console", self.app)
+
+    @property
+    def action_runner(self) -> ActionRunner:
+        return cast("HasParts", self.app).action_runner
+
+    @property
+    def maintenance(self) -> Maintenance:
+        return cast("HasParts", self.app).maintenance
 
     def ask(self) -> None:
         """Ask the screen's query now, and from now on; call this when it has changed."""

@@ -143,7 +143,7 @@ class CronScreen(AddJobMixin, ListScreen[Crontabs, Recurring]):
         action = Forget(identifier=row.identifier)
         words = f"{_FORGOTTEN[row.course]}\nThis cannot be undone. Its jobs stay."
         if await confirmed(self.console, action, f"Forget {row.identifier}?", words, ok="Forget"):
-            await self.console.begin(action)
+            await self.action_runner.begin(action)
             self.ask()
 
     def available_actions(self) -> Sequence[tuple[Choice, Action]]:
@@ -173,7 +173,7 @@ class CronScreen(AddJobMixin, ListScreen[Crontabs, Recurring]):
         action = Add(spec=self._run_of(row.item))
         words = f"Adds a job of {sanitize.line(action.spec.task, 60)}, as the crontab would now."
         if await confirmed(self.console, action, f"Run {row.identifier} now?", words, ok="Run", destroys=False):
-            self.console.begin(action)
+            self.action_runner.begin(action)
 
 
 def _row(row: Recurring, now: datetime) -> TableRow:

@@ -178,7 +178,7 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample, ErrorGroup]):
             return
         job = group.jobs[0].job
         self._probe = Probe(job_id=job.id, updated_at=job.updated_at, rest=len(group.jobs) - 1)
-        self.console.begin(Retry(jobs=[job]))
+        self.action_runner.begin(Retry(jobs=[job]))
         self.ask()
         self.draw()
 

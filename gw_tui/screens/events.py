@@ -71,7 +71,7 @@ class EventsScreen(ListScreen[Journal, LogEntry]):
         self.table.focus()
 
     def action_undo(self) -> None:
-        self.console.undo()
+        self.action_runner.undo()
 
     def action_copy(self) -> None:
         if (entry := self.selected) is not None:

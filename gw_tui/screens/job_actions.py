@@ -44,7 +44,7 @@ class AddJobMixin(ConsoleScreen):
 
         if (given := await self.app.push_screen_wait(AddDialog(self.task_to_add()))) is not None:
             spec, payload = given
-            self.console.begin(Add(spec=spec, payload=payload))
+            self.action_runner.begin(Add(spec=spec, payload=payload))
 
     def task_to_add(self) -> str:
         return ""
@@ -129,7 +129,7 @@ class JobActionsMixin(ConsoleScreen):
         offered = next((each.job.job_key for each in self.targets() if each.job.job_key is not None), "")
         if (key := await self.app.push_screen_wait(KeyDialog(offered))) is None:
             return
-        if (result := await self.console.begin(FindByKey(key=key))) is None:
+        if (result := await self.action_runner.begin(FindByKey(key=key))) is None:
             return
         if (found := result.found) is None:
             self.notify(f"No job has the key {sanitize.line(key, 60)!r}.", severity="warning")
@@ -144,7 +144,7 @@ class JobActionsMixin(ConsoleScreen):
         return tuple(_offered(self.targets()))
 
     def action_undo(self) -> None:
-        self.console.undo()
+        self.action_runner.undo()
 
     def _free(self, jobs: Sequence[FoundJob], what: str) -> tuple[FoundJob, ...]:
         """Return the jobs that are not running, and report how many are skipped."""
@@ -157,7 +157,7 @@ class JobActionsMixin(ConsoleScreen):
         return free
 
     async def _run(self, action: Action) -> None:
-        if (result := await self.console.begin(action)) is not None:
+        if (result := await self.action_runner.begin(action)) is not None:
             self.done_with(result)
 
 

@@ -152,10 +152,10 @@ class LocksScreen(ListScreen[LocksData, Finding]):
     # -- commands --------------------------------------------------------------------------------------------------
 
     def action_sweep(self) -> None:
-        self.console.action_sweep_now()
+        self.maintenance.sweep()
 
     def action_cleanup(self) -> None:
-        self.console.clean_up()
+        self.maintenance.clean_up()
 
     def action_back(self) -> None:
         self.table.focus()

@@ -43,5 +43,5 @@ class PauseMixin(ConsoleScreen):
             await self._run(resume)
 
     async def _run(self, action: actions.Action) -> None:
-        await self.console.begin(action)
+        await self.action_runner.begin(action)
         self.ask()

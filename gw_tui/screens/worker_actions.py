@@ -40,7 +40,7 @@ class WorkerActionsMixin(ConsoleScreen):
         to_type = worker_id if may_live else ""
         words = _about(worker_id, info, recovery)
         if await confirmed(self.console, action, f"Unlock {worker_id}?", words, ok="Unlock", to_type=to_type):
-            self.console.begin(action)
+            self.action_runner.begin(action)
 
     def _known(self, worker_id: str) -> WorkerInfo | None:
         snapshot = self.console.snapshot

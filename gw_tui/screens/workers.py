@@ -210,7 +210,7 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[QueueSnapshot, WorkerInfo]):
         return (*super().available_actions(), *((SWEEP,) if is_stale else ()))
 
     def action_sweep(self) -> None:
-        self.console.action_sweep_now()
+        self.maintenance.sweep()
 
     def action_back(self) -> None:
         self.table.focus()

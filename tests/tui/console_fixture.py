@@ -132,7 +132,7 @@ class Console:
         """Wait until this many actions ended, and return all of them."""
         app, actions = self.app, self.source.actions
         await self.until(lambda: len(actions) >= count and app.last_action and app.last_action.action is actions[-1])
-        await self.until(lambda: not app.is_busy)
+        await self.until(lambda: not app.action_runner.is_busy)
         await self.pilot.pause()
         return actions
 
