@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
@@ -77,13 +78,14 @@ def task(identifier: F | str | None = None, **options: Unpack[TaskOptions]) -> F
 
 
 def cron(pattern: str, **options: Any) -> Callable[[F], F]:
-    """Schedule the task that is this function, beside `@task`; several schedules may be stacked.
+    """Schedule the task that is this function, above or below its `@task`; several schedules may be stacked.
 
     `pattern` is five fields such as `0 8 * * *`, in UTC or in the zone `tz`; `options` are those of `cron_item`.
     """
 
     def decorate(function: F) -> F:
-        _set(function, _SCHEDULES, (ScheduleMark(pattern, dict(options)), *schedules_of(function)))
+        scheduled = _scheduled(function)
+        _set(scheduled, _SCHEDULES, (ScheduleMark(pattern, dict(options)), *schedules_of(scheduled)))
         return function
 
     return decorate
@@ -97,7 +99,12 @@ def mark_of(function: object) -> TaskMark | None:
 
 def schedules_of(function: object) -> tuple[ScheduleMark, ...]:
     """Return what `@cron` left on the function, in the order it is written."""
-    return tuple(getattr(function, _SCHEDULES, ()))
+    return tuple(getattr(_scheduled(function), _SCHEDULES, ()))
+
+
+def _scheduled(function: Any) -> Any:
+    """Return what holds the schedules of a function: of a task object, which takes no attributes, its own `func`."""
+    return function if isinstance(function, partial) else getattr(function, "func", function)
 
 
 def _marked(function: F, identifier: str | None) -> F:

@@ -44,7 +44,7 @@ from gw_core.contrib.django.compat import (
     task_started,
 )
 from gw_core.contrib.django.options import BACKEND_VARIABLE, LANES_VARIABLE
-from gw_core.contrib.django.task import identifier_of, recorded
+from gw_core.contrib.django.task import DEFAULT_LANE, identifier_of, recorded
 
 DJANGOS_RECEIVERS = frozenset(map(id, (log_task_started, log_task_finished)))
 
@@ -66,12 +66,20 @@ def _registry(backend: Any, lanes: list[str]) -> TaskRegistry:
     for path, task in _tasks(backend).items():
         for lane in lanes:
             run = TaskRun(replace(task, backend=backend.alias, queue_name=lane), type(backend))
+            if path == task.module_path and lane == own_lane(task, backend):
+                run.func = task.func
             identifier = identifier_of(path, lane)
             if backend.settings.keep_results is not None:
                 with_options = options(identifier, keep=backend.settings.keep_results, result=True, keep_payload=True)
                 run = with_options(run)
             made.register(identifier, run, source=task.module_path)
     return made
+
+
+def own_lane(task: Any, backend: Any) -> str:
+    """Return the lane on which a task is enqueued, unless `using()` names another."""
+    lane: str = task.queue_name if backend.queues else DEFAULT_LANE
+    return lane
 
 
 def _tasks(backend: Any) -> Mapping[str, Any]:
@@ -103,6 +111,9 @@ class RunResult(TaskResult):
 
 class TaskRun:
     """Runs the jobs of one task on one lane; its instances are the functions of the registry."""
+
+    func: Callable[..., Any] | None = None
+    """The task's function, which holds its schedules, on the one lane that they add jobs to."""
 
     def __init__(self, task: Any, backend_class: type) -> None:
         self._task = task

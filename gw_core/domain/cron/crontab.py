@@ -31,7 +31,7 @@ _SPACE: Final = (
 )
 _WORD = re.compile(f"[^{_SPACE}]+")
 _LINE_BREAK = re.compile("[\n\r\u2028\u2029]")
-_TASK = re.compile("[_a-zA-Z][_a-zA-Z0-9:/_-]*")
+_TASK = re.compile("[_a-zA-Z][_a-zA-Z0-9.:/_-]*")
 _NOT_IN_FIELD = re.compile("[^0-9*/,-]")
 _NAMES_IN: Final = {
     "month": frozenset(["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]),
@@ -232,7 +232,7 @@ class _LineReader:
             self._reject(
                 word.start(),
                 f"{shown(word[0])} is not the name of a task",
-                "a letter or _, then letters, digits and : / _ - only",
+                "a letter or _, then letters, digits and . : / _ - only",
             )
         else:
             self._check(word.start(), lambda: JobSpec(task=word[0]), "a shorter name")

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -76,6 +77,34 @@ def test_an_unknown_backend_is_an_error() -> None:
     with pytest.raises(CommandError, match="no backend of gw named 'unknown'") as caught:
         call_command("gw", "list", backend="unknown")
     assert caught.value.returncode == 1
+
+
+def test_schedules_of_tasks_are_items_of_the_crontab_once() -> None:
+    parsed = manage("gw", "cron", "parse", "--json")
+    assert parsed.returncode == 0, parsed.stderr
+
+    assert sorted((item["id"], item["task"]) for item in json.loads(parsed.stdout)) == [
+        ("leap-lane", "slow/shop.tasks.leap_lane"),
+        ("shop.tasks.leap_day", "shop.tasks.leap_day"),
+    ]
+    assert manage("gw", "cron", "validate").returncode == 0
+
+
+def test_a_crontab_names_tasks_by_their_paths(tmp_path: Path) -> None:
+    crontab = tmp_path / "crontab"
+    crontab.write_text("0 4 * * * shop.tasks.create_order {args: ['book']}\n* * * * * slow/extra_tasks.extra\n")
+
+    assert manage("gw", "cron", "validate", str(crontab)).returncode == 0
+
+
+def test_a_worker_runs_a_scheduled_task_with_the_arguments_of_its_schedule() -> None:
+    for identifier in ("shop.tasks.leap_day", "leap-lane"):
+        done = manage("gw", "cron", "run", identifier)
+        assert done.returncode == 0, done.stderr
+    done = manage("gw", "run", "--once")
+
+    assert done.returncode == 0, done.stderr
+    assert {"leap day", "leap lane"} == set(Order.objects.values_list("item", flat=True))
 
 
 # -- the migration ---------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from asgiref.sync import sync_to_async
 from django.db import connection, transaction
 from django.utils.safestring import mark_safe
 
-from gw_core import GiveUp, Snooze
+from gw_core import GiveUp, Snooze, cron
 from shop.models import Order
 
 
@@ -117,6 +117,19 @@ def which_process() -> None:
 @task
 def noop(number: int) -> None:
     pass
+
+
+# So rarely that no worker of another test adds a job of these.
+@task
+@cron("0 3 29 2 *", tz="Europe/Vienna", payload={"args": ["leap day"]})
+def leap_day(item: str) -> None:
+    Order.objects.create(item=item)
+
+
+@cron("0 4 29 2 *", id="leap-lane")
+@task(queue_name="slow")
+def leap_lane() -> None:
+    Order.objects.create(item="leap lane")
 
 
 def with_options() -> None:
