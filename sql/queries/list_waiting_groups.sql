@@ -2,8 +2,8 @@
 -- last job has a key, or all.
 select
   waiting.id,
-  waiting.job->>'task',
-  waiting.job->>'job_key',
+  waiting.job operator(pg_catalog.->>) 'task'::text,
+  waiting.job operator(pg_catalog.->>) 'job_key'::text,
   waiting.on_failure,
   waiting.members,
   date_part('epoch', waiting.created_at),
@@ -13,7 +13,7 @@ select
 from :GRAPHILE_WORKER_SCHEMA._private_gw_waiting as waiting
 left join :GRAPHILE_WORKER_SCHEMA._private_gw_edges as edges on edges.waiting_id = waiting.id
 left join :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs on jobs.id = edges.job_id
-where (%(job_key)s::text is null or waiting.job->>'job_key' = %(job_key)s::text)
+where (%(job_key)s::text is null or waiting.job operator(pg_catalog.->>) 'job_key'::text = %(job_key)s::text)
   and (%(job_id)s::bigint is null
    or waiting.id = any(array(
         select own.waiting_id from :GRAPHILE_WORKER_SCHEMA._private_gw_edges as own where own.job_id = %(job_id)s::bigint

@@ -14,3 +14,4 @@ select %(queue)s::text
          select from :GRAPHILE_WORKER_SCHEMA._private_job_queues as known where known.queue_name = %(queue)s::text
        )
     on conflict (queue_name) do nothing
+returning id

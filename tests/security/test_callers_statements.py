@@ -48,12 +48,25 @@ Do = Callable[..., Any]
 def _remove(do: Do) -> None:
     do("add", "mail", {}, job_key="single")
     do("remove", "single")
-    do("group", [JobSpec(task="mail", job_key="member")], then=JobSpec(task="mail"))
+    do("groups.add", [JobSpec(task="mail", job_key="member")], then=JobSpec(task="mail"))
     do("remove", "member")
 
 
 def _cancel_groups(do: Do) -> None:
-    do("cancel_groups", do("group", [JobSpec(task="mail")], then=JobSpec(task="mail", run_at=SOON)).id)
+    do("groups.cancel", do("groups.add", [JobSpec(task="mail")], then=JobSpec(task="mail", run_at=SOON)).id)
+
+
+def _restore(do: Do) -> None:
+    job = do("add", FULL)
+    do("jobs.complete", [job.id])
+    do("jobs.restore", job)
+
+
+def _retry(do: Do) -> None:
+    ids = do("add_many", [JobSpec(task="mail"), JobSpec(task="mail")])
+    do("jobs.fail", ids[:1])
+    do("jobs.retry", ids)
+    do("jobs.retry", "state:failed task:mail created_at:-1d..now")
 
 
 def _change(method: str, *arguments: Any, **options: Any) -> Callable[[Do], object]:
@@ -67,14 +80,35 @@ SCENARIOS: dict[str, Callable[[Do], object]] = {
         do("add", "mail", {}, run_at=LATER),
         do("add", "mail", {}, job_key="kept", job_key_mode="unsafe_dedupe", run_at=timedelta(seconds=1.5)),
     ],
-    "add_json": lambda do: do("add_json", JobSpec(task="mail", run_at=SOON), "[1]"),
+    "try_add": lambda do: do("try_add", "mail", {}, run_at=SOON),
     "add_many": lambda do: [
         do("add_many", [JobSpec(task="mail", run_at=SOON), JobSpec(task="mail")]),
         do("add_many", [FULL, JobSpec(task="mail", job_key="other", run_at=LATER)]),
     ],
     "add_batch": lambda do: do("add_batch", "mail", [1, 2], run_at=SOON),
-    "group": lambda do: do("group", [JobSpec(task="mail", run_at=SOON)], then=FULL),
-    "cancel_groups": _cancel_groups,
+    "groups.add": lambda do: do("groups.add", [JobSpec(task="mail", run_at=SOON)], then=FULL),
+    "groups.list": lambda do: [do("groups.list"), do("groups.list", 1), do("groups.list", job_key="full")],
+    "groups.cancel": _cancel_groups,
+    "cron.list": lambda do: do("cron.list"),
+    "cron.forget": lambda do: do("cron.forget", "nightly"),
+    "limits.list": lambda do: do("limits.list"),
+    "limits.set": lambda do: [
+        do("limits.set", "mail", running=2, by="ada"),
+        do("limits.set", "mail", per_period=10, period=timedelta(seconds=1.5), burst=20),
+    ],
+    "limits.remove": lambda do: do("limits.remove", "mail"),
+    "pauses.list": lambda do: do("pauses.list"),
+    "pauses.pause": lambda do: [
+        do("pauses.pause", "task:slow", "queue:slow", until=SOON, reason="why", by="ada"),
+        do("pauses.pause", "flag:slow", until=LATER),
+        do("pauses.pause", "all"),
+    ],
+    "pauses.resume": lambda do: do("pauses.resume", "task:slow", "queue:slow", "flag:slow", "all"),
+    "workers.locks": lambda do: do("workers.locks", ["worker"]),
+    "workers.unlock": lambda do: do("workers.unlock", ["worker"]),
+    "jobs.count": lambda do: [do("jobs.count"), do("jobs.count", "state:running"), do("jobs.count", "task:mail")],
+    "jobs.restore": _restore,
+    "jobs.retry": _retry,
     "remove": _remove,
     "jobs.get": lambda do: [do("jobs.get", do("add", "mail", {}).id), do("jobs.get", job_key="full")],
     "jobs.complete": _change("jobs.complete"),

@@ -41,7 +41,7 @@ from gw_core.postgres.connection.deadlines import ANSWER_GRACE, ending_within
 from gw_core.postgres.connection.row_mapping import RUST_WORKERS, heartbeat
 from gw_core.postgres.connection.statements import quoted
 from gw_core.postgres.read.read_only import Rows, read
-from gw_core.postgres.read.selection_names import values_of
+from gw_core.postgres.read.selection_names import resolved, values_of
 from gw_core.postgres.road.add_calls import Call
 from gw_core.postgres.road.limits import limit_of
 from gw_core.postgres.road.pauses import pause_of
@@ -496,7 +496,7 @@ class JobQueries:
         with ending_within(STATEMENT_TIMEOUT + ANSWER_GRACE):
             found = read(self._connections, self._schema, calls, timeout=STATEMENT_TIMEOUT, is_planned_once=True)
         (((objects,),), (names,)) = found
-        return frozenset(objects), Resolved(*names)
+        return frozenset(objects), resolved(names)
 
     def _workers(self, objects: frozenset[str]) -> list[WorkerInfo]:
         """Return the workers that send heartbeats."""

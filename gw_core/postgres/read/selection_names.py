@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 from gw_core.postgres.connection.database import Connection
@@ -26,4 +28,10 @@ def values_of(selection: Selection, schema: str) -> dict[str, Any]:
 
 def resolve(connection: Connection, schema: str, selection: Selection) -> Resolved:
     """Read what a selection needs to know, at the time of the database's clock."""
-    return Resolved(*visible_rows(connection, schema, "selection_names", values_of(selection, schema))[0])
+    return resolved(visible_rows(connection, schema, "selection_names", values_of(selection, schema))[0])
+
+
+def resolved(row: Sequence[Any]) -> Resolved:
+    """Return the answer of `selection_names.sql`."""
+    now, tasks, queues, *others = row
+    return Resolved(now, json.loads(tasks), json.loads(queues), *others)

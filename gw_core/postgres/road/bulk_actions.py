@@ -22,12 +22,11 @@ from gw_core.domain.rules.sweep_rules import WorkerInfo, merged
 from gw_core.postgres.connection.callers_connection import Rows
 from gw_core.postgres.connection.row_mapping import heartbeat
 from gw_core.postgres.connection.statement_steps import Operation, Steps, Unit
-from gw_core.postgres.read.selection_names import values_of
+from gw_core.postgres.read.selection_names import resolved, values_of
 from gw_core.postgres.road.add_calls import Call, RemovedJob, run_at_or_delay
 from gw_core.postgres.road.enqueue import removing
 from gw_core.postgres.road.worker_store import lock_holder
 from gw_core.postgres.schema.schema_state import TABLES_STEP, checked
-from gw_core.selection.kinds import Resolved
 from gw_core.selection.parser import Which, selection_to_change
 from gw_core.selection.selection import Fragment, Selection
 
@@ -322,7 +321,7 @@ def counting(selection: Selection, schema: str) -> Operation[SelectionCount]:
 def _counting(selection: Selection, schema: str) -> Operation[tuple[Fragment, SelectionCount]]:
     """Count the jobs of a selection, and return it as SQL; its times count from now, and not from later batches."""
     [names] = yield Call("selection_names", values_of(selection, schema))
-    database = Resolved(*names)
+    database = resolved(names)
     fragment = selection.sql(database)
     if selection.cannot_match(database):
         return fragment, SelectionCount(jobs=0, highest_id=0, running=0, locked=0, unfailed=0)
