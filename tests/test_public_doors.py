@@ -10,7 +10,7 @@ TESTS = Path(__file__).parent
 CONTRIB = {f"gw_core.contrib.{name}" for name in ("django.worker", "opentelemetry", "sentry")}
 PUBLIC = {
     "gw_core",
-    *(f"gw_core.{name}" for name in ("embedded", "events", "errors", "crontab", "operations")),
+    *(f"gw_core.{name}" for name in ("embedded", "events", "errors", "crontab", "operations", "front_ends")),
     *(f"gw_core.{name}" for name in ("recovery", "selection", "testing", "types")),
     *CONTRIB,
 }

@@ -37,21 +37,20 @@ from gw_core.postgres.road import claims as claims_module
 from gw_core.postgres.road.job_store import JobStore
 from gw_core.postgres.road.pauses import end_expired_pauses
 from gw_core.worker import (
-    claim_connection as claim_connection_module,
+    claim_connection,
+    claim_demand,
     claim_gates as gates_module,
+    claim_policy,
+    claimed_jobs,
+    claimer,
     settler as settler_module,
+    wakeup,
 )
-from gw_core.worker.claim_connection import ClaimConnection
-from gw_core.worker.claim_demand import ClaimDemand
-from gw_core.worker.claim_policy import ClaimPolicy
-from gw_core.worker.claimed_jobs import ClaimedJobs
-from gw_core.worker.claimer import Claimer
 from gw_core.worker.handoff import Handoff, QueueBatch
 from gw_core.worker.lease import Lease
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.own_locks import OwnLocks
 from gw_core.worker.pauses import CurrentPauses
-from gw_core.worker.wakeup import Wakeup
 
 TASK: Final = "work"
 FEW: Final = "few"
@@ -240,8 +239,8 @@ class WorkerPool:
         self.settler.on_report = world.note_reported
         settings = WorkerSettings(concurrency=THREADS, listen=False, prefetch=PREFETCH)
         slots: Any = self.threads  # as far as the claimer reads them
-        self.wakeup = Wakeup()
-        self.claimed_jobs = ClaimedJobs(
+        self.wakeup = wakeup.Wakeup()
+        self.claimed_jobs = claimed_jobs.ClaimedJobs(
             worker_id=name,
             settings=settings,
             handoff=self.handoff,
@@ -250,10 +249,10 @@ class WorkerPool:
             slots=slots,
             events=self.events,
         )
-        self.claimer = Claimer(
+        self.claimer = claimer.Claimer(
             worker_id=name,
             poll_interval=settings.poll_interval,
-            connection=ClaimConnection(
+            connection=claim_connection.ClaimConnection(
                 worker_id=name,
                 database=database,
                 own_locks=self.own_locks,
@@ -262,7 +261,7 @@ class WorkerPool:
                 events=self.events,
             ),
             wakeup=self.wakeup,
-            policy=ClaimPolicy(
+            policy=claim_policy.ClaimPolicy(
                 worker_id=name,
                 settings=settings,
                 task_names=lambda: (TASK, *LIMITS),
@@ -270,7 +269,7 @@ class WorkerPool:
                 pauses=CurrentPauses(name),
                 events=self.events,
             ),
-            demand=ClaimDemand(
+            demand=claim_demand.ClaimDemand(
                 settings=settings,
                 handoff=self.handoff,
                 ledger=self.ledger,
@@ -739,7 +738,7 @@ def _is_returned(row: dict[str, Any]) -> bool:
 def without_waiting() -> Iterator[None]:
     """Let nothing rest between two tries, and let connections break when the model decides."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (claim_connection_module, settler_module):
+        for module in (claim_connection, settler_module):
             patch.setattr(module, "reconnect_delay", lambda tries: settler_module.NO_DELAY)
         patch.setattr(gates_module, "TIME_SHARE", 0)
         # What waits for a session that ends a pause waits until it commits.
