@@ -71,6 +71,7 @@ class QueueSource(ClientSource):
         info = QueueInfo(where="app@demo/shop", schema=schema, is_read_only=read_only)
         super().__init__(partial(Client, self.queue.url, schema=schema), info, lambda: CRONTAB)
         self.read_client = self.queue.reader
+        self.front_end = FrontEnd(self.read_client)
 
     # -- for tests
 
