@@ -12,6 +12,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
+import psycopg
 import psycopg_pool
 import pytest
 from connections.test_async_client import SOURCES, Source, client_on
@@ -20,6 +21,8 @@ from support.queue_fixture import in_time
 
 from gw_core import AsyncClient, Client
 from gw_core.errors import DatabaseUnavailableError, ResultTimeoutError
+from gw_core.front_ends import Database
+from gw_core.postgres.road import pauses
 
 TIMEOUT = timedelta(seconds=0.5)
 AT_MOST = 40.0
@@ -182,3 +185,20 @@ def test_a_result_without_an_answer_is_late_and_the_client_works_again(proxy: Da
         proxy.heal()
         with pytest.raises(ResultTimeoutError, match=r"job 1 did not end within 0\.5 s"):
             client.result(1, timeout=TIMEOUT)
+
+
+def test_a_call_on_the_caller_s_connection_does_not_close_it(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pauses, "ANSWER_GRACE", timedelta(seconds=0.2))
+    with Client(database_url) as client, Database(database_url).connect() as callers:
+        with psycopg.connect(database_url) as other, ThreadPoolExecutor(1) as thread:
+            client.pauses.pause("task:first", conn=other)  # which has not committed, so the next pause waits
+            pausing = thread.submit(client.pauses.pause, "task:work", conn=callers)
+            with suppress(TimeoutError):
+                pausing.result(1)
+            other.commit()
+            paused = pausing.result(60)
+
+        assert paused.changed == 1
+        assert not callers.closed

@@ -47,6 +47,16 @@ def ending_within(duration: timedelta | float) -> Iterator[None]:
         _CURRENT.reset(token)
 
 
+@contextmanager
+def without_deadline() -> Iterator[None]:
+    """Let the block wait as long as it takes, on a connection that gw must not close."""
+    token = _CURRENT.set(_Deadline(inf))
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
 def time_left() -> float:
     """Return how many seconds the current call may still wait for the database; infinity if it has no timeout."""
     deadline = _CURRENT.get(None)

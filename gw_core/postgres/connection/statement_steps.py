@@ -17,6 +17,7 @@ from gw_core.domain.rules.session_limits import SessionLimits, milliseconds
 from gw_core.postgres.connection.callers_connection import CallersConnection, OwnConnection, Rows, callers_connection
 from gw_core.postgres.connection.connections import ConnectionSource
 from gw_core.postgres.connection.database import Connection
+from gw_core.postgres.connection.deadlines import without_deadline
 from gw_core.postgres.connection.row_security import raise_if_hidden
 from gw_core.postgres.connection.statements import query
 from gw_core.postgres.road.add_calls import Call
@@ -97,7 +98,10 @@ def carry_out(operation: Operation[T], connections: ConnectionSource, schema: st
             return step(conn)
         if isinstance(step, float):
             return time.sleep(step)
-        return _run_on(callers, step) if callers is not None else _run_on_own(connections, schema, step)
+        if callers is None:
+            return _run_on_own(connections, schema, step)
+        with without_deadline():
+            return _run_on(callers, step)
 
     return run_steps(operation, act)
 
