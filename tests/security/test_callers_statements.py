@@ -21,12 +21,22 @@ from support.database_proxy import DatabaseProxy, SentText
 from support.databases import Databases, install_schema
 
 from gw_core import Client, JobContext, JobSpec, TaskRegistry, testing
+from gw_core.front_ends import TERMS
 
 SOON = timedelta(seconds=5)
 LATER = datetime(2040, 1, 1, tzinfo=UTC)
 FULL = JobSpec(
     task="mail", payload={"n": 1}, run_at=SOON, queue_name="q", max_attempts=3, priority=2, flags=["a"], job_key="full"
 )
+
+CONDITIONS = [
+    *(term.example for term in TERMS.values()),
+    "payload:anywhere",
+    "flag:b*",
+    "-queue:none",
+    "task:m* queue:q",
+]
+"""Every condition of selections, one by one: some contradict each other, and then nothing is sent."""
 
 OTHER_TYPES = (
     *("numeric", "integer", "bigint", "double precision", "text", "character varying", "json"),
@@ -70,7 +80,15 @@ def _retry(do: Do) -> None:
 
 
 def _change(method: str, *arguments: Any, **options: Any) -> Callable[[Do], object]:
-    return lambda do: do(method, do("add_many", [FULL, JobSpec(task="mail")]), *arguments, **options)
+    """Change jobs that are named by their ids, as they were read, and by conditions."""
+
+    def change(do: Do) -> None:
+        do(method, do("add_many", [FULL, JobSpec(task="mail")]), *arguments, **options)
+        do(method, None, *arguments, expected=[do("add", "mail", {"n": 1})], **options)
+        do("add", "mail", {"n": 1})
+        do(method, "task:mail state:ready,failed", *arguments, **options)
+
+    return change
 
 
 SCENARIOS: dict[str, Callable[[Do], object]] = {
@@ -106,7 +124,7 @@ SCENARIOS: dict[str, Callable[[Do], object]] = {
     "pauses.resume": lambda do: do("pauses.resume", "task:slow", "queue:slow", "flag:slow", "all"),
     "workers.locks": lambda do: do("workers.locks", ["worker"]),
     "workers.unlock": lambda do: do("workers.unlock", ["worker"]),
-    "jobs.count": lambda do: [do("jobs.count"), do("jobs.count", "state:running"), do("jobs.count", "task:mail")],
+    "jobs.count": lambda do: [do("jobs.count", each) for each in ("", "state:running", "task:mail", *CONDITIONS)],
     "jobs.restore": _restore,
     "jobs.retry": _retry,
     "remove": _remove,
