@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from django.apps import AppConfig
@@ -24,6 +26,10 @@ class GraphileWorkerConfig(AppConfig):
         if not has_tasks():
             checks.register(check_tasks_are_installed)
             return
+        if find_spec("django.tasks") is not None:
+            import_module(
+                "django.tasks.checks"
+            )  # which Django itself does not import; it registers the backends' checks
         from gw_core.contrib.django.checks import check_schemas
 
         checks.register(check_schemas, checks.Tags.database)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
+from importlib.util import find_spec
 from typing import Any, Final
 
 from django.apps import apps
 from django.core import checks
 from django.core.exceptions import ImproperlyConfigured
-from django.db import connections
+from django.db import Error as DjangosError, connections
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
-from gw_core import Client, JobKeyMode, JobSpec, load_plugin
+from gw_core import Client, Job, JobKeyMode, JobSpec, load_plugin
 from gw_core.contrib.django.compat import (
     BaseTaskBackend,
     InvalidTask,
@@ -25,11 +27,18 @@ from gw_core.contrib.django.compat import (
     normalize_json,
     task_enqueued,
 )
-from gw_core.contrib.django.connection import conninfo_of
+from gw_core.contrib.django.connection import conninfo_of, problem_of
 from gw_core.contrib.django.options import Options
 from gw_core.contrib.django.results import path_of, read_result
-from gw_core.contrib.django.task import DEFAULT_LANE, GraphileWorkerTask, identifier_of, record, recorded
-from gw_core.errors import InvalidInputError, InvalidJobError, JobSkipped
+from gw_core.contrib.django.task import (
+    DEFAULT_LANE,
+    GraphileWorkerTask,
+    identifier_of,
+    record,
+    recorded,
+    time_of_django,
+)
+from gw_core.errors import DatabaseError, InvalidInputError, InvalidJobError, JobSkipped, SchemaMissingError
 
 APP: Final = "gw_core.contrib.django"
 
@@ -70,7 +79,9 @@ class GraphileWorkerBackend(BaseTaskBackend):
     def validate_task(self, task: Any) -> None:
         """Raise `InvalidTask` for a task that cannot become a job; otherwise remember the task for workers."""
         super().validate_task(task)
-        self._spec(task)
+        # Wrong OPTIONS are reported by `check`, which imports tasks, and by `enqueue`.
+        with suppress(ImproperlyConfigured):
+            self._spec(task)
         record(task)
 
     def enqueue(self, task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -79,15 +90,16 @@ class GraphileWorkerBackend(BaseTaskBackend):
         if task.module_path.startswith("__main__."):
             raise InvalidTask(f"{task.module_path} cannot be imported by a worker; define the task in a module.")
         payload = normalize_json({"args": list(args), "kwargs": dict(kwargs)})
+        spec = self._spec(task).with_payload(payload)
         try:
-            job = self._client.add(self._spec(task).with_payload(payload), conn=connections[self.settings.database])
+            job = self._add(spec)
         except JobSkipped as skipped:
             raise InvalidTask(f"A plugin skipped a job of {task.module_path}: {skipped}") from skipped
         result = TaskResult(
             task=task,
             id=str(job.id),
             status=TaskResultStatus.READY,
-            enqueued_at=job.created_at,
+            enqueued_at=time_of_django(job.created_at),
             started_at=None,
             finished_at=None,
             last_attempted_at=None,
@@ -98,6 +110,23 @@ class GraphileWorkerBackend(BaseTaskBackend):
         )
         task_enqueued.send(type(self), task_result=result)
         return result
+
+    def _add(self, spec: JobSpec) -> Job:
+        """Add the job on Django's connection; what the database reports is raised as `django.db` raises it."""
+        connection = connections[self.settings.database]
+        connection.validate_no_broken_transaction()
+        try:
+            return self._client.add(spec, conn=connection)
+        except SchemaMissingError as error:
+            raise SchemaMissingError(
+                f"the schema {self.settings.schema!r} of TASKS[{self.alias!r}] is not installed or incomplete; "
+                f"run: manage.py gw --backend {self.alias} migrate"
+            ) from error
+        except DatabaseError as error:
+            cause = error.__cause__
+            if not isinstance(cause, DjangosError):
+                raise
+            raise cause from cause.__cause__
 
     def get_result(self, result_id: str) -> Any:
         """Return the result of a task, as the current transaction sees it.
@@ -137,10 +166,11 @@ class GraphileWorkerBackend(BaseTaskBackend):
         except ImproperlyConfigured as error:
             yield self.problem("E003", f"OPTIONS are invalid: {error}")
             return
-        if alias not in connections:
-            yield self.problem("E002", f"the database {alias!r} is not in DATABASES")
-        elif connections[alias].vendor != "postgresql":
-            yield self.problem("E002", f"the database {alias!r} is not PostgreSQL, but {connections[alias].vendor}")
+        if problem := problem_of(alias):
+            yield self.problem("E002", problem)
+        for module in self.settings.modules:
+            if not _exists(module):
+                yield self.problem("E005", f"there is no module {module!r}", "correct MODULES in OPTIONS")
         if not self.queues:
             text = "QUEUES is empty, so that tasks of any queue name share one lane"
             yield self.problem("W001", text, "list the names in QUEUES")
@@ -166,6 +196,13 @@ class GraphileWorkerBackend(BaseTaskBackend):
             )
         except (InvalidJobError, InvalidInputError) as error:
             raise InvalidTask(str(error)) from error
+
+
+def _exists(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def _aware(time: datetime | None) -> datetime | None:

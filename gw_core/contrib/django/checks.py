@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connections
+from django.db.migrations.recorder import MigrationRecorder
+
 from gw_core.contrib.django.connection import open_client
 from gw_core.contrib.django.discovery import graphile_backends
 from gw_core.errors import GraphileWorkerError, SchemaTooNewError
@@ -12,7 +16,7 @@ from gw_core.errors import GraphileWorkerError, SchemaTooNewError
 
 def check_schemas(databases: Sequence[str] | None = None, **kwargs: Any) -> list[Any]:
     """Return what is wrong with the schemas in these databases."""
-    chosen = [each for each in graphile_backends() if each.settings.database in (databases or ())]
+    chosen = [each for each in graphile_backends() if _database_of(each) in (databases or ())]
     return [found for backend in chosen for found in _check_schema(backend)]
 
 
@@ -25,15 +29,30 @@ def _check_schema(backend: Any) -> Iterator[Any]:
         yield backend.problem(_number_of(error), f"the schema cannot be checked: {error}")
         return
     state = plan.state
-    if unusable := state.migration_problem():
+    if unusable := state.migration_problem() or state.visibility_problem():
         yield backend.problem(_number_of(unusable), str(unusable))
+    elif state.revision is None and not _is_migrated(options.database):
+        return  # the command `migrate` runs this check before it installs the schema
     elif state.revision is None:
-        # A warning, because an error would keep `migrate` from installing it.
+        # A warning, because an error would keep `migrate` from running.
         text = f"the schema {options.schema!r} does not exist in the database {options.database!r}"
-        yield backend.problem("W011", text, "run: manage.py migrate graphile_worker")
+        yield backend.problem("W011", text, f"run: manage.py gw --backend {backend.alias} migrate")
     elif plan.steps:
         text = f"the schema {options.schema!r} is older than this version of gw"
-        yield backend.problem("W010", text, "run: manage.py gw migrate")
+        yield backend.problem("W010", text, f"run: manage.py gw --backend {backend.alias} migrate")
+
+
+def _database_of(backend: Any) -> str | None:
+    """Return the database alias of a backend; None if its options are invalid, which its own check reports."""
+    try:
+        alias: str = backend.settings.database
+    except ImproperlyConfigured:
+        return None
+    return alias
+
+
+def _is_migrated(database: str) -> bool:
+    return any(app == "graphile_worker" for app, _ in MigrationRecorder(connections[database]).applied_migrations())
 
 
 def _number_of(error: GraphileWorkerError) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gw_core import Client, Job
 from gw_core.contrib.django.compat import TaskError, TaskResult, TaskResultDoesNotExist, TaskResultStatus
+from gw_core.contrib.django.task import time_of_django
 
 if TYPE_CHECKING:
     from gw_core.operations import EndedAttempt
@@ -41,13 +42,14 @@ def _result(task: Any, job_id: int, job: Job | None, attempts: Sequence[EndedAtt
     started = [each.started_at for each in attempts if each.started_at is not None]
     if job is not None and job.started_at is not None:
         started.append(job.started_at)
+    started = [time_of_django(each) for each in started]
     result = TaskResult(
         task=task,
         id=str(job_id),
         status=status,
-        enqueued_at=attempts[0].created_at if job is None else job.created_at,
+        enqueued_at=time_of_django(attempts[0].created_at if job is None else job.created_at),
         started_at=min(started, default=None),
-        finished_at=attempts[-1].finished_at if is_over and attempts else None,
+        finished_at=time_of_django(attempts[-1].finished_at) if is_over and attempts else None,
         last_attempted_at=max(started, default=None),
         args=arguments.get("args", []),
         kwargs=arguments.get("kwargs", {}),

@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+from django.conf import settings
+from django.utils import timezone
+
 from gw_core import JobKeyMode
 from gw_core.contrib.django.compat import Task
 
@@ -46,6 +49,11 @@ class GraphileWorkerTask(Task):
         """Return a task with other values; None keeps a value."""
         values = {"priority": priority, "queue_name": queue_name, "run_after": run_after, "backend": backend, **options}
         return replace(self, **{name: value for name, value in values.items() if value is not None})
+
+
+def time_of_django(time: datetime) -> datetime:
+    """Return a time as Django has it in the project: without `USE_TZ`, a local one without a time zone."""
+    return time if settings.USE_TZ else timezone.make_naive(time)
 
 
 def record(task: Any) -> None:

@@ -5,26 +5,31 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from copy import copy
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from api import InvalidTask, task_finished, task_started
+from django.conf import settings
 from django.core.management import call_command
-from django.db import connection
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.template import engines
 from django.test import TransactionTestCase, override_settings
 from django.utils.html import format_html
 from django.utils.safestring import mark_safe
+from django.utils.timezone import is_aware
 from settings import TASKS
 from shop import tasks
 from shop.models import Order
-from worker import run_jobs
+from worker import URL, run_jobs
 
-from gw_core import Plugin, Skip
+from gw_core import Plugin, Skip, WorkerSettings, run_once
 from gw_core.contrib.django.worker import registry
+from gw_core.errors import SchemaMissingError
 from gw_core.testing import drain
 
 
@@ -133,6 +138,80 @@ def test_a_job_that_a_plugin_skips_is_an_invalid_task(jobs: Any) -> None:
         tasks.create_order.enqueue("book")
 
     assert jobs() == []
+
+
+# -- what the database reports -----------------------------------------------------------------------------------------
+
+
+def test_an_enqueue_in_a_broken_transaction_names_the_broken_transaction() -> None:
+    order = Order.objects.create(item="book")
+    with transaction.atomic():
+        with suppress(IntegrityError):
+            Order.objects.create(pk=order.pk)
+        with pytest.raises(transaction.TransactionManagementError, match="until the end of the 'atomic' block"):
+            tasks.noop.enqueue(1)
+
+
+def test_an_error_of_the_database_is_one_of_djangos(jobs: Any) -> None:
+    tasks.noop.enqueue(1)
+    assert connection.connection is not None
+    os.close(connection.connection.fileno())
+    with pytest.raises(OperationalError):
+        tasks.noop.enqueue(2)
+    connection.close_if_unusable_or_obsolete()
+    tasks.noop.enqueue(3)
+
+    assert [job["payload"]["args"] for job in jobs()] == [[1], [3]]
+
+
+def test_a_missing_schema_is_reported_with_the_command_of_django() -> None:
+    with options(SCHEMA="nowhere"), pytest.raises(SchemaMissingError, match=r"manage\.py gw --backend default migrate"):
+        tasks.noop.enqueue(1)
+
+
+# -- times and languages -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("use_tz", [True, False])
+def test_the_times_of_a_task_are_of_one_kind(use_tz: bool) -> None:
+    with options(KEEP_RESULTS=timedelta(days=1)), override_settings(USE_TZ=use_tz), caught_results() as seen:
+        result = tasks.noop.enqueue(1)
+        run_jobs()
+        enqueued = copy(result)
+        result.refresh()
+
+    times = [
+        getattr(each, name)
+        for each in (*seen, enqueued, result)
+        for name in ("enqueued_at", "started_at", "finished_at", "last_attempted_at")
+    ]
+    assert {is_aware(each) for each in times if each is not None} == {use_tz}
+    assert abs(result.finished_at - result.enqueued_at) < timedelta(minutes=5)
+
+
+@contextmanager
+def caught_results() -> Iterator[list[Any]]:
+    found: list[Any] = []
+
+    def keep(sender: Any, task_result: Any, **_: Any) -> None:
+        found.append(task_result)
+
+    task_finished.connect(keep)
+    try:
+        yield found
+    finally:
+        task_finished.disconnect(keep)
+
+
+def test_a_time_zone_and_a_language_end_with_their_task() -> None:
+    tasks.note_locale.enqueue("Asia/Tokyo", "de")
+    tasks.note_locale.enqueue("", "")
+    run_once(URL, tasks=registry(), settings=WorkerSettings(concurrency=1), migrate=False, handle_signals=False)
+
+    assert list(Order.objects.order_by("id").values_list("item", flat=True)) == [
+        "Asia/Tokyo de",
+        f"{settings.TIME_ZONE} {settings.LANGUAGE_CODE}",
+    ]
 
 
 # -- tests with commits ------------------------------------------------------------------------------------------------

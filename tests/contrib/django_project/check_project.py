@@ -12,8 +12,12 @@ from typing import Any
 
 import psycopg
 import pytest
+from api import task
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.core.management.base import SystemCheckError
+from django.db import connections
+from django.db.migrations.recorder import MigrationRecorder
 from django.test import override_settings
 from settings import GRAPHILE
 from shop import tasks
@@ -73,6 +77,22 @@ def test_the_exit_code_is_that_of_gw() -> None:
     assert manage("gw", "lits").returncode == 2
 
 
+def test_an_unknown_backend_makes_no_traceback_on_the_command_line() -> None:
+    done = manage("gw", "--backend", "unknown", "list")
+
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "CommandError: TASKS has no backend of gw named 'unknown'; name one with --backend"
+    ]
+
+
+@pytest.mark.parametrize("option", [["--settings", "settings"], ["--settings=settings", "--pythonpath=."]])
+def test_the_options_of_every_command_of_django_may_stand_behind_gws(option: list[str]) -> None:
+    done = manage("gw", "list", "--json", *option)
+
+    assert (done.returncode, json.loads(done.stdout)) == (0, [])
+
+
 def test_an_unknown_backend_is_an_error() -> None:
     with pytest.raises(CommandError, match="no backend of gw named 'unknown'") as caught:
         call_command("gw", "list", backend="unknown")
@@ -130,6 +150,64 @@ def test_a_missing_schema_is_reported_for_its_database() -> None:
     assert problems(OPTIONS={"SCHEMA": "elsewhere"}) == [" (graphile_worker.W011) TASKS['default']"]
 
 
+def test_the_hint_for_a_missing_schema_installs_it() -> None:
+    with override_settings(TASKS=tasks_setting(OPTIONS={"SCHEMA": "elsewhere"})):
+        with pytest.raises(SystemCheckError, match=r"manage\.py gw --backend default migrate"):
+            call_command("check", databases=["default"], fail_level="WARNING")
+        try:
+            call_command("gw", "migrate", backend="default", stdout=io.StringIO(), stderr=io.StringIO())
+            call_command("check", databases=["default"], fail_level="WARNING")
+        finally:
+            with psycopg.connect(URL) as connection:
+                connection.execute("drop schema elsewhere cascade")
+
+
+def test_a_schema_that_the_migration_is_about_to_install_is_not_missing() -> None:
+    applied = "graphile_worker", "0001_initial"
+    recorder = MigrationRecorder(connections["default"])
+    recorder.record_unapplied(*applied)
+    try:
+        with override_settings(TASKS=tasks_setting(OPTIONS={"SCHEMA": "elsewhere"})):
+            call_command("check", databases=["default"], fail_level="WARNING")
+    finally:
+        recorder.record_applied(*applied)
+
+
+def test_hidden_rows_are_not_taken_for_an_older_schema() -> None:
+    options = connections["default"].settings_dict["OPTIONS"]
+    with psycopg.connect(URL, autocommit=True) as connection:
+        connection.execute("create role seesnothing")
+        connection.execute("grant usage on schema graphile_worker to seesnothing")
+        connection.execute("grant select on all tables in schema graphile_worker to seesnothing")
+        options["assume_role"] = "seesnothing"
+        try:
+            with pytest.raises(SystemCheckError) as caught:
+                call_command("check", databases=["default"], fail_level="WARNING")
+        finally:
+            del options["assume_role"]
+            connection.execute("drop owned by seesnothing; drop role seesnothing")
+
+    assert "row security" in str(caught.value)
+    assert "older" not in str(caught.value)
+
+
+def test_djangos_check_asks_every_backend() -> None:
+    with override_settings(TASKS=tasks_setting(OPTIONS={"DATABASE": "unknown"})):
+        with pytest.raises(SystemCheckError, match="'unknown' is not in DATABASES"):
+            call_command("check")
+        with pytest.raises(CommandError, match="'unknown' is not in DATABASES"):
+            call_command("gw", "list")
+
+
+def test_wrong_options_are_reported_where_tasks_are_imported_first() -> None:
+    with override_settings(TASKS=tasks_setting(OPTIONS={"RETRIES": 3})):
+        made = task(tasks.noop.func)
+        with pytest.raises(ImproperlyConfigured, match="RETRIES"):
+            made.enqueue(1)
+        with pytest.raises(SystemCheckError, match="RETRIES"):
+            call_command("check", databases=["default"])
+
+
 @pytest.mark.parametrize(
     ("options", "number"),
     [
@@ -137,6 +215,8 @@ def test_a_missing_schema_is_reported_for_its_database() -> None:
         ({"MAX_ATTEMPTS": 0}, "E003"),
         ({"RETRIES": 3}, "E003"),
         ({"MODULES": "shop.tasks"}, "E003"),
+        ({"MODULES": ["shop.missing"]}, "E005"),
+        ({"MODULES": ["missing.module"]}, "E005"),
     ],
 )
 def test_a_wrong_option_is_reported(options: dict[str, Any], number: str) -> None:

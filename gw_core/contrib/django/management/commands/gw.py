@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
@@ -15,6 +15,9 @@ from django.db import connections
 from gw_core.contrib.django.connection import conninfo_of
 from gw_core.contrib.django.discovery import DEFAULTS, graphile_backends
 from gw_core.contrib.django.options import APP, BACKEND_VARIABLE, LANES_VARIABLE
+from gw_core.errors import InvalidSettingError
+
+DJANGOS_OPTIONS: Final = ("--settings", "--pythonpath")
 
 
 class Command(BaseCommand):
@@ -28,8 +31,12 @@ class Command(BaseCommand):
 
     def run_from_argv(self, argv: list[str]) -> None:
         """Run as `manage.py gw …`: become the program, so that signals and the exit code are its own."""
-        options = self.create_parser(argv[0], argv[1]).parse_args(argv[2:])
-        environment = self._environment(options.backend, options.lane)
+        options = self.create_parser(argv[0], argv[1]).parse_args(_without_djangos_options(argv[2:]))
+        try:
+            environment = self._environment(options.backend, options.lane)
+        except CommandError as error:
+            self.stderr.write(f"{type(error).__name__}: {error}")
+            sys.exit(error.returncode)
         connections.close_all()
         os.execve(sys.executable, _program(options.arguments), environment)  # noqa: S606 - no shell is wanted
 
@@ -53,9 +60,13 @@ class Command(BaseCommand):
     def _environment(self, alias: str | None, lanes: Sequence[str] | None) -> dict[str, str]:
         backend = _backend(alias)
         settings = DEFAULTS if backend is None else backend.settings
+        try:
+            connection = conninfo_of(settings.database)
+        except InvalidSettingError as error:
+            raise CommandError(str(error)) from error
         found = {
             **os.environ,
-            "GW_CONNECTION": conninfo_of(settings.database),
+            "GW_CONNECTION": connection,
             "GW_SCHEMA": settings.schema,
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         }
@@ -66,6 +77,20 @@ class Command(BaseCommand):
 
 def _program(arguments: Sequence[str]) -> list[str]:
     return [sys.executable, "-P", "-m", "gw_cli", *arguments]
+
+
+def _without_djangos_options(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments without two that Django takes anywhere, and has applied already."""
+    kept: list[str] = []
+    given = iter(arguments)
+    for each in given:
+        if each == "--":
+            return [*kept, each, *given]
+        if each in DJANGOS_OPTIONS:
+            next(given, None)
+        elif each.partition("=")[0] not in DJANGOS_OPTIONS:
+            kept.append(each)
+    return kept
 
 
 def _backend(alias: str | None) -> Any:
