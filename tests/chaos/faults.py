@@ -53,19 +53,30 @@ with free as (
    where jobs.is_available and jobs.key is null and jobs.run_at <= now() and queues.locked_at is null
    order by jobs.priority, jobs.run_at, jobs.id
    limit 1
+),
+queue as materialized (
+  select queues.id from graphile_worker._private_job_queues as queues
+   where queues.locked_at is null and queues.id = any(array(select free.job_queue_id from free))
+     for update of queues skip locked
+),
+job as materialized (
+  select jobs.id, jobs.job_queue_id from graphile_worker._private_jobs as jobs
+   where jobs.is_available and jobs.id = any(array(select free.id from free))
+     and (jobs.job_queue_id is null or jobs.job_queue_id = any(array(select queue.id from queue)))
      for update of jobs skip locked
 ),
-queue as (
+locked_queue as (
   update graphile_worker._private_job_queues as queues set locked_by = %(name)s, locked_at = now()
-    from free where queues.id = free.job_queue_id and queues.locked_at is null
-  returning queues.id
+   where queues.id = any(array(select job.job_queue_id from job))
 )
 update graphile_worker._private_jobs as jobs set locked_by = %(name)s, locked_at = now(), attempts = attempts + 1
-  from free
- where jobs.id = free.id and (free.job_queue_id is null or free.job_queue_id in (select queue.id from queue))
+ where jobs.id = any(array(select job.id from job))
 returning jobs.id
 """
-"""Locks a job as a claim does, in a name that knows nothing of it."""
+"""Locks a job as a claim does, in a name that knows nothing of it.
+
+The queue comes first: a claim would skip a job that is locked before its queue, and take the jobs behind it.
+"""
 
 FOREIGN_QUEUE: Final = """
 update graphile_worker._private_job_queues as queues set locked_by = %(name)s, locked_at = now()
