@@ -27,7 +27,6 @@ from django.db.backends.signals import connection_created
 from django.dispatch import receiver
 from django.utils import timezone
 from django.utils.module_loading import autodiscover_modules
-from django.utils.translation import activate, deactivate_all, get_language
 
 from gw_core import GiveUp, Job, JobContext, Snooze, TaskRegistry, task as options
 from gw_core.contrib.django.compat import (
@@ -128,11 +127,9 @@ class TaskRun:
         """Run the task once, with Django's signals, as a request would use the database; return its result."""
         if _opened.connections:
             refresh_connections(clear_queries=True)
-        zone, language = timezone.get_current_timezone(), get_language()
         try:
             return self._run(payload, context)
         finally:
-            restore(zone, language)
             if _opened.connections:
                 refresh_connections()
 
@@ -203,14 +200,6 @@ class TaskRun:
         result.status = status
         if status is TaskResultStatus.FAILED or is_received(task_finished):
             task_finished.send_robust(self._sender, task_result=result)
-
-
-def restore(zone: Any, language: str | None) -> None:
-    """Restore the time zone and the language of the thread, which a task may have changed with `activate()`."""
-    if timezone.get_current_timezone() is not zone:
-        timezone.activate(zone)
-    if get_language() != language:
-        deactivate_all() if language is None else activate(language)
 
 
 def is_final(error: BaseException, job: Job) -> bool:

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from api import InvalidTask, task_finished, task_started
-from django.conf import settings
 from django.core.management import call_command
 from django.db import IntegrityError, OperationalError, connection, transaction
 from django.template import engines
@@ -25,9 +24,9 @@ from django.utils.timezone import is_aware
 from settings import TASKS
 from shop import tasks
 from shop.models import Order
-from worker import URL, run_jobs
+from worker import run_jobs
 
-from gw_core import Plugin, Skip, WorkerSettings, run_once
+from gw_core import Plugin, Skip
 from gw_core.contrib.django.worker import registry
 from gw_core.errors import SchemaMissingError
 from gw_core.testing import drain
@@ -169,7 +168,7 @@ def test_a_missing_schema_is_reported_with_the_command_of_django() -> None:
         tasks.noop.enqueue(1)
 
 
-# -- times and languages -----------------------------------------------------------------------------------------------
+# -- times -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("use_tz", [True, False])
@@ -201,17 +200,6 @@ def caught_results() -> Iterator[list[Any]]:
         yield found
     finally:
         task_finished.disconnect(keep)
-
-
-def test_a_time_zone_and_a_language_end_with_their_task() -> None:
-    tasks.note_locale.enqueue("Asia/Tokyo", "de")
-    tasks.note_locale.enqueue("", "")
-    run_once(URL, tasks=registry(), settings=WorkerSettings(concurrency=1), migrate=False, handle_signals=False)
-
-    assert list(Order.objects.order_by("id").values_list("item", flat=True)) == [
-        "Asia/Tokyo de",
-        f"{settings.TIME_ZONE} {settings.LANGUAGE_CODE}",
-    ]
 
 
 # -- tests with commits ------------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ import psycopg
 from api import IS_DJANGO_6_0, task
 from asgiref.sync import sync_to_async
 from django.db import connection, transaction
-from django.utils import timezone, translation
 from django.utils.safestring import mark_safe
 
 from gw_core import GiveUp, Snooze, cron
@@ -66,14 +65,6 @@ def return_object() -> object:
 @task
 def return_markup() -> object:
     return [mark_safe("<b>book</b>"), Number(3), {mark_safe("<i>"): Price(1.5)}]
-
-
-@task
-def note_locale(zone: str, language: str) -> None:
-    if zone:
-        timezone.activate(zone)
-        translation.activate(language)
-    Order.objects.create(item=f"{timezone.get_current_timezone_name()} {translation.get_language()}")
 
 
 @task
