@@ -6,8 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from gw_core.postgres.connection.database import Connection
-from gw_core.postgres.connection.row_security import visible_rows
 from gw_core.postgres.connection.statements import quoted
 from gw_core.selection.kinds import Resolved
 from gw_core.selection.selection import Selection
@@ -24,11 +22,6 @@ def values_of(selection: Selection, schema: str) -> dict[str, Any]:
         "queue_prefixes": queue_prefixes,
         "renewed_table": f"{quoted(schema)}._private_gw_renewed_locks",
     }
-
-
-def resolve(connection: Connection, schema: str, selection: Selection) -> Resolved:
-    """Read what a selection needs to know, at the time of the database's clock."""
-    return resolved(visible_rows(connection, schema, "selection_names", values_of(selection, schema))[0])
 
 
 def resolved(row: Sequence[Any]) -> Resolved:
