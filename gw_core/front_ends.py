@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gw_core.clients.jobs import JobBatches as JobBatches, Jobs as Jobs
     from gw_core.clients.limits import Limits as Limits
     from gw_core.clients.pauses import Pauses as Pauses
-    from gw_core.clients.threads import OnThreads as OnThreads
+    from gw_core.clients.verbs import OnThreads as OnThreads
     from gw_core.clients.workers import Workers as Workers
     from gw_core.domain.cron.cron_item import reject_duplicates as reject_duplicates
     from gw_core.domain.cron.crontab import CrontabLineError as CrontabLineError, format_item as format_item
@@ -160,7 +160,7 @@ else:
         gw_core.clients.jobs: JobBatches Jobs
         gw_core.clients.limits: Limits
         gw_core.clients.pauses: Pauses
-        gw_core.clients.threads: OnThreads
+        gw_core.clients.verbs: OnThreads
         gw_core.clients.workers: Workers
         gw_core.domain.cron.cron_item: reject_duplicates
         gw_core.domain.cron.crontab: CrontabLineError format_item

@@ -8,8 +8,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
-from gw_core.clients.loop import OnLoop
+from gw_core.clients.loop import LoopRuntime
 from gw_core.clients.queue_client import QueueClient
+from gw_core.clients.verbs import OnLoop
 from gw_core.domain.durations import Duration
 from gw_core.domain.job.job import AddOptions, Job, JobOptions, JobSpec, job_spec
 from gw_core.domain.rules.event_bus import Events
@@ -75,7 +76,9 @@ class AsyncClient(QueueClient[OnLoop]):
             )
         source: AsyncConnectionSource
         source = GivenPool(pool) if pool is not None or database is None else OwnPool(database, max_size=max_pool_size)
-        super().__init__(OnLoop(database, source, schema=schema, events=events, interceptors=Interceptors(plugins)))
+        super().__init__(
+            LoopRuntime(database, source, schema=schema, events=events, interceptors=Interceptors(plugins))
+        )
 
     @classmethod
     def sharded(cls, connections: Mapping[str, str], *, by: ShardKey, **options: Any) -> AsyncShardedClient[Self]:
@@ -136,7 +139,7 @@ class AsyncClient(QueueClient[OnLoop]):
         later 2 s apart.
         """
         ended, loop = asyncio.Event(), asyncio.get_running_loop()
-        runtime: OnLoop = self._runtime
+        runtime: LoopRuntime = self._runtime
         with ExitStack() as stack:
 
             async def act(pause: float | None) -> Any:

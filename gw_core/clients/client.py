@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from gw_core.clients.queue_client import QueueClient
-from gw_core.clients.threads import OnThreads
+from gw_core.clients.threads import ThreadRuntime
+from gw_core.clients.verbs import OnThreads
 from gw_core.domain.durations import Duration
 from gw_core.domain.job.job import AddOptions, Job, JobOptions, JobSpec, job_spec
 from gw_core.domain.rules.event_bus import Events
@@ -77,7 +78,7 @@ class Client(QueueClient[OnThreads]):
             connections = SharedConnection(database)
         else:
             connections = ConnectionPool(database, max_size=max_pool_size)
-        super().__init__(OnThreads(database, connections, events=events, interceptors=Interceptors(plugins)))
+        super().__init__(ThreadRuntime(database, connections, events=events, interceptors=Interceptors(plugins)))
 
     @classmethod
     def sharded(cls, connections: Mapping[str, str], *, by: ShardKey, **options: Any) -> ShardedClient[Self]:

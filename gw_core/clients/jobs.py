@@ -7,16 +7,13 @@ from datetime import datetime, timedelta
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, overload
 
-import msgspec
-
-from gw_core.clients.verbs import P, Part, R, Request, blocking, verb
+from gw_core.clients.verbs import Acting, OnLoop, OnThreads, P, Part, R, Request, blocking, verb
 from gw_core.domain.durations import Duration
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job.job import Job
 from gw_core.postgres.road.bulk_actions import (
     BATCH,
     ActionResult,
-    Batches,
     SelectionCount,
     batches,
     completing,
@@ -31,21 +28,12 @@ from gw_core.selection.parser import Which, selection_of, selection_to_change
 from gw_core.selection.selection import Selection
 
 if TYPE_CHECKING:
-    from gw_core.clients.loop import OnLoop
-    from gw_core.clients.threads import OnThreads
     from gw_core.domain.job.cancellation import CancelledJob
     from gw_core.domain.reports.query_results import JobPage, JobReport, PageCursor
     from gw_core.postgres.read.job_queries import JobQueries
 
 SEARCH_TIMEOUT: Final = timedelta(milliseconds=120)
 CANCEL_TIMEOUT: Final = timedelta(seconds=10)
-
-
-class Acting(msgspec.Struct, frozen=True):
-    """The batches of an action, and the caller's connection in whose transaction they run."""
-
-    batches: Batches
-    conn: object | None = None
 
 
 class action(Generic[P]):  # noqa: N801 - a decorator
@@ -182,7 +170,7 @@ class Jobs(_JobActions[R]):
 
         `conn` is your own connection, as in `Client.add`: the job is as its transaction sees it.
         """
-        return Request(getting(job_id, job_key), conn)
+        return Request(getting(job_id, job_key, self._schema), conn)
 
     @blocking
     def show(

@@ -8,7 +8,8 @@ from functools import cached_property, wraps
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from gw_core.clients.threads import OnThreads
+from gw_core.clients.threads import ThreadRuntime
+from gw_core.clients.verbs import OnLoop
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.plugins import Interceptors
@@ -24,8 +25,7 @@ from gw_core.postgres.road.add_calls import Call
 from gw_core.postgres.road.enqueue import AddOperations
 
 if TYPE_CHECKING:
-    from gw_core.clients.jobs import Acting
-    from gw_core.clients.verbs import Part, Request
+    from gw_core.clients.verbs import Acting, Part, Request
     from gw_core.postgres.road.bulk_actions import ActionResult
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ MAX_BLOCKING: Final = 2
 _END: Final = object()
 
 
-class OnLoop:
+class LoopRuntime(OnLoop):
     """The connections of a client on an event loop, shared by its parts. To be used on one loop.
 
     `database` is None if it is unknown where a pool of the caller's leads.
@@ -59,7 +59,7 @@ class OnLoop:
         self._source = source
 
     @cached_property
-    def on_threads(self) -> OnThreads:
+    def on_threads(self) -> ThreadRuntime:
         """The connections of the methods that block. Raises `InvalidInputError` if it is unknown where they lead."""
         if self.database is None:
             raise InvalidInputError(
@@ -67,7 +67,7 @@ class OnLoop:
                 "name the database too: AsyncClient(conninfo, pool=pool)"
             )
         connections = ConnectionPool(self.database, max_size=MAX_BLOCKING)
-        return OnThreads(self.database, connections, events=self.events, interceptors=self.interceptors)
+        return ThreadRuntime(self.database, connections, events=self.events, interceptors=self.interceptors)
 
     @cached_property
     def result_listener(self) -> ResultListener | None:

@@ -5,21 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, ExitStack
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
+from typing import Any, Generic, Self, TypeVar, Unpack
 
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job.job import Job, JobOptions, JobSpec, job_spec, job_specs
-
-if TYPE_CHECKING:
-    from gw_core.clients.async_client import AsyncClient
-    from gw_core.clients.client import Client
 
 ShardKey = Callable[[JobSpec], str | int]
 """Returns the key of a job: jobs with the same key go to the same database."""
 
 Q = TypeVar("Q")
-C = TypeVar("C", bound="Client")
-A = TypeVar("A", bound="AsyncClient")
 
 
 class _Shards(Generic[Q]):
@@ -33,6 +27,7 @@ class _Shards(Generic[Q]):
         if not shards:
             raise InvalidInputError("give at least one shard, as {name: connection}")
         self.shards: Mapping[str, Q] = dict(shards)
+        self._clients: Mapping[str, Any] = self.shards
         self._by = by
 
     def shard_for(self, key: str | int) -> str:
@@ -42,8 +37,8 @@ class _Shards(Generic[Q]):
         """
         return max(self.shards, key=lambda name: (_weight(name, key), name))
 
-    def _of(self, spec: JobSpec) -> Q:
-        return self.shards[self.shard_for(self._by(spec))]
+    def _of(self, spec: JobSpec) -> Any:
+        return self._clients[self.shard_for(self._by(spec))]
 
     def _by_shard(self, specs: Iterable[JobSpec]) -> dict[str, list[JobSpec]]:
         found: dict[str, list[JobSpec]] = {}
@@ -52,7 +47,7 @@ class _Shards(Generic[Q]):
         return found
 
 
-class ShardedClient(_Shards[C]):
+class ShardedClient(_Shards[Q]):
     """Queues on several databases; `Client.sharded()` makes one. Safe to share between threads.
 
     Everything but adding happens on one database: `shards["eu"]` is its `Client`.
@@ -68,7 +63,7 @@ class ShardedClient(_Shards[C]):
     def close(self) -> None:
         """Close all clients, even if one raises."""
         with ExitStack() as stack:
-            for each in self.shards.values():
+            for each in self._clients.values():
                 stack.enter_context(each)
 
     def add(
@@ -79,14 +74,15 @@ class ShardedClient(_Shards[C]):
         To add one in your own transaction, use the client of that database: `shards[name].add(…, conn=…)`.
         """
         spec = job_spec(task, payload, **options)
-        return self._of(spec).add(spec)
+        job: Job = self._of(spec).add(spec)
+        return job
 
     def add_many(self, specs: Iterable[JobSpec]) -> dict[str, list[int]]:
         """Add jobs and return their ids by shard: all or none within each shard, but not across shards."""
-        return {name: self.shards[name].add_many(each) for name, each in self._by_shard(specs).items()}
+        return {name: self._clients[name].add_many(each) for name, each in self._by_shard(specs).items()}
 
 
-class AsyncShardedClient(_Shards[A]):
+class AsyncShardedClient(_Shards[Q]):
     """As `ShardedClient`, for event loops; `AsyncClient.sharded()` makes one."""
 
     async def __aenter__(self) -> Self:
@@ -98,7 +94,7 @@ class AsyncShardedClient(_Shards[A]):
     async def close(self) -> None:
         """Close all clients, even if one raises."""
         async with AsyncExitStack() as stack:
-            for each in self.shards.values():
+            for each in self._clients.values():
                 await stack.enter_async_context(each)
 
     async def add(
@@ -106,11 +102,12 @@ class AsyncShardedClient(_Shards[A]):
     ) -> Job:
         """Add a job to the shard of its key; see `ShardedClient.add`."""
         spec = job_spec(task, payload, **options)
-        return await self._of(spec).add(spec)
+        job: Job = await self._of(spec).add(spec)
+        return job
 
     async def add_many(self, specs: Iterable[JobSpec]) -> dict[str, list[int]]:
         """Add jobs and return their ids by shard; see `ShardedClient.add_many`."""
-        return {name: await self.shards[name].add_many(each) for name, each in self._by_shard(specs).items()}
+        return {name: await self._clients[name].add_many(each) for name, each in self._by_shard(specs).items()}
 
 
 def _weight(name: str, key: str | int) -> bytes:

@@ -7,6 +7,7 @@ from functools import cached_property, wraps
 from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from gw_core.clients.verbs import OnThreads
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.plugins import Interceptors
 from gw_core.postgres.connection.connections import PoolOrConnection
@@ -14,8 +15,7 @@ from gw_core.postgres.connection.database import Database
 from gw_core.postgres.connection.statement_steps import Operation, carry_out
 
 if TYPE_CHECKING:
-    from gw_core.clients.jobs import Acting
-    from gw_core.clients.verbs import Part, Request
+    from gw_core.clients.verbs import Acting, Part, Request
     from gw_core.postgres.read.job_results import ResultListener
     from gw_core.postgres.road.bulk_actions import ActionResult
     from gw_core.postgres.road.enqueue import AddOperations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class OnThreads:
+class ThreadRuntime(OnThreads):
     """The connections of a client, shared by its parts. Safe to use from any thread."""
 
     def __init__(

@@ -16,20 +16,34 @@ from gw_core.postgres.connection.error_mapping import translated
 from gw_core.postgres.connection.statement_steps import Operation
 
 if TYPE_CHECKING:
-    from gw_core.clients.loop import OnLoop
-    from gw_core.clients.threads import OnThreads
     from gw_core.postgres.connection.connections import ConnectionSource
     from gw_core.postgres.connection.database import Connection
+    from gw_core.postgres.road.bulk_actions import Batches
 
 P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
 
 
+class OnThreads:
+    """Marks parts whose methods return results."""
+
+
+class OnLoop:
+    """Marks parts whose methods return awaitables of results."""
+
+
 class Request(msgspec.Struct, Generic[T], frozen=True):
     """An operation, and the caller's connection in whose transaction it runs; None: a connection of the client."""
 
     operation: Operation[T]
+    conn: object | None = None
+
+
+class Acting(msgspec.Struct, frozen=True):
+    """The batches of an action on jobs, and the caller's connection in whose transaction they run."""
+
+    batches: Batches
     conn: object | None = None
 
 

@@ -115,7 +115,7 @@ def test_the_key_of_the_job_under_the_cursor_is_offered() -> None:
         dialog = await console.reach("KeyDialog")
         assert dialog.query_one("#key", Input).value == key
 
-    run(scenario, source=source, filter=f"key:{key}")
+    run(scenario, source=source, filter=f"job_key:{key}")
 
 
 # -- recurring tasks ---------------------------------------------------------------------------------------------------

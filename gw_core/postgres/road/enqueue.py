@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, TypeVar
 
+from msgspec import structs
+
 from gw_core.domain.errors import InvalidInputError, JobSkipped
 from gw_core.domain.job.group import GROUP_FLAG, JobGroup, OnFailure, WaitingGroup, is_member
 from gw_core.domain.job.job import Job, JobSpec, check_payload_text, job_specs, named, timestamp
@@ -189,12 +191,26 @@ class Enqueuer(QueueOperations, frozen=True):
         return carry_out(self.adds.add_many(specs), self.connections, self.schema, conn)
 
 
-def getting(job_id: int | None, job_key: str | None) -> Operation[Job | None]:
+def getting(job_id: int | None, job_key: str | None, schema: str) -> Operation[Job | None]:
     """Return one job with its payload, by its id or its key; None: there is no such job."""
     if job_id is None and job_key is None:
         return None
     rows = yield get_call(job_id, job_key)
-    return Job(*rows[0][:-1]) if rows else None
+    if not rows:
+        return None
+    job = Job(*rows[0][:-1])
+    return job if job._locked_at is None else (yield from _with_start(job, schema))
+
+
+def _with_start(job: Job, schema: str) -> Steps[Job]:
+    """Return a running job with the start of its attempt, which differs from its lock once that was renewed."""
+    [[objects]] = yield Call("schema_objects", {"schema": schema})
+    if "_private_gw_renewed_locks" not in objects:
+        return job
+    for _, lock, start in (yield Call("renewed_lock_list", {"ids": [job.id]})):
+        if lock == job._locked_at:
+            return structs.replace(job, _started_at=start)
+    return job
 
 
 def removing(job_key: str, schema: str) -> Steps[RemovedJob | None]:
