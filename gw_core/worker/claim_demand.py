@@ -16,6 +16,9 @@ from gw_core.worker.settler import Settler
 MAX_UNSETTLED: Final = 20_000
 """With more outcomes waiting for the database no jobs are claimed: they fill memory and keep their jobs locked."""
 
+ORDINARY: Final = 500
+"""The jobs of a claim at most, unless one thread runs more than these within the prefetch window."""
+
 RETURN_SHARE: Final = 0.2
 """Share of the prefetch window that remains for returning jobs that cannot start here and claiming them elsewhere."""
 
@@ -70,9 +73,13 @@ class ClaimDemand:
             prefetch=self._prefetch_limit(),
             threads=self._settings.concurrency,
             outstanding=len(self._ledger) - self._settler.reported,
-            max_jobs=self.size.max_jobs,
+            max_jobs=min(self.size.max_jobs, self._claim_size()),
         )
         return max(0, demand)
+
+    def _claim_size(self) -> int:
+        mean, limit = self._settler.durations.lasting_mean, self._settings.claim_limit
+        return claim_size(mean, window=self._window, claim_limit=limit, queues=self.size.queues)
 
     def _prefetch_limit(self) -> int:
         """Return how many jobs fit into the prefetch window of the threads that are not stuck in a long job."""
@@ -80,7 +87,7 @@ class ClaimDemand:
             self._settler.durations.mean,
             threads=available_threads(self._slots, self._window),
             window=self._window,
-            claim_limit=self._settings.claim_limit,
+            claim_limit=self._claim_size(),
         )
 
 
@@ -95,6 +102,8 @@ class ClaimSize:
         self._claim_limit = claim_limit
         self._claim_bytes = claim_bytes
         self.max_jobs = claim_limit
+        self.queues = 0
+        """How many named queues the last claim locked."""
         self.has_filled_memory = False
         """Whether payloads have filled the memory for a claim since memory was last returned to the system."""
 
@@ -103,6 +112,7 @@ class ClaimSize:
         # A character takes up to four bytes.
         is_cut = 0 < len(jobs) < limit and 4 * sum(len(job.payload_json) for job in jobs) >= self._claim_bytes
         self.has_filled_memory |= is_cut
+        self.queues = len({job.queue_id for job in jobs} - {None})
         self.max_jobs = min(self._claim_limit, 2 * (len(jobs) if is_cut else self.max_jobs))
         return is_cut
 
@@ -125,6 +135,18 @@ def available_threads(slots: Iterable[RunSlot], window: float) -> int:
 def jobs_in_window(mean_seconds: float, *, window: float, claim_limit: int) -> int:
     """Return how many jobs of mean duration one thread runs within the prefetch window."""
     return int(window / mean_seconds) if mean_seconds > 1e-9 else claim_limit
+
+
+def claim_size(lasting_mean: float, *, window: float, claim_limit: int, queues: int) -> int:
+    """Return how many jobs a claim may ask for: more of those that take microseconds.
+
+    A claim passes the index entries of all jobs claimed since the last vacuum, so that fewer and larger claims cost
+    less. Of longer jobs, large claims would take too many from other workers and from urgent jobs. If the last claim
+    locked several `queues`, a large one might lock them all, and the next would find none until they are released.
+    """
+    if queues > 1:
+        return min(claim_limit, ORDINARY)
+    return min(claim_limit, max(ORDINARY, jobs_in_window(lasting_mean, window=window, claim_limit=claim_limit)))
 
 
 def prefetch_limit(mean_seconds: float | None, *, threads: int, window: float, claim_limit: int) -> int:

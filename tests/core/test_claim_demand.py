@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gw_core.worker.claim_demand import claim_demand, jobs_in_window, prefetch_limit
+from gw_core.worker.claim_demand import claim_demand, claim_size, jobs_in_window, prefetch_limit
+from gw_core.worker.job_durations import JobDurations
 
 BUSY = {"idle": 0, "waiting": 0, "prefetch": 10, "threads": 4, "outstanding": 4, "max_jobs": 100}
 
@@ -19,6 +20,45 @@ BUSY = {"idle": 0, "waiting": 0, "prefetch": 10, "threads": 4, "outstanding": 4,
 )
 def test_a_window_holds_as_many_jobs_as_one_thread_runs_in_it(mean: float, jobs: int) -> None:
     assert jobs_in_window(mean, window=0.5, claim_limit=500) == jobs
+
+
+@pytest.mark.parametrize(
+    ("mean", "claim_limit", "size"),
+    [
+        pytest.param(0.000_01, 1_000, 1_000, id="a thread runs more in the window"),
+        pytest.param(0.000_05, 1_000, 800, id="a thread runs some more"),
+        pytest.param(0.1, 1_000, 500, id="jobs that are not short"),
+        pytest.param(0.1, 10, 10, id="a low limit"),
+    ],
+)
+def test_large_claims_are_for_jobs_of_microseconds(mean: float, claim_limit: int, size: int) -> None:
+    assert claim_size(mean, window=0.04, claim_limit=claim_limit, queues=1) == size
+
+
+def test_a_claim_of_several_queues_is_no_larger_for_short_jobs() -> None:
+    assert [claim_size(0.000_01, window=0.04, claim_limit=1_000, queues=queues) for queues in (0, 1, 2)] == [
+        1_000,
+        1_000,
+        500,
+    ]
+
+
+def test_claims_grow_after_thousands_of_short_jobs_and_not_after_a_few() -> None:
+    durations, short, long = JobDurations(), 0.000_002, 0.01
+
+    def size_after(*batches: list[float]) -> int:
+        for batch in batches:
+            durations.add(batch)
+        return claim_size(durations.lasting_mean, window=0.04, claim_limit=1_000, queues=0)
+
+    assert size_after([short] * 10) == 500
+    assert size_after([short] * 8_000) == 1_000
+    assert size_after([long]) == 1_000  # the machine may have paused
+    assert size_after(*[[long, *[short] * 99]] * 100) == 500
+    assert size_after(*[[short] * 10] * 40) == 500
+    assert durations.mean is not None
+    assert durations.mean < 2 * short
+    assert size_after([short] * 8_000) == 1_000
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,8 @@ class WorkerSettings(RecoverySettings):
     prefetch: DurationField[timedelta] = DurationField(timedelta(milliseconds=50))
     """How much work, measured in time, to claim beyond idle threads."""
 
-    claim_limit: int = 500
-    """The maximum number of jobs in one claim."""
+    claim_limit: int = 1000
+    """The maximum number of jobs in one claim; above 500 only of jobs that take microseconds."""
 
     claim_bytes: int = CLAIM_BYTES
     """The maximum memory for the payloads of one claim, in bytes; a single larger job is still claimed."""
