@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from support.cron_fixture import CronFixture, at
 
-from gw_core import JobSpec, cron_item
+from gw_core import Client, JobSpec, cron_item
 from gw_core.crontab import KnownCronItem
 from gw_core.errors import InvalidJobError
 from gw_core.postgres.road.cron_store import CronStore
@@ -27,13 +27,14 @@ def a_run(task: str = "report", *, timestamp: object = NOON) -> JobSpec:
     return cron_item("* * * * *", task).job_spec(timestamp, backfilled=False)  # type: ignore[arg-type]
 
 
-def test_an_unknown_identifier_becomes_known_and_stays_known_since_then(store: CronStore) -> None:
+def test_an_unknown_identifier_becomes_known_and_stays_known_since_then(store: CronStore, world: CronFixture) -> None:
     first = store.register(["a"], known_since=NOON)
     second = store.register(["a", "b"], known_since=NOON + timedelta(hours=1))
 
     assert first == {"a": KnownCronItem("a", NOON)}
     assert second == {"a": KnownCronItem("a", NOON), "b": KnownCronItem("b", NOON + timedelta(hours=1))}
-    assert store.known() == [second["a"], second["b"]]
+    with Client(world.url) as client:
+        assert client.cron.list() == [second["a"], second["b"]]
 
 
 def test_the_first_to_schedule_a_minute_adds_its_jobs_in_sequence(store: CronStore, world: CronFixture) -> None:
@@ -115,9 +116,10 @@ def test_sixteen_concurrent_workers_add_each_job_once(world: CronFixture) -> Non
     assert len(world.jobs()) == 5 * 20
 
 
-def test_a_forgotten_identifier_is_unknown_again(store: CronStore) -> None:
+def test_a_forgotten_identifier_is_unknown_again(store: CronStore, world: CronFixture) -> None:
     store.schedule(NOON, {"a": None})
 
-    assert store.forget("a") == KnownCronItem("a", NOON, NOON)
-    assert store.forget("a") is None
-    assert store.known() == []
+    with Client(world.url) as client:
+        assert client.cron.forget("a") == KnownCronItem("a", NOON, NOON)
+        assert client.cron.forget("a") is None
+        assert client.cron.list() == []
