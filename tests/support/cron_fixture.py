@@ -71,6 +71,7 @@ class CronFixture:
     """One database and clock, and the schedulers that share them."""
 
     def __init__(self, database_url: str, clock: Callable[[], datetime] | None = None) -> None:
+        self.url = database_url
         self.database = Database(database_url)
         self.clock = clock or ManualClock()
         self._lines: list[CuttableConnection] = []
