@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 import msgspec
 
@@ -86,8 +86,26 @@ class _Method(Generic[P, T]):
         self.__doc__ = function.__doc__
 
 
-class verb(_Method[P, T]):  # noqa: N801 - a decorator
+class _Returning(_Method[P, T]):
+    """Returns a result on threads, and an awaitable of it on event loops."""
+
+    kind: ClassVar[str]
+    """The method of the runtime that binds the function."""
+
+    @overload
+    def __get__(self, part: None, owner: object = None) -> Callable[..., Any]: ...
+    @overload
+    def __get__(self, part: Part[OnThreads], owner: object = None) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, part: Part[OnLoop], owner: object = None) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, part: Part[Any] | None, owner: object = None) -> Any:
+        return self.function if part is None else getattr(part._runtime, self.kind)(self.function, part)
+
+
+class verb(_Returning[P, T]):  # noqa: N801 - a decorator
     """Returns a request; the caller gets its result."""
+
+    kind = "verb"
 
     def __init__(self, function: Callable[Concatenate[Any, P], Request[T]]) -> None:
         super().__init__(function)
@@ -95,30 +113,14 @@ class verb(_Method[P, T]):  # noqa: N801 - a decorator
         returned = str(function.__annotations__["return"])
         function.__annotations__["return"] = returned.removeprefix("Request[").removesuffix("]")
 
-    @overload
-    def __get__(self, part: None, owner: object = None) -> Callable[..., Any]: ...
-    @overload
-    def __get__(self, part: Part[OnThreads], owner: object = None) -> Callable[P, T]: ...
-    @overload
-    def __get__(self, part: Part[OnLoop], owner: object = None) -> Callable[P, Coroutine[Any, Any, T]]: ...
-    def __get__(self, part: Part[Any] | None, owner: object = None) -> Any:
-        return self.function if part is None else part._runtime.verb(self.function, part)
 
-
-class blocking(_Method[P, T]):  # noqa: N801 - a decorator
+class blocking(_Returning[P, T]):  # noqa: N801 - a decorator
     """Uses connections of the client and may take long: an event loop runs it in a thread."""
+
+    kind = "blocking"
 
     def __init__(self, function: Callable[Concatenate[Any, P], T]) -> None:
         super().__init__(function)
-
-    @overload
-    def __get__(self, part: None, owner: object = None) -> Callable[..., Any]: ...
-    @overload
-    def __get__(self, part: Part[OnThreads], owner: object = None) -> Callable[P, T]: ...
-    @overload
-    def __get__(self, part: Part[OnLoop], owner: object = None) -> Callable[P, Coroutine[Any, Any, T]]: ...
-    def __get__(self, part: Part[Any] | None, owner: object = None) -> Any:
-        return self.function if part is None else part._runtime.blocking(self.function, part)
 
 
 class iterating(_Method[P, T]):  # noqa: N801 - a decorator

@@ -287,13 +287,13 @@ class Channel:
         forks.close_in_children(end)  # otherwise the other side would not notice our exit while a child lives
         self._decoder = decoder
         self._sending = threading.Lock()  # keeps the messages of two threads apart
-        self._is_the_parent_s = False
+        self._is_abandoned = False
         forks.abandon_in_children(self)
 
     def abandon(self) -> None:
         """In a forked child: the channel is the parent's, and a thread of the parent may hold its lock."""
         self._sending = threading.Lock()
-        self._is_the_parent_s = True
+        self._is_abandoned = True
 
     def send(self, message: ToProcess | FromProcess) -> None:
         """Send a message; raises `ChannelClosedError`, or `GraphileWorkerError` for one that is too long."""
@@ -303,7 +303,7 @@ class Channel:
                 f"a message of {len(body)} bytes is too large for an isolated task; "
                 f"the limit is {MAX_MESSAGE_BYTES} bytes"
             )
-        if self._is_the_parent_s:  # its descriptor leads nowhere here, and accepts everything
+        if self._is_abandoned:  # its descriptor leads nowhere here, and accepts everything
             raise ChannelClosedError
         try:
             with self._sending:
