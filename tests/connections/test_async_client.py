@@ -15,7 +15,7 @@ from connections.kinds import engine_url
 from psycopg.conninfo import conninfo_to_dict
 
 from gw_core import AsyncClient, Client, Events, JobSpec, Plugin, Skip
-from gw_core.errors import DatabaseUnavailableError, JobSkipped, SchemaMissingError
+from gw_core.errors import DatabaseUnavailableError, InvalidInputError, JobSkipped, SchemaMissingError
 from gw_core.events import JobAdded
 from gw_core.operations import SkipReason
 
@@ -221,3 +221,15 @@ def test_errors_are_those_of_the_client(empty_database_url: str) -> None:
         asyncio.run(add(empty_database_url))
     with pytest.raises(DatabaseUnavailableError):
         asyncio.run(add("postgres://127.0.0.1:1/none"))
+
+
+def test_a_method_that_blocks_needs_to_know_where_a_pool_of_asyncpg_leads(database_url: str) -> None:
+    async def work() -> str:
+        async with an_asyncpg_pool(database_url) as pool:
+            async with AsyncClient(pool=pool) as client:
+                with pytest.raises(InvalidInputError, match=r"AsyncClient\(conninfo, pool=pool\)"):
+                    await client.queues.list()
+            async with AsyncClient(database_url, pool=pool) as client:
+                return (await client.add("mail", queue_name="q")).task + str(len(await client.queues.list()))
+
+    assert asyncio.run(work()) == "mail1"
