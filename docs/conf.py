@@ -23,7 +23,7 @@ root_doc = "index"
 exclude_patterns = ["build"]
 suppress_warnings = ["myst.header"]  # generated sections and included files may start below the first level
 myst_heading_anchors = 4
-myst_enable_extensions = ["attrs_inline"]
+myst_enable_extensions = ["attrs_inline", "tasklist"]
 
 # Docstrings are Markdown with single backticks; public_names.py turns those into literals.
 default_role = "code"
@@ -34,15 +34,18 @@ python_use_unqualified_type_names = True
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 
+html_static_path = ["_static"]
+html_css_files = ["gw.css"]
 html_theme = "pydata_sphinx_theme"
 html_title = f"gw {release}"
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
+html_sidebars = {page: [] for page in ("index", "search", "genindex", "py-modindex")}
 html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 5,
     "footer_start": ["copyright"],
     "footer_end": [],
 }

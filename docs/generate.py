@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import surface
+
 import gw_core.events
 from gw_cli.command import leaf_commands
 from gw_cli.commands import root_command
@@ -77,6 +79,7 @@ PARTS: Final = {
     "exit_codes": exit_codes,
     "events": events,
     "node_events": node_events,
+    "python": surface.page,
 }
 
 

@@ -14,8 +14,7 @@ from support.console_queue import TASKS, WORKERS
 from support.console_source import QueueSource, own_server
 
 from gw_core import JobState
-from gw_core.front_ends import NameKind
-from gw_core.operations import HistoryState
+from gw_core.front_ends import HistoryState, NameKind
 from gw_tui.app import ConsoleApp
 from gw_tui.data.recording import DEMO, RecordingSource
 from gw_tui.data.source import Query

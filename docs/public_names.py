@@ -14,6 +14,8 @@ from typing import Any
 from sphinx.application import Sphinx
 
 BLOCK = re.compile(r"^```\{public-names\} (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+EXAMPLE = re.compile(r"Example: docs/(.+)\.md")
+"""The line of a docstring that names the page with an example."""
 MODULES = (
     "gw_core",
     *(f"gw_core.{name}" for name in ("crontab", "embedded", "errors", "events", "operations", "recovery")),
@@ -74,6 +76,8 @@ def _has_own_docstring(value: Any) -> bool:
 
 
 def _line_to_rst(line: str) -> str:
+    if page := EXAMPLE.fullmatch(line.strip()):
+        return f"{line[: len(line) - len(line.lstrip())]}Example: :doc:`/{page[1]}`."
     parts = re.split(r"(`+[^`]+`+)", line)
     return "".join(
         f"``{part.strip('`')}``" if part.startswith("`") else re.sub(r"([*|_\\])", r"\\\1", part) for part in parts

@@ -23,20 +23,25 @@ from gw_cli.records import counted
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
 from gw_cli.settings.typer_options import OptionGroup
+from gw_cli.typos import doubt_about
 from gw_core import JobState
 from gw_core.errors import GraphileWorkerError, InvalidInputError
-from gw_core.front_ends import FrontEnd
+from gw_core.front_ends import FrontEnd, NameKind
+from gw_core.selection.values import Text
 
 if TYPE_CHECKING:
-    from gw_core import ActionResult, Selection
+    from gw_core import Client, Selection
     from gw_core.front_ends import JobBatches, OnThreads, SkippedJob
-    from gw_core.operations import SelectionCount
+    from gw_core.operations import ActionResult, SelectionCount
 
 KEYS: Final = ("id", "task", "result", "reason", "locked_by")
 """The keys of one answer in JSON, and the columns in a pipe."""
 
 MAX_LINES: Final = 20
 """A person sees one line for each of this many jobs; after that, only for those that were skipped."""
+
+MAX_TASKS: Final = 3
+"""How many tasks the question before an action names."""
 
 PROGRESS_SECONDS: Final = 2.0
 
@@ -149,14 +154,35 @@ def act(
             survey = client.jobs.count(wanted)
             total = survey.jobs
             if total == 0 and not manner.allow_none:
-                raise NothingMatchedError(f"no job matches; nothing was {verb.past.lower()}")
+                raise NothingMatchedError(f"no job matches; nothing was {verb.past.lower()}{_doubts(client, wanted)}")
             if manner.dry_run:
                 return _preview(survey, verb, idle(survey), as_json=manner.as_json)
             if total and not manner.yes:
-                what = counted(total)
-                confirm(f"{verb.infinitive.capitalize()} {what}?", f"{what} would be {verb.past.lower()}")
+                confirm(meant(client, wanted, total, verb.infinitive), f"{counted(total)} would be {verb.past.lower()}")
         answer = Answer(verb, total, as_json=manner.as_json)
         return _carry_out(do(client.jobs.in_batches(), wanted), answer, wanted, allow_none=manner.allow_none)
+
+
+def meant(client: Client, wanted: Selection, total: int, infinitive: str) -> str:
+    """Return the question before an action: how many jobs of which tasks it means, and where they are."""
+    front_end = FrontEnd(client)
+    tasks = front_end.tasks_of(wanted, most=MAX_TASKS + 1)
+    named = [f"{visible(task)} {count:,}" for task, count in tasks[:MAX_TASKS]] + ["…"] * (len(tasks) > MAX_TASKS)
+    jobs = "1 job" if total == 1 else f"{total:,} jobs"
+    return f"{infinitive.capitalize()} {jobs} ({', '.join(named)}) in {visible(front_end.place)}?"
+
+
+def _doubts(client: Client, wanted: Selection) -> str:
+    """Return what to add to an answer for no job: the names in the selection that are probably misspelled."""
+    kinds = {"task": NameKind.TASKS, "queue": NameKind.QUEUES}
+    named = [
+        (kinds[each.term.name], str(value.text))
+        for each in wanted.conditions
+        if each.term.name in kinds and not each.is_negated
+        for value in each.values
+        if isinstance(value, Text)
+    ]
+    return "".join(f"; {doubt}" for kind, name in named if (doubt := doubt_about(client, kind, name)))
 
 
 def _preview(survey: SelectionCount, verb: Verb, skipped: int, *, as_json: bool) -> ExitCode:

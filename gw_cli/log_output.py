@@ -5,20 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import repeat
 from traceback import walk_tb
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from gw_cli.log_stream import LogStream
-from gw_cli.output import json_text, to_json, wants_colour
-from gw_cli.sanitize import indented, is_plain, visible
-from gw_core.front_ends import LOGGER_NAME, record_fields
-
-if TYPE_CHECKING:
-    from gw_core.front_ends import CompletedJobs
+from gw_cli.output import to_json, wants_colour
+from gw_cli.sanitize import indented, visible
+from gw_core.front_ends import LOGGER_NAME, add_current_job, record_fields
 
 LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 COLOURS: Final = {"debug": "\x1b[2m", "info": "\x1b[32m", "warning": "\x1b[33m", "error": "\x1b[31m"}
@@ -27,8 +23,6 @@ MAX_FRAMES: Final = 5
 MAX_CHAIN: Final = 10
 """Errors that one record shows: causes, contexts and members of groups."""
 MAX_ERROR_TEXT: Final = 2_000
-
-_PLACEHOLDER: Final = "message of the batch"
 
 
 def configure_logging(
@@ -54,6 +48,7 @@ def configure_logging(
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(LEVELS[level])
+    logging.captureWarnings(True)  # a warning of Python's is a record like any other, not a line of its own
     logging.getLogger("asyncio").setLevel(max(LEVELS[level], logging.INFO))  # it logs each event loop at debug
     logging.getLogger("watchfiles").setLevel(max(LEVELS[level], logging.WARNING))  # it counts changes, also at info
     return handler
@@ -93,7 +88,7 @@ def _unbuffered_stderr() -> Any:
 
 
 class LogHandler(logging.Handler):
-    """Writes each record as a whole line; a batch of completed jobs with one write."""
+    """Writes each record as a whole line."""
 
     def __init__(self, stream: LogStream, process: int | None) -> None:
         super().__init__()
@@ -103,13 +98,10 @@ class LogHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record."""
         try:
+            add_current_job(record)
             self._stream.write(self.line(record))
         except Exception:  # noqa: BLE001 - logging must not fail its caller
             self.handleError(record)
-
-    def handle_batch(self, batch: CompletedJobs) -> None:
-        """Write a batch of records."""
-        self._stream.write(self._lines(batch))
 
     def lost(self, count: int) -> str:
         """Return the line that reports dropped lines."""
@@ -118,9 +110,6 @@ class LogHandler(logging.Handler):
 
     def line(self, record: logging.LogRecord) -> str:
         """Return a record as text that ends with a line break."""
-        raise NotImplementedError
-
-    def _lines(self, batch: CompletedJobs) -> str:
         raise NotImplementedError
 
 
@@ -139,20 +128,9 @@ class TextHandler(LogHandler):
         error = _error_of(record)
         return text if error is None else text + "".join(_error_lines(error, message))
 
-    def _lines(self, batch: CompletedJobs) -> str:
-        # No record is made for the head: that takes a third of the time in which a line is written.
-        head = self._start(self._place(batch.logger.name), batch.level, time.time())
-        # One check of the whole batch: calling `indented` for every message costs as much as running a small job.
-        if is_plain("".join(batch.tasks())):
-            return "".join(batch.messages(head, "\n"))
-        return "".join([f"{head}{indented(message)}\n" for message in batch.messages()])
-
     def _head(self, record: logging.LogRecord) -> str:
-        return self._start(self._where(record), record.levelno, record.created)
-
-    def _start(self, where: str, level: int, created: float) -> str:
-        when = f"{_time(created)} " if self._has_times else ""
-        return f"{when}[{visible(where)}] {_level_text(level, self._has_colour)}: "
+        when = f"{_time(record.created)} " if self._has_times else ""
+        return f"{when}[{visible(self._where(record))}] {_level_text(record.levelno, self._has_colour)}: "
 
     def _place(self, logger: str) -> str:
         label = _label(logger)
@@ -179,13 +157,6 @@ class JsonHandler(LogHandler):
         if error is not None:
             entry["error"] = _error_entry(error)
         return to_json(entry) + "\n"
-
-    def _lines(self, batch: CompletedJobs) -> str:
-        # The lines of a batch differ in their messages and fields only; the rest is encoded once.
-        entry = self._entry(_record(batch.logger.name, batch.level, ""), _PLACEHOLDER)
-        head, tail = to_json(entry).removesuffix("}").split(f'"{_PLACEHOLDER}"', 1)
-        pairs = zip(batch.messages(), batch.fields(), strict=True)
-        return "".join([f"{head}{json_text(message)}{tail}, {to_json(fields)[1:]}\n" for message, fields in pairs])
 
     def _entry(self, record: logging.LogRecord, message: str) -> dict[str, object]:
         process = {} if self._process is None else {"process": self._process}

@@ -199,8 +199,11 @@ class BrokenOutput(Exception):  # noqa: N818 - an event; a reader such as `head`
 
 
 def line(text: str) -> None:
-    """Write one line of ours; data inside it has been made visible by the caller."""
-    _write((text, "\n"))
+    """Write one line of ours; data inside it has been made visible by the caller.
+
+    It is flushed: Python keeps what is written to a pipe, and a command may then run for days.
+    """
+    _write((text, "\n"), flush=True)
 
 
 def script(text: str) -> None:
@@ -260,7 +263,7 @@ _STAND_INS: Final[list[TextIO]] = []
 
 
 def _write(texts: Iterable[str], *, flush: bool = False) -> None:
-    if sys.stdout in _STAND_INS and not flush:
+    if sys.stdout in _STAND_INS and texts:
         raise GraphileWorkerError("stdout is closed, so the output was lost")
     try:
         sys.stdout.writelines(texts)

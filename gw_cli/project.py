@@ -24,7 +24,7 @@ def task_source(configuration: Configuration) -> TaskRegistry | Path:
     """Return the registry of --app, or the folder, for a worker."""
     if not _is_app(configuration):
         return configuration[table.TASKS]
-    from gw_core import load_app
+    from gw_core.front_ends import load_app
 
     return load_app(str(configuration[table.APP]))
 
@@ -52,7 +52,8 @@ def registry(
 
 
 def _of_folder(configuration: Configuration, *, is_required: bool, report: Callable[[str], None]) -> TaskRegistry:
-    from gw_core import TaskRegistry, load_folder
+    from gw_core import TaskRegistry
+    from gw_core.front_ends import load_folder
 
     folder: Path = configuration[table.TASKS]
     if not folder.is_dir():
@@ -72,7 +73,7 @@ def _of_folder(configuration: Configuration, *, is_required: bool, report: Calla
 
 
 def _of_app(configuration: Configuration) -> TaskRegistry:
-    from gw_core import load_app
+    from gw_core.front_ends import load_app
 
     here, is_named = Path.cwd(), configuration.origin(table.APP).kind == "flag"
     reason = None if is_named else why_untrusted(here)

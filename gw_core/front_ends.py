@@ -1,4 +1,4 @@
-"""For gw's own command line and console. Unstable: any release may change it, and programs need none of it."""
+"""For gw's own command line, console and integrations. Unstable: any release may change it. Programs need none."""
 
 from typing import TYPE_CHECKING
 
@@ -13,10 +13,14 @@ if TYPE_CHECKING:
     from gw_core.clients.jobs import JobBatches as JobBatches, Jobs as Jobs
     from gw_core.clients.limits import Limits as Limits
     from gw_core.clients.pauses import Pauses as Pauses
+    from gw_core.clients.sharding import ShardKey as ShardKey
     from gw_core.clients.verbs import OnThreads as OnThreads
     from gw_core.clients.workers import Workers as Workers
     from gw_core.domain.cron.cron_item import reject_duplicates as reject_duplicates
-    from gw_core.domain.cron.crontab import CrontabLineError as CrontabLineError, format_item as format_item
+    from gw_core.domain.cron.crontab import (
+        CrontabLineError as CrontabLineError,
+        format_item as format_item,
+    )
     from gw_core.domain.cron.schedule_events import (
         CronBackfill as CronBackfill,
         CronBackfilled as CronBackfilled,
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
         CronStarted as CronStarted,
         CronStarting as CronStarting,
     )
+    from gw_core.domain.cron.schedule_text import describe_schedule as describe_schedule
     from gw_core.domain.durations import (
         as_duration as as_duration,
         format_duration as format_duration,
@@ -37,18 +42,38 @@ if TYPE_CHECKING:
         parse_time as parse_time,
     )
     from gw_core.domain.errors import (
+        AuthenticationError as AuthenticationError,
         ConnectionSettingsError as ConnectionSettingsError,
         DeadlockError as DeadlockError,
+        EmbeddedError as EmbeddedError,
+        LockedJobsError as LockedJobsError,
+        LockTimeoutError as LockTimeoutError,
+        NoConnectionError as NoConnectionError,
         PluginLoadError as PluginLoadError,
+        ReadOnlyError as ReadOnlyError,
+        SchemaTooNewError as SchemaTooNewError,
+        SchemaTooOldError as SchemaTooOldError,
         ServerTooOldError as ServerTooOldError,
+        StatementTimeoutError as StatementTimeoutError,
+        TaskLoadError as TaskLoadError,
     )
-    from gw_core.domain.job.job import encode_payload as encode_payload
+    from gw_core.domain.job.cancellation import CancelResult as CancelResult
+    from gw_core.domain.job.history import HistoryState as HistoryState, HistoryStatus as HistoryStatus
+    from gw_core.domain.job.job import OnFailure as OnFailure, encode_payload as encode_payload
+    from gw_core.domain.job.outcome import (
+        Completed as Completed,
+        Failed as Failed,
+        Outcome as Outcome,
+        Returned as Returned,
+    )
     from gw_core.domain.reports.diagnosis import (
+        CheckStatus as CheckStatus,
         DoctorFacts as DoctorFacts,
         TableHealth as TableHealth,
         diagnose as diagnose,
         is_healthy as is_healthy,
     )
+    from gw_core.domain.reports.failures import MIN_FAILURES as MIN_FAILURES, STOPPED_AFTER as STOPPED_AFTER
     from gw_core.domain.reports.job_status import (
         PlannedAttempt as PlannedAttempt,
         Reason as Reason,
@@ -58,11 +83,14 @@ if TYPE_CHECKING:
         AdvisoryLock as AdvisoryLock,
         BackendSession as BackendSession,
         LockWait as LockWait,
+        LockWaits as LockWaits,
     )
     from gw_core.domain.reports.query_results import (
         Count as Count,
         FoundJob as FoundJob,
+        PageCursor as PageCursor,
         Quality as Quality,
+        QueueSize as QueueSize,
         TaskActivity as TaskActivity,
     )
     from gw_core.domain.reports.run_statistics import RunPoint as RunPoint, StatisticsStatus as StatisticsStatus
@@ -79,11 +107,15 @@ if TYPE_CHECKING:
     from gw_core.domain.rules.backoff import retry_delay as retry_delay
     from gw_core.domain.rules.event_bus import NODE_EVENTS_HERE as NODE_EVENTS_HERE
     from gw_core.domain.rules.events import (
+        BreakingMigrationDetected as BreakingMigrationDetected,
         ClaimEmpty as ClaimEmpty,
+        HeartbeatFailed as HeartbeatFailed,
         HeartbeatLate as HeartbeatLate,
         HeartbeatRestored as HeartbeatRestored,
         JobResultRejected as JobResultRejected,
+        JobsSettled as JobsSettled,
         LocksReset as LocksReset,
+        MaintenanceFailed as MaintenanceFailed,
         PoolClaimed as PoolClaimed,
         PoolerDetected as PoolerDetected,
         PoolInterrupting as PoolInterrupting,
@@ -92,11 +124,15 @@ if TYPE_CHECKING:
         PoolListenRestored as PoolListenRestored,
         PoolNotified as PoolNotified,
         ProbeStarted as ProbeStarted,
+        ProcessEnded as ProcessEnded,
         ProcessesKilled as ProcessesKilled,
         ProcessReady as ProcessReady,
         RecoveryConfigured as RecoveryConfigured,
         RecoveryHookFailed as RecoveryHookFailed,
+        RunnerStarted as RunnerStarted,
+        RunnerStopped as RunnerStopped,
         SignalReceived as SignalReceived,
+        SupervisorGaveUp as SupervisorGaveUp,
         SupervisorStarted as SupervisorStarted,
         SupervisorStopped as SupervisorStopped,
         TasksReloaded as TasksReloaded,
@@ -105,7 +141,9 @@ if TYPE_CHECKING:
         WorkerStarted as WorkerStarted,
         WorkerStopped as WorkerStopped,
     )
-    from gw_core.domain.rules.pause import PauseKind as PauseKind
+    from gw_core.domain.rules.pause import PauseKind as PauseKind, PauseTarget as PauseTarget
+    from gw_core.domain.rules.roles import RoleKind as RoleKind
+    from gw_core.domain.rules.settings import PoolerMode as PoolerMode
     from gw_core.domain.safe_text import (
         UNSAFE_NAME as UNSAFE_NAME,
         UNSAFE_TEXT as UNSAFE_TEXT,
@@ -114,6 +152,8 @@ if TYPE_CHECKING:
     from gw_core.execution.executables import ExecutableError as ExecutableError
     from gw_core.execution.executor import TaskResultError as TaskResultError
     from gw_core.execution.process_pool import IsolatedProcessError as IsolatedProcessError
+    from gw_core.execution.process_protocol import IsolatedTaskError as IsolatedTaskError
+    from gw_core.execution.task import LoadedTask as LoadedTask
     from gw_core.maintenance.metrics import METRICS as METRICS, MetricInfo as MetricInfo
     from gw_core.postgres.connection.database import (
         DEFAULT_SCHEMA as DEFAULT_SCHEMA,
@@ -127,15 +167,22 @@ if TYPE_CHECKING:
     )
     from gw_core.postgres.read.listener import JobListener as JobListener
     from gw_core.postgres.read.name_lookup import NameKind as NameKind, known_names as known_names
-    from gw_core.postgres.road.bulk_actions import ChangedJob as ChangedJob, SkippedJob as SkippedJob
+    from gw_core.postgres.road.bulk_actions import (
+        ChangedJob as ChangedJob,
+        SkippedJob as SkippedJob,
+        SkipReason as SkipReason,
+    )
+    from gw_core.postgres.schema.cleanup import CleanupTarget as CleanupTarget
     from gw_core.postgres.schema.migrations import MigrationStep as MigrationStep
     from gw_core.postgres.schema.schema_state import SchemaState as SchemaState, SchemaStatus as SchemaStatus
     from gw_core.postgres.schema.scratch_schema import ScratchSchema as ScratchSchema, ServerTiming as ServerTiming
     from gw_core.processes.control_channel import ControlChannel as ControlChannel
     from gw_core.processes.supervisor import Supervisor as Supervisor
-    from gw_core.runtime.log_messages import (
+    from gw_core.runner.run_inputs import Crontab as Crontab
+    from gw_core.runtime.current_job import add_current_job as add_current_job
+    from gw_core.runtime.loggers import (
         LOGGER_NAME as LOGGER_NAME,
-        CompletedJobs as CompletedJobs,
+        JobLogger as JobLogger,
         get_logger as get_logger,
         job_fields as job_fields,
         record_fields as record_fields,
@@ -144,10 +191,21 @@ if TYPE_CHECKING:
     from gw_core.selection.completion import Suggestion as Suggestion, suggest as suggest
     from gw_core.selection.history_terms import HISTORY_TERMS as HISTORY_TERMS
     from gw_core.selection.kinds import Resolved as Resolved
-    from gw_core.selection.selection import Condition as Condition, Fragment as Fragment, StateName as StateName
+    from gw_core.selection.selection import (
+        EVERYTHING as EVERYTHING,
+        Condition as Condition,
+        Fragment as Fragment,
+        StateName as StateName,
+    )
     from gw_core.selection.terms import TERMS as TERMS, Cost as Cost, Term as Term
     from gw_core.selection.values import written as written
-    from gw_core.tasks.loading import TaskFileError as TaskFileError
+    from gw_core.tasks.loading import (
+        LoadedTasks as LoadedTasks,
+        TaskFileError as TaskFileError,
+        load_folder as load_folder,
+    )
+    from gw_core.tasks.references import load_app as load_app, load_plugin as load_plugin
+    from gw_core.worker.claim_policy import ForbiddenFlags as ForbiddenFlags
 else:
     __getattr__, __dir__, __all__ = public_names(
         __name__,
@@ -160,6 +218,7 @@ else:
         gw_core.clients.jobs: JobBatches Jobs
         gw_core.clients.limits: Limits
         gw_core.clients.pauses: Pauses
+        gw_core.clients.sharding: ShardKey
         gw_core.clients.verbs: OnThreads
         gw_core.clients.workers: Workers
         gw_core.domain.cron.cron_item: reject_duplicates
@@ -167,48 +226,66 @@ else:
         gw_core.domain.cron.schedule_events: CronBackfill CronBackfilled CronItemFailed CronItemsRejected
         gw_core.domain.cron.schedule_events: CronOverdueTimer CronPrematureTimer CronRestored CronRunsSkipped
         gw_core.domain.cron.schedule_events: CronSchedule CronStarted CronStarting
+        gw_core.domain.cron.schedule_text: describe_schedule
         gw_core.domain.durations: as_duration format_duration parse_duration parse_time
-        gw_core.domain.errors: ConnectionSettingsError DeadlockError PluginLoadError ServerTooOldError
+        gw_core.domain.errors: AuthenticationError ConnectionSettingsError DeadlockError EmbeddedError LockTimeoutError
+        gw_core.domain.errors: LockedJobsError NoConnectionError PluginLoadError ReadOnlyError SchemaTooNewError
+        gw_core.domain.errors: SchemaTooOldError ServerTooOldError StatementTimeoutError TaskLoadError
+        gw_core.domain.job.cancellation: CancelResult
+        gw_core.domain.job.job: OnFailure
+        gw_core.domain.job.history: HistoryState HistoryStatus
         gw_core.domain.job.job: encode_payload
-        gw_core.domain.reports.diagnosis: DoctorFacts TableHealth diagnose is_healthy
+        gw_core.domain.job.outcome: Completed Failed Outcome Returned
+        gw_core.domain.reports.diagnosis: CheckStatus DoctorFacts TableHealth diagnose is_healthy
+        gw_core.domain.reports.failures: MIN_FAILURES STOPPED_AFTER
         gw_core.domain.reports.job_status: PlannedAttempt Reason ReasonCode
-        gw_core.domain.reports.lock_waits: AdvisoryLock BackendSession LockWait
-        gw_core.domain.reports.query_results: Count FoundJob Quality TaskActivity
+        gw_core.domain.reports.lock_waits: AdvisoryLock BackendSession LockWait LockWaits
+        gw_core.domain.reports.query_results: Count FoundJob PageCursor Quality QueueSize TaskActivity
         gw_core.domain.reports.run_statistics: RunPoint StatisticsStatus
         gw_core.domain.reports.snapshot: LockedQueue PrioritySummary QueueSnapshot SchemaInfo ServerInfo TableCounters
         gw_core.domain.reports.snapshot: Throughput ThroughputMeter
         gw_core.domain.rules.backoff: retry_delay
         gw_core.domain.rules.event_bus: NODE_EVENTS_HERE
-        gw_core.domain.rules.events: ClaimEmpty HeartbeatLate HeartbeatRestored JobResultRejected LocksReset
+        gw_core.domain.rules.events: BreakingMigrationDetected ClaimEmpty HeartbeatFailed HeartbeatLate
+        gw_core.domain.rules.events: HeartbeatRestored JobResultRejected JobsSettled LocksReset MaintenanceFailed
         gw_core.domain.rules.events: PoolClaimed PoolInterrupting PoolListenLost PoolListenRestored PoolListening
-        gw_core.domain.rules.events: PoolNotified PoolerDetected ProbeStarted ProcessReady ProcessesKilled
-        gw_core.domain.rules.events: RecoveryConfigured RecoveryHookFailed SignalReceived SupervisorStarted
-        gw_core.domain.rules.events: SupervisorStopped TasksReloaded UnknownLocksReleased WorkerCrashed WorkerStarted
-        gw_core.domain.rules.events: WorkerStopped
-        gw_core.domain.rules.pause: PauseKind
+        gw_core.domain.rules.events: PoolNotified PoolerDetected ProbeStarted ProcessEnded ProcessReady ProcessesKilled
+        gw_core.domain.rules.events: RecoveryConfigured RecoveryHookFailed RunnerStarted RunnerStopped SignalReceived
+        gw_core.domain.rules.events: SupervisorGaveUp SupervisorStarted SupervisorStopped TasksReloaded
+        gw_core.domain.rules.events: UnknownLocksReleased WorkerCrashed WorkerStarted WorkerStopped
+        gw_core.domain.rules.pause: PauseKind PauseTarget
+        gw_core.domain.rules.roles: RoleKind
+        gw_core.domain.rules.settings: PoolerMode
         gw_core.domain.safe_text: UNSAFE_NAME UNSAFE_TEXT shell_command
         gw_core.execution.executables: ExecutableError
         gw_core.execution.executor: TaskResultError
         gw_core.execution.process_pool: IsolatedProcessError
+        gw_core.execution.process_protocol: IsolatedTaskError
+        gw_core.execution.task: LoadedTask
         gw_core.maintenance.metrics: METRICS MetricInfo
         gw_core.postgres.connection.database: DEFAULT_SCHEMA Database described find_conninfo
         gw_core.postgres.read.explain_script: explain_script list_statements
         gw_core.postgres.read.listener: JobListener
         gw_core.postgres.read.name_lookup: NameKind known_names
-        gw_core.postgres.road.bulk_actions: ChangedJob SkippedJob
+        gw_core.postgres.road.bulk_actions: ChangedJob SkipReason SkippedJob
+        gw_core.postgres.schema.cleanup: CleanupTarget
         gw_core.postgres.schema.migrations: MigrationStep
         gw_core.postgres.schema.schema_state: SchemaState SchemaStatus
         gw_core.postgres.schema.scratch_schema: ScratchSchema ServerTiming
         gw_core.processes.control_channel: ControlChannel
         gw_core.processes.supervisor: Supervisor
-        gw_core.runtime.log_messages: CompletedJobs LOGGER_NAME get_logger job_fields record_fields
+        gw_core.runner.run_inputs: Crontab
+        gw_core.runtime.current_job: add_current_job
+        gw_core.runtime.loggers: JobLogger LOGGER_NAME get_logger job_fields record_fields
         gw_core.runtime.operator_name: operator_name
         gw_core.selection.completion: Suggestion suggest
         gw_core.selection.history_terms: HISTORY_TERMS
         gw_core.selection.kinds: Resolved
-        gw_core.selection.selection: Condition Fragment StateName
+        gw_core.selection.selection: Condition EVERYTHING Fragment StateName
         gw_core.selection.terms: Cost TERMS Term
         gw_core.selection.values: written
-        gw_core.tasks.loading: TaskFileError
+        gw_core.tasks.loading: LoadedTasks TaskFileError load_folder
+        gw_core.tasks.references: load_app load_plugin
+        gw_core.worker.claim_policy: ForbiddenFlags
         """,
     )

@@ -52,7 +52,7 @@ class ActionRunner:
     def undo(self) -> None:
         """Restore the jobs completed last."""
         if not self._removed:
-            self._console.notify("Nothing to restore")
+            self._console.notify("Nothing to restore: U restores completed and removed jobs, and r retries failed ones")
             return
         self.begin(Restore(jobs=self._removed[-1]))
 

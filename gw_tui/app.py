@@ -20,7 +20,7 @@ from textual.filter import LineFilter, NoColor
 from textual.screen import Screen
 from textual.widgets import Input, TextArea
 
-from gw_core.operations import CleanupTarget
+from gw_core.front_ends import CleanupTarget
 from gw_tui import clipboard
 from gw_tui.action_runner import ActionRunner
 from gw_tui.actions.actions import Action
@@ -107,6 +107,7 @@ class ConsoleApp(Console):
         self.last_action: ActionFinished | None = None
         self._shown_cells = ShownCells()
         self._generation = 0  # of the query of the screen in front
+        self._drawn = 0  # the generation whose answer was drawn last
         self.answer: QueryAnswered | None = None
         self.drawn_phase = ConnectionPhase.CONNECTING
         self._paused_at: float | None = None
@@ -175,7 +176,9 @@ class ConsoleApp(Console):
         if message.generation != self._generation:
             return
         self.answer = message
-        if self._paused_at is None and (screen := self.front) is not None:
+        # Also a frozen display shows the first answer to a new query.
+        if (self._paused_at is None or self._drawn < message.generation) and (screen := self.front) is not None:
+            self._drawn = message.generation
             screen.show_answer(message.query, message.answer)
 
     @on(QueryFailed)
@@ -291,7 +294,7 @@ class ConsoleApp(Console):
             style = "bold $background on $error" if self.options.is_production else "bold reverse"
             yield 1, f" {sanitize.line(badge, 20).upper()} ", style
         if self._paused_at is not None:
-            yield 2, f"PAUSED {minutes(self.clock() - self._paused_at)}", "bold $warning"
+            yield 2, f"FROZEN {minutes(self.clock() - self._paused_at)}", "bold $warning"
         yield 3, sanitize.line(self._where(target.where), 60), "bold"
         yield 4, *(("READ-ONLY", "bold $warning") if self.is_read_only else ("READ-WRITE", "bold"))
         if waiting := screen.waiting_changes:
@@ -353,17 +356,21 @@ class ConsoleApp(Console):
         self.visit(place)
 
     def visit(self, place: str, filter: str = "") -> None:
-        while len(self.screen_stack) > 1 and not isinstance(self.screen, ConsoleScreen):
-            self.pop_screen()
+        self._pop_pages()
         self.switch_mode(place)
+        self._pop_pages()  # a job's page that was left open there is not what was asked for
         screen = self.front
         if filter and screen is not None:
             screen.call_after_refresh(screen.take_filter, filter)
 
+    def _pop_pages(self) -> None:
+        while len(self.screen_stack) > 1:
+            self.pop_screen()
+
     def action_reconnect(self) -> None:
         self.refresh_now()
 
-    def action_pause(self) -> None:
+    def action_freeze(self) -> None:
         """Stop drawing, or go on; a recording is paused itself."""
         if self.source.playback is not None:
             self.source.playback.toggle()
@@ -481,13 +488,6 @@ class ConsoleApp(Console):
 
     def action_palette(self) -> None:
         self.action_command_palette()
-
-    def action_jump(self) -> None:
-        from gw_tui.screens.jump import JumpScreen
-
-        screen = self.front
-        if screen is not None and self.screen is screen:
-            self.push_screen(JumpScreen(screen), lambda chosen: None if chosen is None else chosen.focus())
 
     def action_sweep_now(self) -> None:
         self.maintenance.sweep()

@@ -94,13 +94,15 @@ class Console(App[Options]):
         """Add what a snapshot shows to the history."""
         flow = self.flow_meter.read(snapshot)
         second = snapshot.at.timestamp()
-        age = timedelta() if snapshot.backlog_age is None else snapshot.backlog_age
+        age = snapshot.backlog_age or timedelta()
+        is_known = snapshot.knows_waiting
         # What was measured holds since the answer before: seldom answers, as without focus, leave no gaps.
         for each in seconds_between(self._measured_at, second):
             if flow is not None:
                 self.history.done.add(each, flow.done)
                 self.history.added.add(each, flow.added)
-            self.history.age.add(each, max(0.0, age.total_seconds() - (second - each)))
+            if is_known:
+                self.history.age.add(each, max(0.0, age.total_seconds() - (second - each)))
         self._measured_at = second
 
     # -- queries and actions ---------------------------------------------------------------------------------------

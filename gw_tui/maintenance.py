@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from gw_core import JobState, Selection
-from gw_core.operations import CheckStatus, CleanupTarget
+from gw_core.front_ends import CheckStatus, CleanupTarget
 from gw_tui.actions.actions import MAX_CLEANED, Cleanup, CleanupSelected, RunDoctor, Sweep
 from gw_tui.dialogs.choose import Choice, Choose
 from gw_tui.dialogs.confirm import confirmed

@@ -48,6 +48,8 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
     # The hundreds of processes that tests start would each compile what they import.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    # With it, a program that forgets to flush what it prints passes here and hangs for its reader elsewhere.
+    os.environ.pop("PYTHONUNBUFFERED", None)
     sys.dont_write_bytecode = False
     # gw ignores a configuration file that other users may write.
     os.umask(0o022)

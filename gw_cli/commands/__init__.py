@@ -31,7 +31,7 @@ ENTRIES: Final = (
     CommandInfo("queues", "Inspect", "List named queues"),
     CommandInfo("pauses", "Inspect", "List what is paused", "pause"),
     CommandInfo("limits", "Inspect", "List the limits of tasks", "limit"),
-    CommandInfo("groups", "Inspect", "List and cancel groups whose last job waits"),
+    CommandInfo("groups", "Inspect", "List and cancel jobs that wait for others"),
     CommandInfo("tasks", "Inspect", "List the tasks in the database"),
     CommandInfo("tui", "Inspect", "Monitor and manage the queue in the terminal"),
     CommandInfo("workers", "Workers", "List running and stale workers"),

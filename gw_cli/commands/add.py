@@ -96,7 +96,7 @@ def add(
         return _add_from(configuration, from_file, file_format, on_error, _given(defaults), as_json=as_json)
     if task is None:
         raise InvalidInputError("missing argument 'TASK', or --from FILE; see gw add --help")
-    one_of("--job-key-mode", job_key_mode, [*JobKeyMode])
+    mode = JobKeyMode(one_of("--job-key-mode", job_key_mode, [*JobKeyMode]) or JobKeyMode.REPLACE)
     if job_key_mode is not None and job_key is None:
         raise InvalidInputError("--job-key-mode was given without a key; give --job-key as well")
     spec = JobSpec(
@@ -105,7 +105,7 @@ def add(
         run_at=point_in_time("--run-at", run_at),
         max_attempts=whole_number("--max-attempts", max_attempts),
         job_key=job_key,
-        job_key_mode=job_key_mode or JobKeyMode.REPLACE,
+        job_key_mode=mode,
         priority=whole_number("--priority", priority),
         flags=tuple(flag or ()),
     )

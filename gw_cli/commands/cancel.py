@@ -21,7 +21,8 @@ from gw_core.front_ends import FrontEnd, operator_name, parse_duration
 from gw_core.selection import parse
 
 if TYPE_CHECKING:
-    from gw_core import CancelledJob, Client
+    from gw_core import Client
+    from gw_core.operations import CancelledJob
 
 KEYS: Final = ("id", "task", "result", "worker")
 COLUMNS: Final = (
@@ -79,8 +80,8 @@ def _confirmed(client: Client, selection: Selection, *, yes: bool) -> Selection:
     if not jobs:
         raise NothingMatchedError(f"no job matches {quoted(str(running))}; nothing was cancelled")
     if not (yes or wanted.is_by_name):
-        what = counted(jobs)
-        bulk_command.confirm(f"Cancel {what}?", f"{what} would be cancelled")
+        question = bulk_command.meant(client, running, jobs, "cancel")
+        bulk_command.confirm(question, f"{counted(jobs)} would be cancelled")
     return running
 
 

@@ -78,7 +78,7 @@ def _chosen(what: Sequence[str]) -> list[str]:
 
 
 def _ask(cleanup: Cleanup[OnThreads]) -> None:
-    from gw_core.operations import CleanupTarget
+    from gw_core.front_ends import CleanupTarget
 
     count = cleanup.count(CleanupTarget.FAILED_JOBS)
     if count:
@@ -90,7 +90,7 @@ def _ask(cleanup: Cleanup[OnThreads]) -> None:
 
 def _counts(cleanup: Cleanup[OnThreads], chosen: Sequence[str], keep: Sequence[str]) -> list[dict[str, object]]:
     """Count what a run would delete, each kind after those before it are gone."""
-    from gw_core.operations import CleanupTarget
+    from gw_core.front_ends import CleanupTarget
 
     kinds = [CleanupTarget(each) for each in chosen]
     return [
@@ -100,7 +100,7 @@ def _counts(cleanup: Cleanup[OnThreads], chosen: Sequence[str], keep: Sequence[s
 
 
 def _clear(cleanup: Cleanup[OnThreads], what: str, keep: Sequence[str]) -> dict[str, object]:
-    from gw_core.operations import CleanupTarget
+    from gw_core.front_ends import CleanupTarget
 
     count = 0
     with bulk_command.interruptions() as interrupted:

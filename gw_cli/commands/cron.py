@@ -20,14 +20,13 @@ from gw_cli.output import Column, JsonText, Shape
 from gw_cli.records import counted
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration, table
-from gw_core.crontab import describe_schedule
 from gw_core.errors import InvalidInputError
-from gw_core.front_ends import format_duration, parse_time
+from gw_core.front_ends import describe_schedule, format_duration, parse_time
 
 if TYPE_CHECKING:
     from gw_core import CronItem
-    from gw_core.crontab import KnownCronItem
     from gw_core.front_ends import CrontabLineError
+    from gw_core.operations import KnownCronItem
 
 MAX_RUNS = 100_000
 
@@ -297,7 +296,7 @@ def _find(items: Sequence[CronItem], identifier: str) -> CronItem:
 
 
 def _task_names(folder: Path) -> frozenset[str]:
-    from gw_core import load_folder
+    from gw_core.front_ends import load_folder
 
     # A file that cannot be loaded would make its tasks look missing: strictly, it is an error of its own.
     return frozenset(load_folder(folder, strict=True).registry.identifiers)

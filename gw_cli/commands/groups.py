@@ -1,4 +1,4 @@
-"""`gw groups`: list the groups whose last job waits, and cancel them."""
+"""`gw groups`: list the jobs that wait for others, and cancel them."""
 
 from __future__ import annotations
 
@@ -20,47 +20,48 @@ MAX_GROUPS: Final = 100_000
 GROUPS: Final = Shape(
     (
         Column("id", "ID", right=True),
-        Column("task", "THEN", shrinks=True),
+        Column("task", "TASK", shrinks=True),
         Column("job_key", "KEY", shrinks=True, rank=1),
         Column("members", "MEMBERS", right=True, rank=4),
         Column("open", "OPEN", right=True),
         Column("failed", "FAILED", right=True),
         Column("on_failure", "ON FAILURE", lambda group: str(group.on_failure), rank=3),
         Column("since", "SINCE", "created_at", rank=2),
-        Column("error", "ERROR", shrinks=True, rank=5),
     )
 )
-CANCELLED_COLUMNS: Final = (Column("id", "GROUP", right=True), Column("result", "RESULT"))
+CANCELLED_COLUMNS: Final = (Column("id", "JOB", right=True), Column("result", "RESULT"))
 
 
 @command("groups list")
 def list_groups(configuration: Configuration, layout: Printed) -> None:
-    """List the groups whose last job waits.
+    """List the jobs that wait for others.
 
-    The oldest first, with the members that have not ended, and those of them that failed permanently.
+    The oldest first, with how many of the others have not ended, and how many of those failed permanently.
     """
     with open_client(configuration) as client:
         found = client.groups.list(limit=MAX_GROUPS)
     layout.show(found, GROUPS)
     if not found:
-        stderr.note("No group waits.")
+        stderr.note("No job waits for others.")
 
 
 @command("groups cancel")
 def cancel(
     configuration: Configuration,
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Groups, by the ids that gw groups list shows")],
+    ids: Annotated[
+        list[str], typer.Argument(metavar="ID...", help="Jobs that wait, by the ids that gw groups list shows")
+    ],
     as_json: Json = False,
 ) -> ExitCode:
-    """Drop the waiting jobs of groups.
+    """Drop jobs that wait for others, and the jobs that wait for them.
 
-    Their members stay in the queue and run as usual; gw complete and gw fail end them.
+    The jobs that they wait for stay in the queue and run as usual; gw complete and gw fail end them.
     """
     wanted = [positive_number("ID", each, MAX_ID) for each in dict.fromkeys(ids)]
     with open_to_change(configuration) as client:
         cancelled = set(client.groups.cancel(*wanted))
     if not cancelled:
-        raise NothingMatchedError(f"no group {', '.join(map(str, wanted))} waits; gw groups list shows those that do")
+        raise NothingMatchedError(f"no job {', '.join(map(str, wanted))} waits; gw groups list shows those that do")
     rows = [{"id": each, "result": "cancelled" if each in cancelled else "not_found"} for each in wanted]
     output.records(rows, keys=("id", "result"), columns=CANCELLED_COLUMNS, as_json=as_json)
     return ExitCode.OK if len(cancelled) == len(wanted) else ExitCode.FAILED

@@ -62,8 +62,8 @@ def limit(
 ) -> int:
     """Limit how many jobs of a task run or start.
 
-    At a time, per period, or both. The limit counts over all gw workers and replaces the one of the task. Workers
-    in other languages do not know of it. With --field, it counts for each value separately, for example for each
+    Limits running jobs, starts per period, or both, over all gw workers; Node.js and Rust workers ignore it.
+    Replaces the limit of the task. With --field, it counts for each value separately, for example for each
     tenant; this builds an index. Names the workers that have not confirmed it within 2 s, and exits with 1.
     """
     if off and (running or rate or burst or field):

@@ -19,8 +19,7 @@ from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
 from gw_cli.typos import doubt_about
 from gw_core.errors import InvalidInputError
-from gw_core.front_ends import NameKind, PauseKind, operator_name
-from gw_core.operations import PauseTarget
+from gw_core.front_ends import NameKind, PauseKind, PauseTarget, operator_name
 
 if TYPE_CHECKING:
     from gw_core import Client

@@ -140,7 +140,7 @@ def _runner(configuration: Configuration, part: Part, *, once: bool) -> Runner:
 def _plugins(configuration: Configuration) -> list[Plugin]:
     if not configuration[table.PLUGINS]:
         return []
-    from gw_core import load_plugin
+    from gw_core.front_ends import load_plugin
 
     return [load_plugin(each) for each in configuration[table.PLUGINS]]
 

@@ -14,7 +14,7 @@ from gw_cli.command import Json, command
 from gw_cli.commands import history
 from gw_cli.connect import open_client
 from gw_cli.exit_codes import NothingMatchedError
-from gw_cli.output import Column, Shape
+from gw_cli.output import Column, JsonText, Shape
 from gw_cli.records import JOBS, PAYLOAD, counted, job_record
 from gw_cli.sanitize import indented, quoted, visible
 from gw_cli.settings import Configuration
@@ -23,11 +23,11 @@ from gw_core.errors import InvalidInputError, SchemaMissingError
 
 if TYPE_CHECKING:
     from gw_core.front_ends import PlannedAttempt
-    from gw_core.operations import EndedAttempt, JobReport, WaitingGroup
+    from gw_core.operations import EndedAttempt, JobReport, JobStep, WaitingGroup
 
 T = TypeVar("T")
 
-KEYS: Final = (*JOBS.keys, "payload", "at", "failed_at", "reasons", "upcoming_attempts", "groups")
+KEYS: Final = (*JOBS.keys, "payload", "at", "failed_at", "reasons", "upcoming_attempts", "groups", "waits_for", "steps")
 GROUPS: Final = Shape(
     (
         Column("id"),
@@ -39,10 +39,21 @@ GROUPS: Final = Shape(
         Column("failed"),
     )
 )
+STEPS: Final = Shape(
+    (
+        Column("name"),
+        Column("finished"),
+        Column("attempt"),
+        Column("saved_at"),
+        Column("value", find=lambda step: JsonText(step.value_json) if step.value_json else None),
+    )
+)
 REASONS: Final = Shape((Column("code", find=lambda reason: str(reason.code)), Column("message"), Column("inferred")))
 ATTEMPTS: Final = Shape((Column("number"), Column("at"), Column("inferred")))
 INFERRED: Final = " (inferred)"
 FIRST_ATTEMPTS: Final = 5
+MAX_VALUE: Final = 200
+"""Characters of the value of a step that a line shows; JSON has all of it."""
 
 
 @command("show")
@@ -68,11 +79,11 @@ def show(
     with open_client(configuration) as client:
         report = client.jobs.show(number, job_key=key, with_payload=payload)
         ended = () if number is None else _readable(lambda: client.history.attempts(number))
-        member, last = (None, key) if report is None else (report.job.id, None)
-        has_groups = member is not None or last is not None
-        groups = _readable(lambda: client.groups.list(member, job_key=last)) if has_groups else ()
+        shown = number if report is None else report.job.id
+        groups = _readable(lambda: client.groups.list(shown)) if report is not None else ()
+        steps = _readable(lambda: client.jobs.steps(shown, with_value=payload)) if shown is not None else ()
     if report is None and ended:
-        _write_ended(ended, with_payload=payload, as_json=as_json)
+        _write_ended(ended, steps, with_payload=payload, as_json=as_json)
         if not ended[-1].final:
             stderr.note(
                 f"Job {number} has left the queue since this attempt: it was deleted by SQL or another program."
@@ -80,10 +91,8 @@ def show(
         return
     if report is None:
         missing = f"there is no job {number}" if key is None else f"no job has the key {quoted(key)}"
-        if key is not None and groups:
-            raise NothingMatchedError(f"{missing} yet; it waits: {visible(groups[0].sentence)}")
         raise NothingMatchedError(f"{missing}; a job that was completed is gone, unless history keeps it")
-    _write(report, groups, as_json=as_json)
+    _write(report, groups, steps, as_json=as_json)
     if any(not each.final for each in ended):
         stderr.note(f"History has {counted(len(ended), 'ended attempt')} of this job: gw history {number}")
     if report.state is JobState.FAILED:
@@ -98,13 +107,16 @@ def _readable(read: Callable[[], Sequence[T]]) -> Sequence[T]:
         return ()
 
 
-def _write_ended(attempts: Sequence[EndedAttempt], *, with_payload: bool, as_json: bool) -> None:
+def _write_ended(
+    attempts: Sequence[EndedAttempt], steps: Sequence[JobStep], *, with_payload: bool, as_json: bool
+) -> None:
     """Write what history knows of a job that is gone: its last attempt, and those before it."""
     last = history.ATTEMPTS.record(attempts[-1])
     if not with_payload:
         last["payload"] = None
     if as_json:
-        output.line(output.to_json({**last, "ended_attempts": [history.ATTEMPTS.record(each) for each in attempts]}))
+        ended_attempts = [history.ATTEMPTS.record(each) for each in attempts]
+        output.line(output.to_json({**last, "ended_attempts": ended_attempts, "steps": _records(steps)}))
         return
     if output.is_terminal(sys.stdout):
         for name in history.KEYS:
@@ -117,9 +129,11 @@ def _write_ended(attempts: Sequence[EndedAttempt], *, with_payload: bool, as_jso
                 output.line(f"{name:<14}{indented(value)}")
         for number, line in enumerate(history.attempt_lines(attempts)):
             output.line(f"{'' if number else 'ended':<14}{visible(line)}")
+        for name, line in _step_lines(steps):
+            output.line(f"{name:<14}{line}")
         return
     fields = [(name, last[name]) for name in (*history.KEYS, "result", "payload")]
-    _write_lines((*fields, *(("ended", line) for line in history.attempt_lines(attempts))))
+    _write_lines((*fields, *(("ended", line) for line in history.attempt_lines(attempts)), *_step_fields(steps)))
 
 
 def _write_lines(fields: Iterable[tuple[str, object]]) -> None:
@@ -128,7 +142,9 @@ def _write_lines(fields: Iterable[tuple[str, object]]) -> None:
     output.records(rows, keys=("name", "value"), columns=(), as_json=False)
 
 
-def record_of(report: JobReport, groups: Sequence[WaitingGroup] = ()) -> dict[str, object]:
+def record_of(
+    report: JobReport, groups: Sequence[WaitingGroup] = (), steps: Sequence[JobStep] = ()
+) -> dict[str, object]:
     """Return a report under the keys we promise; a payload that was not fetched is None."""
     return {
         **job_record(report.job, report.state),
@@ -137,25 +153,33 @@ def record_of(report: JobReport, groups: Sequence[WaitingGroup] = ()) -> dict[st
         "failed_at": report.failed_at,
         "reasons": [REASONS.record(each) for each in report.reasons],
         "upcoming_attempts": [ATTEMPTS.record(each) for each in report.attempts],
-        "groups": [GROUPS.record(each) for each in groups],
+        "groups": [GROUPS.record(each) for each in groups if each.id != report.job.id],
+        "waits_for": [job for each in groups if each.id == report.job.id for job in each.waits_for],
+        "steps": _records(steps),
     }
 
 
-def _write(report: JobReport, groups: Sequence[WaitingGroup], *, as_json: bool) -> None:
-    record = record_of(report, groups)
+def _records(steps: Sequence[JobStep]) -> list[dict[str, object]]:
+    return [STEPS.record(each) for each in steps]
+
+
+def _write(report: JobReport, groups: Sequence[WaitingGroup], steps: Sequence[JobStep], *, as_json: bool) -> None:
+    record = record_of(report, groups, steps)
+    others = [each for each in groups if each.id != report.job.id]
     if as_json:
         output.line(output.to_json(record))
     elif output.is_terminal(sys.stdout):
-        for name, value in (*_lines(report, record), *_group_lines(groups)):
+        for name, value in (*_lines(report, record), *_group_lines(others), *_step_lines(steps)):
             output.line(f"{name:<14}{value}".rstrip())
     else:
-        _write_lines((*_fields(report, record), *(("group", each.sentence) for each in groups)))
+        groups_fields = (("group", each.sentence) for each in others)
+        _write_lines((*_fields(report, record), *groups_fields, *_step_fields(steps)))
 
 
 def _fields(report: JobReport, record: dict[str, object]) -> Iterator[tuple[str, object]]:
     """Yield names and values for a pipe, one line for each reason and attempt."""
     for key in KEYS:
-        if key not in ("reasons", "upcoming_attempts", "groups"):
+        if key not in ("reasons", "upcoming_attempts", "groups", "waits_for", "steps"):
             yield key, record[key]
     for reason in report.reasons:
         yield "reason", _marked(f"{reason.code}: {reason.message}", inferred=reason.inferred)
@@ -182,7 +206,24 @@ def _lines(report: JobReport, record: dict[str, object]) -> Iterator[tuple[str, 
 def _group_lines(groups: Sequence[WaitingGroup]) -> Iterator[tuple[str, str]]:
     """Yield what waits for the job."""
     for number, each in enumerate(groups):
-        yield "member of" if number == 0 else "", visible(each.sentence)
+        yield "waited for" if number == 0 else "", visible(each.sentence)
+
+
+def _step_lines(steps: Sequence[JobStep]) -> Iterator[tuple[str, str]]:
+    """Yield what the task has finished, and how far it came."""
+    for number, (_, text) in enumerate(_step_fields(steps)):
+        yield "steps" if number == 0 else "", visible(str(text))
+
+
+def _step_fields(steps: Sequence[JobStep]) -> Iterator[tuple[str, object]]:
+    for each in steps:
+        what = "finished" if each.finished else "cursor"
+        value = f": {_shortened(each.value_json)}" if each.value_json else ""
+        yield "step", f"{each.name} ({what} by attempt {each.attempt} at {output.cell(each.saved_at)}){value}"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]} …"
 
 
 def _schedule(report: JobReport) -> Iterator[str]:

@@ -267,6 +267,7 @@ def _read_shards(raw: object) -> Mapping[str, str]:
 _NAMES_SCHEMA: Final = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}
 
 NAMES: Final = Kind(read=_read_names, write=", ".join, metavar="FLAG", schema=_NAMES_SCHEMA)
+TASK_NAMES: Final = Kind(read=_read_names, write=", ".join, metavar="task:NAME", schema=_NAMES_SCHEMA)
 REFERENCES: Final = Kind(read=_read_names, write=", ".join, metavar="MODULE:NAME", schema=_NAMES_SCHEMA)
 SHARDS: Final = Kind(
     read=_read_shards,

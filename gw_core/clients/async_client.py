@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
@@ -25,23 +25,28 @@ from gw_core.postgres.road.add_calls import Call
 
 if TYPE_CHECKING:
     from gw_core.clients.sharding import AsyncShardedClient, ShardKey
-    from gw_core.execution.context import JobContext
+    from gw_core.execution.context import TakesContextByName, TaskFunction
 
 P = TypeVar("P")
+T = TypeVar("T")
 
 
 class AsyncClient(QueueClient[OnLoop]):
-    """One queue, for a program on an event loop: the members of `Client`, as coroutine functions. Use one per loop.
+    """One queue, for a program on an event loop: the members of `Client`, as coroutine functions.
+
+    Use one client for each loop: on a second one it raises `InvalidInputError`, except with `conn`.
 
     `conninfo` and most options are those of `Client`. With `pool`, which is a psycopg `AsyncConnectionPool`, an
     `asyncpg.Pool` or a SQLAlchemy `AsyncEngine`, its connections are used. Methods that take no `conn` run in a thread,
     on at most two connections of their own, which lead where the pool leads; with an `asyncpg.Pool` they need
-    `conninfo` too.
+    `conninfo` too. `conn` is called for each call without `conn=`, and returns the connection that it uses.
 
     Plugins and event listeners run on the loop, so they must not block.
 
     Raises `NoConnectionError` when nothing names a database and `InvalidInputError` for any other pool. All methods
     raise `DatabaseUnavailableError`, `SchemaMissingError` and the other errors of `Client`.
+
+    Example: docs/guide/adding-jobs.md
     """
 
     def __init__(
@@ -58,10 +63,10 @@ class AsyncClient(QueueClient[OnLoop]):
         session_limits: SessionLimits = NO_LIMITS,
         password: Callable[[], str] | None = None,
         pool: Any = None,
+        conn: Callable[[], object] | None = None,
     ) -> None:
         events = events or Events()
-        for plugin in plugins:
-            plugin.attach(events)
+        interceptors = Interceptors.attached(plugins, events)
         known = find_conninfo(conninfo) if conninfo is not None or pool is None else conninfo_behind(pool)
         database = None
         if known is not None:
@@ -77,7 +82,7 @@ class AsyncClient(QueueClient[OnLoop]):
         source: AsyncConnectionSource
         source = GivenPool(pool) if pool is not None or database is None else OwnPool(database, max_size=max_pool_size)
         super().__init__(
-            LoopRuntime(database, source, schema=schema, events=events, interceptors=Interceptors(plugins))
+            LoopRuntime(database, source, schema=schema, events=events, interceptors=interceptors, conn=conn)
         )
 
     @classmethod
@@ -109,9 +114,9 @@ class AsyncClient(QueueClient[OnLoop]):
     @overload
     async def add(self, task: str | JobSpec, payload: Any = None, **options: Unpack[AddOptions]) -> Job: ...
     @overload
-    async def add(self, task: Callable[[P, JobContext], object], payload: P, **options: Unpack[AddOptions]) -> Job: ...
+    async def add(self, task: TaskFunction[P], payload: P, **options: Unpack[AddOptions]) -> Job: ...
     @overload
-    async def add(self, task: Callable[[P], object], payload: P, **options: Unpack[AddOptions]) -> Job: ...
+    async def add(self, task: TakesContextByName[P], payload: P, **options: Unpack[AddOptions]) -> Job: ...
     @overload
     async def add(self, task: Callable[[], object], **options: Unpack[AddOptions]) -> Job: ...
     async def add(
@@ -132,7 +137,17 @@ class AsyncClient(QueueClient[OnLoop]):
         job: Job = await runtime.carry_out(runtime.adds.add_or_raise(job_spec(task, payload, **options)), conn)
         return job
 
-    async def result(self, job_id: int, *, timeout: Duration | None = None) -> Any:
+    @overload
+    async def result(
+        self, job_id: int, task: Callable[..., Coroutine[Any, Any, T]], *, timeout: Duration | None = None
+    ) -> T: ...
+    @overload
+    async def result(self, job_id: int, task: Callable[..., T], *, timeout: Duration | None = None) -> T: ...
+    @overload
+    async def result(self, job_id: int, task: None = None, *, timeout: Duration | None = None) -> Any: ...
+    async def result(
+        self, job_id: int, task: Callable[..., object] | None = None, *, timeout: Duration | None = None
+    ) -> Any:
         """Wait until a job has ended, and return what its task returned; see `Client.result`.
 
         One more connection listens. If it is unknown where a pool of yours leads, the client asks, at first 50 ms and
@@ -154,7 +169,7 @@ class AsyncClient(QueueClient[OnLoop]):
                     await asyncio.wait_for(ended.wait(), pause)
                 return ended.clear()
 
-            return await await_steps(awaiting(job_id, timeout), act)
+            return await await_steps(awaiting(job_id, timeout, task), act)
 
 
 def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
@@ -26,10 +26,11 @@ from gw_core.postgres.connection.database import DEFAULT_SCHEMA, Database, find_
 
 if TYPE_CHECKING:
     from gw_core.clients.sharding import ShardedClient, ShardKey
-    from gw_core.execution.context import JobContext
+    from gw_core.execution.context import TakesContextByName, TaskFunction
     from gw_core.postgres.connection.connections import AnyPool
 
 P = TypeVar("P")
+T = TypeVar("T")
 
 
 class Client(QueueClient[OnThreads]):
@@ -39,9 +40,11 @@ class Client(QueueClient[OnThreads]):
     Connections are opened when first needed, at most `max_pool_size`; the server shows them as `application_name` and
     limits each by `session_limits`. `password` is called for each new connection, for passwords that change. With
     `pool`, a psycopg pool of yours, its connections are used instead, and get their settings back afterwards.
+    `conn` is called for each call without `conn=`, and returns the connection that it uses: `conn=lambda: db.session`.
 
-    Raises `NoConnectionError` when nothing names a database; every method raises `DatabaseUnavailableError`,
-    `AuthenticationError`, `SchemaMissingError` and the like.
+    Every method raises `DatabaseUnavailableError`, `PermissionDeniedError`, `SchemaMissingError` and the like.
+
+    Example: docs/api/index.md
     """
 
     def __init__(
@@ -58,10 +61,10 @@ class Client(QueueClient[OnThreads]):
         session_limits: SessionLimits = NO_LIMITS,
         password: Callable[[], str] | None = None,
         pool: AnyPool | None = None,
+        conn: Callable[[], object] | None = None,
     ) -> None:
         events = events or Events()
-        for plugin in plugins:
-            plugin.attach(events)
+        interceptors = Interceptors.attached(plugins, events)
         database = Database(
             conninfo_of(pool) if conninfo is None and pool is not None else find_conninfo(conninfo),
             schema=schema,
@@ -78,7 +81,7 @@ class Client(QueueClient[OnThreads]):
             connections = SharedConnection(database)
         else:
             connections = ConnectionPool(database, max_size=max_pool_size)
-        super().__init__(ThreadRuntime(database, connections, events=events, interceptors=Interceptors(plugins)))
+        super().__init__(ThreadRuntime(database, connections, events=events, interceptors=interceptors, conn=conn))
 
     @classmethod
     def sharded(cls, connections: Mapping[str, str], *, by: ShardKey, **options: Any) -> ShardedClient[Self]:
@@ -109,9 +112,9 @@ class Client(QueueClient[OnThreads]):
     @overload
     def add(self, task: str | JobSpec, payload: Any = None, **options: Unpack[AddOptions]) -> Job: ...
     @overload
-    def add(self, task: Callable[[P, JobContext], object], payload: P, **options: Unpack[AddOptions]) -> Job: ...
+    def add(self, task: TaskFunction[P], payload: P, **options: Unpack[AddOptions]) -> Job: ...
     @overload
-    def add(self, task: Callable[[P], object], payload: P, **options: Unpack[AddOptions]) -> Job: ...
+    def add(self, task: TakesContextByName[P], payload: P, **options: Unpack[AddOptions]) -> Job: ...
     @overload
     def add(self, task: Callable[[], object], **options: Unpack[AddOptions]) -> Job: ...
     def add(
@@ -137,9 +140,18 @@ class Client(QueueClient[OnThreads]):
         job: Job = runtime.carry_out(runtime.adds.add_or_raise(job_spec(task, payload, **options)), conn)
         return job
 
-    def result(self, job_id: int, *, timeout: Duration | None = None) -> Any:
+    @overload
+    def result(
+        self, job_id: int, task: Callable[..., Coroutine[Any, Any, T]], *, timeout: Duration | None = None
+    ) -> T: ...
+    @overload
+    def result(self, job_id: int, task: Callable[..., T], *, timeout: Duration | None = None) -> T: ...
+    @overload
+    def result(self, job_id: int, task: None = None, *, timeout: Duration | None = None) -> Any: ...
+    def result(self, job_id: int, task: Callable[..., object] | None = None, *, timeout: Duration | None = None) -> Any:
         """Wait until a job has ended, and return what its task returned. Its task needs `result=True`.
 
+        With `task`, the result is of the type that its function is annotated to return, otherwise plain values.
         `timeout` is a `timedelta` or seconds; 0 does not wait, None waits forever. Raises `JobFailedError` when the job
         failed permanently, `ResultTimeoutError` when it does not end in time, and `ResultUnavailableError` when there
         is no result and none will come. Waiting threads share one connection, which listens.
@@ -148,4 +160,4 @@ class Client(QueueClient[OnThreads]):
         from gw_core.postgres.read.job_results import wait_for_result
 
         queries = HistoryQueries(self._connections, self._schema)
-        return wait_for_result(queries, self._runtime.result_listener, job_id, timeout)
+        return wait_for_result(queries, self._runtime.result_listener, job_id, timeout, task)

@@ -13,7 +13,8 @@ from gw_core.domain.job.job import Job, JobSpec
 if TYPE_CHECKING:
     from gw_core.clients.client import Client
     from gw_core.domain.reports.diagnosis import DoctorFacts
-    from gw_core.domain.reports.query_results import Count
+    from gw_core.domain.reports.lock_waits import BackendSession
+    from gw_core.domain.reports.query_results import Count, QueueSize
     from gw_core.domain.reports.snapshot import QueueSnapshot
     from gw_core.domain.rules.sweep_rules import RecoverySettings
     from gw_core.postgres.connection.database import Connection
@@ -59,6 +60,13 @@ class FrontEnd:
         """Count all jobs that wait in a named queue, and those of them that are due. For a long queue it takes long."""
         return self._queries.count_queue(name)
 
+    def queue_sizes(self) -> Sequence[QueueSize]:
+        """Return how many jobs wait in each named queue that has any, the most due jobs first.
+
+        It reads gw's index of queued jobs whole: 114 ms for a million jobs in 2,000 queues.
+        """
+        return self._queries.queue_sizes()
+
     def names(self, kind: NameKind, prefix: str = "", *, limit: int = 200) -> Sequence[str]:
         """Return the first names of a kind that begin with `prefix`, for completion; none if that takes long."""
         from gw_core.postgres.read.name_lookup import find_names
@@ -71,6 +79,23 @@ class FrontEnd:
         from gw_core.selection.parser import selection_of
 
         return self._queries.at_server_time(selection_of(which))
+
+    def tasks_of(self, which: Which, *, most: int) -> Sequence[tuple[str, int]]:
+        """Return the tasks of the jobs of a selection with their numbers, the largest first."""
+        from gw_core.postgres.road.bulk_actions import counting_tasks
+        from gw_core.selection.parser import selection_of
+
+        found: Sequence[tuple[str, int]] = self._runtime.carry_out(
+            counting_tasks(selection_of(which), self._runtime.schema, most)
+        )
+        return found
+
+    @property
+    def place(self) -> str:
+        """The database and its server, as `shop@db1`."""
+        with self.connection() as connection:
+            host = connection.info.host
+            return f"{connection.info.dbname}@{'localhost' if host.startswith('/') else host}"
 
     def add_json(self, spec: JobSpec, payload: str, *, conn: object | None = None) -> Job:
         """Add a job whose payload is JSON text already; it is stored to the letter. Raises `JobSkipped`."""
@@ -85,6 +110,21 @@ class FrontEnd:
             removing_expected(job_key, expected, self._runtime.schema)
         )
         return removed
+
+    def end_session(self, session: BackendSession) -> bool:
+        """End a session that blocks others; return False if it is gone. Needs the right to signal its role."""
+        from gw_core.postgres.connection.error_mapping import translated
+        from gw_core.postgres.read.lock_waits import terminate
+
+        with translated(self._runtime.schema), self.connection() as connection:
+            return terminate(connection, self._runtime.schema, session)
+
+    def ping(self) -> None:
+        """Find out whether a connection still works; one that does not is replaced for the next call."""
+        from gw_core.postgres.connection.error_mapping import translated
+
+        with translated(self._runtime.schema), self.connection() as connection:
+            connection.execute("select 1")
 
     def examine(self) -> DoctorFacts:
         """Gather the doctor's facts; what the role may not see, or takes too long, is named as not_checked."""

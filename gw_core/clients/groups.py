@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from gw_core.clients.verbs import Part, R, Request, verb
-from gw_core.domain.job.group import JobGroup, OnFailure, WaitingGroup
-from gw_core.domain.job.job import JobSpec
+from gw_core.domain.job.group import JobGroup, WaitingGroup
+from gw_core.domain.job.job import JobSpec, OnFailure
 from gw_core.postgres.road.enqueue import cancelling_groups, waiting_groups
 
 
 class Groups(Part[R]):
-    """Jobs, and one that is added when all of them have ended; `client.groups` is one."""
+    """Jobs, and one that waits until all of them have ended; `client.groups` is one."""
 
     @verb
     def add(
@@ -19,15 +20,16 @@ class Groups(Part[R]):
         specs: Iterable[JobSpec],
         *,
         then: JobSpec,
-        on_failure: OnFailure | str = OnFailure.HOLD,
+        on_failure: OnFailure | Literal["hold", "cancel", "run"] = OnFailure.HOLD,
         conn: object | None = None,
     ) -> Request[JobGroup]:
-        """Add jobs, and one that is added when all of them have ended, exactly once.
+        """Add jobs, and one that runs when all of them have ended, exactly once.
 
-        A member has ended when it completed or was removed. `on_failure` decides what happens if one fails permanently:
-        with `hold` the last job waits until that member was retried or removed, with `cancel` it is dropped, and with
-        `run` the member counts as ended. With `conn` everything belongs to your transaction, as in `add`. A `run_at` of
-        `then` given as a duration counts from the end of the last member.
+        The group's id is that of the last job, which waits as one with `after` does. A member has ended when it
+        completed or was removed. `on_failure` decides what happens if one fails permanently: with `hold` the last job
+        waits until that member was retried or removed, with `cancel` it is dropped, and with `run` the member counts as
+        ended. With `conn` everything belongs to your transaction, as in `add`. A `run_at` of `then` given as a duration
+        counts from the end of the last member.
         """
         return Request(self._runtime.adds.add_group(specs, then, on_failure), conn)
 
@@ -40,10 +42,13 @@ class Groups(Part[R]):
         limit: int = 1_000,
         conn: object | None = None,
     ) -> Request[Sequence[WaitingGroup]]:
-        """Return the groups whose last job waits, oldest first: all, those of a member, or of the last job's key."""
+        """Return jobs that wait for others, oldest first: all, one and those that wait for it, or the one of a key."""
         return Request(waiting_groups(job_id, job_key, limit), conn)
 
     @verb
     def cancel(self, *ids: int, conn: object | None = None) -> Request[tuple[int, ...]]:
-        """Drop the waiting jobs of these groups, and return the ids of those that waited. Members stay as they are."""
+        """Drop these waiting jobs and those that wait for them, and return the ids of those given that waited.
+
+        The jobs that they waited for stay as they are.
+        """
         return Request(cancelling_groups(ids), conn)

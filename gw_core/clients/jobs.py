@@ -24,11 +24,13 @@ from gw_core.postgres.road.bulk_actions import (
     retrying,
 )
 from gw_core.postgres.road.enqueue import getting
+from gw_core.postgres.road.step_store import listing_steps
 from gw_core.selection.parser import Which, selection_of, selection_to_change
 from gw_core.selection.selection import Selection
 
 if TYPE_CHECKING:
     from gw_core.domain.job.cancellation import CancelledJob
+    from gw_core.domain.job.step import JobStep
     from gw_core.domain.reports.query_results import JobPage, JobReport, PageCursor
     from gw_core.postgres.read.job_queries import JobQueries
 
@@ -182,6 +184,14 @@ class Jobs(_JobActions[R]):
         """
         return self._queries.job(job_id, job_key=job_key, with_payload=with_payload)
 
+    @verb
+    def steps(self, job_id: int, *, with_value: bool = True, conn: object | None = None) -> Request[Sequence[JobStep]]:
+        """Return the steps of a job, in the order in which they were saved; those of an ended job while history has it.
+
+        Without `with_value` their results and cursors are not even read.
+        """
+        return Request(listing_steps(job_id, with_value=with_value), conn)
+
     @blocking
     def list(
         self,
@@ -220,6 +230,7 @@ class Jobs(_JobActions[R]):
 
         They are not retried, unless `retry` leaves them their other attempts. `by` names who cancels, by default the
         database user. Waits until the jobs have ended, at most `timeout`; an unanswered request stays for an hour.
+        It takes no `conn`: workers see a request after its commit only, so it could not end in your transaction.
         Jobs given by id or key are reported in any state; of other selections, only running jobs count.
         """
         from gw_core.postgres.road.cancel_requests import CancelRequests

@@ -9,7 +9,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from gw_core.clients.threads import ThreadRuntime
-from gw_core.clients.verbs import OnLoop
+from gw_core.clients.verbs import DefaultConn, OnLoop, default_conn
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.plugins import Interceptors
@@ -22,7 +22,7 @@ from gw_core.postgres.connection.error_mapping import translated
 from gw_core.postgres.connection.statement_steps import Operation, Unit, await_steps, with_limit
 from gw_core.postgres.read.job_results import ResultListener
 from gw_core.postgres.road.add_calls import Call
-from gw_core.postgres.road.enqueue import AddOperations
+from gw_core.postgres.road.enqueue import AddOperations, inline_loop
 
 if TYPE_CHECKING:
     from gw_core.clients.verbs import Acting, Part, Request
@@ -37,7 +37,7 @@ _END: Final = object()
 
 
 class LoopRuntime(OnLoop):
-    """The connections of a client on an event loop, shared by its parts. To be used on one loop.
+    """The connections of a client on an event loop, shared by its parts. To be used on one loop at a time.
 
     `database` is None if it is unknown where a pool of the caller's leads.
     """
@@ -50,13 +50,17 @@ class LoopRuntime(OnLoop):
         schema: str,
         events: Events,
         interceptors: Interceptors,
+        conn: DefaultConn | None = None,
     ) -> None:
         self.database = database
+        self._default_conn = conn
         self.schema = schema
         self.events = events
         self.interceptors = interceptors
         self.adds = AddOperations(interceptors, events)
         self._source = source
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """The loop that the connections belong to."""
 
     @cached_property
     def on_threads(self) -> ThreadRuntime:
@@ -78,8 +82,8 @@ class LoopRuntime(OnLoop):
         """Return the coroutine function that carries out the requests of this function."""
 
         @wraps(function)
-        async def method(*args: Any, **kwargs: Any) -> T:
-            request = function(part, *args, **kwargs)
+        async def method(*args: Any, conn: object | None = None, **kwargs: Any) -> T:
+            request = function(part, *args, conn=default_conn(self._default_conn, conn), **kwargs)
             return await self.carry_out(request.operation, request.conn)
 
         method.__wrapped__ = MethodType(function, part)
@@ -114,8 +118,8 @@ class LoopRuntime(OnLoop):
         """Return the function whose iterator yields the result of each batch."""
 
         @wraps(function)
-        async def method(*args: Any, **kwargs: Any) -> AsyncIterator[ActionResult]:
-            acting = function(part, *args, **kwargs)
+        async def method(*args: Any, conn: object | None = None, **kwargs: Any) -> AsyncIterator[ActionResult]:
+            acting = function(part, *args, conn=default_conn(self._default_conn, conn), **kwargs)
             while (result := await self.carry_out(acting.batches.following(), acting.conn)) is not None:
                 yield result
 
@@ -123,10 +127,11 @@ class LoopRuntime(OnLoop):
 
     async def carry_out(self, operation: Operation[T], conn: object | None = None) -> T:
         """Carry an operation out on the caller's connection, or each unit on one of the client's."""
+        conn = default_conn(self._default_conn, conn)
 
         async def act(step: Call | Unit | float | Callable[[object | None], Any]) -> Any:
             if callable(step):
-                return await asyncio.to_thread(step, None)
+                return await asyncio.to_thread(_run_beside, asyncio.get_running_loop(), step)
             if isinstance(step, float):
                 return await asyncio.sleep(step)
             with translated(self.schema):
@@ -137,15 +142,30 @@ class LoopRuntime(OnLoop):
         return await await_steps(operation, act)
 
     async def _run_on_own(self, step: Call | Unit) -> Any:
+        self._check_loop()
         is_atomic = isinstance(step, Unit) and step.is_atomic
         async with self._source.connection() if is_atomic else self._source.autocommit() as lent:
             limits = NO_LIMITS if self.database is None else self.database.limits
             return await async_callers_connection(lent, self.schema).run(with_limit(step, limits))
 
+    def _check_loop(self) -> None:
+        """Raise `InvalidInputError` on a second loop: connections that two loops use break, and may lose commits."""
+        loop = asyncio.get_running_loop()
+        if loop is self._loop:
+            return
+        if self._loop is not None:
+            if not self._loop.is_closed():
+                raise InvalidInputError(
+                    "this AsyncClient belongs to another event loop; make one for each loop, or pass conn=…"
+                )
+            self._source.abandon()
+        self._loop = loop
+
     async def close(self) -> None:
         """Close what was opened for the client. A pool or engine that was passed in stays open."""
         await asyncio.to_thread(self._close_blocking)
         await self._source.close()
+        self._loop = None
 
     def _close_blocking(self) -> None:
         if self.__dict__.get("result_listener") is not None:
@@ -154,3 +174,9 @@ class LoopRuntime(OnLoop):
             self.on_threads.connections.close()
         if self.database is not None:
             self.database.close()
+
+
+def _run_beside(loop: asyncio.AbstractEventLoop, step: Callable[[object | None], Any]) -> Any:
+    """Call a function that knows the loop, in a thread with context variables of its own."""
+    inline_loop.set(loop)
+    return step(None)

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
 
 from gw_core.clients.verbs import Part, R, Request, blocking, verb
-from gw_core.domain.job.job import Job, JobOptions, JobSpec, batch_items, job_spec
+from gw_core.domain.job.job import Job, JobOptions, JobSpec, batch_spec, job_spec
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.plugins import Skip
 
@@ -156,13 +156,19 @@ class QueueClient(Part[R]):
 
     @verb
     def add_batch(
-        self, task: str | Any, items: Sequence[Any], *, conn: object | None = None, **options: Unpack[JobOptions]
+        self,
+        task: str | JobSpec | Any,
+        items: Sequence[Any] = (),
+        *,
+        conn: object | None = None,
+        **options: Unpack[JobOptions],
     ) -> Request[Job]:
         """Add one job whose payload is the list of `items`: a batch job, of which failed items alone are retried.
 
-        With a `job_key` the items are appended to those of a waiting job. `options` are those of `add`.
+        A whole spec has them as its payload. With a `job_key` the items are appended to those of a waiting job.
+        `options` are those of `add`.
         """
-        return Request(self._runtime.adds.add_or_raise(job_spec(task, batch_items(items), **options)), conn)
+        return Request(self._runtime.adds.add_or_raise(batch_spec(task, items, **options)), conn)
 
     @verb
     def remove(self, job_key: str, *, conn: object | None = None) -> Request[RemovedJob | None]:

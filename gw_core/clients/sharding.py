@@ -52,6 +52,8 @@ class ShardedClient(_Shards[Q]):
 
     Everything but adding happens on one database: `shards["eu"]` is its `Client`.
     A database that is unavailable affects only the jobs that belong there.
+
+    Example: docs/api/gw_core.md
     """
 
     def __enter__(self) -> Self:
@@ -83,7 +85,10 @@ class ShardedClient(_Shards[Q]):
 
 
 class AsyncShardedClient(_Shards[Q]):
-    """As `ShardedClient`, for event loops; `AsyncClient.sharded()` makes one."""
+    """As `ShardedClient`, for event loops; `AsyncClient.sharded()` makes one.
+
+    Example: docs/api/gw_core.md
+    """
 
     async def __aenter__(self) -> Self:
         return self

@@ -7,7 +7,7 @@ from functools import cached_property, wraps
 from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gw_core.clients.verbs import OnThreads
+from gw_core.clients.verbs import DefaultConn, OnThreads, default_conn
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.plugins import Interceptors
 from gw_core.postgres.connection.connections import PoolOrConnection
@@ -27,12 +27,19 @@ class ThreadRuntime(OnThreads):
     """The connections of a client, shared by its parts. Safe to use from any thread."""
 
     def __init__(
-        self, database: Database, connections: PoolOrConnection, *, events: Events, interceptors: Interceptors
+        self,
+        database: Database,
+        connections: PoolOrConnection,
+        *,
+        events: Events,
+        interceptors: Interceptors,
+        conn: DefaultConn | None = None,
     ) -> None:
         self.database = database
         self.connections = connections
         self.events = events
         self.interceptors = interceptors
+        self._default_conn = conn
 
     @property
     def schema(self) -> str:
@@ -55,14 +62,15 @@ class ThreadRuntime(OnThreads):
 
     def carry_out(self, operation: Operation[T], conn: object | None = None) -> T:
         """Carry out an operation in the caller's transaction, or in our own."""
+        conn = default_conn(self._default_conn, conn)
         return carry_out(operation, self.connections, self.schema, conn)
 
     def verb(self, function: Callable[..., Request[T]], part: Part[Any]) -> Callable[..., T]:
         """Return the method that carries out the requests of this function."""
 
         @wraps(function)
-        def method(*args: Any, **kwargs: Any) -> T:
-            request = function(part, *args, **kwargs)
+        def method(*args: Any, conn: object | None = None, **kwargs: Any) -> T:
+            request = function(part, *args, conn=default_conn(self._default_conn, conn), **kwargs)
             return self.carry_out(request.operation, request.conn)
 
         method.__wrapped__ = MethodType(function, part)
@@ -78,8 +86,8 @@ class ThreadRuntime(OnThreads):
         """Return the method that yields the result of each batch."""
 
         @wraps(function)
-        def method(*args: Any, **kwargs: Any) -> Iterator[ActionResult]:
-            acting = function(part, *args, **kwargs)
+        def method(*args: Any, conn: object | None = None, **kwargs: Any) -> Iterator[ActionResult]:
+            acting = function(part, *args, conn=default_conn(self._default_conn, conn), **kwargs)
             return iter(lambda: self.carry_out(acting.batches.following(), acting.conn), None)
 
         return method

@@ -25,6 +25,15 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+DefaultConn = Callable[[], object]
+"""Returns the connection of calls that name none."""
+
+
+def default_conn(default: DefaultConn | None, conn: object | None) -> object | None:
+    """Return the caller's connection, or the one that stands in for it."""
+    return default() if conn is None and default is not None else conn
+
+
 class OnThreads:
     """Marks parts whose methods return results."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec import structs
 
 from gw_core.clients.verbs import Part, R, Request, blocking, verb
 from gw_core.domain.rules.sweep_rules import RecoverySettings, SweepReport, WorkerInfo, is_dead
@@ -28,7 +29,7 @@ class Workers(Part[R]):
                     has_rust_workers=around.has_rust_workers,
                     resilient_flags=settings.resilient_flags,
                 )
-        return [replace(worker, is_stale=is_dead(worker, settings)) for worker in found]
+        return [structs.replace(worker, is_stale=is_dead(worker, settings)) for worker in found]
 
     @blocking
     def sweep(self, recovery: RecoverySettings | None = None, *, dry_run: bool = False) -> SweepReport:

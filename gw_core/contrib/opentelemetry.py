@@ -44,6 +44,8 @@ class OpenTelemetry(Plugin):
 
     Everyone who can add a job chooses the trace, the sampling and the baggage in its `_trace`. Without `trust_trace`
     the plugin ignores it.
+
+    Example: docs/guide/observability.md
     """
 
     def __init__(

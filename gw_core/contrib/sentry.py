@@ -75,6 +75,8 @@ class Sentry(Plugin):
     Payloads are not sent: events of a run have no local variables, unless `include_local_variables` is true, and those
     of gw's own frames are never sent. Without `trust_trace`, the trace context in a payload is ignored.
     If `SENTRY_DSN` is set and the SDK is not initialized, the plugin initializes it.
+
+    Example: docs/guide/observability.md
     """
 
     def __init__(

@@ -11,7 +11,10 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar, dataclass_transform
 from gw_core.domain.errors import GraphileWorkerError, InvalidInputError, InvalidSettingError
 
 Duration: TypeAlias = timedelta | float
-"""A duration as callers give it: a `timedelta`, or a number of seconds."""
+"""A duration as callers give it: a `timedelta`, or a number of seconds.
+
+Example: docs/api/types.md
+"""
 
 T = TypeVar("T")
 C = TypeVar("C")

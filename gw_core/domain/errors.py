@@ -7,30 +7,48 @@ from typing import Literal
 
 
 class GraphileWorkerError(Exception):
-    """The root: catch this to catch everything this library raises on purpose."""
+    """The root: catch this to catch everything this library raises on purpose.
+
+    Example: docs/api/errors.md
+    """
 
 
 # -- what the caller gave us ---------------------------------------------------------------------------------------
 
 
 class InvalidInputError(GraphileWorkerError, ValueError):
-    """A value the queue cannot accept; nothing was changed."""
+    """A value the queue cannot accept; nothing was changed.
+
+    Example: docs/api/errors.md
+    """
 
 
 class InvalidJobError(InvalidInputError):
-    """A job specification breaks one of the rules of the schema."""
+    """A job specification breaks one of the rules of the schema.
+
+    Example: docs/api/errors.md
+    """
 
 
 class InvalidSettingError(InvalidInputError):
-    """A setting has a value outside what it may be."""
+    """A setting has a value outside what it may be.
+
+    Example: docs/api/errors.md
+    """
 
 
 class JobRejectedError(GraphileWorkerError):
-    """An interceptor rejected the job; the message is its reason."""
+    """An interceptor rejected the job; the message is its reason.
+
+    Example: docs/api/errors.md
+    """
 
 
 class JobSkipped(GraphileWorkerError):  # noqa: N818 - no error: a plugin decided so
-    """An interceptor skipped a job that `add` should have added; the message is its reason."""
+    """An interceptor skipped a job that `add` should have added; the message is its reason.
+
+    Example: docs/api/errors.md
+    """
 
 
 class TaskLoadError(GraphileWorkerError):
@@ -42,7 +60,10 @@ class PluginLoadError(GraphileWorkerError):
 
 
 class CrontabError(InvalidInputError):
-    """A crontab that cannot be understood; it lists every error, each with its place."""
+    """A crontab that cannot be understood; it lists every error, each with its place.
+
+    Example: docs/api/errors.md
+    """
 
     def __init__(self, message: str, errors: Sequence[object] = ()) -> None:
         super().__init__(message)
@@ -53,7 +74,10 @@ class CrontabError(InvalidInputError):
 
 
 class ResultError(GraphileWorkerError):
-    """A job has no result to return; `job_id` is the job."""
+    """A job has no result to return; `job_id` is the job.
+
+    Example: docs/api/errors.md
+    """
 
     def __init__(self, job_id: int, message: str = "") -> None:
         super().__init__(message or f"job {job_id} has not ended")
@@ -61,7 +85,10 @@ class ResultError(GraphileWorkerError):
 
 
 class JobFailedError(ResultError):
-    """The job failed permanently: `error` is its last error, `attempts` how many attempts it had."""
+    """The job failed permanently: `error` is its last error, `attempts` how many attempts it had.
+
+    Example: docs/guide/history.md
+    """
 
     def __init__(self, job_id: int, error: str, *, attempts: int) -> None:
         super().__init__(job_id, f"job {job_id} failed permanently: {error}")
@@ -70,7 +97,10 @@ class JobFailedError(ResultError):
 
 
 class ResultTimeoutError(ResultError, TimeoutError):
-    """The job did not end within the timeout; it may still complete."""
+    """The job did not end within the timeout; it may still complete.
+
+    Example: docs/guide/history.md
+    """
 
 
 UnavailableReason = Literal["unknown", "expired", "removed", "not kept", "rejected"]
@@ -81,6 +111,8 @@ class ResultUnavailableError(ResultError):
 
     `unknown`: no such job was ever added. `expired`: no record is left, or none was kept. `removed`: it was removed.
     `not kept`: it completed, and its task keeps no results. `rejected`: what it returned is not JSON, or too large.
+
+    Example: docs/api/errors.md
     """
 
     def __init__(self, job_id: int, reason: UnavailableReason, message: str) -> None:
@@ -92,7 +124,10 @@ class ResultUnavailableError(ResultError):
 
 
 class DatabaseError(GraphileWorkerError):
-    """PostgreSQL rejected a statement; the server's own error is the `__cause__`."""
+    """PostgreSQL rejected a statement; the server's own error is the `__cause__`.
+
+    Example: docs/api/errors.md
+    """
 
 
 class NoConnectionError(GraphileWorkerError):
@@ -100,7 +135,10 @@ class NoConnectionError(GraphileWorkerError):
 
 
 class DatabaseUnavailableError(DatabaseError):
-    """The server cannot be reached or went away; trying again later may succeed."""
+    """The server cannot be reached or went away; trying again later may succeed.
+
+    Example: docs/api/errors.md
+    """
 
 
 class AuthenticationError(DatabaseError):
@@ -112,11 +150,17 @@ class ConnectionSettingsError(DatabaseError, InvalidSettingError):
 
 
 class PermissionDeniedError(DatabaseError):
-    """The role lacks a right the statement needs."""
+    """The role lacks a right the statement needs.
+
+    Example: docs/api/errors.md
+    """
 
 
 class TransientDatabaseError(DatabaseError):
-    """A deadlock, serialization failure or timeout: the same statement may succeed when repeated."""
+    """A deadlock, serialization failure or timeout: the same statement may succeed when repeated.
+
+    Example: docs/api/errors.md
+    """
 
 
 class DeadlockError(TransientDatabaseError):
@@ -136,7 +180,10 @@ class ReadOnlyError(TransientDatabaseError):
 
 
 class SchemaMissingError(DatabaseError):
-    """The schema, or a part of it that this command needs, is not installed."""
+    """The schema, or a part of it that this command needs, is not installed.
+
+    Example: docs/api/errors.md
+    """
 
 
 class EmbeddedError(GraphileWorkerError):
@@ -147,7 +194,10 @@ class EmbeddedError(GraphileWorkerError):
 
 
 class MigrationError(DatabaseError):
-    """The schema could not be brought up to date; it is as it was before."""
+    """The schema could not be brought up to date; it is as it was before.
+
+    Example: docs/api/errors.md
+    """
 
 
 class SchemaTooNewError(MigrationError):

@@ -59,7 +59,10 @@ ORPHANS_AFTER = 3.0
 
 
 class EmbeddedServer:
-    """One use of an embedded PostgreSQL; the last use that is closed stops the server."""
+    """One use of an embedded PostgreSQL; the last use that is closed stops the server.
+
+    Example: docs/api/embedded.md
+    """
 
     def __init__(self, home: DataFolder, user: int, conninfo: str) -> None:
         self._home = home
@@ -88,7 +91,10 @@ class EmbeddedServer:
 
 
 def start_or_attach(connection: str, *, pg_bin: Path | None = None) -> EmbeddedServer:
-    """A running PostgreSQL for an `embedded:` connection string, started now unless it already runs."""
+    """A running PostgreSQL for an `embedded:` connection string, started now unless it already runs.
+
+    Example: docs/guide/embedded.md
+    """
     home = DataFolder(folder_of(connection))
     try:
         home.prepare()

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple, Unpack, overload
 
 import msgspec
 
+from gw_core.domain.hidden_fields import hides
 from gw_core.domain.job.cancellation import StopReason
-from gw_core.domain.job.job import AddOptions, Job, JobOptions, JobSpec, batch_items, job_spec
+from gw_core.domain.job.job import AddOptions, Job, JobOptions, JobSpec, batch_spec, job_spec
+from gw_core.domain.job.outcome import Interrupted
 from gw_core.domain.rules.plugins import Skip
+from gw_core.execution.functions import is_coroutine_function
 from gw_core.execution.payloads import CronRun, cron_of, trace_of
-from gw_core.runtime.log_messages import JobLogger, get_logger, job_fields
+from gw_core.execution.steps import JobSteps, MemorySteps, Step
+from gw_core.runtime.loggers import JobLogger, get_logger, job_fields
 
 if TYPE_CHECKING:
     # Not at run time: a process that runs an isolated task starts in half the time without the database driver.
@@ -23,8 +27,29 @@ if TYPE_CHECKING:
     from gw_core.postgres.road.enqueue import Enqueuer
 
 P = TypeVar("P")
+T = TypeVar("T")
+A = TypeVarTuple("A")
+P_contra = TypeVar("P_contra", contravariant=True)
 
 
+class Calls(Protocol):
+    """What a coroutine requests of the thread that waits for it."""
+
+    def serve(self) -> None:
+        """Do what is requested, until the end."""
+
+    def end(self) -> None:
+        """Let the thread go."""
+
+
+class TaskLoop(Protocol):
+    """An event loop that async tasks run on."""
+
+    def run(self, work: Awaitable[Any], context: JobContext | None = None, calls: Calls | None = None) -> Any:
+        """Run to the end and return the result; for worker threads, which wait here and serve `calls`."""
+
+
+@hides("results")
 class TaskResources(msgspec.Struct, frozen=True):
     """What all jobs of a pool share."""
 
@@ -32,12 +57,24 @@ class TaskResources(msgspec.Struct, frozen=True):
     connections: ConnectionSource
     logger: logging.Logger | None = None
     """The logger above the jobs' own; `graphile_worker` unless given."""
+    steps: MemorySteps | None = None
+    """Where steps are kept; in the database unless given."""
+    with_steps: set[int] = msgspec.field(default_factory=set)
+    """The jobs whose tasks have used steps."""
+    results: Sequence[Any] | None = None
+    """What the jobs returned that a job waited for; read from the database unless given."""
+    is_stopping: Callable[[], bool] = bool  # which returns False
+    """Whether the worker stops, so that steps end their runs."""
+    loop: TaskLoop | None = None
+    """Where async tasks run; a loop of gw's own unless given."""
 
 
 class StopSignal:
     """Signals a task that its job should end soon; used like a `threading.Event` that others set.
 
     Creates its event only when a task waits: creating one for each of 70,000 jobs a second would be measurable.
+
+    Example: docs/api/gw_core.md
     """
 
     # Defaults of the class and no __init__: one is made for every job, most are never touched.
@@ -83,9 +120,12 @@ class StopSignal:
 
 
 class JobContext:
-    """The job a task runs for, and what it may use: logger, connections, adding jobs, knowing when to stop."""
+    """The job a task runs for, and what it may use: logger, connections, adding jobs, knowing when to stop.
 
-    __slots__ = ("_logger", "_resources", "job", "should_stop", "thread_name", "worker_id")
+    Example: docs/api/index.md
+    """
+
+    __slots__ = ("_logger", "_resources", "_steps", "job", "should_stop", "thread_name", "worker_id")
 
     def __init__(self, job: Job, resources: TaskResources, *, worker_id: str, thread_name: str) -> None:
         self.job = job
@@ -95,6 +135,7 @@ class JobContext:
         """The worker thread that runs the job."""
         self._resources = resources
         self._logger: JobLogger | None = None
+        self._steps: JobSteps | None = None
         self.should_stop = StopSignal()
         """Set when this job should end: the worker stops, the timeout has passed, or an operator cancelled it."""
 
@@ -102,6 +143,73 @@ class JobContext:
     def stop_reason(self) -> StopReason | None:
         """Why the job should end, once `should_stop` is set: `StopReason.CANCELLED`, for example."""
         return self.should_stop.reason
+
+    @overload
+    def step(self, name: str) -> Step: ...
+    @overload
+    def step(self, name: str, function: Callable[[*A], T], *args: *A, conn: object | None = None) -> T: ...
+    def step(  # type: ignore[misc] # mypy does not accept the arguments of a TypeVarTuple here
+        self, name: str, function: Any = None, *args: Any, conn: object | None = None
+    ) -> Any:
+        """Call the function once for the job and keep its result: a later attempt returns what is kept instead.
+
+        The result is a JSON value of at most 10 MB, which the function's return annotation decodes. A coroutine
+        function is awaited: `await context.step(…)`. `conn` is your own connection, as in `Client.add`: the result
+        belongs to its transaction, with what the function writes there.
+
+        Without a function, `with context.step("rows") as step:` keeps a cursor: `step.cursor` is the last one that
+        `step.save(cursor)` kept, None at first. In a coroutine, use `async with` and `await step.save(cursor)`.
+
+        Raises `InvalidInputError` for a name that this attempt has used, and `InvalidJobError` for a value that cannot
+        be kept. When the worker stops, a step ends the run as `checkpoint` does.
+        """
+        if self._steps is None:
+            self._steps = self._new_steps()
+        if function is None:
+            return Step(self._steps, name)
+        run = self._steps.run_on_loop if is_coroutine_function(function) else self._steps.run
+        return run(name, function, args, conn)
+
+    def results(self) -> list[Any]:
+        """Return what the jobs returned that this one waited for (`after`), in the order in which it named them.
+
+        Their tasks need `result=True`. A job that failed permanently, or was removed, has None as its result. Raises
+        `ResultUnavailableError` for one that completed and whose result is not kept.
+        """
+        from gw_core.postgres.read.dependency_results import results_of_dependencies
+
+        given = self._resources.results
+        return list(given) if given is not None else results_of_dependencies(self._resources.connections, self.job.id)
+
+    def checkpoint(self) -> None:
+        """End the run here if the worker stops: the job runs again immediately, and this attempt does not count.
+
+        The same happens at each step. A job that was cancelled, or whose timeout has passed, ends here as well, as
+        failed. Raises `Interrupted`, which is no `Exception`.
+        """
+        if self.should_stop or self.is_stopping:
+            raise Interrupted
+
+    @property
+    def is_stopping(self) -> bool:
+        """True from the first signal to stop: a task may end early by a step or `checkpoint`."""
+        return self._resources.is_stopping()
+
+    def _note_steps(self) -> None:
+        """Record that the job has steps, which end with it."""
+        self._resources.with_steps.add(self.job.id)
+
+    def _new_steps(self) -> JobSteps:
+        from gw_core.postgres.road.step_store import StepStore
+
+        self._note_steps()
+        return JobSteps(
+            self.job,
+            self.worker_id,
+            self._resources.steps or StepStore(self._resources.connections),
+            checkpoint=self.checkpoint,
+            gives_up=lambda: self.should_stop.forced,
+        )
 
     @property
     def logger(self) -> JobLogger:
@@ -134,9 +242,9 @@ class JobContext:
     @overload
     def add(self, task: str | JobSpec, payload: Any = None, **options: Unpack[AddOptions]) -> Job: ...
     @overload
-    def add(self, task: Callable[[P, JobContext], object], payload: P, **options: Unpack[AddOptions]) -> Job: ...
+    def add(self, task: TaskFunction[P], payload: P, **options: Unpack[AddOptions]) -> Job: ...
     @overload
-    def add(self, task: Callable[[P], object], payload: P, **options: Unpack[AddOptions]) -> Job: ...
+    def add(self, task: TakesContextByName[P], payload: P, **options: Unpack[AddOptions]) -> Job: ...
     @overload
     def add(self, task: Callable[[], object], **options: Unpack[AddOptions]) -> Job: ...
     def add(
@@ -167,14 +275,14 @@ class JobContext:
 
     def add_batch(
         self,
-        task: str | Callable[..., object],
-        items: Sequence[Any],
+        task: str | JobSpec | Callable[..., object],
+        items: Sequence[Any] = (),
         *,
         conn: object | None = None,
         **options: Unpack[JobOptions],
     ) -> Job:
         """Add one job whose payload is the list of `items`, as `Client.add_batch` does."""
-        return self._resources.adder.add(job_spec(task, batch_items(items), **options), conn=conn)
+        return self._resources.adder.add(batch_spec(task, items, **options), conn=conn)
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -188,3 +296,14 @@ class JobContext:
 
         with self._resources.connections.connection() as connection:
             return fetch_all(connection, statement, values)
+
+
+TaskFunction = Callable[[P], object] | Callable[[P, JobContext], object]
+"""A function of a payload, with or without a context."""
+
+
+class TakesContextByName(Protocol[P_contra]):
+    """A function of a payload and a keyword `context`."""
+
+    def __call__(self, payload: P_contra, /, *, context: JobContext) -> object:
+        """Run the task."""

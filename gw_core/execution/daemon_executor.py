@@ -39,7 +39,7 @@ class DaemonExecutor(ThreadPoolExecutor):
 
         def call() -> None:
             if future.set_running_or_notify_cancel():
-                _settle(future, lambda: fn(*args, **kwargs))
+                settle(future, lambda: fn(*args, **kwargs))
 
         with self._lock:
             if self._is_closed:
@@ -64,7 +64,8 @@ class DaemonExecutor(ThreadPoolExecutor):
         self._calls.put(None)  # for the next thread
 
 
-def _settle(future: Future[T], call: Callable[[], T]) -> None:
+def settle(future: Future[T], call: Callable[[], T]) -> None:
+    """Call the function, and give the future its result or what it raises."""
     began = forks.count
     try:
         result = call()

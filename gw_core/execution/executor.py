@@ -9,19 +9,32 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.job.history import encoded_result
-from gw_core.domain.job.outcome import Completed, Failed, GiveUp, Outcome, RetryAfter, Returned, Snooze, error_message
+from gw_core.domain.job.outcome import (
+    Completed,
+    Failed,
+    GiveUp,
+    Interrupted,
+    Outcome,
+    RetryAfter,
+    Returned,
+    Snooze,
+    error_message,
+)
+from gw_core.domain.rules.retry_rules import RetryRules, delay_after
 from gw_core.execution.error_details import error_details
+from gw_core.execution.payloads import PayloadError
 
 if TYPE_CHECKING:
     from gw_core.domain.job.job import Job
     from gw_core.execution.context import JobContext
-    from gw_core.execution.task import Task
+    from gw_core.execution.task import LoadedTask
 
 MAX_MESSAGE_LENGTH: Final = 20_000
 """Longer messages of failures are cut in the middle: they go into a row, a log line and a terminal."""
@@ -34,7 +47,10 @@ class TaskResultError(GraphileWorkerError):
 
 
 class BatchError(GraphileWorkerError):
-    """Some items of a batch job failed; `errors` has them by index."""
+    """Some items of a batch job failed; `errors` has them by index.
+
+    Example: docs/api/errors.md
+    """
 
     def __init__(self, message: str, errors: dict[int, BaseException]) -> None:
         super().__init__(message)
@@ -42,7 +58,11 @@ class BatchError(GraphileWorkerError):
 
 
 def execute(
-    job: Job, task: Task, context: JobContext, clock: Callable[[], float] = time.perf_counter, started: float = 0.0
+    job: Job,
+    task: LoadedTask,
+    context: JobContext,
+    clock: Callable[[], float] = time.perf_counter,
+    started: float = 0.0,
 ) -> Outcome:
     """Run the task and return how it ended; never raises. `started` is the time by `clock`, now unless given."""
     started = started or clock()
@@ -52,7 +72,7 @@ def execute(
             return Completed(job, clock() - started)
         error, payload, result = _judge(job, context, result)
     except BaseException as raised:  # noqa: BLE001 - what a task raises belongs to the job, sys.exit() included
-        return outcome_of(job, raised, clock() - started)
+        return outcome_of(job, raised, clock() - started, task.retry)
     seconds = clock() - started
     if error is not None:
         return Failed(job, seconds, error, _message(error), payload=payload)
@@ -62,21 +82,34 @@ def execute(
     return Completed(job, seconds, kept.text, kept.problem)
 
 
-def outcome_of(job: Job, error: BaseException, seconds: float) -> Outcome:
-    """Return how a run ended that raised `error`."""
+def outcome_of(job: Job, error: BaseException, seconds: float, rules: RetryRules = ()) -> Outcome:
+    """Return how a run ended that raised `error`; `rules` are those of its task."""
     match error:
         case Snooze():
             return Returned(job, _message(error), error.delay, seconds)
+        case Interrupted():
+            return Returned(job, _message(error), seconds=seconds)
+        case BaseExceptionGroup() if error.split(Interrupted)[1] is None:  # of a group of coroutines
+            return Returned(job, str(Interrupted()), seconds=seconds)
         case RetryAfter():
             return Failed(job, seconds, error, _message(error), delay=error.delay)
         case GiveUp():
             return Failed(job, seconds, error, _message(error) + _given_up(job), permanent=True)
         case _:
-            return Failed(job, seconds, error, _message(error))
+            return _failed(job, error, seconds, delay_after(error, rules, job.attempts))
+
+
+def _failed(job: Job, error: BaseException, seconds: float, decided: timedelta | type[GiveUp] | None) -> Failed:
+    """Return how a run ended that failed: with the usual delay unless a rule decided otherwise."""
+    if isinstance(decided, timedelta):
+        return Failed(job, seconds, error, _message(error), delay=decided)
+    if decided is GiveUp or (isinstance(error, PayloadError) and error.permanent):
+        return Failed(job, seconds, error, _message(error) + _not_retried(job), permanent=True)
+    return Failed(job, seconds, error, _message(error))
 
 
 def _message(error: BaseException) -> str:
-    if isinstance(error, Snooze):
+    if isinstance(error, Snooze | Interrupted):
         return _shortened(str(error))
     return _shortened(error_message(error)) + error_details(error)
 
@@ -93,6 +126,11 @@ def _given_up(job: Job) -> str:
     return "" if job.is_last_attempt else f" (given up by the task on attempt {job.attempts} of {job.max_attempts})"
 
 
+def _not_retried(job: Job) -> str:
+    """Return the number of attempts as text, as `_given_up` does."""
+    return "" if job.is_last_attempt else f" (not retried after attempt {job.attempts} of {job.max_attempts})"
+
+
 # -- what a task may return ----------------------------------------------------------------------------------------
 
 _Verdict = tuple[BaseException | None, str | None, object]
@@ -102,9 +140,9 @@ _Verdict = tuple[BaseException | None, str | None, object]
 def _judge(job: Job, context: JobContext, result: object) -> _Verdict:
     """Return what a result stands for; raises when it is none at all."""
     if isinstance(result, Awaitable):
-        from gw_core.execution.event_loop import SHARED
+        from gw_core.execution.event_loop import run_on_loop
 
-        result = SHARED.run(result, context)
+        result = run_on_loop(result, context)
     if isinstance(result, list):
         return _judge_batch(job, context, result)
     if inspect.isgenerator(result) or inspect.isasyncgen(result):
@@ -163,6 +201,8 @@ def _judge_batch(job: Job, context: JobContext, results: list[Any]) -> _Verdict:
     errors = {index: result for index, result in enumerate(results) if isinstance(result, BaseException)}
     if not errors:
         return None, None, results
+    if interrupted := next((each for each in errors.values() if isinstance(each, Interrupted)), None):
+        raise interrupted  # all items run again, and their steps do not
     left = msgspec.json.encode([items[index] for index in errors]).decode()
     return BatchError(_batch_message(errors, len(items)), errors), left, None
 
@@ -170,9 +210,9 @@ def _judge_batch(job: Job, context: JobContext, results: list[Any]) -> _Verdict:
 def _awaited(results: list[Any], context: JobContext) -> list[Any]:
     """Return the results with awaitables and futures replaced by what they came to."""
     if any(isinstance(each, Awaitable) for each in results):
-        from gw_core.execution.event_loop import SHARED, gathered
+        from gw_core.execution.event_loop import gathered, run_on_loop
 
-        results = SHARED.run(gathered(results), context)
+        results = run_on_loop(gathered(results), context)
     return [_result_of(each) if isinstance(each, Future) else each for each in results]
 
 

@@ -49,7 +49,7 @@ from gw_core.execution.process_protocol import (
 )
 from gw_core.execution.signature import Invoke
 from gw_core.runtime import forks
-from gw_core.runtime.log_messages import JOB_LOGGER
+from gw_core.runtime.loggers import JOB_LOGGER
 
 if TYPE_CHECKING:
     from gw_core.domain.job.job import Job
@@ -132,11 +132,14 @@ def module_home(function: Any) -> TaskLocation:
         found = getattr(found, step, None)
     if module == MAIN_OF_TASKS:
         raise TaskLoadError(UNGUARDED)  # a process of a task loads the program, which starts a worker
-    if found is not function or module is None:
+    plain = getattr(function, "function", function)
+    if found is None or module is None or (found is not function and found is not plain):
         raise TaskLoadError(
             f"an isolated process cannot find {name or repr(function)} of {module}; define it with def at the top of "
             "a module under its own name, or load the registry with --app"
         )
+    if found is not function and "retry" in function._run_options:
+        raise TaskLoadError(f"an isolated process cannot find the retry rules of {name}; write @task above its def")
     return ModuleTask(module, name, _main() if module == "__main__" else None)
 
 
@@ -251,13 +254,18 @@ class _ProcessSession:
                 case ReadPassword():
                     self._line.send(self._password())
                 case FinishedMessage():
+                    if message.has_steps:
+                        self._context._note_steps()
                     return message
                 case _:
                     assert_never(message)
 
     def _check_stop(self) -> None:
-        stop = self._context.should_stop
-        request = StopJob(stop.forced, stop.reason or StopReason.SHUTDOWN) if stop.is_set() else None
+        stop, request = self._context.should_stop, None
+        if stop.is_set():
+            request = StopJob(stop.forced, stop.reason or StopReason.SHUTDOWN)
+        elif self._context.is_stopping:
+            request = StopJob()
         if request is not None and request != self._sent_stop:
             self._sent_stop = request
             self._line.send(request)

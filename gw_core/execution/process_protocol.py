@@ -18,6 +18,7 @@ from gw_core.domain.job.cancellation import StopReason
 from gw_core.domain.job.history import EncodedResult
 from gw_core.domain.job.job import Job, JobSpec, encode_payload
 from gw_core.domain.job.outcome import GiveUp, RetryAfter, Snooze, error_message, storable, traceback_of
+from gw_core.domain.rules.retry_rules import DECIDED
 from gw_core.execution.error_details import DETAILS, error_details
 from gw_core.runtime import forks
 
@@ -86,6 +87,8 @@ class Failure(msgspec.Struct, frozen=True):
     trace: str = ""
     details: str = ""
     """What `last_error` contains after the message."""
+    retried: float | bool | None = None
+    """The delay of the next attempt as the rules of the task decided; False for none, None without a rule."""
 
 
 class IsolatedTaskError(Exception):
@@ -107,8 +110,8 @@ _REQUESTS: Final[Mapping[str, type[BaseException]]] = {
 }
 
 
-def failure_of(error: BaseException) -> Failure:
-    """Return what the protocol transfers of an exception."""
+def failure_of(error: BaseException, *, delay: timedelta | None = None, permanent: bool = False) -> Failure:
+    """Return what the protocol transfers of an exception, with what the rules of its task decided."""
     kind = type(error).__name__
     message = str(error) if isinstance(error, Snooze) else error_message(error).removeprefix(f"{kind}: ")
     message = storable(message)
@@ -119,7 +122,8 @@ def failure_of(error: BaseException) -> Failure:
     elif isinstance(error, SystemExit):
         code = error.code
         arguments = (code if isinstance(code, int | None) else storable(code if isinstance(code, str) else repr(code)),)
-    return Failure(kind, message, meaning, arguments, traceback_of(error), storable(error_details(error)))
+    decided = False if permanent else None if delay is None else delay.total_seconds()
+    return Failure(kind, message, meaning, arguments, traceback_of(error), storable(error_details(error)), decided)
 
 
 def error_of(failure: Failure) -> BaseException:
@@ -130,6 +134,8 @@ def error_of(failure: Failure) -> BaseException:
     else:
         error = _REQUESTS[failure.meaning](*failure.arguments)
     setattr(error, DETAILS, failure.details)
+    if failure.meaning is None and failure.retried is not None:
+        setattr(error, DECIDED, GiveUp if failure.retried is False else timedelta(seconds=failure.retried))
     if failure.trace:
         error.__cause__ = RemoteError(failure.trace)
     return error
@@ -161,7 +167,8 @@ def given_of(spec: Spec) -> JobSpec:
     payload, run_at = msgspec.json.decode(spec["payload"]), spec["run_at"]
     if isinstance(run_at, float):
         run_at = timedelta(seconds=run_at)
-    return JobSpec(**{**spec, "payload": payload, "run_at": run_at})
+    given = JobSpec(**{**spec, "payload": payload, "run_at": run_at})
+    return given if payload is not None else given.with_payload(msgspec.Raw(b"null"))  # without a payload it is {}
 
 
 # -- messages of the worker ------------------------------------------------------------------------------------------
@@ -192,10 +199,13 @@ class RunJob(msgspec.Struct, frozen=True, tag=True):
 
 
 class StopJob(msgspec.Struct, frozen=True, tag=True):
-    """The job should end, and why; when `forced`, nothing it still does will count."""
+    """The job should end, and why; when `forced`, nothing it still does will count.
 
-    forced: bool
-    reason: StopReason
+    Without a reason, the worker stops and the job may go on: its next step ends it.
+    """
+
+    forced: bool = False
+    reason: StopReason | None = None
 
 
 class AddedMessage(msgspec.Struct, frozen=True, tag=True):
@@ -251,6 +261,7 @@ class FinishedMessage(msgspec.Struct, frozen=True, tag=True):
     items: dict[int, Failure] = {}
     result: EncodedResult | None = None
     """What the task returned, if that is kept."""
+    has_steps: bool = False
 
 
 Answer = AddedMessage | PasswordMessage

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import typing
 from collections.abc import Callable
 from enum import Enum, auto
 from inspect import Parameter
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from gw_core.domain.errors import TaskLoadError
-from gw_core.execution.payloads import PLAIN, PayloadReader, reader_for
+from gw_core.execution.functions import is_coroutine_function, resolved
+from gw_core.execution.payloads import PLAIN, PayloadReader, name_of, reader_for, without_transport
 from gw_core.runtime import forks
 
 if TYPE_CHECKING:
@@ -45,15 +44,10 @@ def compose(function: Callable[..., object]) -> Invoke:
     return _awaited(call) if is_coroutine_function(function) else _ending_children(call)
 
 
-def is_coroutine_function(function: Callable[..., object]) -> bool:
-    """True for `async def`, also behind `functools.partial` or as `__call__` of an object."""
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
-
-
 def _awaited(call: Callable[[Job, JobContext], Any]) -> Invoke:
-    from gw_core.execution.event_loop import SHARED  # asyncio is loaded for those who use it
+    from gw_core.execution.event_loop import run_on_loop  # asyncio is loaded for those who use it
 
-    return lambda job, context: SHARED.run(call(job, context), context)
+    return lambda job, context: run_on_loop(call(job, context), context)
 
 
 def _ending_children(call: Invoke) -> Invoke:
@@ -88,20 +82,34 @@ def _with_payload(function: Callable[..., object], reader: PayloadReader, passin
     decode, rescue = reader.decode, reader.rescue
 
     def call(job: Job, context: JobContext) -> object:
+        text = job.payload_json
+        if '"_' in text:
+            text = without_transport(text)
         try:
-            payload = decode(job.payload_json)
+            payload = decode(text)
         except Exception as error:  # noqa: BLE001 - whatever a model's validators raise; rescue makes it a PayloadError
-            payload = rescue(job.payload_json, error)
+            payload = rescue(text, error)
         return function(payload)
 
     def call_with_context(job: Job, context: JobContext) -> object:
+        text = job.payload_json
+        if '"_' in text:
+            text = without_transport(text)
         try:
-            payload = decode(job.payload_json)
+            payload = decode(text)
         except Exception as error:  # noqa: BLE001 - as above
-            payload = rescue(job.payload_json, error)
+            payload = rescue(text, error)
         return function(payload, context)
 
     return call if passing is Passing.NOT else call_with_context
+
+
+# -- what is read --------------------------------------------------------------------------------------------------
+
+
+def payload_reader(function: Callable[..., object]) -> PayloadReader | None:
+    """Return the reader of a function's payload, None if it takes none; raises as `compose` does."""
+    return _shape_of(function)[0]
 
 
 # -- the signature -------------------------------------------------------------------------------------------------
@@ -117,6 +125,7 @@ def _shape_of(function: Callable[..., object]) -> tuple[PayloadReader | None, Pa
     takes_any = any(each.kind is Parameter.VAR_POSITIONAL for each in parameters)
     named = [each for each in parameters if each.kind is Parameter.KEYWORD_ONLY]
     _check_required(positional, named)
+    _check_positional(function, positional)
     reader = _reader(function, positional[0]) if positional else (PLAIN if takes_any else None)
     return reader, _passing(positional, named, takes_any=takes_any)
 
@@ -128,6 +137,41 @@ def _check_required(positional: list[Parameter], named: list[Parameter]) -> None
         raise TaskLoadError(
             f"a task is called with (payload) or (payload, context), but this one also needs {', '.join(surplus)}"
         )
+
+
+def _check_positional(function: Callable[..., object], positional: list[Parameter]) -> None:
+    """Reject a function whose parameters mean something else than a payload and a context."""
+    if positional and positional[0].name in ("self", "cls") and positional[0].annotation is Parameter.empty:
+        raise TaskLoadError(
+            f"its first parameter is {positional[0].name}, so it is a method that is not bound to an object; "
+            "register the method of an object"
+        )
+    for second in positional[1:2]:
+        if second.default is Parameter.empty and not _may_be_context(function, second):
+            raise TaskLoadError(
+                f"its second parameter {second.name} would get the JobContext, but is annotated as "
+                f"{name_of(second.annotation)}; a task has one payload, such as a dataclass with several fields"
+            )
+
+
+def _may_be_context(function: Callable[..., object], second: Parameter) -> bool:
+    if second.annotation is Parameter.empty or _names_context(second.annotation):
+        return True
+    try:
+        return _accepts_context(resolved(function, second.annotation))
+    except NameError:  # imported for type checkers alone
+        return "context" in second.name
+
+
+def _accepts_context(annotation: Any) -> bool:
+    """Return whether a context fits: JobContext, a class below it, a protocol, or a union with one of these."""
+    return any(
+        kind in (Any, object)
+        or isinstance(kind, typing.TypeVar)
+        or getattr(kind, "_is_protocol", False)
+        or any(map(_names_context, getattr(kind, "__mro__", ())))
+        for kind in typing.get_args(annotation) or (annotation,)
+    )
 
 
 def _passing(positional: list[Parameter], named: list[Parameter], *, takes_any: bool) -> Passing:
@@ -156,43 +200,4 @@ def _reader(function: Callable[..., object], first: Parameter) -> PayloadReader:
             f"its first parameter {first.name} is annotated as the context, "
             "but the payload comes first: use (payload, context)"
         )
-    return reader_for(_resolved(function, first))
-
-
-def _resolved(function: Callable[..., object], parameter: Parameter) -> object:
-    """Return the annotation with its names looked up where the function was defined.
-
-    Only this parameter's: other annotations may name what exists for type checkers alone.
-    """
-    code = plain_function(function)
-    known = dict(getattr(code, "__globals__", {}))
-    known.update(_closed_over(code))
-    annotated = SimpleNamespace(__annotations__={"payload": parameter.annotation})
-    return typing.get_type_hints(annotated, globalns=known, include_extras=True)["payload"]
-
-
-def _closed_over(code: object) -> dict[str, object]:
-    names = getattr(getattr(code, "__code__", None), "co_freevars", ())
-    found: dict[str, object] = {}
-    for name, cell in zip(names, getattr(code, "__closure__", None) or (), strict=True):
-        try:
-            found[name] = cell.cell_contents
-        except ValueError:  # not assigned yet
-            continue
-    return found
-
-
-def plain_function(function: object) -> object:
-    """Return the `def` behind partials, bound methods, decorators and callable objects."""
-    while True:
-        if isinstance(function, functools.partial):
-            function = function.func
-        elif inspect.ismethod(function):
-            function = function.__func__
-        elif hasattr(function, "__wrapped__"):
-            function = function.__wrapped__
-        elif not hasattr(function, "__code__") and not isinstance(function, type):
-            method = getattr(type(function), "__call__", None)  # noqa: B004 - the method itself is wanted
-            return method if hasattr(method, "__code__") else function
-        else:
-            return function
+    return reader_for(resolved(function, first.annotation))

@@ -1,4 +1,4 @@
-"""Let groups go on whose last members were ended by others: workers in other languages, SQL, or a worker that died."""
+"""Let groups go on, and delete steps, whose jobs were ended by others: workers in other languages, SQL, a crash."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import random
 from datetime import timedelta
 from typing import Final
 
-from gw_core.domain.errors import InvalidJobError
 from gw_core.domain.rules.event_bus import Events
 from gw_core.postgres.connection.connections import SharedConnection
 from gw_core.postgres.road.job_store import JobStore
@@ -27,6 +26,6 @@ class GroupCheck(MaintenanceService):
         with self._reporting(), self._connection.connection() as connection:
             store = JobStore(connection, self._connection.database.schema)
             store.end_members(None)
-            if broken := store.broken_groups():
-                raise InvalidJobError(broken.sentence)
+            store.end_steps(None)
+            store.expire_unique()
         return INTERVAL * random.uniform(0.5, 1.5)

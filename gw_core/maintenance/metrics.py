@@ -82,7 +82,7 @@ METRICS: Final[Mapping[str, MetricInfo]] = {
         MetricInfo("gw_queue_statistics_age_seconds", "gauge", "Age of the last minute with statistics."),
         MetricInfo("gw_queue_statistics_workers", "gauge", "Live workers that record statistics."),
         MetricInfo("gw_queue_limit", "gauge", "How many jobs of a limited task may be locked.", _TASK),
-        MetricInfo("gw_queue_groups_waiting", "gauge", "Groups whose last job waits for members."),
+        MetricInfo("gw_queue_groups_waiting", "gauge", "Jobs that wait for others."),
         MetricInfo("gw_queue_limit_locked", "gauge", "Locked jobs of a limited task.", _TASK),
         MetricInfo("gw_queue_table_bytes", "gauge", "Size of the jobs table with its indexes."),
         MetricInfo("gw_queue_sample_age_seconds", "gauge", "Age of the gw_queue metrics."),

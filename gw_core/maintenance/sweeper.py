@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -112,7 +111,7 @@ class Sweep:
         workers = store.list_workers(
             has_rust_workers=around.has_rust_workers, resilient_flags=self._settings.resilient_flags
         )
-        return [replace(worker, is_stale=True) for worker in workers if self._is_dead(worker, possible_for)]
+        return [structs.replace(worker, is_stale=True) for worker in workers if self._is_dead(worker, possible_for)]
 
     def _is_dead(self, worker: WorkerInfo, possible_for: timedelta | None) -> bool:
         return worker.id != self._worker_id and is_dead(worker, self._settings, possible_for=possible_for)

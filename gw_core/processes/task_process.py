@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from contextvars import copy_context
 from dataclasses import replace
 from functools import cache
 from multiprocessing.connection import Connection
@@ -18,6 +19,8 @@ from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, assert_never
+
+from msgspec import structs
 
 from gw_core.domain.errors import GraphileWorkerError, JobSkipped, TaskLoadError
 from gw_core.domain.job.history import EncodedResult, HistoryOptions
@@ -53,9 +56,10 @@ from gw_core.execution.process_protocol import (
     spec_of,
 )
 from gw_core.execution.signature import compose
-from gw_core.execution.task import Task
+from gw_core.execution.task import LoadedTask, called_function
 from gw_core.runtime import forks
-from gw_core.runtime.log_messages import record_fields
+from gw_core.runtime.current_job import RUN
+from gw_core.runtime.loggers import record_fields
 
 if TYPE_CHECKING:
     from gw_core.postgres.connection.connections import ConnectionPool
@@ -63,7 +67,7 @@ if TYPE_CHECKING:
 MAX_CONNECTIONS: Final = 4
 """Connections a task may have open from its own process at the same time."""
 
-_LOADED: Final[dict[TaskLocation, Task]] = {}
+_LOADED: Final[dict[TaskLocation, LoadedTask]] = {}
 
 
 def serve(parent: int) -> None:
@@ -94,6 +98,9 @@ class _Server:
     """
 
     logger = None
+    steps = None
+    loop = None
+    results = None
 
     def __init__(self, line: Channel) -> None:
         self._line = line
@@ -105,6 +112,8 @@ class _Server:
         self._setup: Setup | None = None
         self._connections: ConnectionPool | None = None
         self._password: str | None = None
+        self._stops = False
+        self.with_steps: set[int] = set()
         self.adder = self
         forks.abandon_in_children(self)
 
@@ -116,6 +125,7 @@ class _Server:
         """Run what is asked for until the other end hangs up."""
         threading.Thread(target=self._receive, name="gw-line", daemon=True).start()
         logging.getLogger().addHandler(_ToWorker(self))
+        logging.captureWarnings(True)
         while (order := self._orders.get()) is not None:
             self._run(order)
 
@@ -138,6 +148,7 @@ class _Server:
             case Setup():
                 self._setup = message
             case RunJob():
+                self._stops = False
                 self._orders.put(message)
             case StopJob():
                 self._stop(message)
@@ -147,11 +158,16 @@ class _Server:
                 assert_never(message)
 
     def _stop(self, order: StopJob) -> None:
+        self._stops = True
         with self._lock:
             context = self._context
-        if context is not None:
+        if context is not None and order.reason is not None:
             stop = context.should_stop
             (stop.force if order.forced else stop.set)(order.reason)
+
+    def is_stopping(self) -> bool:
+        """Return whether the worker stops, or the job should end."""
+        return self._stops
 
     # -- running -----------------------------------------------------------------------------------------------------
 
@@ -166,7 +182,8 @@ class _Server:
         with self._lock:
             self._context = context
         try:
-            self._line.send(self._ended(order, context))
+            ended = copy_context().run(self._ended, order, context)
+            self._line.send(structs.replace(ended, has_steps=order.job.id in self.with_steps))
         except ChannelClosedError:
             return
         finally:
@@ -179,6 +196,7 @@ class _Server:
         except BaseException as error:  # noqa: BLE001 - whatever loading raises, sys.exit() included
             return FinishedMessage(failure_of(error))
         self._line.send(StartedMessage())
+        RUN.set(context)
         if order.keeps_result:
             task = replace(task, history=HistoryOptions(result=True))
         outcome = execute(order.job, task, context)
@@ -189,7 +207,7 @@ class _Server:
             case Returned():
                 return FinishedMessage(failure_of(Snooze(outcome.delay, outcome.reason)))
             case Failed():
-                return _failed(outcome.error)
+                return _failed(outcome)
             case _:
                 assert_never(outcome)
 
@@ -268,10 +286,11 @@ class _Server:
         return self._password
 
 
-def _failed(error: BaseException) -> FinishedMessage:
+def _failed(outcome: Failed) -> FinishedMessage:
+    error = outcome.error
     if isinstance(error, BatchError):
         return FinishedMessage(items={index: failure_of(each) for index, each in error.errors.items()})
-    return FinishedMessage(failure_of(error))
+    return FinishedMessage(failure_of(error, delay=outcome.delay, permanent=outcome.permanent))
 
 
 class _ToWorker(logging.Handler):
@@ -296,18 +315,18 @@ class _ToWorker(logging.Handler):
 # -- loading ---------------------------------------------------------------------------------------------------------
 
 
-def _loaded(home: TaskLocation) -> Task:
+def _loaded(home: TaskLocation) -> LoadedTask:
     """Return the task that runs in this process, loaded when it is first asked for."""
     if home not in _LOADED:
         found = _found(home)
         if found.function is None:
             raise TaskLoadError(f"the task {found.identifier!r} is not a function")
-        _LOADED[home] = Task(found.identifier, compose(found.function), found.source, found.function)
+        _LOADED[home] = replace(found, invoke=compose(called_function(found.function)), isolation=None)
     return _LOADED[home]
 
 
-def _found(home: TaskLocation) -> Task:
-    from gw_core.tasks import loading, references
+def _found(home: TaskLocation) -> LoadedTask:
+    from gw_core.tasks import loading, references, registry
 
     match home:
         case FileTask():
@@ -319,9 +338,13 @@ def _found(home: TaskLocation) -> Task:
             return task
         case ModuleTask():
             function = attrgetter(home.name)(_module(home))
-            return Task(home.name, compose(function), home.module, function)
+            return registry.load_task(home.name, function, registry.named_task(home.name, function), home.module, _home)
         case _:
             assert_never(home)
+
+
+def _home() -> TaskLocation:
+    raise TaskLoadError("the task of this process runs in it")
 
 
 def _module(home: ModuleTask) -> ModuleType:

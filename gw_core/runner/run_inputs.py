@@ -5,21 +5,28 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
-from gw_core.domain.cron.cron_item import CronItem
 from gw_core.domain.durations import shown
 from gw_core.domain.errors import CrontabError, InvalidSettingError, TaskLoadError
-from gw_core.domain.rules.settings import WorkerSettings
-from gw_core.maintenance.cron_scheduler import ItemSource
+from gw_core.domain.rules.settings import ONLY_TASK, WorkerSettings
 from gw_core.tasks.loading import LoadedTasks, load_folder
 from gw_core.tasks.registry import TaskRegistry
 from gw_core.worker.claim_policy import ForbiddenFlags
 
+if TYPE_CHECKING:
+    from gw_core.domain.cron.cron_item import CronItem
+    from gw_core.maintenance.cron_scheduler import ItemSource
+
 Tasks = TaskRegistry | Path | str
-"""A registry, or the folder of task files."""
-Crontab = ItemSource | Path | str | None
+"""A registry, or the folder of task files.
+
+Example: docs/api/types.md
+"""
+Crontab: TypeAlias = "ItemSource | Path | str | None"
 """Items, a function that returns them, the text of a crontab, or the `Path` of a file."""
 
 
@@ -51,6 +58,16 @@ def load_tasks(
     if not loaded.registry.identifiers:
         raise TaskLoadError(f"no tasks in {loaded.root}; add a file such as hello.py with def hello(payload)")
     return loaded.registry, loaded
+
+
+def check_only(only: Sequence[str], registry: TaskRegistry) -> None:
+    """Raise `TaskLoadError` for a task to which the worker is restricted, and which it does not have."""
+    for each in only:
+        name = each.removeprefix(ONLY_TASK)
+        if name not in registry.identifiers:
+            similar = get_close_matches(name, registry.identifiers, n=1)
+            hint = f"; did you mean {similar[0]!r}?" if similar else ""
+            raise TaskLoadError(f"the worker is to run only {name!r}, and no such task is loaded{hint}")
 
 
 def checked_flags(flags: ForbiddenFlags) -> ForbiddenFlags:
@@ -86,6 +103,8 @@ def items_of(crontab: Iterable[CronItem] | Path | str | None) -> tuple[CronItem,
 
 def checked_items(items: Iterable[CronItem]) -> tuple[CronItem, ...]:
     """Return the items. Raises `CrontabError` if one is anything else."""
+    from gw_core.domain.cron.cron_item import CronItem
+
     checked = tuple(items)
     for each in checked:
         if not isinstance(each, CronItem):

@@ -14,10 +14,7 @@ from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 import msgspec
 
-from gw_core.domain.cron.schedule_events import CronItemsRejected
-from gw_core.domain.errors import (
-    GraphileWorkerError,
-)
+from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.reports.health import ProbeSettings
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import (
@@ -32,17 +29,20 @@ from gw_core.domain.rules.plugins import Interceptors, Plugin
 from gw_core.domain.rules.settings import WorkerSettings
 from gw_core.domain.rules.stop_signals import StopSignals
 from gw_core.execution.context import TaskResources
-from gw_core.maintenance.cron_scheduler import ItemSource, Scheduler
 from gw_core.maintenance.heartbeat import Heartbeat
 from gw_core.postgres.connection.database import DEFAULT_SCHEMA, described
 from gw_core.postgres.road.enqueue import AddOperations, Enqueuer
 from gw_core.runner.connections import RunnerConnections
 from gw_core.runner.cron_items import CronItems
+from gw_core.runner.hooks import Hooks
 from gw_core.runner.outages import limit_outages
-from gw_core.runner.run_inputs import Crontab, Tasks, checked_flags, load_tasks
+from gw_core.runner.program_loop import AsyncLifetime, RunnerLoop
+from gw_core.runner.run_inputs import Crontab, Tasks, check_only, checked_flags, load_tasks
+from gw_core.runner.run_result import RunResult
 from gw_core.runner.schema_preparation import SchemaPreparation
 from gw_core.runner.services import Services
-from gw_core.runtime.log_messages import JobLog, enable_loggers, get_logger
+from gw_core.runtime.log_messages import JobLog
+from gw_core.runtime.loggers import enable_loggers, get_logger
 from gw_core.runtime.service import Service
 from gw_core.runtime.signals import Signals
 from gw_core.tasks.loading import LoadedTasks
@@ -52,6 +52,8 @@ from gw_core.worker.pool import WorkerPool
 from gw_core.worker.single_run import EndOfRun
 
 if TYPE_CHECKING:
+    import asyncio
+
     from gw_core.maintenance.probe import Probe
     from gw_core.postgres.connection.connections import AnyPool
 
@@ -71,23 +73,6 @@ HEARTBEAT_EXIT_DELAY: Final = timedelta(seconds=0.9)
 MAX_EXIT_DELAY: Final = timedelta(seconds=3)
 
 
-class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a run."""
-
-    completed: int
-    """Jobs completed."""
-    failed: int
-    """Attempts that failed."""
-    reason: str
-    exit_code: int
-    """0, or 1 after failures with `strict` or an internal error, or 57 after a breaking migration.
-
-    3 if `run_once` could not reach its database for a minute.
-    """
-    signal: str | None = None
-    """The signal that ended the run, for example SIGTERM."""
-
-
 class _End(msgspec.Struct, frozen=True):
     """Why the run ends; the first reason wins."""
 
@@ -96,7 +81,7 @@ class _End(msgspec.Struct, frozen=True):
     signal: str | None = None
 
 
-class Runner:
+class Runner(AsyncLifetime):
     """Runs jobs until stopped. Use `run()`, or `start()` and `wait()`, or `run_once()`; one runner runs once.
 
     `tasks` is a registry or a folder. `crontab` is the text of a crontab, a file (`Path`), items, or a function that is
@@ -105,6 +90,12 @@ class Runner:
     health checks and metrics. Without `log_startup`, startup messages have the level debug. `password` is called for
     each new connection. Tasks use the connections of `pool`, if given; the worker opens its own beside it. Without
     `schedule_cron`, the runner adds no recurring jobs: of several shards, one adds them.
+
+    On an event loop, use `async with Runner(…)`: the runner starts, its async tasks run on this loop, and at the end
+    of the block it stops gracefully. `event_loop` names another loop for them. Without either, they run on a loop of
+    gw's own.
+
+    Example: docs/api/index.md
     """
 
     def __init__(
@@ -131,16 +122,17 @@ class Runner:
         probe: ProbeSettings | None = None,
         password: Callable[[], str] | None = None,
         pool: AnyPool | None = None,
+        event_loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
+        super().__init__(RunnerLoop(event_loop))
         self.events = events or Events()
         self.settings = settings or WorkerSettings()
         self.logger = get_logger(base=logger)
         self._log = get_logger("core", self.logger)
         self._log_startup = log_startup
         JobLog(self.logger, log_startup=log_startup).attach(self.events)
-        for plugin in plugins:
-            plugin.attach(self.events)
-        self._interceptors = Interceptors(plugins)
+        self._interceptors = Interceptors.attached(plugins, self.events)
+        self._hooks = Hooks(plugins, self._loop, self._log)
         self._connections = RunnerConnections(
             conninfo,
             schema=schema,
@@ -157,7 +149,7 @@ class Runner:
         self._adder = Enqueuer(self._connections.tasks, schema, adds)
         self._tasks = tasks
         self._forbidden_flags = checked_flags(forbidden_flags)
-        self._cron = CronItems(crontab, is_scheduled=schedule_cron, reloads=watch)
+        self._cron = CronItems(crontab, self.events, self.logger, is_scheduled=schedule_cron, reloads=watch)
         self._handle_signals = handle_signals
         self._watch = watch
         self._schema = SchemaPreparation(
@@ -196,6 +188,7 @@ class Runner:
 
         If the database cannot be reached at the start, `run` retries; `start` and `run_once` raise an error.
         """
+        self._loop.check_wait("run")
         return self._run(once=False)
 
     def run_once(self, *, cron: bool = False) -> RunResult:
@@ -206,7 +199,10 @@ class Runner:
         return self._run(once=True, catch_up=cron)
 
     def start(self) -> None:
-        """Start, and return immediately; then `wait()` or `stop()`. Installs no signal handlers."""
+        """Start, and return immediately; then `wait()` or `stop()`. Installs no signal handlers.
+
+        Raises `InvalidSettingError` in a program with an event loop that did not give it to the async tasks.
+        """
         self._start(once=False)
 
     def stop(self, reason: str = "stop requested") -> None:
@@ -220,7 +216,8 @@ class Runner:
             self._pool.grace_period.force()
 
     def wait(self) -> RunResult:
-        """Wait until a stop is requested, stop gracefully and return the result."""
+        """Wait until a stop is requested, stop gracefully and return the result. On a loop, use `wait_async()`."""
+        self._loop.check_wait("wait")
         return self._stop(self._end.result())
 
     # -- starting ----------------------------------------------------------------------------------------------------
@@ -242,8 +239,10 @@ class Runner:
         if self._probe is not None:
             self._probe.start()  # before anything that can take long
         try:
+            self._loop.check_start()
             self._start_all(once=once, catch_up=catch_up, waits=waits)
         except BaseException:
+            self._hooks.close()
             self._close()
             raise
         finally:
@@ -251,22 +250,26 @@ class Runner:
 
     def _start_all(self, *, once: bool, catch_up: bool, waits: bool) -> None:
         registry, loaded = load_tasks(self._tasks, self.settings, watch=self._watch, log=self._task_log)
+        check_only(self.settings.only, registry)
+        if not once:
+            self._loop.check_tasks(registry)
         enable_loggers(self.logger)  # a module of the application may have configured logging
-        crontab = self._cron.source(registry)
+        self._cron.read(registry)
         if once:
             limit_outages(self.events, MAX_OUTAGE, self._give_up)
         self._schema.reach(once=once, waits=waits, end=self._end)
         load_errors = 0 if loaded is None else len(loaded.errors)
         schedules = self._cron.is_scheduled and (catch_up or not once)
         self._report_start(registry, load_errors=load_errors, schedules=schedules)
-        scheduler = None if crontab is None else self._new_scheduler(crontab)
+        self._hooks.open()
+        scheduler = self._cron.scheduler(self._connections.maintenance, self._interceptors)
         if catch_up and scheduler is not None:
             scheduler.catch_up()
         pool = self._pool = self._new_pool(registry, once=once)
         if self._is_forced:
             pool.grace_period.force()
         services = Services(pool, self._connections, self.settings, self.events, self._interceptors)
-        self._services = [*services.of_every_run(once=once)]
+        self._services = [*services.of_every_run(once=once), *self._hooks.services]
         heartbeat = self._heartbeat = self._new_heartbeat(services, pool, registry, once=once)
         if not once:
             self._services += [
@@ -294,7 +297,7 @@ class Runner:
             registry=registry,
             settings=self.settings,
             events=self.events,
-            resources=TaskResources(self._adder, self._connections.tasks, self.logger),
+            resources=TaskResources(self._adder, self._connections.tasks, self.logger, loop=self._loop.tasks),
             interceptors=self._interceptors,
             forbidden_flags=self._forbidden_flags,
             listen_database=self._connections.listen_database,
@@ -324,13 +327,7 @@ class Runner:
     def _use(self, pool: WorkerPool, registry: TaskRegistry) -> None:
         """Switch to reloaded tasks and the cron items they declare."""
         pool.use_registry(registry)
-        try:
-            self._cron.use(registry)
-        except GraphileWorkerError as error:
-            self.events.emit(CronItemsRejected(error=error))
-        for service in self._services:
-            if isinstance(service, Scheduler):
-                service.wake()
+        self._cron.reload(registry)
 
     # -- services beside the worker threads --------------------------------------------------------------------------
 
@@ -345,10 +342,6 @@ class Runner:
             connections=self._connections.maintenance,
             on_crash=self._on_crash,
         )
-
-    def _new_scheduler(self, crontab: ItemSource) -> Scheduler:
-        connection = self._connections.maintenance
-        return Scheduler(connection, crontab, events=self.events, admit=self._interceptors.admit)
 
     def _watcher(self, pool: WorkerPool, loaded: LoadedTasks | None) -> Iterator[Service]:
         """Yield what reloads changed task files, if it is wanted."""
@@ -437,7 +430,10 @@ class Runner:
 
 
 class RunnerOptions(TypedDict, total=False):
-    """The options of `Runner`, for `run` and `run_once`."""
+    """The options of `Runner`, for `run` and `run_once`.
+
+    Example: docs/api/types.md
+    """
 
     settings: WorkerSettings | None
     schema: str
@@ -458,13 +454,20 @@ class RunnerOptions(TypedDict, total=False):
     probe: ProbeSettings | None
     password: Callable[[], str] | None
     pool: AnyPool | None
+    event_loop: asyncio.AbstractEventLoop | None
 
 
 def run(conninfo: str | None = None, *, tasks: Tasks, **options: Unpack[RunnerOptions]) -> RunResult:
-    """Run jobs until a signal; the options are those of `Runner`."""
+    """Run jobs until a signal; the options are those of `Runner`.
+
+    Example: docs/api/types.md
+    """
     return Runner(conninfo, tasks=tasks, **options).run()
 
 
 def run_once(conninfo: str | None = None, *, tasks: Tasks, **options: Unpack[RunnerOptions]) -> RunResult:
-    """Run jobs until none is ready; the options are those of `Runner`."""
+    """Run jobs until none is ready; the options are those of `Runner`.
+
+    Example: docs/api/index.md
+    """
     return Runner(conninfo, tasks=tasks, **options).run_once()

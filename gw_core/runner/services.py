@@ -109,7 +109,7 @@ class Services:
             events=self._events,
             settings=settings,
             metadata=lambda: {
-                "tasks": registry.identifiers,
+                "tasks": pool.task_names,
                 "concurrency": settings.concurrency,
                 "recovery": settings.recover,
                 "statistics": bool(settings.statistics),

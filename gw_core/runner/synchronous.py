@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
 from threading import current_thread
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import msgspec
 
@@ -19,11 +20,13 @@ from gw_core.domain.job.claim import queue_locks
 from gw_core.domain.job.history import keeps_of
 from gw_core.domain.job.job import Job, JobSpec, encode_payload
 from gw_core.domain.job.outcome import Failed, Outcome
+from gw_core.domain.job.task_of_function import identifier_of, tasks_of
 from gw_core.domain.rules.event_bus import Events
-from gw_core.domain.rules.plugins import Interceptors, Plugin
+from gw_core.domain.rules.plugins import Interceptors, Plugin, Skip
 from gw_core.execution.context import JobContext, TaskResources
 from gw_core.execution.signature import compose
-from gw_core.execution.task import Task
+from gw_core.execution.steps import MemorySteps as MemorySteps
+from gw_core.execution.task import LoadedTask, Task, called_function
 from gw_core.postgres.connection.callers_connection import callers_connection
 from gw_core.postgres.connection.callers_transaction import (
     ClaimPlan,
@@ -35,21 +38,28 @@ from gw_core.postgres.connection.callers_transaction import (
 from gw_core.postgres.connection.connections import ConnectionSource
 from gw_core.postgres.connection.database import DEFAULT_SCHEMA as DEFAULT_SCHEMA, Connection, Database
 from gw_core.postgres.road.add_calls import Call
-from gw_core.postgres.road.enqueue import AddOperations, Enqueuer, add_inline as add_inline
+from gw_core.postgres.road.enqueue import AddOperations, Enqueuer, add_inline as add_inline, inline_loop as inline_loop
 from gw_core.postgres.road.job_store import JobStore
 from gw_core.postgres.schema.migrations import migrate
 from gw_core.postgres.schema.scratch_database import ScratchDatabase as ScratchDatabase
-from gw_core.tasks.registry import TaskRegistry, make_task, mark_of, source_of
+from gw_core.tasks.registry import TaskRegistry, load_task, source_of
 from gw_core.worker.cancellations import Cancellations
+from gw_core.worker.follow_ups import ended_members
 from gw_core.worker.handoff import Handoff
 from gw_core.worker.lease import Lease
 from gw_core.worker.ledger import Ledger
 from gw_core.worker.pauses import CurrentPauses
 from gw_core.worker.pool import new_pool_id
 from gw_core.worker.run_slot import RunSlot
-from gw_core.worker.settler import divided, emit_settled, ended_members, send_outcomes
+from gw_core.worker.settler import divided, emit_settled, send_outcomes
 from gw_core.worker.thread import WorkerThread, intercepted
 from gw_core.worker.timeouts import Timeouts
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+    from gw_core.execution.context import TaskLoop
+    from gw_core.postgres.connection.loop_session import LoopSession
 
 MAX_WAITING_JOBS: Final = 10_000
 _UNSTORED_IDS: Final = count(1)
@@ -59,7 +69,10 @@ _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 @hides("value")
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One run of a job: its outcome, what the task returned, and what it raised."""
+    """One run of a job: its outcome, what the task returned, and what it raised.
+
+    Example: docs/api/testing.md
+    """
 
     job: Job
     outcome: Outcome
@@ -77,21 +90,27 @@ class TaskRunner:
         self,
         *,
         schema: str = DEFAULT_SCHEMA,
-        connection: Connection | None = None,
+        session: CallersSession | None = None,
+        loop: AbstractEventLoop | None = None,
         plugins: Sequence[Plugin] = (),
         clock: Callable[[], datetime] | None = None,
+        steps: MemorySteps | None = None,
+        results: Sequence[Any] | None = None,
     ) -> None:
         self.events = Events()
-        for plugin in plugins:
-            plugin.attach(self.events)
         self.worker_id = new_pool_id()
-        self._interceptors = Interceptors(plugins)
-        source: ConnectionSource = _NoConnection() if connection is None else SingleConnection(connection, schema)
+        self._interceptors = Interceptors.attached(plugins, self.events)
         adds = AddOperations(self._interceptors, self.events, clock=clock)
-        self._resources = TaskResources(Enqueuer(source, schema, adds), source)
+        if session is None:
+            connections: ConnectionSource = _NoConnection(_NO_DATABASE)
+            adder: Any = Enqueuer(connections, schema, adds)
+        else:
+            connections, adder = session.connections, session.adder(adds)
+        on_loop = None if loop is None else _on(loop)
+        self._resources = TaskResources(adder, connections, steps=steps, results=results, loop=on_loop)
         self._timeouts = Timeouts(self.worker_id, self.events)
         self._outcomes: list[Outcome] = []
-        self._task: Task | None = None
+        self._task: LoadedTask | None = None
         slot = RunSlot(
             current_thread().name, worker_id=self.worker_id, report=self._outcomes.append, events=self.events
         )
@@ -113,12 +132,17 @@ class TaskRunner:
     def __exit__(self, *_: object) -> None:
         self._timeouts.stop()
 
-    def run(self, task: Task, job: Job) -> Attempt:
+    @property
+    def with_steps(self) -> set[int]:
+        """The jobs whose tasks have used steps."""
+        return self._resources.with_steps
+
+    def run(self, task: LoadedTask, job: Job) -> Attempt:
         """Run the task for the job; what the task raises is part of the answer."""
         record = _Recorder(intercepted(_in_this_process(task), self._interceptors))
         before = self._task
         self._task = replace(task, invoke=record)
-        self._thread.run(job)
+        copy_context().run(self._thread.run, job)
         self._task = before
         outcome = self._outcomes.pop()
         error = outcome.error if isinstance(outcome, Failed) else record.error
@@ -128,7 +152,7 @@ class TaskRunner:
 class _Recorder:
     """Calls a task and keeps what it returns or raises."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: LoadedTask) -> None:
         self._invoke = task.invoke
         self.value: Any = None
         self.error: BaseException | None = None
@@ -142,50 +166,167 @@ class _Recorder:
         return self.value
 
 
+def _on(loop: AbstractEventLoop) -> TaskLoop:
+    from gw_core.execution.event_loop import ProgramLoop  # asyncio is loaded for those who use it
+
+    return ProgramLoop(loop)
+
+
 class _NoConnection:
-    """Stands in for the database where there is none."""
+    """Stands in for the database where tasks have no connection of psycopg."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
 
     @property
     def database(self) -> Database:
-        raise _without_database()
+        raise InvalidInputError(self._reason)
 
     def connection(self) -> AbstractContextManager[Connection]:
-        raise _without_database()
+        raise InvalidInputError(self._reason)
 
 
-def _without_database() -> InvalidInputError:
-    return InvalidInputError("the task asks its context for the database; pass your connection, as conn=…")
+_NO_DATABASE: Final = "the task asks its context for the database; pass your connection, as conn=…"
+_NO_PSYCOPG: Final = (
+    "the task asks its context for a connection of psycopg, but the test has an asynchronous one; "
+    "let the task use that, or a session bound to it"
+)
 
 
-def _in_this_process(task: Task) -> Task:
+def _in_this_process(task: LoadedTask) -> LoadedTask:
     """Return the task without its isolation: another process would not see the caller's transaction."""
     if task.isolation is None or task.function is None:
         return task
-    return replace(task, invoke=compose(task.function), isolation=None)
+    return replace(task, invoke=compose(called_function(task.function)), isolation=None)
+
+
+class CallersSession(Protocol):
+    """The connection of a test: claims and tasks run in its transaction."""
+
+    @property
+    def store_connection(self) -> Connection:
+        """What statements of the store run on."""
+
+    @property
+    def connections(self) -> ConnectionSource:
+        """What tasks get from their context."""
+
+    def adder(self, adds: AddOperations) -> Any:
+        """Return what adds jobs for tasks."""
+
+    def claim_plan(self) -> AbstractContextManager[None]:
+        """Plan the claim in the block as a worker's session does."""
+
+    def savepoint(self) -> AbstractContextManager[None]:
+        """Undo what a task has written if an SQL error aborted the transaction."""
+
+    def flush(self) -> None:
+        """Write the changes that a task left in the caller's session."""
+
+
+class PsycopgSession:
+    """A connection of psycopg, or what leads to one; unwritten changes of a session are flushed."""
+
+    def __init__(self, conn: object, schema: str) -> None:
+        self._conn = conn
+        self._schema = schema
+        self.store_connection = psycopg_connection(conn, schema)
+        self.connections: ConnectionSource = SingleConnection(self.store_connection, schema)
+        self._plan: ClaimPlan | None = None
+
+    def adder(self, adds: AddOperations) -> Enqueuer:
+        """Return what adds jobs on the connection."""
+        return Enqueuer(self.connections, self._schema, adds)
+
+    def claim_plan(self) -> AbstractContextManager[None]:
+        """Plan the claim in the block as a worker's session does."""
+        if self._plan is None:
+            self._plan = ClaimPlan(self.store_connection)
+        return self._plan.in_use()
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Undo what a task has written if an SQL error aborted the transaction."""
+        savepoint = Savepoint(self.store_connection, self._conn)
+        with kept_open(self._conn):
+            yield
+        savepoint.end()
+
+    def flush(self) -> None:
+        """Write the changes that a task left in the caller's session."""
+        psycopg_connection(self._conn, self._schema)
+
+
+class AsyncSession:
+    """A connection on an event loop, for a worker in a thread beside it."""
+
+    def __init__(self, session: LoopSession) -> None:
+        self._session = session
+        self.store_connection: Connection = session  # type: ignore[assignment] # it runs statements itself
+        self.connections: ConnectionSource = _NoConnection(_NO_PSYCOPG)
+
+    def adder(self, adds: AddOperations) -> AsyncAdder:
+        """Return what adds jobs on the connection."""
+        return AsyncAdder(self._session, adds)
+
+    def claim_plan(self) -> AbstractContextManager[None]:
+        """Plan the claim in the block as a worker's session does."""
+        return self._session.claim_plan()
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Undo what a task has written if an SQL error aborted the transaction."""
+        is_open = self._session.begin_savepoint()
+        yield
+        if is_open:
+            self._session.end_savepoint()
+
+    def flush(self) -> None:
+        """Write the changes that a task left in the caller's session."""
+        self._session.flush()
+
+
+class AsyncAdder:
+    """Adds jobs for the context of a task, on a connection of an event loop."""
+
+    def __init__(self, session: LoopSession, adds: AddOperations) -> None:
+        self._session = session
+        self._adds = adds
+
+    def add(self, spec: JobSpec, *, conn: object | None = None) -> Job:
+        """Add one job, and return it."""
+        return self._session.run(self._adds.add_or_raise(spec))
+
+    def try_add(self, spec: JobSpec, *, conn: object | None = None) -> Job | Skip:
+        """Add one job and return it, or why a plugin skipped it."""
+        return self._session.run(self._adds.add(spec))
+
+    def add_many(self, specs: Iterable[JobSpec], *, conn: object | None = None) -> list[int]:
+        """Add jobs, and return their ids."""
+        return self._session.run(self._adds.add_many(specs))
 
 
 class ConnectionWorker:
-    """Claims, runs and settles jobs on the caller's connection, in its transaction and on its thread."""
+    """Claims, runs and settles jobs on the caller's connection, in its transaction and on the calling thread."""
 
     def __init__(
         self,
-        conn: object,
-        tasks: Mapping[str, Task],
+        session: CallersSession,
+        tasks: Mapping[str, LoadedTask],
         *,
         schema: str = DEFAULT_SCHEMA,
+        loop: AbstractEventLoop | None = None,
         plugins: Sequence[Plugin] = (),
         clock: Callable[[], datetime] | None = None,
         with_scheduled: bool = False,
     ) -> None:
-        self._conn = conn
-        self._connection = psycopg_connection(conn, schema)
+        self._session = session
         self._tasks = tasks
         self._keeps = keeps_of({identifier: task.history for identifier, task in tasks.items()}, None)
         self._now = (lambda: _END_OF_TIME) if with_scheduled else clock
-        self._runner = TaskRunner(schema=schema, connection=self._connection, plugins=plugins, clock=clock)
-        self._store = JobStore(self._connection, schema)
+        self._runner = TaskRunner(schema=schema, session=session, loop=loop, plugins=plugins, clock=clock)
+        self._store = JobStore(session.store_connection, schema)
         self._task_ids = self._store.register_tasks(tasks)
-        self._plan = ClaimPlan(self._connection)
 
     def __enter__(self) -> Self:
         return self
@@ -204,7 +345,7 @@ class ConnectionWorker:
 
     def _claim(self, limit: int) -> Sequence[Job]:
         self._store.claims.skip_ahead.restart_scan()
-        with self._plan.in_use():
+        with self._session.claim_plan():
             return self._store.claims.claim(
                 worker_id=self._runner.worker_id,
                 tasks=self._task_ids,
@@ -213,12 +354,10 @@ class ConnectionWorker:
             )
 
     def _work(self, job: Job) -> Attempt:
-        savepoint = Savepoint(self._connection, self._conn)
-        with kept_open(self._conn):
+        with self._session.savepoint():
             attempt = self._runner.run(self._tasks[job.task], job)
-        if attempt.error is None:  # a session in which a flush has failed accepts nothing more
-            psycopg_connection(self._conn, self._store.schema)  # flushes what the task left in the caller's session
-        savepoint.end()
+            if attempt.error is None:  # a session in which a flush has failed accepts nothing more
+                self._session.flush()
         self._settle(attempt)
         return attempt
 
@@ -230,6 +369,8 @@ class ConnectionWorker:
             raise _lost_claim(attempt)
         if ids := ended_members([outcome]):
             self._store.end_members(ids)
+        if attempt.job.id in self._runner.with_steps:
+            self._store.end_steps([attempt.job.id])
         emit_settled(self._runner.events, worker_id, [outcome])
 
 
@@ -245,15 +386,34 @@ def _lost_claim(attempt: Attempt) -> BaseException:
     return attempt.error
 
 
-def connection_of(conn: object | None, schema: str) -> Connection | None:
-    """Return the psycopg connection beneath `conn`, or None without one."""
-    return None if conn is None else psycopg_connection(conn, schema)
+def session_of(conn: object | None, schema: str) -> CallersSession | None:
+    """Return the session of what a caller passes as `conn`, or None without it."""
+    return None if conn is None else PsycopgSession(conn, schema)
 
 
-def task_for(task: Callable[..., object] | Task | str, tasks: TaskRegistry | None) -> Task:
+async def async_session_of(conn: object | None, schema: str) -> CallersSession | None:
+    """Return the session of an asynchronous connection, or None without one."""
+    return None if conn is None else AsyncSession(await _loop_session(conn, schema))
+
+
+async def waiting_jobs_on_loop(conn: object, *, task: str | None = None, schema: str = DEFAULT_SCHEMA) -> list[Job]:
+    """Return the waiting jobs that an asynchronous connection sees; see `waiting_jobs`."""
+    session = await _loop_session(conn, schema)
+    return [Job(*row) for row in await session.fetch(_list_waiting_jobs(task))]
+
+
+async def _loop_session(conn: object, schema: str) -> LoopSession:
+    from gw_core.postgres.connection.loop_session import LoopSession  # asyncio is loaded for those who use it
+
+    return await LoopSession.of(conn, schema)
+
+
+def _list_waiting_jobs(task: str | None) -> Call:
+    return Call("list_waiting_jobs", {"task": task, "limit": MAX_WAITING_JOBS})
+
+
+def task_for(task: Callable[..., object] | str, tasks: TaskRegistry | None) -> LoadedTask:
     """Return the task that a function, an identifier or a task stands for. Raises `InvalidInputError` if unknown."""
-    if isinstance(task, Task):
-        return task
     if isinstance(task, str):
         found = None if tasks is None else tasks.get(task)
         if found is None:
@@ -263,9 +423,23 @@ def task_for(task: Callable[..., object] | Task | str, tasks: TaskRegistry | Non
     registered = next((each for each in tasks or () if each.function is task), None)
     if registered is not None:
         return registered
-    mark = mark_of(task)
-    identifier = (mark and mark.identifier) or getattr(task, "__name__", "task").strip("<>")
-    return replace(make_task(identifier, task, source_of(task), _no_home), isolation=None, invoke=compose(task))
+    marked = next(iter(tasks_of(task)), None)
+    identifier: str = getattr(task, "__name__", "task").strip("<>")
+    if marked is not None and marked._identifier is not None:
+        identifier = marked._identifier
+    made: Task[..., Any] = Task(called_function(task), identifier)
+    if marked is not None:
+        made._with({}, marked._run_options)
+    return _in_this_process(load_task(identifier, task, made, source_of(task), _no_home))
+
+
+def task_name(task: str | JobSpec | Callable[..., object]) -> str:
+    """Return the identifier of what an assertion is given as a task. Raises `InvalidInputError` for anything else."""
+    if isinstance(task, JobSpec):
+        return task.task
+    if not isinstance(task, str) and not callable(task):
+        raise InvalidInputError(f"a task is an identifier, a function or a JobSpec, not {type(task).__name__}")
+    return identifier_of(task)
 
 
 def _no_home() -> Any:
@@ -309,14 +483,15 @@ def items_of_batch(attempt: Attempt) -> list[Any] | None:
 
 def waiting_jobs(conn: object, *, task: str | None = None, schema: str = DEFAULT_SCHEMA) -> list[Job]:
     """Return the waiting jobs that the connection's transaction sees, in the order in which workers take them."""
-    values = {"task": task, "limit": MAX_WAITING_JOBS}
-    return [Job(*row) for row in callers_connection(conn, schema).fetch(Call("list_waiting_jobs", values))]
+    return [Job(*row) for row in callers_connection(conn, schema).fetch(_list_waiting_jobs(task))]
 
 
 def install(conn: object, *, schema: str = DEFAULT_SCHEMA) -> None:
     """Install the schema in the database that `conn` leads to, or upgrade it.
 
     This uses a second connection and commits, so one call per test database is enough. `conn` is what `drain` takes.
+
+    Example: docs/guide/testing.md
     """
     database = SingleConnection(psycopg_connection(conn, schema), schema).database
     try:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, get_type_hints
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Final, get_type_hints
 
-from gw_core.domain.cron import schedule_events as c
 from gw_core.domain.durations import format_duration
 from gw_core.domain.job.cancellation import StopReason
 from gw_core.domain.job.job import Job
@@ -16,140 +15,18 @@ from gw_core.domain.rules import events as e
 from gw_core.domain.rules.event_bus import Event, Events
 from gw_core.domain.rules.settings import PoolerMode
 from gw_core.domain.rules.stop_signals import REPEAT_SECONDS
+from gw_core.runtime.completion_log import CompletionLog
+from gw_core.runtime.loggers import get_logger, job_fields
 
-LOGGER_NAME: Final = "graphile_worker"
-"""The name above those of all loggers of gw: `graphile_worker.worker`, `graphile_worker.cron` and so on."""
-
-JOB_LOGGER: Final = f"{LOGGER_NAME}.job"
-"""The logger of `context.logger`."""
-
-_COMPLETED: Final = "Completed task %s (%s, %.2fms) with success"
 _LOST: Final = "Lost job %s (%s): it lost its lock while running; the result was discarded"
 _UNKNOWN: Final = (
     "Lost job %s (%s): its outcome is unknown, because the database's answer was lost, and another worker may have "
     "recovered the job before the outcome was sent again"
 )
-_COMPLETED_RETRY: Final = "Completed task %s (%s, %.2fms, attempt %s of %s) with success"
 _FAILED: Final = "Failed task %s (%s, %.2fms, attempt %s of %s) with error '%s'%s"
 
-if TYPE_CHECKING:
-    _LoggerAdapter = logging.LoggerAdapter[logging.Logger]
-else:
-    _LoggerAdapter = logging.LoggerAdapter
 
-
-def get_logger(name: str = "", base: logging.Logger | None = None) -> logging.Logger:
-    """Return the logger of a part of gw, such as "worker", under `base` or under `graphile_worker`."""
-    base = base or logging.getLogger(LOGGER_NAME)
-    return base.getChild(name) if name else base
-
-
-def enable_loggers(base: logging.Logger) -> None:
-    """Enable gw's loggers again: `logging.config` disables existing loggers by default."""
-    for name in ("", "core", "cron", "job", "supervisor", "tasks", "worker"):
-        get_logger(name, base).disabled = False
-
-
-class JobLogger(_LoggerAdapter):
-    """A logger whose records have the fields of a job, beside the `extra` of each call."""
-
-    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        """Add the job's fields to a call's `extra`."""
-        kwargs["extra"] = {**(kwargs.get("extra") or {}), **(self.extra or {})}
-        return msg, kwargs
-
-
-_STANDARD_ATTRIBUTES: Final = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
-
-
-def record_fields(record: logging.LogRecord) -> dict[str, object]:
-    """Return the attributes of a record that `extra` added."""
-    return {name: value for name, value in vars(record).items() if name not in _STANDARD_ATTRIBUTES}
-
-
-def job_fields(job: Job, worker_id: str | None = None) -> dict[str, object]:
-    """Return the attributes that a record about a job has."""
-    return {
-        "job_id": job.id,
-        "task": job.task,
-        "queue_name": job.queue_name,
-        "attempt": job.attempts,
-        "max_attempts": job.max_attempts,
-        "worker_id": worker_id,
-    }
-
-
-class CompletedJobs:
-    """The records of a batch of completed jobs, made only where a handler needs them.
-
-    A busy worker completes thousands of jobs a second, and a record costs more than a small job. A handler with a
-    method `handle_batch` gets the batch as it is; any other handler gets one record for each job.
-    """
-
-    __slots__ = ("_outcomes", "_worker_id", "logger")
-
-    level: Final = logging.INFO
-
-    def __init__(self, logger: logging.Logger, worker_id: str, outcomes: Sequence[Completed]) -> None:
-        self.logger = logger
-        self._worker_id = worker_id
-        self._outcomes = outcomes
-
-    def tasks(self) -> set[str]:
-        """Return the identifiers of the tasks: all else in the messages is numbers and our own words."""
-        return {outcome.job.task for outcome in self._outcomes}
-
-    def messages(self, start: str = "", end: str = "") -> list[str]:
-        """Return the formatted messages, each between `start` and `end`; adding these later takes as long again."""
-        before, after = start.replace("%", "%%"), end.replace("%", "%%")
-        first, retry = f"{before}{_COMPLETED}{after}", f"{before}{_COMPLETED_RETRY}{after}"
-        return [
-            first % (job.id, job.task, outcome.seconds * 1000)
-            if (job := outcome.job).attempts <= 1
-            else retry % _completed(outcome)[1]
-            for outcome in self._outcomes
-        ]
-
-    def fields(self) -> Iterator[dict[str, object]]:
-        """Return the fields of each record."""
-        return (self._fields(outcome) for outcome in self._outcomes)
-
-    def records(self) -> Iterator[logging.LogRecord]:
-        """Return the records."""
-        for outcome in self._outcomes:
-            template, values = _completed(outcome)
-            yield self.logger.makeRecord(
-                self.logger.name, self.level, __file__, 0, template, values, None, "completed", self._fields(outcome)
-            )
-
-    def log(self) -> None:
-        """Pass the batch to the handlers of the logger."""
-        if not self._outcomes or not self.logger.isEnabledFor(self.level):
-            return
-        handlers = list(_handlers_of(self.logger))
-        if not self.logger.filters and all(map(_takes_batches, handlers)):
-            for handler in handlers:
-                handler.handle_batch(self)  # type: ignore[attr-defined] # checked above
-            return
-        for record in self.records():
-            self.logger.handle(record)
-
-    def _fields(self, outcome: Completed) -> dict[str, object]:
-        return {**job_fields(outcome.job, self._worker_id), "duration_ms": _milliseconds(outcome.seconds)}
-
-
-def _takes_batches(handler: logging.Handler) -> bool:
-    return hasattr(handler, "handle_batch") and not handler.filters
-
-
-def _handlers_of(logger: logging.Logger) -> Iterator[logging.Handler]:
-    current: logging.Logger | None = logger
-    while current is not None:
-        yield from current.handlers
-        current = current.parent if current.propagate else None
-
-
-class _EventLog:
+class EventLog:
     """Logs the events for which it has a method: one whose argument `event` is of their type."""
 
     def __init__(self, core: logging.Logger) -> None:
@@ -161,6 +38,10 @@ class _EventLog:
             method = getattr(self, name)
             if "event" in getattr(method, "__annotations__", ()):
                 events.on(get_type_hints(method)["event"], method)
+
+
+class _ProcessLog(EventLog):
+    """Logs the events that each process has."""
 
     def _signal_received(self, event: e.SignalReceived) -> None:
         if event.forced:
@@ -175,7 +56,7 @@ class _EventLog:
         self._core.warning("%s failed and will be retried: %s", event.service, event.error)
 
 
-class JobLog(_EventLog):
+class JobLog(_ProcessLog):
     """Logs each event; subscribe it with `attach`.
 
     Without `log_startup`, startup messages have the level debug: another process has logged them.
@@ -186,6 +67,7 @@ class JobLog(_EventLog):
         self._log_startup = self._core.info if log_startup else self._core.debug
         self._worker = get_logger("worker", logger)
         self._cron = get_logger("cron", logger)
+        self._completions = CompletionLog(self._worker)
 
     def attach(self, events: Events) -> None:
         """Subscribe to all events that are logged."""
@@ -198,7 +80,7 @@ class JobLog(_EventLog):
         self._log_startup("Connected to %s, schema %s", event.database, event.schema)
         if event.crontab_items:
             source = f" from {event.crontab}" if event.crontab else ""
-            self._log_startup("%s%s", _counted(event.crontab_items, "cron item"), source)
+            self._log_startup("%s%s", counted(event.crontab_items, "cron item"), source)
         if event.unknown_tasks:
             self._cron.warning(
                 "This worker has no task for these cron items; their jobs wait for another worker: %s",
@@ -222,7 +104,7 @@ class JobLog(_EventLog):
         self._core.warning("Cannot %s: %s; retrying, first in %.2f s", event.operation, event.error, seconds)
 
     def _connection_restored(self, event: e.PoolConnectionRestored) -> None:
-        attempts = _counted(event.attempts, "failed attempt")
+        attempts = counted(event.attempts, "failed attempt")
         self._core.info("Database available again: can %s after %s", event.operation, attempts)
 
     def _listen_lost(self, event: e.PoolListenLost) -> None:
@@ -245,7 +127,7 @@ class JobLog(_EventLog):
 
     def _pool_stopping(self, event: e.PoolStopping) -> None:
         level = logging.INFO if event.running else logging.DEBUG
-        self._core.log(level, "Stopping (%s); waiting for %s", event.reason, _counted(event.running, "running job"))
+        self._core.log(level, "Stopping (%s); waiting for %s", event.reason, counted(event.running, "running job"))
 
     def _pool_interrupting(self, event: e.PoolInterrupting) -> None:
         for job in event.jobs:
@@ -253,10 +135,11 @@ class JobLog(_EventLog):
             _log_job(self._core.warning, message, job, event.worker_id)
 
     def _pool_stopped(self, event: e.PoolStopped) -> None:
+        self._completions.flush(event.worker_id)
         if event.unsettled:
             self._core.error(
                 "%s could not be recorded before the worker stopped; release their jobs with: gw unlock %s",
-                _counted(event.unsettled, "outcome"),
+                counted(event.unsettled, "outcome"),
                 event.worker_id,
                 extra={"worker_id": event.worker_id},
             )
@@ -270,11 +153,11 @@ class JobLog(_EventLog):
 
     def _locks_reset(self, event: e.LocksReset) -> None:
         if event.jobs or event.queues:
-            jobs, queues = _counted(event.jobs, "job"), _counted(event.queues, "queue")
+            jobs, queues = counted(event.jobs, "job"), counted(event.queues, "queue")
             self._core.warning("Released locks older than four hours: %s, %s", jobs, queues)
 
     def _unknown_locks_released(self, event: e.UnknownLocksReleased) -> None:
-        jobs, queues = _counted(event.jobs, "job"), _counted(event.queues, "queue")
+        jobs, queues = counted(event.jobs, "job"), counted(event.queues, "queue")
         self._core.info("Released what this worker had locked without knowing: %s, %s", jobs, queues)
 
     # -- recovery --------------------------------------------------------------------------------------------------
@@ -296,7 +179,7 @@ class JobLog(_EventLog):
         self._core.warning("Heartbeat failed; other workers may presume this worker dead: %s", event.error)
 
     def _heartbeat_restored(self, event: e.HeartbeatRestored) -> None:
-        self._core.info("Heartbeat restored after %s", _counted(event.attempts, "failed attempt"))
+        self._core.info("Heartbeat restored after %s", counted(event.attempts, "failed attempt"))
 
     def _heartbeat_late(self, event: e.HeartbeatLate) -> None:
         consequence = (
@@ -308,7 +191,7 @@ class JobLog(_EventLog):
         self._core.warning("This worker sent no heartbeat for %.1f s%s", age, consequence)
 
     def _workers_recovered(self, event: e.WorkersRecovered) -> None:
-        jobs, queues = _counted(event.jobs, "job"), _counted(event.queues, "queue")
+        jobs, queues = counted(event.jobs, "job"), counted(event.queues, "queue")
         if event.workers:
             workers = ", ".join(event.workers)
             self._core.warning("Recovered %s and released %s of dead workers: %s", jobs, queues, workers)
@@ -337,7 +220,7 @@ class JobLog(_EventLog):
             return
         for error in event.errors:
             self._core.error("%s", error)
-        self._core.warning("%s in task files; tasks in use: %s", _counted(len(event.errors), "error"), tasks or "none")
+        self._core.warning("%s in task files; tasks in use: %s", counted(len(event.errors), "error"), tasks or "none")
 
     # -- job -------------------------------------------------------------------------------------------------------
 
@@ -355,14 +238,16 @@ class JobLog(_EventLog):
 
     def _jobs_settled(self, event: e.JobsSettled) -> None:
         worker_id = event.worker_id
-        if self._worker.isEnabledFor(CompletedJobs.level):
-            done = [each for each in event.outcomes if type(each) is Completed]
-            CompletedJobs(self._worker, worker_id, done).log()
+        if self._worker.isEnabledFor(logging.INFO):
+            self._completions.log([each for each in event.outcomes if type(each) is Completed], worker_id)
         for outcome in event.outcomes:
             if type(outcome) is Failed:
                 self._job_failed(outcome, worker_id)
             elif type(outcome) is Returned and outcome.started:
                 self._job_returned(outcome, worker_id)
+            elif type(outcome) is Completed and outcome.result_error is not None:
+                message = "Completed task %s (%s), but %s"
+                _log_job(self._worker.warning, message, outcome.job, worker_id, outcome.result_error)
         for outcome in event.lost:
             message = _UNKNOWN if event.in_doubt else _LOST
             _log_job(self._worker.warning, message, outcome.job, worker_id)
@@ -376,52 +261,6 @@ class JobLog(_EventLog):
     def _job_returned(self, outcome: Returned, worker_id: str) -> None:
         message = "Returned task %s (%s, %.2fms) to the queue: %s"
         _log_run(self._worker.info, message, outcome, worker_id, outcome.reason)
-
-    # -- cron ------------------------------------------------------------------------------------------------------
-
-    def _cron_failed(self, event: c.CronFailed) -> None:
-        seconds = event.delay.total_seconds()
-        self._cron.warning("Cannot schedule recurring tasks: %s; retrying, first in %.2f s", event.error, seconds)
-
-    def _cron_restored(self, event: c.CronRestored) -> None:
-        self._cron.info("Scheduling of recurring tasks restored after %s", _counted(event.attempts, "failed attempt"))
-
-    def _cron_item_failed(self, event: c.CronItemFailed) -> None:
-        self._cron.warning(
-            "The run of '%s' at %s was not scheduled: %s",
-            event.item.identifier,
-            _minute(event.timestamp),
-            event.error,
-            extra={"task": event.item.task},
-        )
-
-    def _cron_items_rejected(self, event: c.CronItemsRejected) -> None:
-        self._cron.warning("New cron items rejected; the previous ones stay in use: %s", event.error)
-
-    def _cron_runs_skipped(self, event: c.CronRunsSkipped) -> None:
-        self._cron.warning(
-            "Runs from %s to %s were missed; only items with a long enough fill are backfilled",
-            _minute(event.first),
-            _minute(event.last),
-        )
-
-    def _cron_premature(self, event: c.CronPrematureTimer) -> None:
-        self._cron.debug("Clock set back to %s; waiting for %s", event.current, event.expected)
-
-    def _cron_overdue(self, event: c.CronOverdueTimer) -> None:
-        self._cron.debug("Scheduler is late: at %s, %s is not scheduled yet", event.current, event.expected)
-
-    def _cron_scheduled(self, event: c.CronScheduled) -> None:
-        if not event.jobs:
-            return
-        names, minute = ", ".join(event.jobs), _minute(event.timestamp)
-        self._cron.debug("Scheduled %s for %s", names, minute, extra={"backfilled": event.backfilled})
-
-    def _cron_backfilled(self, event: c.CronBackfilled) -> None:
-        runs = _counted(event.runs, "missed run")
-        self._cron.info(
-            "Backfilled %s of %s, from %s to %s", runs, event.identifier, _minute(event.first), _minute(event.last)
-        )
 
     # -- process ---------------------------------------------------------------------------------------------------
 
@@ -437,14 +276,14 @@ class JobLog(_EventLog):
         self._core.error("A listener for '%s' raised %s: %s", failed.name, type(error).__name__, error, exc_info=error)
 
 
-class SupervisorLog(_EventLog):
+class SupervisorLog(_ProcessLog):
     """Logs the events of worker processes; subscribe it with `attach`."""
 
     def __init__(self, logger: logging.Logger | None = None) -> None:
         super().__init__(get_logger("supervisor", logger))
 
     def _started(self, event: e.SupervisorStarted) -> None:
-        self._core.info("Starting %s", _counted(event.processes, "worker process", "worker processes"))
+        self._core.info("Starting %s", counted(event.processes, "worker process", "worker processes"))
 
     def _ready(self, event: e.ProcessReady) -> None:
         self._core.info("Process %s is ready (pid %s)", event.number, event.pid)
@@ -498,25 +337,14 @@ def _log_run(
     _log_job(log, message, outcome.job, worker_id, duration, *values, error=error, duration_ms=duration)
 
 
-def _completed(outcome: Completed) -> tuple[str, tuple[object, ...]]:
-    job, milliseconds = outcome.job, outcome.seconds * 1000
-    if job.attempts > 1:
-        return _COMPLETED_RETRY, (job.id, job.task, milliseconds, job.attempts, job.max_attempts)
-    return _COMPLETED, (job.id, job.task, milliseconds)
-
-
 def _milliseconds(seconds: float) -> float:
     return round(seconds * 1000, 3)
-
-
-def _minute(timestamp: datetime) -> str:
-    return f"{timestamp:%Y-%m-%d %H:%M} UTC"
 
 
 def _quoted(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
-def _counted(number: int, noun: str, nouns: str | None = None) -> str:
+def counted(number: int, noun: str, nouns: str | None = None) -> str:
     """Return a number with its noun, singular or plural."""
     return f"1 {noun}" if number == 1 else f"{number} {nouns or noun + 's'}"

@@ -10,12 +10,10 @@ from gw_core.runtime.lazy import public_names
 
 if TYPE_CHECKING:
     from gw_core.selection.parser import Which as Which, parse as parse
-    from gw_core.selection.selection import EVERYTHING as EVERYTHING
 else:
     __getattr__, __dir__, __all__ = public_names(
         __name__,
         """
         gw_core.selection.parser: Which parse
-        gw_core.selection.selection: EVERYTHING
         """,
     )

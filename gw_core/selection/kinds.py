@@ -94,11 +94,14 @@ _STATES: Final[Mapping[JobState, str]] = {
     JobState.FAILED: "jobs.locked_at is null and jobs.attempts >= jobs.max_attempts",
     JobState.READY: "jobs.is_available and jobs.run_at <= now()",
     JobState.BACKOFF: (
-        "jobs.is_available and jobs.run_at > now() and jobs.attempts > 0 and jobs.last_error is not null"
+        "jobs.is_available and jobs.run_at > now() and jobs.run_at < 'infinity'::timestamptz"
+        " and jobs.attempts > 0 and jobs.last_error is not null"
     ),
     JobState.SCHEDULED: (
-        "jobs.is_available and jobs.run_at > now() and (jobs.attempts = 0 or jobs.last_error is null)"
+        "jobs.is_available and jobs.run_at > now() and jobs.run_at < 'infinity'::timestamptz"
+        " and (jobs.attempts = 0 or jobs.last_error is null)"
     ),
+    JobState.WAITING: "jobs.is_available and jobs.run_at = 'infinity'::timestamptz",
 }
 
 

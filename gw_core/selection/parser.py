@@ -18,7 +18,10 @@ from gw_core.selection.terms import SHORT_FORMS, TERMS, Term
 from gw_core.selection.values import Value
 
 Which: TypeAlias = str | Selection | int | Sequence[int]
-"""How a caller selects jobs: as text, as a selection, or by id."""
+"""How a caller selects jobs: as text, as a selection, or by id.
+
+Example: docs/api/selection.md
+"""
 
 MAX_CONDITIONS: Final = 30
 MAX_PATH: Final = 50
@@ -30,7 +33,10 @@ _PLAIN: Final = re.compile(r'[^\s",*]+')
 
 
 class SelectionError(InvalidInputError):
-    """A selection that cannot be understood; `position` is where, counted from 0."""
+    """A selection that cannot be understood; `position` is where, counted from 0.
+
+    Example: docs/api/errors.md
+    """
 
     def __init__(self, reason: str, position: int) -> None:
         super().__init__(f"{reason} (at character {position + 1})")
@@ -39,7 +45,10 @@ class SelectionError(InvalidInputError):
 
 
 def parse(text: str, terms: Mapping[str, Term] = TERMS) -> Selection:
-    """Return the selection that a text means; raises `SelectionError` with the position of what is wrong."""
+    """Return the selection that a text means; raises `SelectionError` with the position of what is wrong.
+
+    Example: docs/api/selection.md
+    """
     return Selection(tuple(_Reader(text, terms).conditions()))
 
 

@@ -22,7 +22,7 @@ from gw_core.selection.values import Prefix, Range, Text, Value, written
 MAX_VALUES: Final = 100_000
 """The most values of one condition."""
 
-StateName: TypeAlias = Literal["ready", "scheduled", "running", "backoff", "failed"]
+StateName: TypeAlias = Literal["ready", "scheduled", "waiting", "running", "backoff", "failed"]
 
 _SEGMENT: Final = re.compile(r'[^\s".:]+')
 _NO_ID: Final = (Range(low=1),)
@@ -66,6 +66,8 @@ class Selection:
     """Which jobs are meant: those that meet every condition; without any, all jobs.
 
     `parse(str(selection))` is the same selection.
+
+    Example: docs/api/gw_core.md
     """
 
     conditions: tuple[Condition, ...] = ()

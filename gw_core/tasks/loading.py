@@ -23,9 +23,11 @@ import msgspec
 
 from gw_core.domain.errors import TaskLoadError
 from gw_core.domain.job.outcome import error_message
+from gw_core.domain.job.task_of_function import tasks_of
 from gw_core.execution.executables import compose_executable
-from gw_core.execution.task import Task
-from gw_core.tasks.registry import TaskRegistry, checked_identifier, mark_of, task_of
+from gw_core.execution.functions import plain_function
+from gw_core.execution.task import LoadedTask, Task, names_of_file
+from gw_core.tasks.registry import TaskRegistry, checked_identifier, composed_task, named_task
 
 if TYPE_CHECKING:
     from gw_core.execution.process_protocol import TaskLocation
@@ -55,7 +57,7 @@ class TaskFile(msgspec.Struct, frozen=True):
     """What one file of the folder offers."""
 
     path: Path
-    tasks: tuple[Task, ...] = ()
+    tasks: tuple[LoadedTask, ...] = ()
     errors: tuple[TaskFileError, ...] = ()
 
 
@@ -310,7 +312,7 @@ def _has_interpreter(path: Path) -> bool:
 _READINGS: Final = itertools.count(1)
 
 
-def load_one(path: Path, root: Path, identifier: str) -> Task:
+def load_one(path: Path, root: Path, identifier: str) -> LoadedTask:
     """Load one task of one file in a folder, for a process that runs nothing else; raises `TaskLoadError`."""
     _make_importable(root)
     folder = root if root.is_dir() else root.parent
@@ -333,20 +335,21 @@ def _read(path: Path, identifier: str, reading: Reading, known: Mapping[Path, Ta
         found = [task_file_error(path, root, error, f"it calls sys.exit({error.code!r}) when imported")]
     except Exception as error:  # noqa: BLE001 - whatever the module raises belongs to that file
         found = [task_file_error(path, root, error, error_message(error))]
-    tasks = tuple(each for each in found if isinstance(each, Task))
+    tasks = tuple(each for each in found if isinstance(each, LoadedTask))
     errors = tuple(each for each in found if isinstance(each, TaskFileError))
     return TaskFile(path, known[path].tasks if errors and path in known else tasks, errors)
 
 
-def _tasks_in(path: Path, identifier: str, reading: Reading) -> Iterator[Task | TaskFileError]:
+def _tasks_in(path: Path, identifier: str, reading: Reading) -> Iterator[LoadedTask | TaskFileError]:
     if path.suffix != ".py" or _is_program(path):
-        yield Task(checked_identifier(identifier), compose_executable(path, reading.executable_env), str(path))
+        yield LoadedTask(checked_identifier(identifier), compose_executable(path, reading.executable_env), str(path))
         return
     module = _imported(path, reading.root, reading.package)
     for name, function in _offered(module, identifier, path):
         line = _line_of(function)
         try:
-            yield task_of(name, function, f"{path}:{line}", partial(_home, path, name, reading))
+            task, home = named_task(name, function), partial(_home, path, name, reading)
+            yield composed_task(name, function, task, f"{path}:{line}", home)
         except TaskLoadError as error:
             yield TaskFileError(path, line, f"this cannot be the task {name!r}: {error}")
         except NameError as error:
@@ -361,7 +364,7 @@ def _home(path: Path, identifier: str, reading: Reading) -> TaskLocation:
 
 
 def _line_of(function: Callable[..., object]) -> int:
-    return int(getattr(getattr(function, "__code__", None), "co_firstlineno", 1))
+    return int(getattr(getattr(plain_function(function), "__code__", None), "co_firstlineno", 1))
 
 
 def _is_program(path: Path) -> bool:
@@ -372,7 +375,7 @@ def _is_program(path: Path) -> bool:
         body = ast.parse(path.read_bytes()).body
     except (SyntaxError, ValueError):
         return False  # importing it reports the error
-    names = {path.stem.replace("-", "_"), "run"}
+    names = names_of_file(path)
     return not any(
         isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and (each.name in names or each.decorator_list)
         for each in body
@@ -381,14 +384,14 @@ def _is_program(path: Path) -> bool:
 
 def _offered(module: ModuleType, identifier: str, path: Path) -> list[tuple[str, Callable[..., object]]]:
     """Return the tasks of a module: all its marked functions, else the one named like the file, else `run`."""
-    own_names = (path.stem.replace("-", "_"), "run")
+    own_names = names_of_file(path)
     marked = {
-        id(mark): (mark, each) for each in vars(module).values() if (mark := mark_of(each)) and _is_of(module, each)
+        id(task): (task, each) for each in vars(module).values() for task in tasks_of(each)[:1] if _is_of(module, each)
     }
     if marked:
         return [
-            (mark.identifier or (identifier if each.__name__ in own_names else each.__name__), each)
-            for mark, each in marked.values()
+            (task._identifier or (identifier if each.__name__ in own_names else each.__name__), each)
+            for task, each in marked.values()
         ]
     there = [vars(module)[name] for name in own_names if name in vars(module)]
     # A function of the file's own goes before an imported one: sleep.py may import sleep and define run.
@@ -405,7 +408,7 @@ def _offered(module: ModuleType, identifier: str, path: Path) -> list[tuple[str,
 
 def _is_of(module: ModuleType, function: object) -> bool:
     # Other callable objects have the module of their class; nothing records where they were created.
-    named = isinstance(function, FunctionType | BuiltinFunctionType | type)
+    named = isinstance(function, FunctionType | BuiltinFunctionType | type | Task)
     return not named or getattr(function, "__module__", None) == module.__name__
 
 

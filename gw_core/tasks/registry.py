@@ -2,47 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 
 from gw_core.domain.durations import Duration, as_duration
 from gw_core.domain.errors import InvalidJobError, TaskLoadError
-from gw_core.domain.job.history import MAX_KEEP, NO_OPTIONS, HistoryOptions
+from gw_core.domain.job.history import MAX_KEEP, HistoryOptions
 from gw_core.domain.job.job import JobSpec
-from gw_core.domain.job.task_identifier import note_identifier
-from gw_core.execution.signature import compose, plain_function
-from gw_core.execution.task import Function, Isolation, Task
+from gw_core.domain.job.slots import SlotLimit
+from gw_core.domain.job.task_of_function import note_task, tasks_of
+from gw_core.domain.rules.retry_rules import RetryRule, checked_rules
+from gw_core.execution.functions import plain_function
+from gw_core.execution.signature import compose
+from gw_core.execution.task import Function, Isolation, LoadedTask, Task, called_function
 
 if TYPE_CHECKING:
     from gw_core.domain.cron.cron_item import CronItem
     from gw_core.execution.process_protocol import TaskLocation
 
-F = TypeVar("F", bound=Function)
+T = TypeVar("T")
+P = ParamSpec("P")
+R = TypeVar("R")
 
-_MARK: Final = "__graphile_task__"
 _SCHEDULES: Final = "__graphile_schedules__"
-_OPTIONS: Final = "__graphile_options__"
 
 
 class TaskOptions(TypedDict, total=False):
-    """The options of `@task`: see there."""
+    """The options of `@task`: see there.
+
+    Example: docs/api/types.md
+    """
 
     timeout: Duration | None
     isolation: Isolation | None
     keep: Duration | None
     result: bool
     keep_payload: bool
+    retry: Mapping[type[BaseException], RetryRule] | None
+    max_attempts: int | None
+    queue_name: str | None
+    priority: int | None
+    flags: Sequence[str]
+    slots: str | None
 
 
-class TaskMark(msgspec.Struct, frozen=True):
-    """What `@task` leaves on a function for the loader to find; no identifier means the function's name."""
-
-    identifier: str | None
+_JOB_OPTIONS: Final = ("max_attempts", "queue_name", "priority", "flags", "slots")
+"""The options of a task that are defaults of its jobs."""
 
 
 class ScheduleMark(msgspec.Struct, frozen=True):
@@ -56,45 +64,55 @@ class ScheduleMark(msgspec.Struct, frozen=True):
 
 
 @overload
-def task(identifier: F, /) -> F: ...
+def task(identifier: Callable[P, R], /) -> Task[P, R]: ...
 @overload
-def task(identifier: str | None = None, **options: Unpack[TaskOptions]) -> Callable[[F], F]: ...
-def task(identifier: F | str | None = None, **options: Unpack[TaskOptions]) -> F | Callable[[F], F]:
-    """Mark a function in a task file as the task `identifier`, by default its own name.
+def task(identifier: str | None = None, **options: Unpack[TaskOptions]) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+def task(identifier: Function | str | None = None, **options: Unpack[TaskOptions]) -> Any:
+    """Make a function of a task file the task `identifier`, by default its own name.
+
+    The `Task` is called as the function itself, and `Task.job` makes jobs for the client.
 
     A run that takes longer than `timeout` (a `timedelta` or seconds) has to stop; its attempt fails when it has
     ended. With `isolation="process"` it runs in a process of its own, which can be killed and leaves the worker's
-    interpreter to others. The function stays what it is and can be called as before.
+    interpreter to others. `retry` maps exceptions to what follows the failure: `GiveUp` for no further attempt, the
+    delay of the next one, or a function of the attempt's number that returns it.
 
     History keeps the task's jobs for the period `keep` after they end: zero keeps nothing, None is the worker's setting
     `history`. With `result=True` it keeps what the task returns, for `Client.result`, and with `keep_payload=True` the
     payload.
+
+    `max_attempts`, `queue_name`, `priority`, `flags` and `slots` are the defaults of jobs that a program adds by this
+    object, and of its `@cron` schedules.
+
+    Example: docs/guide/writing-tasks.md
     """
     if callable(identifier):
-        return _marked(identifier, None)
+        return _made(identifier, None, {})
     name = None if identifier is None else checked_identifier(identifier)
-    given = _checked(options)
-    return lambda function: _marked(_with_options(function, given), name)
+    _check_names(options)
+    return lambda function: _made(function, name, options)
 
 
-def cron(pattern: str, **options: Any) -> Callable[[F], F]:
+def cron(pattern: str, **options: Any) -> Callable[[T], T]:
     """Schedule the task that is this function, above or below its `@task`; several schedules may be stacked.
 
     `pattern` is five fields such as `0 8 * * *`, in UTC or in the zone `tz`; `options` are those of `cron_item`.
+
+    Example: docs/guide/recurring-tasks.md
     """
 
-    def decorate(function: F) -> F:
+    def decorate(function: T) -> T:
         scheduled = _scheduled(function)
-        _set(scheduled, _SCHEDULES, (ScheduleMark(pattern, dict(options)), *schedules_of(scheduled)))
+        marks = (ScheduleMark(pattern, dict(options)), *schedules_of(scheduled))
+        try:
+            setattr(scheduled, _SCHEDULES, marks)
+        except AttributeError:
+            raise TaskLoadError(
+                f"{function!r} cannot be scheduled, for it takes no attributes; put @cron above its @task"
+            ) from None
         return function
 
     return decorate
-
-
-def mark_of(function: object) -> TaskMark | None:
-    """Return what `@task` left on the function."""
-    mark = getattr(function, _MARK, None)
-    return mark if isinstance(mark, TaskMark) else None
 
 
 def schedules_of(function: object) -> tuple[ScheduleMark, ...]:
@@ -103,55 +121,66 @@ def schedules_of(function: object) -> tuple[ScheduleMark, ...]:
 
 
 def _scheduled(function: Any) -> Any:
-    """Return what holds the schedules of a function: of a task object, which takes no attributes, its own `func`."""
-    return function if isinstance(function, partial) else getattr(function, "func", function)
+    """Return what holds the schedules of a function: of a task object of Django's, its own `func`."""
+    called = called_function(function)
+    return function if isinstance(called, partial) else getattr(called, "func", function)
 
 
-def _marked(function: F, identifier: str | None) -> F:
+def _made(function: Any, identifier: str | None, options: TaskOptions) -> Task[..., Any]:
+    """Return the task that `@task` makes; raises `TaskLoadError` for an option that is wrong."""
     if not callable(function):
         raise TaskLoadError(f"@task marks functions, not {type(function).__name__} objects")
-    note_identifier(function, identifier or _name_of(function))
-    return _set(function, _MARK, TaskMark(identifier))
+    inner = next(iter(tasks_of(function)), None)  # of another @task below
+    given: Mapping[str, Any] = {name: value for name, value in options.items() if name in _JOB_OPTIONS}
+    run_options = _run_options(options)
+    if inner is not None:
+        given = inner._options_of_jobs(given)
+        run_options = {**inner._run_options, **run_options}
+        identifier = identifier or inner._identifier
+    _check_defaults(given)
+    if identifier is None:
+        _name_of(function)
+    return Task(called_function(function), identifier)._with(given, run_options)
 
 
-def _checked(options: TaskOptions) -> TaskOptions:
-    """Return the options; raises `TypeError` for an unknown one, as Python does for an unknown keyword."""
+def _check_names(options: TaskOptions) -> None:
+    """Raise `TypeError` for an unknown option, as Python does for an unknown keyword."""
     if unknown := options.keys() - TaskOptions.__annotations__.keys():
         raise TypeError(f"a task has no option {min(unknown)!r}; give {', '.join(TaskOptions.__annotations__)}")
-    return options
 
 
-def _with_options(function: F, options: TaskOptions) -> F:
-    """Leave the options of `@task` on the function; raises `TaskLoadError` for one that is wrong."""
-    given = {name: value for name, value in _fields_of(options).items() if value not in (None, NO_OPTIONS)}
-    return _set(function, _OPTIONS, {**getattr(function, _OPTIONS, {}), **given}) if given else function
+def _check_defaults(options: Mapping[str, Any]) -> None:
+    """Raise `TaskLoadError` for a default of jobs that breaks the schema's rules."""
+    try:
+        if options.get("slots") is not None and options.get("queue_name") is None:
+            SlotLimit.parse(str(options["slots"]))  # its queue depends on the payload
+            options = {**options, "slots": None}
+        JobSpec(task="task", **options)
+    except InvalidJobError as error:
+        raise TaskLoadError(f"@task: {error}") from None
 
 
-def _fields_of(options: TaskOptions) -> dict[str, Any]:
-    """Return the fields of the `Task` that has these options."""
+def _run_options(options: TaskOptions) -> dict[str, Any]:
+    """Return the fields of the `LoadedTask` that these options set."""
     timeout, isolation, keep = options.get("timeout"), options.get("isolation"), options.get("keep")
+    fields: dict[str, Any] = {}
     if timeout is not None:
-        timeout = as_duration("the timeout of a task", timeout, TaskLoadError)
-        if timeout <= timedelta(0):
-            raise TaskLoadError(f"the timeout of a task must be greater than zero, got {timeout}")
-    if isolation not in (None, "process"):
-        raise TaskLoadError(f"the isolation of a task is 'process' or None, not {isolation!r}")
+        fields["timeout"] = as_duration("the timeout of a task", timeout, TaskLoadError)
+        if fields["timeout"].total_seconds() <= 0:
+            raise TaskLoadError(f"the timeout of a task must be greater than zero, got {fields['timeout']}")
+    if isolation is not None:
+        if isolation != "process":
+            raise TaskLoadError(f"the isolation of a task is 'process' or None, not {isolation!r}")
+        fields["isolation"] = isolation
     if keep is not None:
         keep = as_duration("keep", keep, TaskLoadError)
-        if not timedelta(0) <= keep <= MAX_KEEP:
+        if not 0 <= keep.total_seconds() <= MAX_KEEP.total_seconds():
             raise TaskLoadError(f"keep must be at most {MAX_KEEP.days} days and not negative, got {keep}")
-    history = HistoryOptions(keep, options.get("result", False), options.get("keep_payload", False))
-    return {"timeout": timeout, "isolation": isolation, "history": history}
-
-
-def _set(function: F, name: str, value: object) -> F:
-    try:
-        setattr(function, name, value)
-    except AttributeError:
-        raise TaskLoadError(
-            f"{function!r} cannot be decorated, for it takes no attributes; use registry.register(identifier, function)"
-        ) from None
-    return function
+    if keep is not None or options.get("result") or options.get("keep_payload"):
+        fields["history"] = HistoryOptions(keep, options.get("result", False), options.get("keep_payload", False))
+    if (rules := options.get("retry")) is not None:
+        fields["retry"] = checked_rules(rules)
+    return fields
 
 
 # -- the registry --------------------------------------------------------------------------------------------------
@@ -161,42 +190,43 @@ class TaskRegistry:
     """The tasks a worker knows, by identifier.
 
     Fill it before the worker starts; from then on it is only read, from many threads, without a lock.
+
+    Example: docs/api/index.md
     """
 
-    def __init__(self, tasks: Iterable[Task] = ()) -> None:
+    def __init__(self, tasks: Iterable[LoadedTask] = ()) -> None:
         self.app: str | None = None
         """What `load_app` found it by, if it did."""
-        self._tasks: dict[str, Task] = {}
+        self._tasks: dict[str, LoadedTask] = {}
         # Registered with an annotation that was not defined yet; composed when first asked for.
-        self.waiting: dict[str, tuple[Function, str]] = {}
+        self.waiting: dict[str, tuple[Function, Task[..., Any], str]] = {}
         for each in tasks:
             self.add(each)
 
     @overload
-    def task(self, identifier: F, /) -> F: ...
+    def task(self, identifier: Callable[P, R], /) -> Task[P, R]: ...
     @overload
-    def task(self, identifier: str | None = None, **options: Unpack[TaskOptions]) -> Callable[[F], F]: ...
-    def task(self, identifier: F | str | None = None, **options: Unpack[TaskOptions]) -> F | Callable[[F], F]:
+    def task(
+        self, identifier: str | None = None, **options: Unpack[TaskOptions]
+    ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+    def task(self, identifier: Function | str | None = None, **options: Unpack[TaskOptions]) -> Any:
         """Register the decorated function as the task `identifier`, by default its own name.
 
-        Also works bare, `@registry.task`. The options are those of the decorator `task`. The function stays what it is
-        and can be called as before.
+        Also works bare, `@registry.task`. The options and the `Task` that is returned are those of the decorator
+        `task`.
         """
         if callable(identifier):
-            self.register(_name_of(identifier), identifier)
-            return identifier
+            return self._register_made(identifier, None, {})
         name = None if identifier is None else checked_identifier(identifier)
-        given = _checked(options)
+        _check_names(options)
+        return lambda function: self._register_made(function, name, options)
 
-        def decorate(function: F) -> F:
-            made = _with_options(function, given)
-            self.register(_name_of(function) if name is None else name, made)
-            return function
+    def _register_made(self, function: Function, identifier: str | None, options: TaskOptions) -> Task[..., Any]:
+        made = _made(function, identifier, options)
+        return self.register(made._identifier or _name_of(function), made, source=source_of(function))
 
-        return decorate
-
-    def register(self, identifier: str, function: Function, *, source: str | None = None) -> None:
-        """Register a function as a task; `source` is its location when the function itself has none.
+    def register(self, identifier: str, function: Callable[P, R], *, source: str | None = None) -> Task[P, R]:
+        """Register a function as a task, and return that; `source` is its location when the function has none.
 
         Raises `TaskLoadError` for an identifier that breaks the rules or is taken, and for a function that cannot be
         called with `(payload)` or `(payload, context)`.
@@ -204,14 +234,15 @@ class TaskRegistry:
         place = source or source_of(function)
         checked_identifier(identifier)
         self._check_free(identifier, place)
-        note_identifier(function, identifier)
+        task: Task[P, R] = named_task(identifier, function)
         try:
-            self._tasks[identifier] = self._made(identifier, function, place)
+            self._tasks[identifier] = self._loaded(identifier, function, task, place)
         except NameError:
             # A class defined further down in the same module; `complete` tries again.
-            self.waiting[identifier] = (function, place)
+            self.waiting[identifier] = (function, task, place)
+        return task
 
-    def add(self, made: Task) -> None:
+    def add(self, made: LoadedTask) -> None:
         """Register a task that is already made; raises `TaskLoadError` when its identifier is taken."""
         self._check_free(made.identifier, made.source)
         self._tasks[made.identifier] = made
@@ -221,14 +252,14 @@ class TaskRegistry:
 
         Loaders call it, and so does `get`. Raises `TaskLoadError` when the annotation is still not defined.
         """
-        for identifier, (function, place) in list(self.waiting.items()):
+        for identifier, (registered, task, place) in list(self.waiting.items()):
             try:
-                self._tasks[identifier] = self._made(identifier, function, place)
+                self._tasks[identifier] = self._loaded(identifier, registered, task, place)
             except NameError as error:
                 raise undefined_annotation(identifier, place, error) from error
             self.waiting.pop(identifier, None)
 
-    def get(self, identifier: str) -> Task | None:
+    def get(self, identifier: str) -> LoadedTask | None:
         """Return the task, or None when it is not known here."""
         found = self._tasks.get(identifier)
         if found is None and identifier in self.waiting:
@@ -256,12 +287,14 @@ class TaskRegistry:
         """The cron items that tasks declare with `@cron`."""
         from gw_core.domain.cron.cron_item import cron_item
 
-        return tuple(cron_item(pattern, task, **options) for task, pattern, options in self.crontab_sources)
+        return tuple(
+            cron_item(pattern, self._to_schedule(task), **options) for task, pattern, options in self.crontab_sources
+        )
 
     def __contains__(self, identifier: object) -> bool:
         return identifier in self._tasks or identifier in self.waiting
 
-    def __iter__(self) -> Iterator[Task]:
+    def __iter__(self) -> Iterator[LoadedTask]:
         self.complete()
         return iter([self._tasks[identifier] for identifier in self.identifiers])
 
@@ -277,8 +310,8 @@ class TaskRegistry:
             if each.isolation is not None and each.function is not None:
                 self._home(each.identifier, each.function)
 
-    def _made(self, identifier: str, function: Function, place: str) -> Task:
-        return make_task(identifier, function, place, lambda: self._home(identifier, function))
+    def _loaded(self, identifier: str, registered: Function, task: Task[..., Any], place: str) -> LoadedTask:
+        return load_task(identifier, registered, task, place, lambda: self._home(identifier, registered))
 
     def _home(self, identifier: str, function: Function) -> TaskLocation:
         """Return where another process finds the function; asked late, for who loads a registry comes after it."""
@@ -291,32 +324,51 @@ class TaskRegistry:
         known = self._tasks.get(identifier)
         return self.waiting[identifier][0] if known is None else known.function
 
+    def _to_schedule(self, identifier: str) -> Any:
+        """Return the task of the function, with the defaults of its jobs."""
+        known = tasks_of(self._function(identifier))
+        return next((each for each in known if each._identifier == identifier), identifier)
+
     def _check_free(self, identifier: str, place: str) -> None:
         if identifier in self:
             known = self._tasks.get(identifier)
-            first = self.waiting[identifier][1] if known is None else known.source
+            first = self.waiting[identifier][-1] if known is None else known.source
             raise TaskLoadError(
                 f"the task {identifier!r} is defined twice, in {first} and in {place}; rename or remove one of them"
             )
 
 
-def task_of(identifier: str, function: Function, source: str, home: Callable[[], TaskLocation]) -> Task:
-    """Return the task; `home` is where another process finds the function. Raises as `compose` does."""
+def named_task(identifier: str, registered: Function) -> Any:
+    """Return the `Task` of this identifier: with the options of `@task`, also below other decorators."""
+    known = tasks_of(registered)
+    if isinstance(registered, Task) or (known and known[0].function is not registered):
+        return known[0]._named(identifier, registered)
+    made: Task[..., Any] = Task(registered, identifier)
+    note_task(registered, made)
+    return made
+
+
+def composed_task(
+    identifier: str, registered: Function, task: Task[..., Any], source: str, home: Callable[[], TaskLocation]
+) -> LoadedTask:
+    """Return what a worker runs; `home` is where another process finds the function. Raises as `compose` does."""
     checked_identifier(identifier)
-    invoke = compose(function)
-    made = Task(identifier, invoke, source, function, **getattr(function, _OPTIONS, {}))
-    if made.isolation is None:
-        return made
-    from gw_core.execution.process_pool import compose_isolated  # for those who isolate
+    invoke = compose(task.function)
+    options = task._run_options
+    if "isolation" in options:
+        from gw_core.execution.process_pool import compose_isolated  # for those who isolate
 
-    return replace(made, invoke=compose_isolated(home, keeps_result=made.history.result))
+        history = options.get("history")
+        invoke = compose_isolated(home, keeps_result=history is not None and history.result)
+    return LoadedTask(identifier, invoke, source, registered, **options)
 
 
-def make_task(identifier: str, function: Function, source: str, home: Callable[[], TaskLocation]) -> Task:
-    """Return the task; raises `TaskLoadError`, or `NameError` for an annotation that is not defined (yet)."""
-    checked_identifier(identifier)
+def load_task(
+    identifier: str, registered: Function, task: Task[..., Any], source: str, home: Callable[[], TaskLocation]
+) -> LoadedTask:
+    """As `composed_task`; raises `TaskLoadError`, or `NameError` for an annotation that is not defined (yet)."""
     try:
-        return task_of(identifier, function, source, home)
+        return composed_task(identifier, registered, task, source, home)
     except TaskLoadError as error:
         raise TaskLoadError(f"the function at {source} cannot be the task {identifier!r}: {error}") from error
 

@@ -3,6 +3,7 @@
 - `perform` runs one task without a database, `inline` runs jobs where they are added
 - `drain` runs the jobs that a test's own transaction sees, on its connection and thread
 - `assert_enqueued`, `refute_enqueued` and `enqueued` check the jobs that were added
+- `AsyncQueue` has these functions for tests on an event loop
 - `Clock` is a time that tests set
 - `Queue` is the value of the fixture `gw`
 - `install` makes the schema ready in a test database
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         enqueued as enqueued,
         refute_enqueued as refute_enqueued,
     )
+    from gw_core.testing.async_queue import AsyncQueue as AsyncQueue
     from gw_core.testing.clock import Clock as Clock
     from gw_core.testing.queue import Queue as Queue
     from gw_core.testing.running import (
@@ -40,6 +42,7 @@ else:
         """
         gw_core.runner.synchronous: Attempt ScratchDatabase install
         gw_core.testing.assertions: assert_enqueued enqueued refute_enqueued
+        gw_core.testing.async_queue: AsyncQueue
         gw_core.testing.clock: Clock
         gw_core.testing.queue: Queue
         gw_core.testing.running: DrainLimitError DrainResult FailedAttempt drain inline perform

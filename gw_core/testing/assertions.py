@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypedDict, Unpack
 
-import msgspec
-
-from gw_core import Job
-from gw_core.front_ends import as_duration
-from gw_core.runner.synchronous import DEFAULT_SCHEMA, waiting_jobs
+from gw_core import Job, JobSpec
+from gw_core.errors import InvalidInputError
+from gw_core.front_ends import as_duration, encode_payload
+from gw_core.runner.synchronous import DEFAULT_SCHEMA, task_name, waiting_jobs
 from gw_core.testing.clock import Clock
 from gw_core.types import Duration
 
@@ -21,39 +21,72 @@ ANY: Final = object()
 """The default of a condition that may be None."""
 
 RunAt = datetime | timedelta | tuple[datetime, datetime] | None
+WantedTask = str | JobSpec | Callable[..., object]
 
 
-def enqueued(conn: object, task: str | None = None, *, schema: str = DEFAULT_SCHEMA) -> list[Job]:
+class Conditions(TypedDict, total=False):
+    """What an assertion compares beside task and payload."""
+
+    queue_name: str | None
+    job_key: str | None
+    priority: int
+    run_at: RunAt
+    now: Clock | datetime | None
+
+
+def enqueued(conn: object, task: WantedTask | None = None, *, schema: str = DEFAULT_SCHEMA) -> list[Job]:
     """Return the waiting jobs that the transaction of `conn` sees, in the order in which workers take them.
 
     Jobs of later are included; running ones and those without an attempt left are not. `conn` is what `Client.add`
-    takes.
+    takes, and `task` what it takes, too.
+
+    Example: docs/guide/testing.md
     """
-    return waiting_jobs(conn, task=task, schema=schema)
+    return waiting_jobs(conn, task=None if task is None else task_name(task), schema=schema)
 
 
 def assert_enqueued(
     conn: object,
-    task: str,
+    task: WantedTask,
     payload: Any = ANY,
     *,
-    queue_name: Any = ANY,
-    job_key: Any = ANY,
-    priority: Any = ANY,
-    run_at: RunAt = None,
-    within: Duration = timedelta(seconds=1),
     count: int | None = None,
-    now: Clock | datetime | None = None,
+    within: Duration = timedelta(seconds=1),
     schema: str = DEFAULT_SCHEMA,
+    **conditions: Unpack[Conditions],
 ) -> list[Job]:
     """Assert that a job like this is waiting, or exactly `count` of them, and return those that are.
 
-    `payload` may be a part: of an object, the keys that are given must be equal, at any depth. `run_at` is a time, a
-    delay counted from when the job was added (from `now`, if given), or a pair of times; `within` is its tolerance.
+    `task` is an identifier, a function, a task object or a `JobSpec`. `payload` may be a part: of an object, the keys
+    that are given must be equal, at any depth. `run_at` is a time, a delay counted from when the job was added (from
+    `now`, if given), or a pair of times; `within` is its tolerance.
+
+    Example: docs/guide/testing.md
     """
     __tracebackhide__ = True
-    wanted = _Wanted(task, payload, queue_name, job_key, priority, run_at, as_duration("within", within), _time(now))
-    jobs = waiting_jobs(conn, schema=schema)
+    return check_enqueued(waiting_jobs(conn, schema=schema), wanted(task, payload, within, conditions), count)
+
+
+def refute_enqueued(
+    conn: object,
+    task: WantedTask,
+    payload: Any = ANY,
+    *,
+    within: Duration = timedelta(seconds=1),
+    schema: str = DEFAULT_SCHEMA,
+    **conditions: Unpack[Conditions],
+) -> None:
+    """Assert that no job like this is waiting; the conditions are those of `assert_enqueued`.
+
+    Example: docs/guide/testing.md
+    """
+    __tracebackhide__ = True
+    check_not_enqueued(waiting_jobs(conn, schema=schema), wanted(task, payload, within, conditions))
+
+
+def check_enqueued(jobs: Sequence[Job], wanted: Wanted, count: int | None) -> list[Job]:
+    """Return the jobs that are as wanted; raises `AssertionError` if they are not `count`, or none."""
+    __tracebackhide__ = True
     found = [job for job in jobs if not wanted.differences(job)]
     if found if count is None else len(found) == count:
         return found
@@ -62,26 +95,26 @@ def assert_enqueued(
     raise AssertionError(f"expected {expected} {wanted}, but {number}\n{_nearest(wanted, jobs)}")
 
 
-def refute_enqueued(
-    conn: object,
-    task: str,
-    payload: Any = ANY,
-    *,
-    queue_name: Any = ANY,
-    job_key: Any = ANY,
-    priority: Any = ANY,
-    run_at: RunAt = None,
-    within: Duration = timedelta(seconds=1),
-    now: Clock | datetime | None = None,
-    schema: str = DEFAULT_SCHEMA,
-) -> None:
-    """Assert that no job like this is waiting; the conditions are those of `assert_enqueued`."""
+def check_not_enqueued(jobs: Sequence[Job], wanted: Wanted) -> None:
+    """Raise `AssertionError` if one of the jobs is as wanted."""
     __tracebackhide__ = True
-    wanted = _Wanted(task, payload, queue_name, job_key, priority, run_at, as_duration("within", within), _time(now))
-    found = [job for job in waiting_jobs(conn, schema=schema) if not wanted.differences(job)]
+    found = [job for job in jobs if not wanted.differences(job)]
     if found:
         listed = "\n".join(f"  {_line(job)}" for job in found[:SHOWN_JOBS])
         raise AssertionError(f"expected no waiting job {wanted}, but there are {len(found)}:\n{listed}")
+
+
+def wanted(task: WantedTask, payload: Any, within: Duration, conditions: Conditions) -> Wanted:
+    """Return the conditions of an assertion. Raises `InvalidInputError` for what is no task and no condition."""
+    if unknown := conditions.keys() - Conditions.__annotations__.keys():
+        raise TypeError(f"an assertion has no condition {min(unknown)!r}")
+    given: dict[str, Any] = {"queue_name": ANY, "job_key": ANY, "priority": ANY, "run_at": None}
+    if isinstance(task, JobSpec):
+        given |= {name: value for name in given if (value := getattr(task, name)) is not None}
+        payload = ({} if task.payload is None else task.payload) if payload is ANY else payload
+    given |= {"now": None, **conditions, "within": as_duration("within", within)}
+    given["now"] = _time(given["now"])
+    return Wanted(task=task_name(task), payload=payload, **given)
 
 
 def _time(now: Clock | datetime | None) -> datetime | None:
@@ -89,7 +122,7 @@ def _time(now: Clock | datetime | None) -> datetime | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class Wanted:
     """The conditions of an assertion."""
 
     task: str
@@ -133,6 +166,7 @@ class _Wanted:
 
 def _payload_differences(path: str, wanted: Any, actual: Any) -> Iterator[str]:
     """Yield the paths at which a payload differs from the wanted part."""
+    wanted = _as_read(wanted)
     if isinstance(wanted, Mapping) and isinstance(actual, dict):
         for key, value in wanted.items():
             if str(key) in actual:
@@ -142,19 +176,28 @@ def _payload_differences(path: str, wanted: Any, actual: Any) -> Iterator[str]:
     elif isinstance(wanted, list | tuple) and isinstance(actual, list) and len(wanted) == len(actual):
         for index, (one, other) in enumerate(zip(wanted, actual, strict=True)):
             yield from _payload_differences(f"{path}[{index}]", one, other)
-    elif wanted != actual and _as_stored(wanted) != actual:
+    elif wanted != actual:
         yield path
+
+
+def _as_read(value: Any) -> Any:
+    """Return an object as the JSON that is stored for it, such as a model's; containers and JSON as they are."""
+    if value is None or isinstance(value, Mapping | list | tuple | str | int | float):
+        return value
+    return _as_stored(value)
 
 
 def _as_stored(value: Any) -> Any:
     """Return a value as it comes back from JSON; unchanged if JSON cannot hold it, as `unittest.mock.ANY`."""
+    if value is None:
+        return None
     try:
-        return msgspec.json.decode(msgspec.json.encode(value))
-    except (TypeError, ValueError):
+        return json.loads(encode_payload(value))
+    except (InvalidInputError, TypeError, ValueError):
         return value
 
 
-def _nearest(wanted: _Wanted, jobs: Sequence[Job]) -> str:
+def _nearest(wanted: Wanted, jobs: Sequence[Job]) -> str:
     """Return the lines of a failure message that show the jobs with the fewest differences."""
     if not jobs:
         return "no job is waiting"

@@ -15,6 +15,8 @@ class Clock:
     """The time for `drain`, and for jobs that a client with the plugin `clock.plugin` adds.
 
     A clock shows the real time until a test sets or advances it. From then on it stands still until the next call.
+
+    Example: docs/guide/testing.md
     """
 
     def __init__(self, now: datetime | None = None) -> None:

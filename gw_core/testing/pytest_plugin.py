@@ -68,7 +68,8 @@ def _server(config: pytest.Config) -> str:
 @pytest.fixture
 def gw_tasks(request: pytest.FixtureRequest) -> TaskRegistry:
     """The task registry: the one that the setting `gw_tasks` names, or an empty one for the test to fill."""
-    from gw_core import TaskRegistry, load_app
+    from gw_core import TaskRegistry
+    from gw_core.front_ends import load_app
 
     given = request.config.getini("gw_tasks")
     return load_app(given) if given else TaskRegistry()

@@ -8,6 +8,7 @@ from typing import Any
 from gw_core import Client, Job, TaskRegistry
 from gw_core.runner.synchronous import ScratchDatabase
 from gw_core.testing import assertions
+from gw_core.testing.assertions import WantedTask
 from gw_core.testing.clock import Clock
 from gw_core.testing.running import DrainResult, drain
 
@@ -16,6 +17,8 @@ class Queue:
     """What the fixture `gw` is: an empty queue, a client for it, a clock, and the functions of `gw_core.testing`.
 
     Its jobs are committed, so that other connections and processes see them. The fixture deletes them after the test.
+
+    Example: docs/api/testing.md
     """
 
     def __init__(self, database: ScratchDatabase, tasks: TaskRegistry) -> None:
@@ -42,7 +45,7 @@ class Queue:
 
     @cached_property
     def connection(self) -> Any:
-        """A psycopg connection in autocommit mode."""
+        """A psycopg connection in autocommit mode, with the settings of those that a worker gives to tasks."""
         return self._database.connect()
 
     def drain(self, conn: object | None = None, **options: Any) -> DrainResult:
@@ -50,16 +53,16 @@ class Queue:
         defaults: dict[str, Any] = {"tasks": self.tasks, "schema": self.schema, "now": self.clock}
         return drain(self.connection if conn is None else conn, **{**defaults, **options})
 
-    def enqueued(self, task: str | None = None) -> list[Job]:
+    def enqueued(self, task: WantedTask | None = None) -> list[Job]:
         """Return the waiting jobs."""
         return assertions.enqueued(self.connection, task, schema=self.schema)
 
-    def assert_enqueued(self, task: str, *payload: Any, **conditions: Any) -> list[Job]:
+    def assert_enqueued(self, task: WantedTask, *payload: Any, **conditions: Any) -> list[Job]:
         """Assert that a job like this is waiting; see `gw_core.testing.assert_enqueued`."""
         __tracebackhide__ = True
         return assertions.assert_enqueued(self.connection, task, *payload, **self._timed(conditions))
 
-    def refute_enqueued(self, task: str, *payload: Any, **conditions: Any) -> None:
+    def refute_enqueued(self, task: WantedTask, *payload: Any, **conditions: Any) -> None:
         """Assert that no job like this is waiting; see `gw_core.testing.refute_enqueued`."""
         __tracebackhide__ = True
         assertions.refute_enqueued(self.connection, task, *payload, **self._timed(conditions))

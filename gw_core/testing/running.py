@@ -2,39 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, Unpack, overload
 
-from gw_core import Job, JobSpec, Plugin, Task, TaskRegistry
+from gw_core import Job, JobContext, JobSpec, Plugin, TaskRegistry
 from gw_core.errors import GraphileWorkerError
-from gw_core.events import Failed, Returned
+from gw_core.front_ends import Failed, Returned
 from gw_core.runner.synchronous import (
     DEFAULT_SCHEMA,
     Attempt,
+    CallersSession,
     ConnectionWorker,
+    MemorySteps,
+    PsycopgSession,
     TaskRunner,
     add_inline,
-    connection_of,
+    inline_loop,
     items_of_batch,
+    session_of,
     task_for,
     unstored_job,
 )
 from gw_core.testing.clock import Clock
 
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+P = TypeVar("P")
+P_contra = TypeVar("P_contra", contravariant=True)
+R = TypeVar("R")
+
 Function = Callable[..., object]
+Taking = Callable[[P], R] | Callable[[P, JobContext], R]
+
+
+class TakingContextByName(Protocol[P_contra]):
+    """A function of a payload and a keyword `context`."""
+
+    def __call__(self, payload: P_contra, /, *, context: JobContext) -> object:
+        """Run the task."""
+
+
 Time = Clock | datetime | None
 
 
 class DrainLimitError(GraphileWorkerError):
-    """A drain has run `limit` jobs and there are more, for example because a task adds itself again."""
+    """A drain has run `limit` jobs and there are more, for example because a task adds itself again.
+
+    Example: docs/guide/testing.md
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class FailedAttempt:
-    """A job whose attempt failed during a drain, and what its task raised."""
+    """A job whose attempt failed during a drain, and what its task raised.
+
+    Example: docs/api/testing.md
+    """
 
     job: Job
     error: BaseException
@@ -42,7 +69,10 @@ class FailedAttempt:
 
 @dataclass(slots=True)
 class DrainResult:
-    """What a drain has done."""
+    """What a drain has done.
+
+    Example: docs/api/testing.md
+    """
 
     completed: list[Job] = field(default_factory=list)
     """The jobs whose tasks returned, in the order in which they ran."""
@@ -55,8 +85,38 @@ class DrainResult:
         return len(self.completed) + len(self.failed) + len(self.returned)
 
 
+class PerformOptions(TypedDict, total=False):
+    """The options of `perform`: see there."""
+
+    tasks: TaskRegistry | None
+    attempt: int
+    max_attempts: int
+    queue_name: str | None
+    job_key: str | None
+    priority: int
+    flags: Sequence[str]
+    conn: object | None
+    schema: str
+    plugins: Sequence[Plugin]
+    now: Time
+    steps: MutableMapping[str, Any] | None
+    interrupts_at: str | None
+
+
+@overload
+def perform(task: str, payload: Any = None, **options: Unpack[PerformOptions]) -> Any: ...
+@overload
+def perform(task: Callable[[], Coroutine[Any, Any, R]], **options: Unpack[PerformOptions]) -> R: ...
+@overload
+def perform(task: Callable[[], R], **options: Unpack[PerformOptions]) -> R: ...
+@overload
+def perform(task: Taking[P, Coroutine[Any, Any, R]], payload: P, **options: Unpack[PerformOptions]) -> R: ...
+@overload
+def perform(task: Taking[P, R], payload: P, **options: Unpack[PerformOptions]) -> R: ...
+@overload
+def perform(task: TakingContextByName[P], payload: P, **options: Unpack[PerformOptions]) -> Any: ...
 def perform(
-    task: Function | Task | str,
+    task: Function | str,
     payload: Any = None,
     *,
     tasks: TaskRegistry | None = None,
@@ -70,6 +130,9 @@ def perform(
     schema: str = DEFAULT_SCHEMA,
     plugins: Sequence[Plugin] = (),
     now: Time = None,
+    steps: MutableMapping[str, Any] | None = None,
+    interrupts_at: str | None = None,
+    results: Sequence[Any] = (),
 ) -> Any:
     """Run a task as a worker does, and return what it returns; no job is added to a queue.
 
@@ -77,23 +140,64 @@ def perform(
     context shows `attempt` and the other fields. What the task raises is raised here. For a batch job the items that
     are left to do are returned: those that failed.
 
+    `steps` are the results and cursors that earlier attempts have kept, by the names of their steps; what this one
+    keeps is added to them. The step named `interrupts_at` finds a stopping worker, and `Interrupted` is raised here.
+
+    `results` is what the jobs returned that this one waited for.
+
     Without `conn`, a task that asks its context for the database raises `InvalidInputError`. A task with a
     process of its own runs in this process.
+
+    Example: docs/guide/testing.md
     """
+    given: dict[str, Any] = {
+        "attempt": attempt,
+        "max_attempts": max_attempts,
+        "queue_name": queue_name,
+        "job_key": job_key,
+    }
+    given |= {"priority": priority, "flags": flags, "steps": steps, "interrupts_at": interrupts_at}
+    given["results"] = results
+    place = Place(session_of(conn, schema), schema=schema, plugins=plugins, now=now)
+    return performed(place, task, payload, tasks, **given)
+
+
+class Place:
+    """Where tasks of a test run: its session, its event loop, and what is the same for all of them."""
+
+    def __init__(
+        self,
+        session: CallersSession | None,
+        *,
+        schema: str,
+        plugins: Sequence[Plugin],
+        now: Time,
+        loop: AbstractEventLoop | None = None,
+    ) -> None:
+        self.session = session
+        self.clock = _clock(now)
+        self.options: dict[str, Any] = {"schema": schema, "plugins": plugins, "loop": loop, "clock": self.clock}
+
+
+def performed(
+    place: Place,
+    task: Function | str,
+    payload: Any,
+    tasks: TaskRegistry | None,
+    *,
+    attempt: int = 1,
+    steps: MutableMapping[str, Any] | None = None,
+    interrupts_at: str | None = None,
+    results: Sequence[Any] = (),
+    **fields: Any,
+) -> Any:
+    """Run one task at the place, and return what `perform` returns."""
     found = task_for(task, tasks)
-    spec = JobSpec(
-        task=found.identifier,
-        payload=payload,
-        max_attempts=max_attempts,
-        queue_name=queue_name,
-        job_key=job_key,
-        priority=priority,
-        flags=flags,
-    )
-    clock = _clock(now)
-    with TaskRunner(schema=schema, connection=connection_of(conn, schema), plugins=plugins, clock=clock) as runner:
-        job = unstored_job(spec, attempt=attempt, now=None if clock is None else clock(), worker_id=runner.worker_id)
-        return _value(runner.run(found, job))
+    spec = JobSpec(**{"task": found.identifier, "payload": payload, "max_attempts": 25, "priority": 0, **fields})
+    kept = MemorySteps({} if steps is None else steps, interrupts_at)
+    with TaskRunner(session=place.session, steps=kept, results=results, **place.options) as runner:
+        now = None if place.clock is None else place.clock()
+        return _value(runner.run(found, unstored_job(spec, attempt=attempt, now=now, worker_id=runner.worker_id)))
 
 
 def _value(attempt: Attempt) -> Any:
@@ -109,7 +213,7 @@ def drain(
     conn: object,
     *,
     tasks: TaskRegistry,
-    task: str | None = None,
+    task: Function | str | None = None,
     with_scheduled: bool = False,
     raises: bool = True,
     limit: int = 1_000,
@@ -126,12 +230,28 @@ def drain(
 
     A failed attempt is recorded, then its exception is raised; with `raises=False` it is listed in the result.
     Raises `DrainLimitError` when more than `limit` jobs are due.
+
+    Example: docs/guide/testing.md
     """
+    place = Place(PsycopgSession(conn, schema), schema=schema, plugins=plugins, now=now)
+    return drained(place, tasks, task=task, with_scheduled=with_scheduled, raises=raises, limit=limit)
+
+
+def drained(
+    place: Place,
+    tasks: TaskRegistry,
+    *,
+    task: Function | str | None = None,
+    with_scheduled: bool = False,
+    raises: bool = True,
+    limit: int = 1_000,
+) -> DrainResult:
+    """Run the waiting jobs at the place, and return what `drain` returns."""
     wanted = tasks if task is None else [task_for(task, tasks)]
     by_name = {each.identifier: each for each in wanted}
-    options: dict[str, Any] = {"schema": schema, "plugins": plugins, "clock": _clock(now)}
     result = DrainResult()
-    with ConnectionWorker(conn, by_name, with_scheduled=with_scheduled, **options) as worker:
+    assert place.session is not None  # noqa: S101 - jobs wait in a database
+    with ConnectionWorker(place.session, by_name, with_scheduled=with_scheduled, **place.options) as worker:
         while len(result) < limit:
             attempt = worker.work_one()
             if attempt is None:
@@ -164,12 +284,15 @@ def inline(
     Nothing is written to a queue, so no database is needed. A task that asks its context for a connection gets the
     `conn` of the caller. Keys, delays, priorities, queues and retries have no effect. What a task raises reaches the
     code that adds the job, unless `raises` is False.
+
+    Example: docs/guide/testing.md
     """
     attempts: list[Attempt] = []
 
     def run(spec: JobSpec, payload: str | None, conn: object | None) -> Job:
         task = task_for(spec.task, tasks)
-        with TaskRunner(schema=schema, connection=connection_of(conn, schema), plugins=plugins) as runner:
+        options: dict[str, Any] = {"plugins": plugins, "steps": MemorySteps({})}
+        with TaskRunner(schema=schema, session=session_of(conn, schema), loop=inline_loop.get(), **options) as runner:
             attempt = runner.run(task, unstored_job(spec, payload=payload, worker_id=runner.worker_id))
         attempts.append(attempt)
         if attempt.error is not None and (raises or not isinstance(attempt.error, Exception)):

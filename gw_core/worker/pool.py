@@ -20,9 +20,9 @@ from gw_core.domain.rules.backoff import retry_delay
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import JobOverran, PoolInterrupting, PoolStarted, PoolStopped, PoolStopping
 from gw_core.domain.rules.plugins import Interceptors
-from gw_core.domain.rules.settings import WorkerSettings
+from gw_core.domain.rules.settings import ONLY_TASK, WorkerSettings
 from gw_core.execution.context import JobContext, TaskResources
-from gw_core.execution.task import Task
+from gw_core.execution.task import LoadedTask
 from gw_core.postgres.connection.database import Database
 from gw_core.postgres.road.job_store import JobStore
 from gw_core.runtime.service import Service
@@ -89,7 +89,7 @@ class WorkerPool:
         self._settings = settings
         self._events = events
         self._interceptors = interceptors
-        self._tasks: dict[str, Task] = {}
+        self._tasks: dict[str, LoadedTask] = {}
         self._names: tuple[str, ...] = ()
         self.keeps: Mapping[str, Keep] = {}
         """What history keeps of each task's jobs; empty: nothing."""
@@ -109,6 +109,8 @@ class WorkerPool:
             on_settled=lambda: self.claimer.on_settled(),
             on_end=self._check_own_locks,
         )
+        stopping = {"with_steps": self.settler.follow_ups.with_steps, "is_stopping": lambda: self._is_stopped}
+        resources = structs.replace(resources, **stopping)
         self.timeouts = Timeouts(self.id, events)
         self._cancellations = Cancellations(self.id, self.ledger, self.timeouts, events)
         self._pauses = CurrentPauses(self.id, is_listening=lambda: self.notifications.is_listening)
@@ -137,6 +139,7 @@ class WorkerPool:
             on_migration=on_migration,
             on_cancel_request=lambda: self.claimer.on_cancel_request(),
             on_claim_rules=lambda: self.claimer.on_claim_rules(),
+            on_waited_for=self._note_waited_for,
         )
         self._listener = (
             ListenThread(listen_database, self.notifications)
@@ -202,6 +205,11 @@ class WorkerPool:
         )
 
     @property
+    def task_names(self) -> Sequence[str]:
+        """The tasks whose jobs the worker claims."""
+        return self._names
+
+    @property
     def services(self) -> Sequence[Service]:
         """The threads beside those that run jobs."""
         services = (self.settler, self.timeouts, self.claimer, self._listener)
@@ -223,12 +231,14 @@ class WorkerPool:
     def use(self, registry: TaskRegistry) -> None:
         """Run the tasks of this registry from the next job on."""
         around = self._interceptors.around_run
-        tasks = {task.identifier: intercepted(task, self._interceptors) if around else task for task in registry}
+        only = {each.removeprefix(ONLY_TASK) for each in self._settings.only}
+        chosen = [task for task in registry if not only or task.identifier in only]
+        tasks = {task.identifier: intercepted(task, self._interceptors) if around else task for task in chosen}
         # Changed in place: the threads find their tasks by this dictionary's own `get`.
         self._tasks.update(tasks)
         for identifier in self._tasks.keys() - tasks.keys():
             del self._tasks[identifier]
-        self._names = registry.identifiers
+        self._names = tuple(each for each in registry.identifiers if each in tasks)
         self.keeps = keeps_of({task.identifier: task.history for task in registry}, self._settings.history)
 
     def use_registry(self, registry: TaskRegistry) -> None:
@@ -327,6 +337,10 @@ class WorkerPool:
         """Return what is locked in this worker's name, at its end; while its claim is not answered, a sweep has to."""
         if self.claimer.has_ended and self._own_locks.may_hold:
             self._own_locks.check(connect())
+
+    def _note_waited_for(self, ids: set[int]) -> None:
+        """Record that jobs wait for some that run here: these were claimed without the flag that shows it."""
+        self.settler.follow_ups.waited_for.update(ids.intersection(job.id for job in self.ledger.locked().jobs))
 
     def _notify_tasks(self) -> None:
         for context in self._running():

@@ -17,7 +17,6 @@ from gw_core.domain.errors import (
     LockTimeoutError,
 )
 from gw_core.domain.job.claim import QueueLock
-from gw_core.domain.job.group import is_member
 from gw_core.domain.job.history import Keep
 from gw_core.domain.job.outcome import Completed, Failed, Outcome, Returned
 from gw_core.domain.rules.event_bus import Events
@@ -34,6 +33,7 @@ from gw_core.postgres.connection.database import RESPONSE_TIMEOUT, Database
 from gw_core.postgres.connection.error_mapping import is_beyond_encoding, needs_connection, rejects_a_row
 from gw_core.postgres.road.job_store import SETTLE_PLAN, JobStore
 from gw_core.runtime.service import Service
+from gw_core.worker.follow_ups import FollowUps
 from gw_core.worker.job_durations import JobDurations
 from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.ledger import Ledger, OutcomeBatch
@@ -102,6 +102,7 @@ class Settler(Service):
         self._keeps = keeps
         self._on_queues_freed = on_queues_freed
         self._on_settled = on_settled
+        self.follow_ups = FollowUps()
         self._on_end = on_end
         self._inbox: deque[Outcome] = deque()
         self._unwritten: deque[OutcomeBatch] = deque()
@@ -304,23 +305,28 @@ class Settler(Service):
         kind = type(outcomes[0])
         self.completed += len(written) if kind is Completed else 0
         self.failed += len(written) if kind is Failed else 0
-        self._end_members(written)
+        self._end_what_belongs_to(written)
         self._accept(batch)
         # After the batch is gone, because a worker that ends with the last job checks whether any are left.
         (self._on_queues_freed if releases else self._on_settled)()
         emit_settled(self._events, self._worker_id, written, lost, in_doubt=in_doubt)
 
-    def _end_members(self, written: Sequence[Outcome]) -> None:
-        """Let the groups of these jobs go on, in a transaction after the one that settled them.
+    def _end_what_belongs_to(self, written: Sequence[Outcome]) -> None:
+        """Let the groups of these jobs go on and delete their steps, in transactions after the one that settled them.
 
-        If that fails, or the process ends between the two, the check of all groups does it (`GroupCheck`).
+        If that fails, or the process ends between the two, `GroupCheck` does it.
         """
-        if ids := ended_members(written):
-            try:
-                self._ready_store().end_members(ids)
-            except GraphileWorkerError as error:
-                if needs_connection(error):
-                    self.disconnect()
+        members, with_steps = self.follow_ups.take_members(written), self.follow_ups.take_with_steps(written)
+        if not members and not with_steps:
+            return
+        try:
+            if members:
+                self._ready_store().end_members(members)
+            if with_steps:
+                self._ready_store().end_steps(with_steps)
+        except GraphileWorkerError as error:
+            if needs_connection(error):
+                self.disconnect()
 
     def _ready_store(self) -> JobStore:
         if self._store is None or self._store.connection.closed:
@@ -399,15 +405,6 @@ def _send(
     if kind is Failed:
         return store.fail(outcomes, worker_id=worker_id, releases=releases, keeps=batch.keeps, in_ascii=in_ascii)
     return store.return_jobs(outcomes, worker_id=worker_id, releases=releases)
-
-
-def ended_members(outcomes: Sequence[Outcome]) -> list[int]:
-    """Return the jobs that a group may wait for; most jobs have no flags."""
-    return [
-        each.job.id
-        for each in outcomes
-        if each.job._flags is not None and type(each) is not Returned and is_member(each.job)
-    ]
 
 
 def emit_settled(

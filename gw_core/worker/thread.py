@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gw_core.domain.job.job import Job
 from gw_core.domain.job.outcome import Completed, Failed, Outcome, Returned
 from gw_core.domain.rules.events import JobStarted, JobSucceeded, WorkerStarted, WorkerStopped
-from gw_core.domain.rules.plugins import Interceptors, Skip
+from gw_core.domain.rules.plugins import Interceptors, Skip, run_wrapped
+from gw_core.execution.async_wrapper import on_loop
 from gw_core.execution.context import JobContext, TaskResources
 from gw_core.execution.executor import execute
+from gw_core.execution.functions import is_coroutine_function
+from gw_core.runtime.current_job import RUN
 from gw_core.worker.cancellations import Cancellations
 from gw_core.worker.handoff import Handoff, QueueBatch
 from gw_core.worker.lease import Lease, steady_time
@@ -21,9 +25,9 @@ from gw_core.worker.run_slot import RunSlot
 from gw_core.worker.timeouts import Timeouts
 
 if TYPE_CHECKING:
-    from gw_core.execution.task import Task
+    from gw_core.execution.task import LoadedTask
 
-FindTask = Callable[[str], "Task | None"]
+FindTask = Callable[[str], "LoadedTask | None"]
 
 LEASE_IS_OVER: Final = "no heartbeat was written for too long, so another worker may have recovered the job"
 """Why a claimed job is returned before it starts, for example after the process was frozen."""
@@ -76,7 +80,7 @@ class WorkerThread:
         self._events.emit(WorkerStarted(worker_id=self._worker_id, thread=self.name))
         while (item := self._handoff.take(self._wake)) is not None:
             if type(item) is Job:
-                self.run(item)
+                copy_context().run(self.run, item)
             else:
                 self._run_queue_batch(item)  # type: ignore[arg-type] # the other member of the union
             del item  # a thread that waits keeps no payload in memory
@@ -94,11 +98,11 @@ class WorkerThread:
             if self._handoff.is_closed:
                 self._report(Returned(job, "the worker is stopping", started=False))
             else:
-                self.run(job)
+                copy_context().run(self.run, job)
         self.slot.queue_batch = None
 
     def run(self, job: Job) -> None:
-        """Run one job and report its outcome."""
+        """Run one job and report its outcome. The caller gives it a `contextvars` context that the job has alone."""
         task, now = self._find_task(job.task), steady_time()
         if task is None:  # its file was deleted under --watch between claim and run
             self._report(Returned(job, f"task '{job.task}' is no longer known here", started=False))
@@ -113,6 +117,7 @@ class WorkerThread:
         context = JobContext(job, self._resources, worker_id=self._worker_id, thread_name=self.name)
         slot.busy_since = now
         slot.running.append(context)
+        RUN.set(context)
         if self._pending and self._end_before_start(job):
             return
         if events.wants(JobStarted):
@@ -170,12 +175,13 @@ class WorkerThread:
         return Failed(job, steady_time() - self.slot.busy_since, error, message)
 
 
-def intercepted(task: Task, interceptors: Interceptors) -> Task:
+def intercepted(task: LoadedTask, interceptors: Interceptors) -> LoadedTask:
     """Return the task with all wrappers of the plugins around it."""
     invoke = task.invoke
+    wrappers = [on_loop(each) if is_coroutine_function(each) else each for each in interceptors.around_run]
 
     def call(job: Job, context: JobContext) -> object:
-        result = interceptors.run(job, context, lambda: invoke(job, context))
+        result = run_wrapped(wrappers, job, context, lambda: invoke(job, context))
         return None if isinstance(result, Skip) else result
 
     return replace(task, invoke=call)

@@ -29,7 +29,10 @@ OVERRUN_AFTER: Final = 5.0
 
 
 class TaskTimeoutError(GraphileWorkerError):
-    """The task took longer than its timeout allows; the attempt has failed."""
+    """The task took longer than its timeout allows; the attempt has failed.
+
+    Example: docs/api/errors.md
+    """
 
 
 class EndingRun(msgspec.Struct, eq=False):

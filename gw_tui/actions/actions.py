@@ -10,25 +10,25 @@ import msgspec
 from msgspec.structs import replace
 
 from gw_core import Selection
-from gw_core.errors import JobSkipped, StatementTimeoutError
-from gw_core.front_ends import FrontEnd, SkippedJob
+from gw_core.errors import JobSkipped
+from gw_core.front_ends import FrontEnd, SkippedJob, StatementTimeoutError, operator_name
 
 if TYPE_CHECKING:
-    from gw_core import ActionResult, Client, Job, JobSpec, RecoverySettings
-    from gw_core.front_ends import Count, FoundJob
-    from gw_core.operations import (
-        CleanupTarget,
-        Finding,
-        PageCursor,
-        PauseResult,
-        QueueCounts,
-        RemovedJob,
-        SweepReport,
-    )
+    from gw_core import Client, Job, JobSpec, RecoverySettings, operations
+    from gw_core.front_ends import BackendSession, CleanupTarget, Count, FoundJob, PageCursor
+    from gw_core.operations import ActionResult, Finding, PauseResult, QueueCounts, RemovedJob, SweepReport
     from gw_tui.actions.command_preview import CommandPreview, Words
 
 CANCEL_TIMEOUT: Final = timedelta(seconds=5)
 """How long a cancellation waits for the task to stop; the request stays."""
+
+
+GONE: Final = "gone"
+"""Why an action skipped a job that has left the table."""
+
+
+MAX_NEW_IDS: Final = 5
+"""The message about restored jobs names at most this many new ids."""
 
 
 class SkippedItem(msgspec.Struct, frozen=True):
@@ -53,6 +53,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """What happened, where it can differ; empty where the numbers suffice."""
     found: FoundJob | None = None
     findings: Sequence[Finding] = ()
+    pause: operations.Pause | None = None
     queue: tuple[Count, Count] | None = None
     """How many jobs of the counted queue are waiting, and how many of them are due."""
 
@@ -285,6 +286,24 @@ class Unlock(Action, frozen=True, kw_only=True):
         return write.unlock(self.workers)
 
 
+class EndSession(Action, frozen=True, kw_only=True):
+    """End a session that blocks others; its transaction is rolled back."""
+
+    done_words: ClassVar[str] = "ended"
+    thing: ClassVar[str] = "session"
+
+    session: BackendSession
+
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
+        pid = str(self.session.pid)
+        if FrontEnd(client).end_session(self.session):
+            return Result(done=(pid,))
+        return Result(skipped=(SkippedItem(pid, GONE),))
+
+    def entry(self) -> Mapping[str, Any]:
+        return {"session": str(self.session)}
+
+
 class PauseAction(Action, frozen=True, kw_only=True):
     """An action on a task or a named queue."""
 
@@ -296,8 +315,50 @@ class PauseAction(Action, frozen=True, kw_only=True):
     def thing(self) -> str:
         return self.target.partition(":")[0]
 
+    @property
+    def name(self) -> str:
+        """What is paused, without its kind."""
+        return self.target.partition(":")[2] or self.target
+
     def entry(self) -> Mapping[str, Any]:
         return {self.done_words: self.target, "reason": self.reason}
+
+
+class FindPause(Action, frozen=True, kw_only=True):
+    """Find the pause of a task or a named queue."""
+
+    reads_only: ClassVar[bool] = True
+
+    target: str
+
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
+        return Result(pause=next((each for each in client.pauses.list() if str(each.target) == self.target), None))
+
+
+class SetLimit(Action, frozen=True, kw_only=True):
+    """Limit how many jobs of a task run at a time, and keep its other limits; None removes that limit."""
+
+    done_words: ClassVar[str] = "limited"
+    thing: ClassVar[str] = "task"
+
+    task: str
+    running: int | None
+
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
+        known = next((each for each in client.limits.list() if each.task == self.task), None)
+        if self.running is None and (known is None or known.per_period is None):
+            return Result(
+                done=(self.task,),
+                message=_unconfirmed(client.limits.remove(self.task), f"limit of {self.task} removed"),
+            )
+        more = (
+            {} if known is None else {name: getattr(known, name) for name in ("per_period", "period", "burst", "field")}
+        )
+        result = client.limits.set(self.task, running=self.running, by=operator_name(), **more)
+        return Result(done=(self.task,), message=_unconfirmed(result, f"task {self.task} limited"))
+
+    def preview(self, write: CommandPreview) -> Words | None:
+        return write.limit(self.task, self.running)
 
 
 class Pause(PauseAction, frozen=True, kw_only=True):
@@ -306,8 +367,8 @@ class Pause(PauseAction, frozen=True, kw_only=True):
     done_words: ClassVar[str] = "paused"
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
-        result = client.pauses.pause(self.target, reason=self.reason)
-        return Result(done=(self.target,), message=_unconfirmed(result))
+        result = client.pauses.pause(self.target, reason=self.reason, by=operator_name())
+        return Result(done=(self.name,), message=_unconfirmed(result, f"{self.thing} {self.name} paused"))
 
     def preview(self, write: CommandPreview) -> Words | None:
         return write.pause(self.target, self.reason)
@@ -321,15 +382,15 @@ class Resume(PauseAction, frozen=True, kw_only=True):
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
         result = client.pauses.resume(self.target)
         if not result.changed:
-            return Result(skipped=(SkippedItem(self.target, "not paused"),))
-        return Result(done=(self.target,), message=_unconfirmed(result))
+            return Result(skipped=(SkippedItem(self.name, "not paused"),))
+        return Result(done=(self.name,), message=_unconfirmed(result, f"{self.thing} {self.name} resumed"))
 
     def preview(self, write: CommandPreview) -> Words | None:
         return write.resume(self.target)
 
 
-def _unconfirmed(result: PauseResult) -> str:
-    return f"not confirmed by {', '.join(result.unconfirmed)}" if result.unconfirmed else ""
+def _unconfirmed(result: PauseResult, done: str = "done") -> str:
+    return f"{done}, not confirmed by {', '.join(result.unconfirmed)}" if result.unconfirmed else ""
 
 
 class PreviewedAction(Action, frozen=True, kw_only=True):
@@ -493,7 +554,9 @@ def _restored(client: Client, jobs: Iterable[Job]) -> Result:
             skipped.append(SkippedItem(str(job.id), "another job has its key"))
         else:
             done.append(str(new))
-    return Result(done=tuple(done), skipped=tuple(skipped))
+    ids = f"{', '.join(done[:MAX_NEW_IDS])}{', …' * (len(done) > MAX_NEW_IDS)}"
+    message = f"{len(done):,} {'job' if len(done) == 1 else 'jobs'} restored, with new ids: {ids}" if done else ""
+    return Result(done=tuple(done), skipped=tuple(skipped), message=message)
 
 
 def _why(skipped: SkippedJob) -> str:
@@ -503,7 +566,7 @@ def _why(skipped: SkippedJob) -> str:
         case "changed":
             return f"changed ({skipped.changes})" if skipped.changes else "changed"
         case "not_found":
-            return "gone"
+            return GONE
         case "busy":
             return "being changed by another session"
         case _:

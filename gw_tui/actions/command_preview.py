@@ -89,6 +89,12 @@ class CommandPreview:
         """Pause a task or a queue."""
         return self._gw("pause", *_options({"reason": reason}), target)
 
+    def limit(self, task: str, running: int | None) -> Words:
+        """Limit how many jobs of a task run at a time, or remove its limit."""
+        if running is None:
+            return self._gw("limit", *_unmistaken((task,), "--off"))
+        return self._gw("limit", *_unmistaken((task,), *_options({"running": str(running)})))
+
     def resume(self, target: str) -> Words:
         """Resume a task or a queue."""
         return self._gw("resume", target)

@@ -20,13 +20,13 @@ import msgspec
 
 import gw_core.errors
 from gw_core.errors import GraphileWorkerError, InvalidInputError
-from gw_core.front_ends import QueueSnapshot
+from gw_core.front_ends import LockWaits, QueueSize, QueueSnapshot
 from gw_core.operations import (
+    EndedAttempt,
     Finding,
     HistoryPage,
     JobPage,
     JobReport,
-    LockWaits,
     QueueCounts,
     QueueReport,
     RunSeries,
@@ -79,10 +79,12 @@ _KINDS: Final[Mapping[str, Any]] = {
     "snapshot": QueueSnapshot,
     "page": JobPage,
     "job": JobReport | None,
+    "attempts": list[EndedAttempt],
     "statistics": QueueCounts,
     "history": HistoryPage,
     "runs": RunSeries,
     "queues": list[QueueReport],
+    "queue_sizes": list[QueueSize],
     "crontabs": Crontabs,
     "findings": list[Finding],
     "blockages": LockWaits,

@@ -13,23 +13,28 @@ from msgspec.structs import replace
 
 from gw_core import Client, CronItem, Selection, SessionLimits, __version__
 from gw_core.errors import (
-    AuthenticationError,
     DatabaseUnavailableError,
-    EmbeddedError,
     GraphileWorkerError,
     InvalidInputError,
     InvalidSettingError,
-    LockTimeoutError,
-    NoConnectionError,
     PermissionDeniedError,
-    ReadOnlyError,
     SchemaMissingError,
+    TransientDatabaseError,
+)
+from gw_core.front_ends import (
+    AuthenticationError,
+    EmbeddedError,
+    FrontEnd,
+    LockTimeoutError,
+    NameKind,
+    NoConnectionError,
+    Quality,
+    ReadOnlyError,
     SchemaTooNewError,
     SchemaTooOldError,
     StatementTimeoutError,
-    TransientDatabaseError,
+    operator_name,
 )
-from gw_core.front_ends import FrontEnd, NameKind, Quality, operator_name
 from gw_tui.actions.actions import Action, Result
 from gw_tui.data.playback import Playback
 from gw_tui.rules.connection_state import FailureKind
@@ -38,14 +43,13 @@ from gw_tui.rules.options import QueueInfo
 from gw_tui.rules.recurring import Crontabs
 
 if TYPE_CHECKING:
-    from gw_core.front_ends import JobListener, QueueSnapshot
+    from gw_core.front_ends import JobListener, LockWaits, PageCursor, QueueSize, QueueSnapshot
     from gw_core.operations import (
+        EndedAttempt,
         Finding,
         HistoryPage,
         JobPage,
         JobReport,
-        LockWaits,
-        PageCursor,
         QueueCounts,
         QueueReport,
         RunSeries,
@@ -88,6 +92,9 @@ FINDINGS_INTERVAL: Final = 15.0
 
 MAX_SCHEMAS: Final = 5
 """This many schemas with a queue are named where the one asked for has none."""
+
+SIZES_REST: Final = 100.0
+"""Queues are counted a hundredth of the time at most."""
 
 RUNS_INTERVAL: Final = 10.0
 """Statistics of minutes are asked for no more often, in seconds."""
@@ -136,6 +143,10 @@ class DataSource:
         """Return everything about one job, its payload only when wanted; None when it is gone."""
         return self.answer(f"job {job_id}", lambda live: live.read_client.jobs.show(job_id, with_payload=with_payload))
 
+    def attempts(self, job_id: int) -> Sequence[EndedAttempt]:
+        """Return the recorded attempts of one job, the first one first."""
+        return self.answer(f"attempts {job_id}", lambda live: live.read_client.history.attempts(job_id))
+
     def statistics(self) -> QueueCounts:
         """Return how many jobs are in each state, from a sample when there are many."""
         return self.answer("statistics", lambda live: live.read_client.counts())
@@ -154,6 +165,10 @@ class DataSource:
         """Return named queues in order of their names."""
         key = f"queues {'locked' if only_locked else 'all'} {after}"
         return self.answer(key, lambda live: live.read_queues(after, limit, only_locked=only_locked))
+
+    def queue_sizes(self) -> Sequence[QueueSize]:
+        """Return how many jobs wait in each named queue that has any, the most due jobs first."""
+        return self.answer("queue_sizes", lambda live: live.read_queue_sizes())
 
     def crontabs(self) -> Crontabs:
         """Return the recurring tasks."""
@@ -203,10 +218,10 @@ class Query:
         raise NotImplementedError
 
 
-def known_runs(source: DataSource, back: timedelta, step: timedelta, task: str | None = None) -> RunSeries | None:
-    """Return what ended in each step; None where the role may not read it, a recording lacks it, or it takes long."""
+def known(ask: Callable[[], T]) -> T | None:
+    """Return an answer, or None where the role may not read it, a recording lacks it, or it takes long."""
     try:
-        return source.runs(back, step, task)
+        return ask()
     except (InvalidInputError, LockTimeoutError, PermissionDeniedError, StatementTimeoutError):
         return None
 
@@ -230,6 +245,7 @@ class ClientSource(DataSource):
         self.front_end = FrontEnd(self.read_client)
         self._lock = threading.Lock()  # guards _acting: it is opened for the first action
         self._acting: Client | None = None
+        self._sizes: tuple[float, float, Sequence[QueueSize]] | None = None
         self._findings: tuple[float, Sequence[Finding]] | None = None
         self._runs: tuple[tuple[timedelta, timedelta, str | None], float, RunSeries] | None = None
         self._count_limits: dict[tuple[str, bool], int] = {}
@@ -284,6 +300,15 @@ class ClientSource(DataSource):
         self._count_limits = dict([*self._count_limits.items(), (page, depth)][-MAX_PAGES:])
         return found
 
+    def read_queue_sizes(self) -> Sequence[QueueSize]:
+        """Return the sizes of queues; they are counted again seldom, because it reads an index whole."""
+        now = time.monotonic()
+        if self._sizes is None or now - self._sizes[0] > SIZES_REST * self._sizes[1]:
+            found = self.front_end.queue_sizes()
+            took = time.monotonic() - now
+            self._sizes = time.monotonic(), took, found
+        return self._sizes[2]
+
     def read_crontabs(self) -> Crontabs:
         """Return the recurring tasks; the file is read again, so that changes show."""
         read = self._crontab
@@ -320,7 +345,11 @@ class ClientSource(DataSource):
         with self._lock:
             if self._acting is None:
                 self._acting = self._client(replace(ACTION_LIMITS, read_only=self.info.is_read_only))
-            return self._acting
+            acting = self._acting
+        # The connection may date from before a restart of the server. The pool drops it here, where nothing is lost.
+        with suppress(DatabaseUnavailableError):
+            FrontEnd(acting).ping()
+        return acting
 
 
 # -- what went wrong -------------------------------------------------------------------------------------------------

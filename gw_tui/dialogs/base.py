@@ -1,4 +1,4 @@
-"""What all dialogs share: they name the jobs they change, Cancel has the focus, and OK needs the database."""
+"""What all dialogs share: they name the jobs they change, and OK needs the database."""
 
 from __future__ import annotations
 
@@ -59,11 +59,14 @@ class Dialog(Framed[T]):
     Dialog .field Input { width: 1fr; }
     """
 
-    def __init__(self, title: str, words: str = "", *, ok: str = "OK", destroys: bool = False) -> None:
+    def __init__(
+        self, title: str, words: str = "", *, ok: str = "OK", leave: str = "Cancel", destroys: bool = False
+    ) -> None:
         super().__init__(classes="-destroys" if destroys else "")
         self._title = title
         self._words = words
         self._ok = ok
+        self._leave = leave
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="framed") as panel:
@@ -75,8 +78,9 @@ class Dialog(Framed[T]):
             yield from self.fields()
             yield Static("", id="failure", markup=False)
             with Horizontal(id="buttons"):
-                yield Button(Content("Cancel"), id="cancel", compact=True)
+                # Tab leads from the fields, and from Cancel, to what was asked for.
                 yield Button(Content(self._ok), id="ok", compact=True)
+                yield Button(Content(self._leave), id="cancel", compact=True)
 
     def on_mount(self) -> None:
         self.set_interval(0.25, self._follow)
@@ -165,7 +169,11 @@ class Dialog(Framed[T]):
             self.action_leave()
 
     def on_input_submitted(self) -> None:
-        """Enter in a field means OK."""
+        """Do what enter in a field means."""
+        self.submit_field()
+
+    def submit_field(self) -> None:
+        """Accept the answer."""
         self.action_accept()
 
     def action_accept(self) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from textual.app import ComposeResult
 from textual.content import Content
-from textual.widgets import Static
+from textual.widgets import Button, Static
 
 from gw_core.front_ends import FoundJob
 from gw_tui.dialogs.base import Dialog, entry
@@ -42,14 +42,16 @@ class Confirm(Dialog[str]):
         destroys: bool = True,
         to_type: str = "",
         asks_for: str = "",
+        leave: str = "Cancel",
         action: Action | Callable[[str], Action],
     ) -> None:
-        super().__init__(title, words, ok=ok, destroys=destroys)
+        super().__init__(title, words, ok=ok, leave=leave, destroys=destroys)
         self._act = action
         self._to_type = to_type
         self._asks_for = asks_for
-        if to_type:
-            self.AUTO_FOCUS = "#typed"  # type: ignore[misc] # one dialog's own
+        self._destroys = destroys
+        # A text can be typed immediately, and enter confirms what destroys nothing.
+        self.AUTO_FOCUS = "#typed" if to_type or asks_for else "#cancel" if destroys else "#ok"  # type: ignore[misc]
 
     def fields(self) -> ComposeResult:
         if self._to_type or self._asks_for:
@@ -63,16 +65,31 @@ class Confirm(Dialog[str]):
             raise ValueError(f"Type {self._to_type} exactly")
         return typed
 
+    def submit_field(self) -> None:
+        """Accept the answer; what destroys something is confirmed by a word to type, or by another enter."""
+        if self._destroys and not self._to_type:
+            self.query_one("#ok", Button).focus()
+        else:
+            self.action_accept()
+
     def pending_action(self) -> Action:
         typed = self.text_of("typed") if self._asks_for and not self._to_type else ""
         return self._act(typed) if callable(self._act) else self._act
 
 
 async def confirmed(
-    console: Console, action: Action, title: str, words: str, *, ok: str, destroys: bool = True, to_type: str = ""
+    console: Console,
+    action: Action,
+    title: str,
+    words: str,
+    *,
+    ok: str,
+    destroys: bool = True,
+    to_type: str = "",
+    leave: str = "Cancel",
 ) -> bool:
     """Ask whether to run an action; the dialog can copy its command."""
-    dialog = Confirm(title, words, ok=ok, destroys=destroys, to_type=to_type, action=action)
+    dialog = Confirm(title, words, ok=ok, destroys=destroys, to_type=to_type, leave=leave, action=action)
     return await console.push_screen_wait(dialog) is not None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.app import ComposeResult
@@ -15,9 +15,13 @@ from gw_tui.dialogs.framed import Framed, FramedText
 from gw_tui.text import sanitize, symbols
 
 if TYPE_CHECKING:
+    from gw_tui.actions.actions import SkippedItem
     from gw_tui.actions.batch import ActionBatch
 
-MAX_SHOWN: Final = 200
+MAX_SHOWN: Final = 20
+"""Reasons for skipping that are listed, the most frequent first."""
+MAX_NAMED: Final = 5
+"""Jobs that are named for each reason."""
 
 
 class ResultDialog(Framed[None]):
@@ -40,11 +44,26 @@ class ResultDialog(Framed[None]):
         lines = [Content.styled(self._batch.headline, "bold")]
         if failure:
             lines.append(Content.styled(symbols.ALARM.before(sanitize.line(failure, 400)), "$error"))
-        shown = skipped[:MAX_SHOWN]
-        lines += [Content(f"  {sanitize.line(each.what, 64)}  {sanitize.line(each.why, 200)}") for each in shown]
-        if len(skipped) > MAX_SHOWN:
-            lines.append(Content.styled(f"… {len(skipped) - MAX_SHOWN:,} more skipped", "$quiet"))
+        groups = _by_reason(skipped)
+        lines += [_group(why, names) for why, names in groups[:MAX_SHOWN]]
+        if len(groups) > MAX_SHOWN:
+            lines.append(Content.styled(f"… {len(groups) - MAX_SHOWN:,} more reasons", "$quiet"))
         return Content("\n").join(lines)
+
+
+def _by_reason(skipped: Sequence[SkippedItem]) -> list[tuple[str, list[str]]]:
+    """Return what was skipped by the reason, the most frequent one first."""
+    found: dict[str, list[str]] = {}
+    for each in skipped:
+        found.setdefault(each.why, []).append(each.what)
+    return sorted(found.items(), key=lambda group: -len(group[1]))
+
+
+def _group(why: str, names: Sequence[str]) -> Content:
+    shown = ", ".join(sanitize.line(each, 64) for each in names[:MAX_NAMED])
+    more = ", …" if len(names) > MAX_NAMED else ""
+    count = f"{len(names):,} " if len(names) > 1 else ""
+    return Content.assemble(f"  {count}{sanitize.line(why, 200)}  ", (f"{shown}{more}", "$quiet"))
 
 
 class ProgressDialog(Framed[None]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -10,7 +10,9 @@ from itertools import islice
 
 from gw_core import JobState
 from gw_core.front_ends import retry_delay
-from gw_core.operations import JobReport
+from gw_core.operations import EndedAttempt, JobReport
+from gw_tui.text import formatting
+from gw_tui.text.redact import masked
 
 MAX_PAST = 50
 
@@ -18,6 +20,8 @@ MAX_PAST = 50
 class Certainty(StrEnum):
     """How an attempt is known, in the word for it."""
 
+    RECORDED = "recorded"
+    """History has it."""
     INFERRED = "failed"
     """Reckoned back from the backoff: the table keeps no history."""
     NOW = "running"
@@ -38,11 +42,35 @@ class AttemptRow:
     certainty: Certainty
     is_next: bool = False
     is_last: bool = False
+    note: str = ""
+    """How it ended, where that is recorded."""
 
 
-def attempt_rows(report: JobReport) -> list[AttemptRow]:
-    """Return the attempts of a job in order, at most a bounded number of them."""
-    return [*_past(report), *_under_way(report), *_to_come(report)]
+def attempt_rows(report: JobReport, ended: Sequence[EndedAttempt] = ()) -> list[AttemptRow]:
+    """Return the attempts of a job in order, at most a bounded number of them; recorded ones as history has them."""
+    recorded = recorded_rows(ended)
+    known = {each.number for each in recorded}
+    inferred = [each for each in _past(report) if each.number not in known]
+    past = sorted([*inferred, *recorded], key=lambda each: each.number)
+    return [*past, *_under_way(report), *_to_come(report)]
+
+
+def recorded_rows(ended: Sequence[EndedAttempt]) -> list[AttemptRow]:
+    """Return the attempts that history has, the latest ones if they are many."""
+    return [
+        AttemptRow(each.attempt, each.finished_at, None, Certainty.RECORDED, note=_note(each))
+        for each in ended[-MAX_PAST:]
+    ]
+
+
+def _note(attempt: EndedAttempt) -> str:
+    """Return how an attempt ended, where, and why."""
+    took = (
+        "" if attempt.started_at is None else f" after {formatting.duration(attempt.finished_at - attempt.started_at)}"
+    )
+    error = next((line for line in (attempt.error or "").splitlines() if line.strip()), "")
+    parts = (f"{attempt.state}{took}", attempt.worker_id or "", masked(error))
+    return " · ".join(each for each in parts if each)
 
 
 def _past(report: JobReport) -> Iterator[AttemptRow]:

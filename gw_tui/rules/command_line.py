@@ -8,7 +8,7 @@ from typing import Final
 
 from gw_core.front_ends import HISTORY_TERMS, TERMS, suggest
 from gw_core.selection import parse
-from gw_tui.rules.commands import BY_ID, SCREEN_BY_ID
+from gw_tui.rules.commands import BY_ID, SCREEN_BY_ID, Requirement
 from gw_tui.rules.options import Options
 from gw_tui.rules.table_choice import SavedView
 
@@ -21,6 +21,8 @@ NO_NAMES: Final = Options()
 SELECTED_BY: Final = {"jobs": TERMS, "history": HISTORY_TERMS}
 """Screens whose filter is a selection."""
 QUIT: Final = ("q", "quit")
+UNFILTERED: Final = frozenset({"overview"})
+"""Screens of which nothing can be named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +52,20 @@ def parse_line(text: str, options: Options = NO_NAMES) -> Destination:
         return Destination(context=_one_of("database", rest, options.contexts, "the console shows a single one"))
     if word in ONE_OF:
         return Destination(screen=ONE_OF[word], filter=rest)
-    if word in SCREEN_BY_ID:
+    if word in SCREEN_BY_ID and not (rest and word in UNFILTERED):
         return Destination(screen=word, filter=_checked(word, rest))
     command = "quit" if word in QUIT else word
+    if rest and (command in BY_ID or word in SCREEN_BY_ID):
+        raise ValueError(f"{word} takes no argument{_acts_on(command)}")
     if command in BY_ID:
         return Destination(command=command)
     raise ValueError(f"unknown command {word!r}; give a screen such as jobs, or {JOB} and an id")
+
+
+def _acts_on(command: str) -> str:
+    """Return what a command acts on, where that is less than everything."""
+    needs_row = command in BY_ID and BY_ID[command].needs is Requirement.ROW
+    return f"; it acts on the selected row, and {JOB} 4901 opens a job" if needs_row else ""
 
 
 def parse_link(link: str, options: Options = NO_NAMES) -> Destination:

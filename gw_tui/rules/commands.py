@@ -113,6 +113,18 @@ class ConsoleCommand:
         """True when it belongs to the app and not to a screen."""
         return not self.on
 
+    def why_not(self, now: CommandContext) -> str:
+        """Return why it cannot be given now; empty when it can."""
+        if self.possible(now):
+            return ""
+        if self.risk is not Risk.NONE and now.is_read_only:
+            return f"{self.label} needs write access: this console is read-only"
+        if self.is_local and now.is_served:
+            return f"{self.label} is not available in a browser"
+        if not now.is_live and (self.risk is not Risk.NONE or self.needs is Requirement.ANSWERS):
+            return f"{self.label} must wait: the database does not answer"
+        return f"{self.label} needs {self.needs.value}" if self.needs is not None else ""
+
     def possible(self, now: CommandContext) -> bool | None:
         """Return True when it can be given, None when it must wait, False when it makes no sense at all."""
         if self.risk is not Risk.NONE:
@@ -206,7 +218,7 @@ COMMANDS: Final = (
     _change("reschedule", "t", "Time", "Change the job's time, priority or attempts.", on=_OF_JOBS, rank=3),
     _destroy("fail", "f", "Fail", "Fail the job permanently.", on=_OF_JOBS | {"errors"}, rank=4),
     _destroy("complete", "x", "Complete", "Delete the job as if it had completed; U restores it.", on=_OF_JOBS, rank=5),
-    _destroy("cancel", "c", "Cancel", "Cancel the running job: its task is asked to stop.", on=_OF_JOBS, rank=29),
+    _destroy("cancel", "c", "Cancel", "Cancel the running job: its task is asked to stop.", on=_OF_JOBS, rank=4),
     _maintain(
         "remove_by_key", "K", "Remove by key", "Remove the job with a key, even if it is running.", on=_OF_JOBS, rank=28
     ),
@@ -214,14 +226,29 @@ COMMANDS: Final = (
     _change("run_now", "t", "Run now", "Add one run of this recurring task now.", on={"cron"}, rank=3),
     _destroy("forget", "x", "Forget", "Forget this recurring task in the database.", on={"cron"}, rank=4),
     _destroy(
-        "unlock", "u", "Unlock", "Release all locks of a dead worker.", on={"queues", "workers", "jobs", JOB}, rank=6
+        "unlock",
+        "u",
+        "Unlock",
+        "Release all locks of a dead worker.",
+        on={"queues", "workers", "overview"} | _OF_JOBS,
+        rank=7,
     ),
     _change(
-        "pause_jobs",
+        "pause",
         "P",
-        "Pause jobs",
+        "Pause task",
         "Pause the task or queue under the cursor, or resume it.",
-        on={"queues", "tasks"},
+        on={"queues", "tasks", "overview"} | _OF_JOBS,
+        rank=6,
+    ),
+    _change("limit", "L", "Limit", "Change the limit of the task under the cursor.", on={"tasks", "overview"}, rank=8),
+    _destroy(
+        "end_session",
+        "E",
+        "End session",
+        "End the session that blocks others; its transaction is rolled back.",
+        on={"locks", "overview"},
+        rank=6,
     ),
     _maintain(
         "sweep", "S", "Sweep", "Recover the jobs of stale workers, after a preview.", on={"workers", "locks"}, rank=5
@@ -240,7 +267,7 @@ COMMANDS: Final = (
     ),
     # -- everywhere --
     _known("reconnect", "r", "Reconnect", "Reconnect to the database now.", needs=Requirement.FAILURE, rank=0),
-    _known("pause", "space", "Pause", "Pause or resume the display; measuring continues.", rank=100),
+    _known("freeze", "space", "Freeze", "Freeze or unfreeze the display; measuring continues.", rank=100),
     _known("seek_back", "<", "Back 30 s", "Move the recording back.", needs=Requirement.REPLAY, rank=101),
     _known("seek_forward", ">", "On 30 s", "Move the recording forward.", needs=Requirement.REPLAY, rank=102),
     _known("suspend", "ctrl+z", "Suspend", "Return to the shell; fg continues.", is_local=True),
@@ -259,7 +286,6 @@ COMMANDS: Final = (
     _known("views", "V", "Views", "Open a saved view of gw.toml."),
     _known("contexts", "D", "Databases", "Show another database."),
     _known("palette", "ctrl+p", "Commands", "Find a command by its name."),
-    _known("jump", "ctrl+o", "Jump", "Label the panels with letters; type one to focus it."),
     # -- keeping the queue in order: by the palette alone --
     _maintain("sweep_now", "", "Sweep stale workers", "Recover their jobs and release their queues, after a preview."),
     _maintain(

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from gw_core import JobState
-from gw_core.front_ends import FoundJob, written
+from gw_core import Job, JobState
+from gw_core.front_ends import FoundJob, retry_delay, written
 
 VARYING: Final = re.compile(
     r"""'[^']*'|"[^"]*"|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b0x[0-9a-f]+\b|\b[0-9a-f]{12,}\b|\d+""",
@@ -38,12 +38,12 @@ class ErrorGroup:
     @property
     def first(self) -> datetime:
         """The earliest of the last failures."""
-        return self.jobs[-1].job.updated_at
+        return failed_at(self.jobs[-1].job)
 
     @property
     def last(self) -> datetime:
         """The latest failure."""
-        return self.jobs[0].job.updated_at
+        return failed_at(self.jobs[0].job)
 
     @property
     def failed(self) -> int:
@@ -52,7 +52,7 @@ class ErrorGroup:
 
     def is_growing(self, now: datetime) -> bool:
         """Return True if one of the jobs failed within the last minute."""
-        return now - self.last < RECENT
+        return timedelta() <= now - self.last < RECENT
 
     @property
     def selection(self) -> str:
@@ -72,10 +72,15 @@ def error_groups(jobs: Iterable[FoundJob]) -> list[ErrorGroup]:
 
 
 def _group(task: str, print_: str, jobs: list[FoundJob]) -> ErrorGroup:
-    newest = sorted(jobs, key=lambda each: (each.job.updated_at, -each.job.id), reverse=True)
+    newest = sorted(jobs, key=lambda each: (failed_at(each.job), -each.job.id), reverse=True)
     return ErrorGroup(
         task=task, fingerprint=print_, text=_shared_part(newest[0].job.last_error or ""), jobs=tuple(newest)
     )
+
+
+def failed_at(job: Job) -> datetime:
+    """Return when a job failed last, inferred from the backoff that it waits for: no failure changes `updated_at`."""
+    return job.run_at - retry_delay(job.attempts)
 
 
 def fingerprint(error: str) -> str:

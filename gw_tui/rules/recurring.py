@@ -11,7 +11,8 @@ from itertools import islice
 from typing import Final
 
 from gw_core import CronItem
-from gw_core.crontab import KnownCronItem, Schedule
+from gw_core.crontab import Schedule
+from gw_core.operations import KnownCronItem
 
 MAX_MISSED: Final = 1_000
 

@@ -11,9 +11,8 @@ from enum import StrEnum
 from typing import Final
 
 from gw_core import JobState, Selection
-from gw_core.front_ends import FoundJob
-from gw_core.operations import JobPage, PageCursor
-from gw_core.selection import EVERYTHING
+from gw_core.front_ends import EVERYTHING, FoundJob, PageCursor
+from gw_core.operations import JobPage
 
 PAGE: Final = 100
 MAX_ROWS: Final = 200

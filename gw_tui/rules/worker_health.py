@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
+
+from msgspec import structs
 
 from gw_core import RecoverySettings
 from gw_core.front_ends import FoundJob
@@ -47,7 +48,7 @@ def staleness(worker: WorkerInfo, recovery: RecoverySettings) -> float:
 def aged(worker: WorkerInfo, by: timedelta) -> WorkerInfo:
     """Return a worker with the ages that it has a while later."""
     heartbeat, lock = worker.heartbeat_age, worker.lock_age
-    return replace(
+    return structs.replace(
         worker,
         heartbeat_age=None if heartbeat is None else heartbeat + by,
         lock_age=None if lock is None else lock + by,

@@ -13,10 +13,19 @@ from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from gw_tui.dialogs.choose import Choice, Choose
-from gw_tui.rules.commands import BY_ID, SCREEN_BY_ID, CommandContext, ConsoleCommand, known_on
+from gw_tui.rules.commands import (
+    BY_ID,
+    SCREEN_BY_ID,
+    CommandContext,
+    ConsoleCommand,
+    Requirement,
+    Risk,
+    known_on,
+    written,
+)
 from gw_tui.rules.connection_state import FailureKind
 from gw_tui.widgets.connection_line import Banner, ConnectionLine, Fact, TabBar
-from gw_tui.widgets.key_bar import KeyBar
+from gw_tui.widgets.key_bar import KeyBar, key_label
 from gw_tui.widgets.keyed_table import KeyedTable
 from gw_tui.widgets.text_panel import TextPanel
 
@@ -118,6 +127,11 @@ class ConsoleScreen(Screen[None]):
         self.take_filter(view.selection)
 
     @property
+    def useless_keys(self) -> frozenset[str]:
+        """Commands that would be rejected now, and have no place in the key bar."""
+        return frozenset()
+
+    @property
     def stands(self) -> bool:
         """True while there is something to draw on: an answer may come before the first layout, or after the end."""
         return bool(self.query("#body > *"))
@@ -186,6 +200,20 @@ class ConsoleScreen(Screen[None]):
         if not hasattr(self, f"action_{action}"):
             return False
         return command.possible(self._read_context or self.command_context())
+
+    def on_key(self, event: events.Key) -> None:
+        """Give the reason when the key's command cannot act now."""
+        chosen, context = self.console.options.keys, self.command_context()
+        key = key_label(event.key)
+        found = [
+            command
+            for command in known_on(self.SCREEN_ID)
+            if key in map(written, chosen[command.id].split() if command.id in chosen else command.keys)
+        ]
+        reasons = [command.why_not(context) for command in found]
+        is_act = any(command.risk is not Risk.NONE or command.needs is Requirement.ROW for command in found)
+        if is_act and all(reasons):
+            self.notify(reasons[0], severity="warning")
 
     def on_screen_resume(self) -> None:
         """Ask this screen's query from now on, and immediately show what is known."""

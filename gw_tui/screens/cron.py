@@ -12,8 +12,7 @@ from textual import work
 from textual.content import Content
 
 from gw_core import CronItem, JobSpec
-from gw_core.crontab import describe_schedule
-from gw_core.front_ends import QueueSnapshot, written
+from gw_core.front_ends import QueueSnapshot, describe_schedule, written
 from gw_tui.actions.actions import Action, Add, Forget
 from gw_tui.data.source import DataSource, Query
 from gw_tui.dialogs.choose import Choice

@@ -14,7 +14,7 @@ from gw_core.front_ends import FoundJob
 from gw_core.operations import JobPage, JobReport
 from gw_tui.actions.actions import Retry
 from gw_tui.data.source import DataSource, Query
-from gw_tui.rules.error_groups import ErrorGroup, error_groups
+from gw_tui.rules.error_groups import ErrorGroup, error_groups, failed_at
 from gw_tui.screens.job_actions import JobActionsMixin
 from gw_tui.screens.list_screen import ListScreen
 from gw_tui.text import formatting, sanitize, symbols
@@ -130,8 +130,8 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample, ErrorGroup]):
                 "task": group.task,
                 "error": Cell(masked(group.fingerprint), "strong" if is_growing else ""),
                 "failed": Cell(f"{group.failed:,}" if group.failed else "", "failed"),
-                "first": duration_cell(now - group.first, "quiet"),
-                "last": duration_cell(now - group.last),
+                "first": duration_cell(max(timedelta(), now - group.first), "quiet"),
+                "last": duration_cell(max(timedelta(), now - group.last)),
                 "growing": sign_cell(symbols.WARNING, "growing") if is_growing else "",
             },
             group,
@@ -158,7 +158,7 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample, ErrorGroup]):
         ]
         lines += [
             f"{each.job.id}  attempt {each.job.attempts} of {each.job.max_attempts}"
-            f"  {formatting.duration(now - each.job.updated_at)} ago"
+            f"  {formatting.duration(max(timedelta(), now - failed_at(each.job)))} ago"
             for each in group.jobs[:MAX_NAMED]
         ]
         return Content("\n".join([*lines, "", sanitize.block(masked(group.jobs[0].job.last_error or ""))]))

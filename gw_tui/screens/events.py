@@ -51,6 +51,11 @@ class EventsScreen(ListScreen[Journal, LogEntry]):
             if all(word in f"{entry.kind} {entry.words}".lower() for word in words)
         ]
 
+    def take_filter(self, text: str) -> None:
+        field = self.query_one("#filter", Input)
+        field.value = text
+        field.remove_class("-hidden")
+
     def action_filter(self) -> None:
         field = self.query_one("#filter", Input)
         field.remove_class("-hidden")

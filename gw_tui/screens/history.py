@@ -10,8 +10,8 @@ from typing import ClassVar, Final
 from textual.content import Content
 
 from gw_core.errors import InvalidInputError
-from gw_core.front_ends import HISTORY_TERMS
-from gw_core.operations import EndedAttempt, HistoryPage, HistoryState
+from gw_core.front_ends import HISTORY_TERMS, HistoryState
+from gw_core.operations import EndedAttempt, HistoryPage
 from gw_core.selection import parse
 from gw_tui.data.source import DataSource, Query
 from gw_tui.screens.list_screen import facts
@@ -53,7 +53,7 @@ class HistoryScreen(PagedList[HistoryPage, EndedAttempt]):
         TableColumn("tries", "tries", 6, right=True, rank=5),
         TableColumn("took", "took", 8, right=True, rank=6),
         TableColumn("worker", "worker", least=8, rank=2),
-        TableColumn("error", "error", least=10, rank=4),
+        TableColumn("error", "error", least=20, share=3, rank=4),
     )
     PREVIEW = "beside"
     SORT_NOTE = "Sorting affects the page shown; pages begin with the latest end."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -14,13 +14,14 @@ from textual.widgets import Static
 
 from gw_core import JobState
 from gw_core.front_ends import FoundJob, QueueSnapshot
-from gw_core.operations import JobReport
+from gw_core.operations import EndedAttempt, JobReport
 from gw_tui.clipboard import is_too_long
-from gw_tui.data.source import DataSource, Query
-from gw_tui.rules.attempts import AttemptRow, Certainty, attempt_rows
+from gw_tui.data.source import DataSource, Query, known
+from gw_tui.rules.attempts import AttemptRow, Certainty, attempt_rows, recorded_rows
 from gw_tui.rules.commands import JOB
 from gw_tui.rules.connection_state import FailureKind
 from gw_tui.screens.job_actions import JobActionsMixin
+from gw_tui.screens.pause_actions import PauseMixin
 from gw_tui.screens.worker_actions import WorkerActionsMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.json_view import JsonView, Role, json_view
@@ -42,17 +43,26 @@ STYLES: Final = {
 
 
 @dataclass(frozen=True)
+class JobAnswer:
+    """A job as it is now, and its recorded attempts."""
+
+    report: JobReport | None
+    ended: Sequence[EndedAttempt] = ()
+
+
+@dataclass(frozen=True)
 class JobQuery(Query):
     """One job, at each tick."""
 
     job_id: int
     with_payload: bool = True
 
-    def ask(self, source: DataSource) -> JobReport | None:
-        return source.job(self.job_id, with_payload=self.with_payload)
+    def ask(self, source: DataSource) -> JobAnswer:
+        ended = known(lambda: source.attempts(self.job_id)) or ()
+        return JobAnswer(source.job(self.job_id, with_payload=self.with_payload), ended)
 
 
-class JobScreen(JobActionsMixin, WorkerActionsMixin):
+class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
     """One job, pushed over a list; `neighbour` finds the one this many rows further in it."""
 
     SCREEN_ID = JOB
@@ -83,6 +93,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         self._neighbour = neighbour
         self.report: JobReport | None = None
         self._gone_at: datetime | None = None
+        self._ended: Sequence[EndedAttempt] = ()
         self._failure = ""
         self._is_unmasked = False
         self._payload: tuple[tuple[object, ...], JsonView] | None = None
@@ -113,6 +124,9 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         report = self.report
         return () if report is None or self._gone_at is not None else (FoundJob(report.job, report.state),)
 
+    def pause_target(self) -> str | None:
+        return None if self.report is None else f"task:{self.report.job.task}"
+
     def holder(self) -> str | None:
         return None if self.report is None else self.report.job.locked_by
 
@@ -127,8 +141,10 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
             return
         had_row = self.has_row
         self._failure = ""
-        if isinstance(answer, JobReport):
-            self.report, self._gone_at = answer, None
+        assert isinstance(answer, JobAnswer)  # noqa: S101 - each query has its kind of answer
+        self._ended = answer.ended
+        if answer.report is not None:
+            self.report, self._gone_at = answer.report, None
         elif self._gone_at is None:
             self._gone_at = self.console.now
         self._draw()
@@ -149,20 +165,25 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
 
     def _draw(self) -> None:
         self._draw_lines()
-        if (report := self.report) is None or not self.stands:
+        if not self.stands:
+            return
+        attempts = self.query_one("#attempts", TextPanel)
+        if (report := self.report) is None:
+            attempts.show(_attempts(recorded_rows(self._ended), self.console.now))
             return
         self._draw_payload(report)
         self._draw_error(report)
-        attempts = self.query_one("#attempts", TextPanel)
-        attempts.border_subtitle = Content("≈ inferred · wait e^min(n,10) s")
-        attempts.show(_attempts(attempt_rows(report), report.at))
+        rows = attempt_rows(report, self._ended)
+        is_inferred = any(each.certainty is Certainty.INFERRED for each in rows)
+        attempts.border_subtitle = Content("≈ inferred · wait e^min(n,10) s" if is_inferred else "")
+        attempts.show(_attempts(rows, report.at))
 
     def _draw_lines(self) -> None:
         if not self.stands:
             return
         which, why, timeline = (self.query_one(f"#{name}", Static) for name in ("which", "why", "timeline"))
         if (report := self.report) is None:
-            missing = "no such job; completed jobs are deleted" if self._gone_at else "loading…"
+            missing = _gone(self._ended, self.console.now) if self._gone_at else "loading…"
             which.update(Content.assemble((f"job {self._job_id}", "bold"), f" · {self._failure or missing}"))
             return
         now = self.console.now
@@ -243,7 +264,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin):
         if found is None:
             self.notify("End of list")
             return
-        self._job_id, self.report, self._gone_at = found, None, None
+        self._job_id, self.report, self._gone_at, self._ended = found, None, None, ()
         self.ask()
         self._draw_lines()
 
@@ -296,6 +317,16 @@ def _away(away: timedelta) -> str:
     return f"in {words}" if away > timedelta() else f"-{words}"
 
 
+def _gone(ended: Sequence[EndedAttempt], now: datetime) -> str:
+    """Return what became of a job that is not in the table, as far as history has it."""
+    if not ended:
+        return "no such job; completed jobs are deleted, and history has no attempt of it"
+    last = ended[-1]
+    return (
+        f"{sanitize.line(last.task, 128)} · {last.state} {formatting.day(last.finished_at, now)}, recorded in history"
+    )
+
+
 def _attempts(rows: list[AttemptRow], now: datetime) -> Content:
     """Return the attempts as a table."""
     head = Content.styled(f"{'#':>4}  {'when':<12} {'wait':>6} note", "bold $quiet")
@@ -309,6 +340,6 @@ def _attempt(row: AttemptRow, now: datetime) -> Content:
     sign = "→" if row.is_next else " "
     about = "≈" if row.certainty is Certainty.INFERRED and row.at is not None else " "
     wait = "" if row.wait is None else formatting.duration(row.wait)
-    note = f"{row.certainty}{', last' if row.is_last else ''}"
+    note = sanitize.line(row.note, 200) or f"{row.certainty}{', last' if row.is_last else ''}"
     text = f"{sign}{row.number:>3} {about}{formatting.day(row.at, now):<12} {wait:>6} {note}"
     return Content.styled(text, "bold" if row.is_next else "$quiet" if row.certainty is Certainty.INFERRED else "")

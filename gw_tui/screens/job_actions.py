@@ -35,6 +35,9 @@ KEY_IS_REMOVED: Final = "It will not run; U restores it while this console runs.
 KEY_IS_TAKEN: Final = "{} is running it: the job finishes, loses its key and is not retried.\nThis cannot be undone."
 
 
+WAITING_ONLY: Final = frozenset({"retry", "reschedule", "fail", "complete"})
+
+
 class AddJobMixin(ConsoleScreen):
     """A screen with the add command."""
 
@@ -121,7 +124,8 @@ class JobActionsMixin(ConsoleScreen):
         workers = {} if snapshot is None else {each.id: each for each in snapshot.workers}
         effects = "\n".join(cancel_effects(jobs, workers))
         words = f"{named(jobs)}\n{effects}\nJobs that stop fail and are not retried; one that ends first completes."
-        if await confirmed(self.console, action, "Cancel?", words, ok="Cancel job", to_type=_to_type(jobs)):
+        title, ok = ("Cancel the job?", "Cancel job") if len(jobs) == 1 else ("Cancel the jobs?", "Cancel jobs")
+        if await confirmed(self.console, action, title, words, ok=ok, to_type=_to_type(jobs), leave="Back"):
             await self._run(action)
 
     @work
@@ -140,6 +144,12 @@ class JobActionsMixin(ConsoleScreen):
         if await confirmed(self.console, action, f"Remove by key {key}?", f"{named((found,))}\n{words}", ok="Remove"):
             await self._run(action)
 
+    @property
+    def useless_keys(self) -> frozenset[str]:
+        """The commands that the first target rejects."""
+        running = [each.state is JobState.RUNNING for each in self.targets()[:1]]
+        return WAITING_ONLY if running == [True] else frozenset({"cancel"}) if running else frozenset()
+
     def available_actions(self) -> Sequence[tuple[Choice, Action]]:
         return tuple(_offered(self.targets()))
 
@@ -148,6 +158,8 @@ class JobActionsMixin(ConsoleScreen):
 
     def _free(self, jobs: Sequence[FoundJob], what: str) -> tuple[FoundJob, ...]:
         """Return the jobs that are not running, and report how many are skipped."""
+        if not jobs:
+            self.notify("The selected job is gone", severity="warning")
         free = tuple(each for each in jobs if each.state is not JobState.RUNNING)
         running = len(jobs) - len(free)
         if running and not free:

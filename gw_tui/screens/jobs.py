@@ -17,9 +17,10 @@ from textual.timer import Timer
 
 from gw_core import JobState, Selection
 from gw_core.errors import SelectionError
-from gw_core.front_ends import FoundJob, NameKind
-from gw_core.operations import JobPage, PageCursor
-from gw_core.selection import EVERYTHING, parse
+from gw_core.front_ends import EVERYTHING, FoundJob, NameKind, PageCursor
+from gw_core.operations import JobPage
+from gw_core.selection import parse
+from gw_tui.actions.actions import GONE
 from gw_tui.data.source import DataSource, Query
 from gw_tui.dialogs import export
 from gw_tui.dialogs.choose import Choose
@@ -28,6 +29,7 @@ from gw_tui.rules.search import Ask, Search, Stage
 from gw_tui.rules.table_choice import TableSort
 from gw_tui.screens.job_actions import AddJobMixin, JobActionsMixin
 from gw_tui.screens.list_screen import ListScreen, facts
+from gw_tui.screens.pause_actions import PauseMixin
 from gw_tui.screens.worker_actions import WorkerActionsMixin
 from gw_tui.text import formatting, sanitize
 from gw_tui.text.redact import masked
@@ -140,7 +142,7 @@ class JobsTable(KeyedTable):
         super()._set_highlighted(None if self.is_followed else key)
 
 
-class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[Search, FoundJob]):
+class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, ListScreen[Search, FoundJob]):
     """A page of the jobs that match a filter; marks are kept by id over pages and filters."""
 
     SCREEN_ID = "jobs"
@@ -191,19 +193,23 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[Se
         """Return the jobs that an action applies to, as displayed: the marked ones, or else the selected one."""
         table = self.table
         keys = table.marks or ({table.highlighted} if table.highlighted is not None else set())
+        keys = {key for key in keys if not table.is_gone(key)}
         return tuple(self._seen[key] for key in sorted(keys, key=int) if key in self._seen)
 
     def task_to_add(self) -> str:
         found = self._seen.get(self.table.highlighted or "")
         return "" if found is None else found.job.task
 
+    def pause_target(self) -> str | None:
+        return f"task:{task}" if (task := self.task_to_add()) else None
+
     def holder(self) -> str | None:
         found = self._seen.get(self.table.highlighted or "")
         return None if found is None else found.job.locked_by
 
     def done_with(self, result: Result) -> None:
-        """Take the marks from the jobs that were changed; those left alone keep theirs."""
-        self.table.marks -= set(result.done)
+        """Take the marks from the jobs that were changed or are gone; those left alone keep theirs."""
+        self.table.marks -= {*result.done, *(each.what for each in result.skipped if each.why == GONE)}
         self.draw()
 
     def neighbour(self, job_id: int, step: int) -> int | None:
@@ -386,6 +392,8 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, AddJobMixin, ListScreen[Se
             self.table.marks.clear()
             self.table.release()
         elif self.search.wanted.conditions:
+            if self.is_view:  # its columns and its order go with its filter
+                self.use_choice(self.console.choices.of(self.SCREEN_ID))
             self.apply_filter(EVERYTHING)
         self.draw()
 

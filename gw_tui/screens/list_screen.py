@@ -53,10 +53,13 @@ class ListScreen(ConsoleScreen, Generic[A, T]):
         super().__init__()
         self.choice = TableChoice()
         """The columns and the order that the operator chose."""
+        self.is_view = False
+        """Whether the columns and the order are those of a saved view."""
         self.failure = ""
         """Why the last query failed; empty when it did not."""
         self.answer: A | None = None
         """The last answer to the query; None while it is loading."""
+        self._named = ""  # the row that the cursor goes to, as soon as there are rows
 
     def body(self) -> ComposeResult:
         yield Static("", id="status", classes="status", markup=False)
@@ -119,12 +122,29 @@ class ListScreen(ConsoleScreen, Generic[A, T]):
 
     def use_choice(self, choice: TableChoice) -> None:
         """Show these columns in this order."""
+        self.is_view = False
         self.choice = choice.possible(each.key for each in self.all_columns)
         self.table.set_columns(self._columns(self.size.width))
         self.use_sort(self.choice.sort)
 
+    def take_filter(self, text: str) -> None:
+        """Put the cursor on the row of this name, or on the first one that belongs to it."""
+        self._named = text
+        self.draw()
+
+    def _move_to_named(self) -> None:
+        name, self._named = self._named, ""
+        if not name:
+            return
+        keys = [key for key in self.table.keys if key == name or key.startswith(f"{name}/")]
+        if keys:
+            self.table.move_to(min(keys, key=len))
+        else:
+            self.notify(f"{sanitize.line(name, 60)} is not in this list", severity="warning")
+
     def show_view(self, view: SavedView) -> None:
         self.use_choice(view.choice)
+        self.is_view = True
         super().show_view(view)
 
     def use_sort(self, sort: TableSort | None) -> None:
@@ -188,6 +208,7 @@ class ListScreen(ConsoleScreen, Generic[A, T]):
             return
         if (known := self.known) is not None and (rows := self.rows(known)) is not None:
             self.table.apply(rows)
+            self._move_to_named()
         self.draw_status()
         self.draw_preview()
 

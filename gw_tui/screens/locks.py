@@ -11,13 +11,14 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 
-from gw_core.front_ends import BackendSession
-from gw_core.operations import CheckStatus, CleanupTarget, Finding, LockWaits
+from gw_core.front_ends import BackendSession, CheckStatus, CleanupTarget, LockWaits
+from gw_core.operations import Finding
 from gw_tui.actions.actions import Action, Cleanup
 from gw_tui.data.source import DataSource, Query
 from gw_tui.dialogs.choose import Choice
 from gw_tui.maintenance import CHOICES, SWEEP
 from gw_tui.screens.list_screen import ListScreen
+from gw_tui.screens.pause_actions import SessionMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.redact import masked
 from gw_tui.text.symbols import Symbol
@@ -67,9 +68,10 @@ class BlockedSession:
     title: str
     pid: str
     lines: Sequence[tuple[str, str]]
+    session: BackendSession | None = None
 
 
-class LocksScreen(ListScreen[LocksData, Finding]):
+class LocksScreen(SessionMixin, ListScreen[LocksData, Finding]):
     """Findings above, sessions that wait, block or last below, and everything about the one under the cursor."""
 
     SCREEN_ID = "locks"
@@ -122,7 +124,12 @@ class LocksScreen(ListScreen[LocksData, Finding]):
 
     def draw(self) -> None:
         if self.stands and self.answer is not None:
-            self.query_one("#sessions", KeyedTable).apply(_sessions(self.answer.blockages))
+            sessions = self.query_one("#sessions", KeyedTable)
+            sessions.apply(_sessions(self.answer.blockages))
+            if self._named in sessions.keys:
+                sessions.move_to(self._named)
+                sessions.focus()
+                self._named = ""
             more = "" if self.answer.blockages.is_all else "more not shown"
             self.query_one("#sessions-panel", Vertical).border_subtitle = Content(more)
         super().draw()
@@ -150,6 +157,10 @@ class LocksScreen(ListScreen[LocksData, Finding]):
         return _about_finding(found) if isinstance(found, Finding) else _listed(found.lines)
 
     # -- commands --------------------------------------------------------------------------------------------------
+
+    def session_target(self) -> BackendSession | None:
+        found = self.highlighted
+        return found.session if isinstance(found, BlockedSession) else None
 
     def action_sweep(self) -> None:
         self.maintenance.sweep()
@@ -218,12 +229,12 @@ def _about_finding(finding: Finding) -> Content:
 
 def _sessions(blockages: LockWaits) -> Iterator[TableRow]:
     """Yield a row for each session that waits, blocks, holds a lock of ours, or has lasted long."""
+    for session in blockages.blockers:
+        yield _of_session("blocker", symbols.ALARM, "blocks others", session)
     for blocked in blockages.blocked:
         by = ", ".join(map(str, blocked.blocked_by))
         detail = f"{blocked.waits_for}, by {by}"
         yield _of_session("blocked", symbols.WARNING, "blocked", blocked.session, detail)
-    for session in blockages.blockers:
-        yield _of_session("blocker", symbols.ALARM, "blocks others", session)
     for lock in blockages.advisory:
         is_normal = lock.granted and lock.is_respected
         symbol, words = (
@@ -253,7 +264,7 @@ def _of_session(kind: str, symbol: Symbol, what: str, session: BackendSession, d
         ("state", f"{sanitize.line(session.state or 'unknown')} for {formatting.duration(session.in_state_for)}"),
         *((("waits for", sanitize.line(detail)),) if detail else ()),
         ("statement", sanitize.line(statement, 2_000)),
-        ("to end it", f"select pg_terminate_backend({session.pid})"),
+        ("to end it", f"E, or select pg_terminate_backend({session.pid})"),
     )
     age = session.transaction_age if session.transaction_age is not None else session.in_state_for
     pid = str(session.pid)
@@ -266,7 +277,7 @@ def _of_session(kind: str, symbol: Symbol, what: str, session: BackendSession, d
             "who": who,
             "detail": Cell(detail or statement, "quiet"),
         },
-        BlockedSession(f"{what} {pid}", pid, lines),
+        BlockedSession(f"{what} {pid}", pid, lines, session),
     )
 
 

@@ -2,34 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, ClassVar, Final
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from textual import work
 from textual.app import ComposeResult
-from textual.containers import Container, Horizontal
+from textual.containers import Container, Horizontal, Vertical
+from textual.content import Content
 
-from gw_core import JobState
-from gw_core.front_ends import Count
+from gw_core import JobState, Selection
+from gw_core.front_ends import (
+    BackendSession,
+    Count,
+    FoundJob,
+    LockTimeoutError,
+    Quality,
+    StatementTimeoutError,
+    written,
+)
 from gw_tui.actions.actions import CountExactly
-from gw_tui.data.source import FRESH, DataSource, Query, known_runs
+from gw_tui.data.source import FRESH, DataSource, Query, known
 from gw_tui.rules import run_charts
 from gw_tui.rules.alerts import Alert, AlertInput, QueueSample, Severity, alerts, drain_time
 from gw_tui.rules.chart_series import HOUR_RANGE, LENGTH, TIME_RANGES, TimeRange
-from gw_tui.rules.commands import SCREENS
+from gw_tui.rules.commands import BY_ID, SCREEN_BY_ID, SCREENS
 from gw_tui.rules.connection_state import ConnectionPhase, FailureKind
+from gw_tui.rules.error_groups import ErrorGroup, error_groups
 from gw_tui.rules.worker_health import aged
-from gw_tui.screens.base import ConsoleScreen
-from gw_tui.text import formatting, symbols
+from gw_tui.screens.pause_actions import LimitMixin, SessionMixin
+from gw_tui.screens.worker_actions import WorkerActionsMixin
+from gw_tui.text import formatting, sanitize, symbols
+from gw_tui.text.redact import masked
 from gw_tui.widgets.bars import Bars
-from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, sign_cell
+from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, duration_cell, sign_cell
+from gw_tui.widgets.text_panel import TextPanel
 from gw_tui.widgets.tiles import Tile
 
 if TYPE_CHECKING:
-    from gw_core.front_ends import QueueSnapshot
+    from gw_core.front_ends import QueueSize, QueueSnapshot
     from gw_core.operations import QueueCounts, RunSeries
+
+T = TypeVar("T")
 
 PRIORITIES: Final = (
     TableColumn("priority", "prio", 6, right=True),
@@ -43,6 +59,29 @@ ALERTS: Final = (
     TableColumn("age", "age", 7, right=True),
     TableColumn("go", "go", 2, rank=3),
 )
+QUEUES: Final = (
+    TableColumn("queue", "queue"),
+    TableColumn("due", "due", 7, right=True),
+    TableColumn("waiting", "waiting", 7, right=True, rank=3),
+)
+ERRORS: Final = (
+    TableColumn("task", "task", 16, rank=8),
+    TableColumn("error", "error"),
+    TableColumn("last", "last", 7, right=True, rank=3),
+)
+ACTS: Final = {
+    "pause": "pauses or resumes it",
+    "unlock": "releases its locks",
+    "end_session": "ends the session",
+    "limit": "changes its limit",
+}
+"""The commands that end an alert where it stands, in words."""
+MAX_LISTED: Final = 6
+"""Rows of a box beside the alerts."""
+MAX_ERRORS: Final = 100
+ERRORS_TIMEOUT: Final = timedelta(milliseconds=20)
+MAX_SIZED: Final = 1_000_000
+"""With more jobs, the queues are not counted here."""
 TILES: Final = {
     "ready": "state:ready",
     "running": "state:running",
@@ -50,6 +89,8 @@ TILES: Final = {
     "failed": "state:failed",
 }
 """What a click on a tile lists."""
+BLOCKED_FOR: Final = 2
+"""After this many snapshots with blocked sessions, the overview asks who blocks them."""
 GO: Final = {screen.id: screen.key for screen in SCREENS}
 
 
@@ -59,6 +100,8 @@ class OverviewQuery(Query):
 
     every: ClassVar[timedelta | None] = timedelta(seconds=5)
 
+    with_sizes: bool = False
+    """Also count the jobs of every named queue: where that takes the server little."""
     with_held: bool = False
     """Also ask what waits in locked queues: worth it while a worker is gone."""
     step: timedelta = timedelta(seconds=HOUR_RANGE.seconds)
@@ -66,16 +109,41 @@ class OverviewQuery(Query):
 
     def ask(self, source: DataSource) -> QueueSample:
         return QueueSample(
+            sizes=known(source.queue_sizes) or () if self.with_sizes else (),
+            errors=self._errors(source),
             held=source.queues(only_locked=True) if self.with_held else (),
-            runs=known_runs(source, self.step * LENGTH, self.step),
+            runs=known(partial(source.runs, self.step * LENGTH, self.step)),
             statistics=source.statistics(),
             crontabs=source.crontabs(),
             findings=source.findings(),
         )
 
+    @staticmethod
+    def _errors(source: DataSource) -> Sequence[FoundJob]:
+        """Return some jobs with errors, to show why: the latest permanent failures, and a few that wait for a retry."""
+        found: list[FoundJob] = []
+        for state in (JobState.FAILED, JobState.BACKOFF):
+            page = known(partial(source.page, Selection.of(state=state), limit=MAX_ERRORS, timeout=ERRORS_TIMEOUT))
+            found += () if page is None else page.jobs
+        return found
 
-class OverviewScreen(ConsoleScreen):
-    """The first screen."""
+
+@dataclass(frozen=True)
+class BlockedQuery(OverviewQuery):
+    """Who blocks whom; and whatever else can be read."""
+
+    every: ClassVar[timedelta | None] = timedelta(seconds=2)
+
+    def ask(self, source: DataSource) -> QueueSample:
+        waits = source.blockages()
+        try:
+            return replace(OverviewQuery.ask(self, source), waits=waits)
+        except (LockTimeoutError, StatementTimeoutError):
+            return QueueSample(waits=waits)
+
+
+class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
+    """The first screen: the state of the queue, its alerts, and everything about the selected one."""
 
     SCREEN_ID = "overview"
     AUTO_FOCUS = "#alerts"
@@ -85,8 +153,11 @@ class OverviewScreen(ConsoleScreen):
         self._sample = QueueSample()
         self._exact: QueueCounts | None = None
         self._alerts: dict[str, Alert] = {}
+        self._groups: dict[str, ErrorGroup] = {}
         self._range = 0
+        self._asked: Query | None = None
         self._has_dead = False
+        self._blocked_for = 0  # snapshots in a row that found blocked sessions
 
     def body(self) -> ComposeResult:
         with Horizontal(id="tiles"):
@@ -101,23 +172,33 @@ class OverviewScreen(ConsoleScreen):
             yield Bars("added", formatting.rate, id="added")
             yield Bars("backlog age", _seconds, id="age")
         with Container(id="lists"):
-            alerts = KeyedTable(ALERTS, empty="No alerts", id="alerts", classes="panel", starts_first=True)
-            alerts.border_title = "Alerts"
-            yield alerts
-            priorities = KeyedTable(PRIORITIES, empty="No waiting jobs", id="priorities", classes="panel")
-            priorities.border_title = "Next jobs, by priority"
-            yield priorities
+            with Vertical(id="left"):
+                yield _panel("Alerts", KeyedTable(ALERTS, empty="No alerts", id="alerts", starts_first=True))
+                yield TextPanel("Selected alert", id="alert")
+            with Vertical(id="right"):
+                yield _panel("Next jobs, by priority", KeyedTable(PRIORITIES, empty="No waiting jobs", id="priorities"))
+                yield _panel("Largest queues", KeyedTable(QUEUES, empty="No jobs in named queues", id="largest"))
+                yield _panel("Last errors", KeyedTable(ERRORS, empty="No errors", id="last-errors"))
 
     # -- queries and answers --------------------------------------------------------------------------------------
 
     def current_query(self) -> Query:
-        return OverviewQuery(with_held=self._has_dead, step=timedelta(seconds=self._long_range.seconds))
+        self._asked = self._query()
+        return self._asked
+
+    def _query(self) -> Query:
+        kind = BlockedQuery if self._blocked_for >= BLOCKED_FOR else OverviewQuery
+        snapshot = self.console.snapshot
+        is_small = snapshot is not None and snapshot.total is not None and snapshot.total.value <= MAX_SIZED
+        step = timedelta(seconds=self._long_range.seconds)
+        return kind(with_sizes=is_small, with_held=self._has_dead, step=step)
 
     def show_snapshot(self, snapshot: QueueSnapshot) -> None:
         if self.is_mounted:
-            has_dead = any(worker.is_stale for worker in snapshot.workers)
-            if has_dead is not self._has_dead:
-                self._has_dead = has_dead
+            self._has_dead = any(worker.is_stale for worker in snapshot.workers)
+            # Sessions of a busy database wait for each other now and then; a snapshot without answers waits itself.
+            self._blocked_for = 0 if not snapshot.blocked else BLOCKED_FOR if snapshot.errors else self._blocked_for + 1
+            if self._query() != self._asked:
                 self.ask()
             self._draw(snapshot)
 
@@ -128,7 +209,8 @@ class OverviewScreen(ConsoleScreen):
 
     def show_answer(self, query: Query, answer: object) -> None:
         if isinstance(answer, QueueSample):
-            self._sample = answer
+            is_blocked = answer.statistics is None
+            self._sample = replace(self._sample, waits=answer.waits) if is_blocked else answer
             if self.console.snapshot is not None:
                 self.show_snapshot(self.console.snapshot)
 
@@ -140,15 +222,20 @@ class OverviewScreen(ConsoleScreen):
     def _draw(self, snapshot: QueueSnapshot) -> None:
         self._draw_tiles(snapshot)
         self._draw_charts(snapshot)
-        self.query_one("#priorities", KeyedTable).apply(_priorities(snapshot))
         self._draw_alerts(snapshot)
+        self._show("priorities", _priorities(snapshot))
+        self._show("largest", (_size(each) for each in self._sample.sizes[:MAX_LISTED]))
+        groups = sorted(error_groups(self._sample.errors), key=lambda each: each.last, reverse=True)
+        self._groups = {each.key: each for each in groups[:MAX_LISTED]}
+        self._show("last-errors", (_error(each, snapshot.at) for each in self._groups.values()))
+
+    def _show(self, name: str, rows: Iterable[TableRow]) -> None:
+        self.query_one(f"#{name}", KeyedTable).apply(rows)
 
     def _draw_tiles(self, snapshot: QueueSnapshot) -> None:
         ready = self._count(JobState.READY, snapshot)
         self._tile("ready", ready, self._about_ready(snapshot, ready))
-        stale = sum(worker.is_stale for worker in snapshot.workers)
-        alive = formatting.counted(len(snapshot.workers) - stale, "worker")
-        alive = f"{len(snapshot.workers) - stale} live · {stale} stale" if stale else alive
+        alive = _workers(snapshot)
         if snapshot.locks_age is not None and snapshot.locks_age > FRESH:
             alive = f"{formatting.duration(snapshot.locks_age)} ago · {alive}"
         self._tile(
@@ -160,12 +247,23 @@ class OverviewScreen(ConsoleScreen):
         due = snapshot.next_due_at
         self.query_one("#waiting", Tile).show(
             "  ".join(_shown(count) for count in later),
-            next_due(due, snapshot.at),
+            next_due(due, snapshot.at) if snapshot.knows_waiting else "unknown",
         )
-        total = "" if snapshot.total is None else f"of {formatting.count(snapshot.total)} jobs"
-        self._tile("failed", snapshot.failed or self._count(JobState.FAILED, snapshot), total)
+        self._tile("failed", snapshot.failed or self._count(JobState.FAILED, snapshot), self._total(snapshot))
+
+    def _total(self, snapshot: QueueSnapshot) -> str:
+        """Return how many jobs there are: never fewer than the tiles count."""
+        if snapshot.total is None:
+            return ""
+        known = self._sample.statistics
+        total = snapshot.total if known is None or known.total.quality is Quality.ESTIMATE else known.total
+        counts = [self._count(state, snapshot) for state in JobState]
+        least = sum(count.value for count in counts if count is not None)
+        return f"of {formatting.count(total if total.value >= least else Count(least, Quality.AT_LEAST))} jobs"
 
     def _about_ready(self, snapshot: QueueSnapshot, ready: Count | None) -> str:
+        if not snapshot.knows_waiting:
+            return "unknown"
         if (age := snapshot.backlog_age) is None:
             return "no ready jobs"
         values = self.console.history.done.values(TIME_RANGES[0], snapshot.at.timestamp())
@@ -178,14 +276,14 @@ class OverviewScreen(ConsoleScreen):
 
     def _count(self, state: JobState, snapshot: QueueSnapshot) -> Count | None:
         """Return the best number known: exact ones first, then the sample's; None where the role sees no rows."""
-        if snapshot.schema.rows_hidden or "priorities" in dict(snapshot.errors):
+        if not snapshot.knows_waiting:
             return None
         if state is JobState.READY and snapshot.ready.quality.value == "exact":
             return snapshot.ready
         if self._exact is not None and snapshot.at - self._exact.at < timedelta(seconds=10):
-            return self._exact.states[state]
+            return self._exact.states.get(state)
         if self._sample.statistics is not None:
-            return self._sample.statistics.states[state]
+            return self._sample.statistics.states.get(state)
         return snapshot.ready if state is JobState.READY else None
 
     def _draw_charts(self, snapshot: QueueSnapshot) -> None:
@@ -222,14 +320,69 @@ class OverviewScreen(ConsoleScreen):
         known = AlertInput(
             snapshot=snapshot,
             sample=self._sample,
-            ages=self.console.history.age.values(TIME_RANGES[0], snapshot.at.timestamp()),
             is_listening=self.console.is_listening,
         )
         self._alerts = {alert.key: alert for alert in alerts(known)}
-        self.query_one("#alerts", KeyedTable).apply(
-            TableRow(key, {"what": _words(alert), "age": formatting.duration(alert.age), "go": GO[alert.place]})
-            for key, alert in self._alerts.items()
+        self._show("alerts", (_alert(key, alert) for key, alert in self._alerts.items()))
+        self._draw_alert()
+        self.refresh_bindings()
+
+    def _draw_alert(self) -> None:
+        """Draw everything about the selected alert: its evidence, its age, whom it affects, and what ends it."""
+        panel = self.query_one("#alert", TextPanel)
+        panel.show(Content("") if (alert := self.alert) is None else self._about(alert))
+
+    def _about(self, alert: Alert) -> Content:
+        jobs = {} if self._sample.statistics is None else self._sample.statistics.tasks.get(alert.task, {})
+        states = ", ".join(f"{formatting.count(count)} {state}" for state, count in jobs.items() if count.value)
+        errors = [each.job.last_error for each in self._sample.errors if each.job.task == alert.task]
+        first = next((line for line in (errors[0] or "").splitlines() if line.strip()), "") if errors else ""
+        key = BY_ID[alert.act].keys[0] + f" {ACTS[alert.act]}   " if alert.act else ""
+        opens = SCREEN_BY_ID[alert.place].title
+        facts = (
+            ("do", f"{key}enter opens {opens}"),
+            ("or", alert.remedy),
+            ("error", masked(first)),
+            ("jobs", states),
+            ("what", alert.what),
+            ("fact", alert.because),
         )
+        lines = [Content.assemble((f"{name:<6}", "$quiet"), sanitize.line(text, 300)) for name, text in facts if text]
+        return Content("\n").join(lines)
+
+    # -- what the selected alert acts on -----------------------------------------------------------------------------
+
+    @property
+    def alert(self) -> Alert | None:
+        """The selected alert."""
+        return self._alerts.get(self.query_one("#alerts", KeyedTable).highlighted or "") if self.stands else None
+
+    def on_keyed_table_highlighted(self) -> None:
+        super().on_keyed_table_highlighted()
+        if self.stands:
+            self._draw_alert()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action in ACTS and (self.alert is None or self.alert.act != action):
+            return False  # it would not end the selected alert
+        return super().check_action(action, parameters)
+
+    def pause_target(self) -> str | None:
+        return None if self.alert is None else self.alert.target
+
+    def limit_target(self) -> tuple[str, str] | None:
+        if self.alert is None or self._sample.statistics is None:
+            return None
+        limits = {each.task: each.description for each in self._sample.statistics.limits}
+        return self.alert.target, limits.get(self.alert.target, "")
+
+    def holder(self) -> str | None:
+        return None if self.alert is None else self.alert.target
+
+    def session_target(self) -> BackendSession | None:
+        sessions = () if self._sample.waits is None else self._sample.waits.blockers
+        target = None if self.alert is None else self.alert.target
+        return next((each for each in sessions if str(each.pid) == target), None)
 
     # -- commands --------------------------------------------------------------------------------------------------
 
@@ -242,6 +395,10 @@ class OverviewScreen(ConsoleScreen):
             return
         if table.id == "priorities":
             self.console.visit("jobs", f"state:ready priority:{table.highlighted}")
+        elif table.id == "largest":
+            self.console.visit("jobs", f"queue:{written(table.highlighted)}")
+        elif table.id == "last-errors":
+            self.console.visit("jobs", self._groups[table.highlighted].selection)
         elif (alert := self._alerts.get(table.highlighted)) is not None:
             self.console.visit(alert.place, alert.filter)
 
@@ -252,7 +409,7 @@ class OverviewScreen(ConsoleScreen):
         alert = self._alerts.get(table.highlighted) if table.id == "alerts" else None
         priorities = () if self.console.snapshot is None else self.console.snapshot.priorities
         tasks = {str(head.priority): head.oldest_task for head in priorities}
-        text = alert.what if alert is not None else tasks.get(table.highlighted)
+        text = alert.what if alert is not None else tasks.get(table.highlighted, table.highlighted)
         if text:
             self.console.copy(text)
 
@@ -289,6 +446,37 @@ def _aged(snapshot: QueueSnapshot, now: datetime) -> QueueSnapshot:
     return replace(snapshot, at=now, workers=workers)
 
 
+def _workers(snapshot: QueueSnapshot) -> str:
+    """Return how many workers there are; those without heartbeats are known by their locks alone."""
+    if snapshot.schema.rows_hidden or "workers" in dict(snapshot.errors):
+        return "workers unknown"
+    live = [worker for worker in snapshot.workers if not worker.is_stale]
+    beating = sum(worker.has_heartbeat for worker in live)
+    more = [(len(live) - beating, "unknown"), (len(snapshot.workers) - len(live), "stale")]
+    parts = [f"{count} {words}" for count, words in more if count]
+    return " · ".join([f"{beating} live", *parts]) if parts else formatting.counted(beating, "worker")
+
+
+def _panel(title: str, table: KeyedTable) -> KeyedTable:
+    table.add_class("panel")
+    table.border_title = title
+    return table
+
+
+def _size(queue: QueueSize) -> TableRow:
+    cells = {"queue": queue.name, "due": formatting.number(queue.due), "waiting": formatting.number(queue.waiting)}
+    return TableRow(queue.name, cells)
+
+
+def _error(group: ErrorGroup, now: datetime) -> TableRow:
+    cells: dict[str, Cell | str] = {
+        "task": group.task,
+        "error": masked(group.fingerprint),
+        "last": duration_cell(max(timedelta(), now - group.last), "quiet"),
+    }
+    return TableRow(group.key, cells)
+
+
 def _priorities(snapshot: QueueSnapshot) -> Iterator[TableRow]:
     for head in snapshot.priorities:
         age = None if head.oldest_due_at is None else snapshot.at - head.oldest_due_at
@@ -306,8 +494,14 @@ def _priorities(snapshot: QueueSnapshot) -> Iterator[TableRow]:
         )
 
 
-def _words(alert: Alert) -> Cell:
-    return sign_cell(symbols.ALARM if alert.severity is Severity.CRITICAL else symbols.WARNING, alert.what)
+def _alert(key: str, alert: Alert) -> TableRow:
+    symbol = symbols.ALARM if alert.severity is Severity.CRITICAL else symbols.WARNING
+    cells: dict[str, Cell | str] = {
+        "what": sign_cell(symbol, alert.what),
+        "age": formatting.duration(alert.age),
+        "go": GO[alert.place],
+    }
+    return TableRow(key, cells)
 
 
 def _shown(count: Count | None) -> str:

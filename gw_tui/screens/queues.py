@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 from textual import work
 
 from gw_core.front_ends import Count, Quality, written
-from gw_core.operations import Pause, QueueReport
+from gw_core.operations import QueueReport
 from gw_tui.actions.actions import CountExactly
 from gw_tui.data.source import QUEUES_INTERVAL, DataSource, Query
 from gw_tui.screens.paged_list import PagedList
@@ -185,8 +185,8 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage, QueueRep
         queue = self.selected
         return None if queue is None or queue.pause is not None else queue.locked_by
 
-    def pause_target(self) -> tuple[str, Pause | None] | None:
-        return None if (queue := self.selected) is None else (f"queue:{queue.name}", queue.pause)
+    def pause_target(self) -> str | None:
+        return None if (queue := self.selected) is None else f"queue:{queue.name}"
 
     @work
     async def action_count_exactly(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import ClassVar, Final
 
 from textual import on
@@ -14,14 +15,15 @@ from textual.content import Content
 from textual.widgets import Static
 
 from gw_core import JobState
-from gw_core.front_ends import Count, PauseKind, written
+from gw_core.front_ends import STOPPED_AFTER, Count, PauseKind, written
 from gw_core.operations import Pause, QueueCounts, RunSeries, TaskLimit
-from gw_tui.data.source import DataSource, Query, known_runs
+from gw_tui.data.source import DataSource, Query, known
 from gw_tui.rules import run_charts
+from gw_tui.rules.alerts import is_failing
 from gw_tui.rules.chart_series import HOUR_RANGE
 from gw_tui.rules.task_info import TaskInfo, tasks_of
 from gw_tui.screens.list_screen import ListScreen
-from gw_tui.screens.pause_actions import PauseMixin
+from gw_tui.screens.pause_actions import LimitMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.widgets.bars import Bars
 from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, count_cell, duration_cell, sign_cell
@@ -41,11 +43,11 @@ class TasksQuery(Query):
     task: str | None = None
 
     def ask(self, source: DataSource) -> tuple[QueueCounts, RunSeries | None]:
-        runs = None if self.task is None else known_runs(source, run_charts.HOUR, run_charts.MINUTE, self.task)
+        runs = None if self.task is None else known(partial(source.runs, run_charts.HOUR, run_charts.MINUTE, self.task))
         return source.statistics(), runs
 
 
-class TasksScreen(PauseMixin, ListScreen[QueueCounts, TaskInfo]):
+class TasksScreen(LimitMixin, ListScreen[QueueCounts, TaskInfo]):
     """The tasks that have jobs; `enter` lists the jobs of one."""
 
     SCREEN_ID = "tasks"
@@ -54,6 +56,7 @@ class TasksScreen(PauseMixin, ListScreen[QueueCounts, TaskInfo]):
         TableColumn("task", "task", least=14, rank=9),
         TableColumn("ready", "ready", 8, right=True, rank=8),
         TableColumn("running", "running", 8, right=True, rank=6),
+        TableColumn("scheduled", "later", 8, right=True, rank=5),
         TableColumn("backoff", "backoff", 8, right=True, rank=7),
         TableColumn("failed", "failed", 8, right=True, rank=7),
         TableColumn("lately", "fails/min", 9, right=True, rank=5),
@@ -142,7 +145,15 @@ class TasksScreen(PauseMixin, ListScreen[QueueCounts, TaskInfo]):
         if self.answer is None or self.console.snapshot is None:
             return []
         found = (task for task in tasks_of(self.answer, self.console.snapshot) if any(_values(task)))
-        return sorted(found, key=lambda task: task.name)
+        return sorted(found, key=self._weight)
+
+    def _weight(self, task: TaskInfo) -> tuple[bool, bool, int, str]:
+        """Return the place of a task: those with a problem first, then those with the most ready jobs."""
+        ready = task.jobs[JobState.READY].value
+        limit = self._limits().get(task.name)
+        is_kept = task.name in self._pauses() or (limit is not None and limit.is_full)
+        has_problem = is_failing(task, self.console.now) or bool(ready and (task.is_unknown or is_kept))
+        return not has_problem, not ready, -ready, task.name
 
     def status(self, known: QueueCounts) -> Iterator[str]:
         found = self._tasks()
@@ -161,11 +172,14 @@ class TasksScreen(PauseMixin, ListScreen[QueueCounts, TaskInfo]):
         if (name := self.table.highlighted) is not None:
             self.console.visit("jobs", f"task:{written(name)}")
 
-    def pause_target(self) -> tuple[str, Pause | None] | None:
-        return None if (name := self.table.highlighted) is None else (f"task:{name}", self._pauses().get(name))
+    def pause_target(self) -> str | None:
+        return None if (name := self.table.highlighted) is None else f"task:{name}"
 
-    def take_filter(self, text: str) -> None:
-        self.table.move_to(text)
+    def limit_target(self) -> tuple[str, str] | None:
+        if (name := self.table.highlighted) is None:
+            return None
+        limit = self._limits().get(name)
+        return name, "" if limit is None else limit.description
 
 
 def _values(task: TaskInfo) -> Iterator[int]:
@@ -173,19 +187,27 @@ def _values(task: TaskInfo) -> Iterator[int]:
 
 
 def _row(task: TaskInfo, now: datetime, pause: Pause | None, limit: TaskLimit | None) -> TableRow:
-    states = (JobState.READY, JobState.RUNNING, JobState.BACKOFF, JobState.FAILED)
-    lately = task.activity.failed_lately
     return TableRow(
         task.name,
         {
             "task": Cell(task.name, "strong" if task.is_unknown else ""),
-            **{state.value: count_cell(task.jobs[state], _role(task.jobs[state], state)) for state in states},
-            "lately": Cell(f"{lately.value / MINUTES:.1f}" if lately.value else "", "failed", lately.value),
+            **{state.value: count_cell(task.jobs[state], _role(task.jobs[state], state)) for state in task.jobs},
+            "lately": _failures(task, now),
             "wait": _age(task.activity.due_since, now),
             "run": _age(task.activity.running_since, now),
             "known_by": _claimed_by(task, pause, limit),
         },
     )
+
+
+def _failures(task: TaskInfo, now: datetime) -> Cell:
+    """Return the failed attempts per minute, as recorded; those of jobs that wait for a retry until they are."""
+    recorded, inferred = task.activity.recorded, task.activity.failed_lately
+    if recorded is not None and now - recorded.last < STOPPED_AFTER:
+        return Cell(f"{recorded.per_minute:.1f}", "failed", recorded.per_minute)
+    if not is_failing(task, now):
+        return Cell("")
+    return Cell(f"~{inferred.value / MINUTES:.1f}", "failed", inferred.value / MINUTES)
 
 
 def _claimed_by(task: TaskInfo, pause: Pause | None, limit: TaskLimit | None) -> Cell:

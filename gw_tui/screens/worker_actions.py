@@ -39,7 +39,10 @@ class WorkerActionsMixin(ConsoleScreen):
         action, recovery = Unlock(workers=(worker_id,)), self.console.source.info.recovery
         to_type = worker_id if may_live else ""
         words = _about(worker_id, info, recovery)
-        if await confirmed(self.console, action, f"Unlock {worker_id}?", words, ok="Unlock", to_type=to_type):
+        destroys = info is None or not info.is_stale  # a dead worker runs nothing twice
+        if await confirmed(
+            self.console, action, f"Unlock {worker_id}?", words, ok="Unlock", to_type=to_type, destroys=destroys
+        ):
             self.action_runner.begin(action)
 
     def _known(self, worker_id: str) -> WorkerInfo | None:

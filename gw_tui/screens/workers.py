@@ -96,7 +96,6 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[QueueSnapshot, WorkerInfo]):
         self._held: JobPage | None = None
         self._held_by: str | None = None
         self._unseen = ""
-        self._wanted = ""  # the worker that the cursor goes to
 
     def body(self) -> ComposeResult:
         yield from super().body()
@@ -184,16 +183,6 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[QueueSnapshot, WorkerInfo]):
         pane.border_subtitle = Content(f"{len(rows)}{more}")
 
     # -- commands --------------------------------------------------------------------------------------------------
-
-    def take_filter(self, text: str) -> None:
-        self._wanted = text
-        self.draw()
-
-    def draw(self) -> None:
-        super().draw()
-        if self.stands and self._wanted in self.table.keys:
-            self.table.move_to(self._wanted)
-            self._wanted = ""
 
     def action_open(self) -> None:
         held = self.query_one("#held", KeyedTable)

@@ -22,6 +22,7 @@ STATES: Final = {
     "ready": Symbol("▶", "ready"),
     "running": Symbol("●", "running"),
     "scheduled": Symbol("◷", "scheduled"),
+    "waiting": Symbol("◇", "waiting"),
     "backoff": Symbol("↻", "backoff"),
     "failed": Symbol("✖", "failed"),
 }
@@ -46,6 +47,7 @@ _SIGNS: Final = {
     "▶": ">",
     "●": "*",
     "◷": "o",
+    "◇": "w",
     "↻": "%",
     "✖": "x",
     "▲": "#",

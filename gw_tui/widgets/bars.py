@@ -18,6 +18,8 @@ ZERO: Final = "_"
 GAP: Final = "·"
 LONG_STEP: Final = 60
 """From this many seconds on, several steps share a column where there is no room for all: they change seldom."""
+FLAT: Final = 0.9
+"""Values of which the least is a larger share of the largest than this are drawn as a line."""
 TALL: Final = 5
 """From this height on, the times stand below the bars."""
 
@@ -89,6 +91,8 @@ class Bars(Widget):
         known = [value for value in values if value is not None]
         bar = style + self.get_component_rich_style("bars--bar", partial=True)
         top = max(known, default=0.0)
+        if min(known, default=0.0) > FLAT * top:
+            top *= self._ground * STEPS  # a line: a full block would report nothing
         return Strip([Segment(self._slice(values, top, y), bar)]).adjust_cell_length(width, style)
 
     def _head(self, width: int) -> Strip:
@@ -98,9 +102,11 @@ class Bars(Widget):
         known = [value for value in self._values if value is not None]
         left = width - len(self._title) - 1
         newest = _first_that_fits(left, ("no data yet",), "…") if self.newest is None else self._write(self.newest)
-        parts = (f"max {self._write(max(known))}" if known else "", self._range)
+        shown, step = self._columns(width)
+        period = _ago(timedelta(seconds=len(shown) * step)) if shown else self._range
+        parts = (f"max {self._write(max(known))}" if known else "", period)
         abouts = [gap + gap.join(filter(None, parts)) for gap in ("  ", " ")]
-        about = _first_that_fits(left - len(newest), (*abouts, f" {self._range}"), "")
+        about = _first_that_fits(left - len(newest), (*abouts, f" {period}"), "")
         segments = [
             Segment(f"{self._title} ", quiet),
             Segment(newest, strong),

@@ -16,8 +16,8 @@ from textual.widgets import Input, Static
 
 from gw_core import Selection
 from gw_core.errors import SelectionError
-from gw_core.front_ends import Cost, Suggestion, suggest
-from gw_core.selection import EVERYTHING, parse
+from gw_core.front_ends import EVERYTHING, Cost, Suggestion, suggest
+from gw_core.selection import parse
 from gw_tui.text.sanitize import UNSAFE, line
 
 LONGEST: Final = 1_000

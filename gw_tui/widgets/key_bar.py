@@ -26,7 +26,8 @@ class KeyBar(Line):
         self.draw()
 
     def content_for(self, width: int) -> Content:
-        found = live(self.screen.active_bindings)
+        useless: frozenset[str] = getattr(self.screen, "useless_keys", frozenset())
+        found = {name: each for name, each in live(self.screen.active_bindings).items() if name not in useless}
         left = width - 2 - sum(_size(name, found[name][0]) for name in ALWAYS if name in found)
         shown = []
         for name, (key, is_possible) in sorted(found.items(), key=lambda each: BY_ID[each[0]].rank or 0):
@@ -67,4 +68,4 @@ def _entry(name: str, key: str, *, is_possible: bool) -> Content:
     label = "$foreground" if command.risk is not Risk.DESTROYS else "$warning"
     where = "app" if command.is_everywhere else "screen"
     link = Style.from_meta({"@click": f"{where}.{command.action}"})
-    return Content.assemble((key, "bold"), (f" {command.label}", label)).stylize(link)
+    return Content.assemble((key, "bold $primary"), (f" {command.label}", label)).stylize(link)

@@ -34,7 +34,7 @@ GAP: Final = 1
 ROLES: Final = (
     *("head", "cursor", "cursor-blurred", "gone", "mark"),
     *("quiet", "strong", "warning", "error"),
-    *("ready", "running", "scheduled", "backoff", "failed"),
+    *("ready", "running", "scheduled", "waiting", "backoff", "failed"),
 )
 """What has a style of its own: parts of the table, roles of cells, and states."""
 MAX_MEASURED: Final = 200
@@ -288,6 +288,7 @@ class KeyedTable(ScrollView, can_focus=True):
         before = self._index
         offset = None if before is None else before - self.scroll_offset.y
         was_waiting, self._shown = self._shown.waiting, new
+        self.marks -= new.gone
         self.shown_rows = {key: self.shown_rows[key] for key in {*new.order, *self._latest}}
         if not new.waiting or not self.is_holding:
             self._has_rows = True
@@ -420,7 +421,8 @@ class KeyedTable(ScrollView, can_focus=True):
                 cell = row.cells.get(column.key, "")
                 text = (cell.text if isinstance(cell, Cell) else cell)[:MAX_MEASURED]
                 if len(text) > self._needed.get(column.key, 0) or not text.isascii():
-                    self._needed[column.key] = max(self._needed.get(column.key, 0), cell_len(text))
+                    needed = cell_len(sanitize.line(text))
+                    self._needed[column.key] = max(self._needed.get(column.key, 0), needed)
         return before != self._needed
 
     def _fit(self) -> None:
@@ -435,7 +437,7 @@ class KeyedTable(ScrollView, can_focus=True):
         parts = sum(column.share for column in flexible)
         for column in flexible:
             share = spare * column.share // parts
-            more = share if column is flexible[-1] else min(share, self._missing(column))
+            more = min(share, self._missing(column))
             self.widths[column.key] += more
             spare, parts = spare - more, parts - column.share
         self.refresh()

@@ -37,6 +37,7 @@ def _theme(
         dark=dark,
         variables={
             **{f"state-{state}": colour for state, colour in states.items()},
+            "state-waiting": states["scheduled"],
             "quiet": quiet,
             "line": line,
             **dict.fromkeys(("scrollbar", "scrollbar-hover", "scrollbar-active"), line),

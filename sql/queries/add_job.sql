@@ -1,23 +1,7 @@
 -- Add one job through the schema's own function, so that keys and notifications behave as for all other clients.
 -- `delay_seconds` counts from the database's clock.
 select
-  job.id,
-  %(identifier)s::text,
-  job.payload::text,
-  job.attempts,
-  job.max_attempts,
-  job.priority,
-  date_part('epoch', job.run_at),
-  date_part('epoch', job.created_at),
-  date_part('epoch', job.updated_at),
-  job.revision,
-  job.key,
-  job.flags::text,
-  job.job_queue_id,
-  %(queue_name)s::text,
-  job.last_error,
-  date_part('epoch', job.locked_at),
-  job.locked_by
+  \ir parts/added_job.sql
 from :GRAPHILE_WORKER_SCHEMA.add_job(
   identifier => %(identifier)s::text,
   payload => %(payload)s::text::json,

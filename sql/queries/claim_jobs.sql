@@ -107,7 +107,6 @@ queued as materialized (
      \ir parts/is_runnable.sql
      for update skip locked
 ),
-\set FROM 'and jobs.run_at >= unqueued_priorities.since'
 unqueued as materialized (
   select due.id, null::int as job_queue_id, due.priority, due.run_at, due.bytes
     from unqueued_priorities

@@ -7,7 +7,6 @@ with recursive
 \set PRIORITIES unqueued_priorities
 \set AMONG 'and jobs.job_queue_id is null'
 \ir parts/priorities.sql
-\set FROM ''
 queued (anything) as materialized (
   select exists (
            select

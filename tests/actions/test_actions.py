@@ -220,8 +220,27 @@ def test_a_person_is_asked(gw: CliProgram, queue: Queue, typed: str, left: int) 
 
     ended = gw("complete", "--state", "failed", typed=typed)
 
-    assert "Complete 2 jobs?" in ended.err
+    assert re.search(r"Complete 2 jobs \(mail 2\) in \w+@\S+\?", ended.err)
     assert (len(queue.ids()), ended.code) == (left, 1 if left else 0)
+
+
+def test_the_question_names_the_tasks_that_it_means(gw: CliProgram, queue: Queue) -> None:
+    for task, count in {"mail": 3, "slow": 2, "a": 1, "b": 1}.items():
+        for _ in range(count):
+            queue.failed(task)
+
+    ended = gw("retry", "state:failed", typed="no\n")
+    cancelled = gw("cancel", "state:failed", typed="no\n")
+
+    assert "Retry 7 jobs (mail 3, slow 2, a 1, …) in " in ended.err
+    assert cancelled.code != 0
+
+
+def test_a_misspelled_name_in_a_selection_is_suggested(gw: CliProgram, queue: Queue) -> None:
+    queue.failed("mail", queue_name="letters")
+
+    assert "did you mean 'mail'?" in gw("retry", "task:mial", "--yes").err
+    assert "did you mean 'letters'?" in gw("complete", "--queue", "leters", "--yes").err
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=str)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from support.jobs_in_states import Queue
 
-from gw_core import ActionResult, Client, Selection
+from gw_core import Client, Selection
 from gw_core.errors import InvalidInputError
-from gw_core.front_ends import JobBatches, Jobs
-from gw_core.operations import SkipReason
+from gw_core.front_ends import JobBatches, Jobs, SkipReason
+from gw_core.operations import ActionResult
 
 ACTIONS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "complete": (lambda jobs, which: jobs.complete(which), "not exists (select from graphile_worker._private_jobs)"),

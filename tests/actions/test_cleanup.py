@@ -13,7 +13,7 @@ from support.waiting import wait_until
 
 from gw_core import Client
 from gw_core.errors import TransientDatabaseError
-from gw_core.operations import CleanupTarget
+from gw_core.front_ends import CleanupTarget
 from gw_core.postgres.schema import cleanup
 
 

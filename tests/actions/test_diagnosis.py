@@ -7,9 +7,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from gw_core.front_ends import DoctorFacts, TableHealth, diagnose, is_healthy
-from gw_core.operations import CheckStatus, Finding, RoleKind, WorkerInfo
+from gw_core.front_ends import CheckStatus, DoctorFacts, RoleKind, TableHealth, diagnose, is_healthy
+from gw_core.operations import Finding, WorkerInfo
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
@@ -130,8 +131,10 @@ def test_a_sound_queue_is_healthy_and_every_check_says_so() -> None:
             "select * from \"graphile_worker\".force_unlock_workers(array[E'w\\u0015rm -rf ~\\u000a']);",
             id="a name with controls",
         ),
-        pytest.param("backlog", {"backlog": HOUR}, "due for 1h", "gw queues", id="a backlog"),
-        pytest.param("backlog", {"backlog": HOUR, "live_workers": 0}, "no live worker", "gw run", id="nobody works"),
+        pytest.param("backlog", {"due_tasks": [("mail", HOUR)]}, "due for 1h", "gw queues", id="a backlog"),
+        pytest.param(
+            "backlog", {"due_tasks": [("mail", HOUR)], "live_workers": 0}, "no live worker", "gw run", id="nobody works"
+        ),
         pytest.param("vacuum", {"autovacuum": False}, "off on this server", "alter system", id="no autovacuum"),
         pytest.param("vacuum", {"tables": [table(autovacuum=False)]}, "off for", "reset", id="none for a table"),
         pytest.param(
@@ -204,7 +207,7 @@ def test_what_is_usual_is_sound(check: str, facts: dict[str, Any]) -> None:
         pytest.param(
             {"known_to_rust": [WorkerInfo(id="w", heartbeat_age=MINUTE)]}, id="no worker of graphile_worker_rs"
         ),
-        pytest.param({"known_to_rust": [replace(RUST_WORKER, heartbeat_age=HOUR)]}, id="a dead one"),
+        pytest.param({"known_to_rust": [structs.replace(RUST_WORKER, heartbeat_age=HOUR)]}, id="a dead one"),
         pytest.param(
             {"known_to_rust": [RUST_WORKER, WorkerInfo(id="w", heartbeat_age=MINUTE)]}, id="it knows the worker"
         ),

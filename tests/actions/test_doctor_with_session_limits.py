@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.jobs_in_states import Queue
 
 from gw_core import Client, SessionLimits
-from gw_core.operations import CheckStatus
+from gw_core.front_ends import CheckStatus
 
 
 def test_a_session_opened_to_read_alone_does_not_make_the_server_read_only(queue: Queue) -> None:

@@ -11,10 +11,10 @@ import psycopg
 import pytest
 from support.jobs_in_states import Queue
 
-from gw_core import ActionResult, Client, Job, Selection
+from gw_core import Client, Job, Selection
 from gw_core.errors import InvalidInputError
-from gw_core.front_ends import FrontEnd, Jobs
-from gw_core.operations import SkipReason
+from gw_core.front_ends import FrontEnd, Jobs, SkipReason
+from gw_core.operations import ActionResult
 
 Act = Callable[[Jobs, Sequence[Job]], ActionResult]
 

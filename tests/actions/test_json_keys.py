@@ -34,7 +34,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "gw pauses": ("pauses",),
     "gw limits": ("limits",),
     "gw groups list": ("groups list",),
-    "gw groups cancel": ("groups cancel 7",),
+    "gw groups cancel": ("groups cancel 5",),
     "gw tasks": ("tasks",),
     "gw tui": ("tui --once",),
     "gw remove": ("remove key",),
@@ -127,8 +127,8 @@ def fill(queue: Queue, folder: Path) -> None:
             "'completed', true, '1', 'pool-1', now(), now(), now(), now() + interval '1 day')"
         )
     queue.rows(
-        "insert into graphile_worker._private_gw_waiting (id, job, on_failure, members) overriding system value"
-        """ values (7, '{"task": "last"}', 'hold', 2)"""
+        "insert into graphile_worker._private_gw_waiting (job_id, after, on_failure) values (%s, '{1,2}', 'hold')",
+        queue.make("last", "run_at = 'infinity'"),
     )
     queue.rows(
         "insert into graphile_worker._private_gw_limits (task, most_running, per_period, period_seconds, burst, set_by)"

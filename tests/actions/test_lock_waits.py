@@ -12,8 +12,7 @@ from support.jobs_in_states import Queue
 from support.waiting import wait_until
 
 from gw_core import Client, SessionLimits
-from gw_core.front_ends import FrontEnd
-from gw_core.operations import LockWaits
+from gw_core.front_ends import FrontEnd, LockWaits
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What the guide to operating shows is what the program understands."""
+"""What the guides for operators show is what the program understands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ import pytest
 from support.cli_program import CliProgram
 from support.jobs_in_states import Queue
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "guide" / "operating.md").read_text("utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = [
+    *sorted((DOCS / "operations").glob("*.md")),
+    *(DOCS / "guide" / f"{name}.md" for name in ("changing-jobs", "import", "limit", "pausing", "troubleshooting")),
+]
+GUIDE = "".join(page.read_text("utf-8") for page in PAGES)
 COMMANDS = re.findall(r"^\$ gw (?!run )(.+)$", GUIDE, re.MULTILINE)
 
 BEFORE = {

@@ -45,5 +45,5 @@ def test_the_console(gw: CliProgram, nodes: Queue) -> None:
     shown, as_json = gw("tui", "--once"), gw("tui", "--once", "--json")
 
     counts = {state: each["count"] for state, each in as_json.json["states"].items()}
-    assert counts == {"ready": 1, "scheduled": 0, "running": 1, "backoff": 0, "failed": 1}
+    assert counts == {"ready": 1, "scheduled": 0, "waiting": 0, "running": 1, "backoff": 0, "failed": 1}
     assert (shown.code, as_json.code, "No alerts" in shown.out) == (0, 0, True)

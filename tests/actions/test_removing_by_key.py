@@ -9,8 +9,8 @@ import pytest
 from support.jobs_in_states import Queue
 
 from gw_core import Client, Job
-from gw_core.front_ends import FrontEnd, SkippedJob
-from gw_core.operations import RemovedJob, SkipReason
+from gw_core.front_ends import FrontEnd, SkippedJob, SkipReason
+from gw_core.operations import RemovedJob
 
 
 @pytest.fixture

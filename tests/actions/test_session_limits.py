@@ -12,14 +12,8 @@ from support.jobs_in_states import Queue
 from support.waiting import wait_until
 
 from gw_core import Client, Selection, SessionLimits
-from gw_core.errors import (
-    DatabaseUnavailableError,
-    InvalidSettingError,
-    LockTimeoutError,
-    ReadOnlyError,
-    StatementTimeoutError,
-)
-from gw_core.front_ends import Database, FrontEnd
+from gw_core.errors import DatabaseUnavailableError, InvalidSettingError
+from gw_core.front_ends import Database, FrontEnd, LockTimeoutError, ReadOnlyError, StatementTimeoutError
 
 A_LONG_WAIT = timedelta(minutes=5)
 

@@ -429,7 +429,10 @@ class _Scene:
         )
 
     def _has_ended_groups(self) -> bool:
-        return not self._ask("select 1 from graphile_worker._private_gw_waiting limit 1") and self._is_drained()
+        return (
+            not self._ask("select 1 from graphile_worker._private_gw_waiting where released_at is null limit 1")
+            and self._is_drained()
+        )
 
     def _knows_only_the_living(self) -> bool:
         known = {pid for (pid,) in self._ask("select pid from graphile_worker._private_gw_workers")}

@@ -62,6 +62,10 @@ def _runs_of(pid: int, file: Path) -> Iterator[Run]:
     for line in file.read_text().splitlines():
         match line.split():
             case ["B", number, job_id, attempt, n, began, wall]:
+                # Each process counts its runs from 1, so a number that comes again is of a later process with this id.
+                if number in runs:
+                    yield from runs.values()
+                    runs.clear()
                 runs[number] = Run(pid, int(job_id), int(attempt), int(n), int(began), int(wall))
             case ["E", number, how, ended]:
                 runs[number].how, runs[number].ended = how, int(ended)

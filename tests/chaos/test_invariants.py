@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from gw_core import JobSpec
 from .app import repetitions
 from .faults import Fault
 from .invariants import SECOND, Ended, Evidence, Row, judge
-from .ledger import Run, Tick
+from .ledger import Run, Tick, read_ledger
 from .limits import FIELD, RATE, RUNNING, BucketChange, LimitedClaim, Paused, Unlimited
 from .producers import Added
 
@@ -443,3 +444,13 @@ FOUND = "[core] INFO: Database available again: can claim jobs after 2 failed at
 )
 def test_a_failure_that_is_reported_twice_is_noticed(lines: list[str], count: int) -> None:
     assert len(list(repetitions("\n".join(lines)))) == count
+
+
+def test_two_processes_with_one_id_keep_their_runs(tmp_path: Path) -> None:
+    first = "B 1 10 1 100 1 1\nE 1 ok 2\nB 2 11 1 101 3 3\n"
+    second = "B 1 20 1 200 4 4\nB 2 21 1 201 5 5\nE 2 failed 6\nE 1 ok 7\n"
+    (tmp_path / "4711").write_text(first + second)
+
+    found = [(run.n, run.how, run.ended) for run in read_ledger(tmp_path)]
+
+    assert found == [(100, "ok", 2), (101, "", None), (200, "ok", 7), (201, "failed", 6)]

@@ -23,9 +23,7 @@ from support.task_builders import a_job
 
 from gw_cli import log_output
 from gw_cli.log_stream import LogStream
-from gw_core.events import Completed
-from gw_core.front_ends import UNSAFE_TEXT, CompletedJobs, job_fields
-from gw_core.types import JobLogger
+from gw_core.front_ends import UNSAFE_TEXT, JobLogger, job_fields
 
 _NUMBERS = count()
 MakeLog = Callable[..., "Log"]
@@ -80,11 +78,6 @@ def chained() -> RuntimeError:
         return error
 
 
-def a_batch(log: Log, *tasks: str, attempts: int = 1) -> CompletedJobs:
-    jobs = [a_job(id=number, task=task, attempts=attempts) for number, task in enumerate(tasks, 1)]
-    return CompletedJobs(log.logger, "gw-1", [Completed(job, 0.0015) for job in jobs])
-
-
 # -- text --------------------------------------------------------------------------------------------------------------
 
 
@@ -123,15 +116,12 @@ def test_a_line_starts_with_the_time_when_asked() -> None:
 
 @pytest.mark.parametrize("message", ["a\nb", "a\x1b[2J", "a\u202eb"])
 def test_a_message_cannot_pose_as_another_line(message: str) -> None:
-    alone, batch = Log(), Log()
+    log = Log()
 
-    alone.named("graphile_worker.core").info(message)
-    batch.named("graphile_worker.core")
-    batch.handler.handle_batch(a_batch(batch, "fine", message))
+    log.named("graphile_worker.core").info(message)
 
-    for text in (alone.text, batch.text):
-        assert not UNSAFE_TEXT.search(text.replace("\n", ""))
-        assert all(line.startswith(("[core] INFO: ", "    ")) for line in text.splitlines())
+    assert not UNSAFE_TEXT.search(log.text.replace("\n", ""))
+    assert all(line.startswith(("[core] INFO: ", "    ")) for line in log.text.splitlines())
 
 
 def test_an_error_shows_frames_of_the_application_innermost_first() -> None:
@@ -252,53 +242,15 @@ def test_values_without_text_lose_no_line() -> None:
     assert (entry["message"], entry["error"]["type"], entry["thing"]) == ("on", "BrokenError", "(BrokenError)")
 
 
-@given(st.lists(st.text(st.characters(), min_size=1), min_size=1))
-def test_a_batch_in_json_escapes_everything_and_loses_nothing(tasks: list[str]) -> None:
+@given(st.text(st.characters(), min_size=1))
+def test_json_escapes_everything_and_loses_nothing(task: str) -> None:
     log = Log("json")
 
-    log.handler.handle_batch(a_batch(log, *tasks))
+    log.logger.info("Completed %s", task, extra={"task": task})
 
-    lines = log.text.split("\n")[:-1]
-    assert [json.loads(line)["task"] for line in lines] == tasks
-    assert not any(map(UNSAFE_TEXT.search, lines))
-
-
-# -- batches -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("log_format", ["text", "json"])
-@pytest.mark.parametrize("attempts", [1, 3])
-def test_a_batch_is_one_write_of_the_lines_that_its_records_make(log_format: str, attempts: int) -> None:
-    batch, single = Log(log_format), Log(log_format)
-    for log in (batch, single):
-        log.named("graphile_worker.worker")
-
-    a_batch(batch, "one", "two", attempts=attempts).log()
-    for record in a_batch(single, "one", "two", attempts=attempts).records():
-        single.handler.handle(record)
-
-    def timeless(log: Log) -> str:
-        return re.sub(r'"ts": "[^"]*"', '"ts": 0', log.text)
-
-    assert (batch.stream.writes, single.stream.writes) == (1, 2)
-    assert timeless(batch) == timeless(single)
-
-
-def test_a_batch_is_one_record_a_job_for_any_other_handler() -> None:
-    log, records = Log(), []
-
-    class Other(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            records.append(record)
-
-    log.logger.addHandler(Other())
-    a_batch(log, "one", "two").log()
-
-    assert [(each.msg, vars(each)["job_id"], vars(each)["duration_ms"]) for each in records] == [
-        ("Completed task %s (%s, %.2fms) with success", 1, 1.5),
-        ("Completed task %s (%s, %.2fms) with success", 2, 1.5),
-    ]
-    assert len(log.text.splitlines()) == 2
+    (line,) = log.text.split("\n")[:-1]
+    assert json.loads(line)["task"] == task
+    assert not UNSAFE_TEXT.search(line)
 
 
 # -- where it goes -----------------------------------------------------------------------------------------------------
@@ -311,6 +263,7 @@ def root() -> Iterator[logging.Logger]:
     before = root.handlers[:], root.level, asyncio.level
     yield root
     root.handlers[:], root.level, asyncio.level = before
+    logging.captureWarnings(False)
 
 
 def test_records_of_every_logger_that_reach_the_level_are_written(root: logging.Logger) -> None:

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.acceptance
 TASKS = """
 import json
 import logging
+import warnings
 
 from gw_core import task
 
@@ -30,6 +31,7 @@ def receipt(payload, context):
 
 @task
 def broken(payload):
+    warnings.warn("the format is old")
     try:
         json.loads("{")
     except ValueError as error:
@@ -40,6 +42,13 @@ def broken(payload):
 def apart(payload, context):
     context.logger.info("receipt for order %s", 12)
     log.warning("from %s", "a process")
+"""
+NATIVE = """
+
+@task
+def native(payload):
+    structlog.contextvars.bind_contextvars(tenant="acme")
+    structlog.get_logger("shop").info("charged")
 """
 CONFIGURED = """
 import logging.config
@@ -76,6 +85,7 @@ def test_a_job_its_task_and_the_application_log_in_json_with_fields(shell: Shell
 
     assert (lines["receipt for order 12"]["order"], lines["receipt for order 12"]["job_id"]) == (12, 1)
     assert (lines["from the shop"]["logger"], lines["from the shop"]["level"]) == ("shop.orders", "info")
+    assert (lines["from the shop"]["job_id"], lines["from the shop"]["task"]) == (1, "receipt")
     assert "not asked for" not in lines
     (done,) = (entry for message, entry in lines.items() if message.startswith("Completed task 1"))
     known = ("job_id", "task", "queue_name", "attempt", "max_attempts")
@@ -90,6 +100,13 @@ def test_a_failure_keeps_its_cause(shell: Shell) -> None:
     assert failed["error"]["type"] == "RuntimeError"
     assert failed["error"]["cause"]["type"] == "JSONDecodeError"
     assert any("tasks/shop.py" in frame for frame in failed["error"]["frames"])
+
+
+def test_a_warning_of_python_is_a_record_like_any_other(shell: Shell) -> None:
+    (warning,) = (entry for entry in run_json(shell, "broken") if entry["logger"] == "py.warnings")
+
+    assert (warning["level"], warning["job_id"]) == ("warning", 1)
+    assert "UserWarning: the format is old" in warning["message"]
 
 
 def test_an_isolated_task_logs_through_its_worker(shell: Shell) -> None:
@@ -123,16 +140,23 @@ def test_the_structlog_recipe_of_the_guide_writes_every_record(shell: Shell) -> 
     pytest.importorskip("structlog")
     guide = (Path(__file__).parents[2] / "docs" / "guide" / "running-workers.md").read_text()
     recipe = guide.partition("### structlog")[2].partition("```python\n")[2].partition("```")[0]
-    shell.write("tasks/shop.py", recipe + TASKS)
+    shell.write("tasks/shop.py", recipe + TASKS + NATIVE)
     shell.gw("add", "receipt")
-    shell.gw("add", "broken", "--max-attempts", "1")
+    shell.gw("add", "broken", "--max-attempts", "1", "--payload", '{"card": "4111-1111"}')
+    shell.gw("add", "native")
 
-    lines = {re.sub(r"\(.*", "", entry["event"]): entry for entry in entries(shell.gw("run", "--once").err)}
+    written = shell.gw("run", "--once", "--concurrency", "1").err
+    lines = {re.sub(r"\(.*", "", entry["event"]): entry for entry in entries(written)}
 
     assert lines["receipt for order 12"]["order"] == 12
-    assert lines["from the shop"]["logger"] == "shop.orders"
+    assert (lines["from the shop"]["logger"], lines["from the shop"]["job_id"]) == ("shop.orders", 1)
     assert lines["Completed task 1 "]["task"] == "receipt"
     assert lines["Failed task 2 "]["exception"][0]["exc_type"] == "RuntimeError"
+    native = lines["charged"]
+    assert (native["tenant"], native["task"], native["level"], native["logger"]) == ("acme", "native", "info", "shop")
+    assert [entry["event"] for entry in entries(written) if "timestamp" not in entry] == []
+    assert "tenant" not in lines["Completed task 3 "]
+    assert "4111" not in written
 
 
 def test_the_crontab_beside_the_tasks_is_used_and_its_unknown_tasks_are_reported(shell: Shell) -> None:

@@ -14,10 +14,10 @@ import pytest
 from connections.kinds import engine_url
 from psycopg.conninfo import conninfo_to_dict
 
-from gw_core import AsyncClient, Client, Events, JobSpec, Plugin, Skip
-from gw_core.errors import DatabaseUnavailableError, InvalidInputError, JobSkipped, SchemaMissingError
+from gw_core import AsyncClient, Client, Events, Job, JobSpec, Plugin, Skip
+from gw_core.errors import DatabaseError, DatabaseUnavailableError, InvalidInputError, JobSkipped, SchemaMissingError
 from gw_core.events import JobAdded
-from gw_core.operations import SkipReason
+from gw_core.front_ends import SkipReason
 
 Source = Callable[[str], AbstractAsyncContextManager[Any]]
 
@@ -221,6 +221,26 @@ def test_errors_are_those_of_the_client(empty_database_url: str) -> None:
         asyncio.run(add(empty_database_url))
     with pytest.raises(DatabaseUnavailableError):
         asyncio.run(add("postgres://127.0.0.1:1/none"))
+
+
+def test_errors_of_a_busy_or_aborted_connection_name_the_cause(database_url: str) -> None:
+    async def program() -> None:
+        async with an_asyncpg_pool(database_url) as pool, pool.acquire() as conn, AsyncClient(database_url) as client:
+            adding = [client.add("work", conn=conn) for _ in range(2)]
+            errors = [
+                each for each in await asyncio.gather(*adding, return_exceptions=True) if not isinstance(each, Job)
+            ]
+            assert [type(each) for each in errors] == [DatabaseError]
+            assert str(errors[0]).startswith("the connection is busy with another statement; use it for one at a time")
+            transaction = conn.transaction()
+            await transaction.start()
+            with pytest.raises(Exception, match="division by zero"):
+                await conn.execute("select 1 / 0")
+            with pytest.raises(DatabaseError, match="an earlier error aborted the transaction of this connection"):
+                await client.add("work", conn=conn)
+            await transaction.rollback()
+
+    asyncio.run(program())
 
 
 def test_a_method_that_blocks_needs_to_know_where_a_pool_of_asyncpg_leads(database_url: str) -> None:

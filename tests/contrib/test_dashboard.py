@@ -17,8 +17,7 @@ from support.queue_fixture import DEADLINE, QueueFixture, RunRecord
 from support.waiting import wait_until
 
 from gw_core import ProbeSettings
-from gw_core.events import JobsSettled
-from gw_core.front_ends import METRICS, MetricInfo
+from gw_core.front_ends import METRICS, JobsSettled, MetricInfo
 
 promql_parser = pytest.importorskip("promql_parser")
 prometheus_parser = pytest.importorskip("prometheus_client.parser")

@@ -6,8 +6,10 @@ Django is set up once for each process, so the project runs in a pytest of its o
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -30,8 +32,12 @@ KEEPING_CONNECTIONS = {
 }
 
 
-def test_django(empty_database_url: str) -> None:
-    run_project(empty_database_url, *FILES)
+LONG = ["check_admin.py", "check_development.py"]
+
+
+@pytest.mark.parametrize("files", [LONG, sorted({*FILES} - {*LONG})], ids=["admin and development", "the rest"])
+def test_django(files: list[str], empty_database_url: str) -> None:
+    run_project(empty_database_url, *files)
 
 
 @pytest.mark.slow
@@ -43,6 +49,50 @@ def test_connections_of_django_are_kept(settings: dict[str, str], empty_database
 @pytest.mark.slow
 def test_django_tasks_drain_at_four_fifths_of_the_speed_of_plain_tasks(empty_database_url: str) -> None:
     run_project(empty_database_url, "measure_drain.py")
+
+
+DJANGOS_SETTINGS = """
+from settings import DATABASES, GRAPHILE
+SECRET_KEY = "tests"
+USE_TZ = False
+INSTALLED_APPS = ["django.contrib.contenttypes", "gw_core.contrib.django", "tasks"]
+DEFAULT_AUTO_FIELD = "django.db.models.AutoField"
+TASKS = {"default": {"BACKEND": GRAPHILE, "QUEUES": ["default", "queue_1"]}}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="Django 5.2 has no tasks, and no tests of them")
+def test_djangos_own_tests_of_tasks_pass_with_gw_as_the_default_backend(
+    empty_database_url: str, tmp_path: Path
+) -> None:
+    import django
+
+    source = f"django=={django.get_version()}"
+    download = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", "django", source]
+    if subprocess.run(download, cwd=tmp_path, capture_output=True, check=False).returncode:
+        pytest.skip("Django's sources, which have its tests, cannot be downloaded")
+    [archive] = tmp_path.glob("[dD]jango-*.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(tmp_path, filter="data")
+    (tmp_path / "djangos_settings.py").write_text(DJANGOS_SETTINGS)
+    folders = (tmp_path, tmp_path / archive.name.removesuffix(".tar.gz") / "tests", PROJECT)
+    variables = {
+        "DATABASE_URL": empty_database_url,
+        "DJANGO_SETTINGS_MODULE": "djangos_settings",
+        "PYTHONPATH": os.pathsep.join(map(str, folders)),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "django", "test", "tasks", "--noinput"],
+        cwd=tmp_path,
+        env={**os.environ, **variables},
+        text=True,
+        capture_output=True,
+        timeout=600,
+    )
+
+    assert done.returncode == 0, done.stderr[-8000:]
+    assert int(re.findall(r"Ran (\d+) tests", done.stderr)[0]) >= 76
 
 
 def run_project(database_url: str, *files: str, **variables: str) -> None:

@@ -18,8 +18,8 @@ from support.queue_fixture import QueueFixture, a_registry
 
 from gw_core import Client, Events, GiveUp, Job, JobSpec, RetryAfter, Runner, Snooze
 from gw_core.errors import GraphileWorkerError
-from gw_core.events import JobErrored, JobSucceeded, RunnerStopped
-from gw_core.front_ends import CronStarted
+from gw_core.events import JobErrored, JobSucceeded
+from gw_core.front_ends import CronStarted, RunnerStopped
 
 pytest.importorskip("sentry_sdk")
 
@@ -361,7 +361,7 @@ def test_a_missed_minute_is_seen_by_the_monitor(site: QueueFixture, sent: Captur
         now - timedelta(minutes=10),
     )
     ran: list[datetime] = []
-    registry = a_registry({"work": lambda payload: ran.append(datetime.fromisoformat(payload["_cron"]["ts"]))})
+    registry = a_registry({"work": lambda payload, context: ran.append(context.cron.ts)})
     crontab = "* * * * * work ?id=report&fill=1h\n"
 
     runner = Runner(site.url, tasks=registry, plugins=[Sentry()], crontab=crontab, migrate=False, handle_signals=False)

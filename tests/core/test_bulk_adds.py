@@ -48,7 +48,7 @@ class EncodedWhile:
     def __init__(self, conn: psycopg.Connection) -> None:
         self.conn = conn
 
-    def model_dump_json(self) -> str:
+    def model_dump_json(self, **options: bool) -> str:
         wait_until(self._is_waited_for, what="the server to work on the statement before")
         self.conn.execute("select pg_advisory_unlock(1)")
         return "{}"

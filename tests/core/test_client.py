@@ -15,15 +15,8 @@ from psycopg.rows import dict_row
 from support.queue_fixture import QueueFixture
 
 from gw_core import Client, JobKeyMode, JobSpec, ShardedClient
-from gw_core.errors import (
-    AuthenticationError,
-    DatabaseUnavailableError,
-    InvalidInputError,
-    InvalidJobError,
-    NoConnectionError,
-    SchemaMissingError,
-)
-from gw_core.front_ends import Database
+from gw_core.errors import DatabaseUnavailableError, InvalidInputError, InvalidJobError, SchemaMissingError
+from gw_core.front_ends import AuthenticationError, Database, NoConnectionError
 
 NAIVE = datetime(2030, 1, 1)
 

@@ -19,6 +19,7 @@ from test_public_names import MODULES
 from gw_core import (
     AsyncClient,
     Client,
+    JobSpec,
     ProbeSettings,
     RecoverySettings,
     RetryAfter,
@@ -29,7 +30,7 @@ from gw_core import (
     task,
 )
 from gw_core.errors import GraphileWorkerError, InvalidInputError, InvalidSettingError, ResultUnavailableError
-from gw_core.testing import Clock, assert_enqueued, refute_enqueued
+from gw_core.testing import AsyncQueue, Clock, assert_enqueued, refute_enqueued
 from gw_core.types import Duration, TaskOptions
 
 NOWHERE = "postgres://localhost:1/nowhere"
@@ -66,6 +67,7 @@ OF_CLIENTS: dict[str, Call] = {
 }
 
 OTHERS: dict[str, Callable[[Any], Any]] = {
+    "JobSpec.__init__(unique_for)": lambda given: JobSpec(task="work", unique_for=given),
     "Clock.advance(by)": lambda given: Clock().advance(given),
     "RetryAfter.__init__(delay)": RetryAfter,
     "Snooze.__init__(delay)": Snooze,
@@ -77,6 +79,8 @@ OTHERS: dict[str, Callable[[Any], Any]] = {
 WITH_A_JOB: dict[str, Callable[[QueueFixture, Any], Any]] = {
     "assert_enqueued(within)": lambda site, given: checked(site, assert_enqueued, "work", given),
     "refute_enqueued(within)": lambda site, given: checked(site, refute_enqueued, "other", given),
+    "AsyncQueue.assert_enqueued(within)": lambda site, given: checked_on_loop(site, "assert_enqueued", "work", given),
+    "AsyncQueue.refute_enqueued(within)": lambda site, given: checked_on_loop(site, "refute_enqueued", "other", given),
 }
 
 
@@ -84,6 +88,15 @@ def checked(site: QueueFixture, check: Callable[..., Any], task: str, given: Any
     site.client.add("work")
     with psycopg.connect(site.url) as connection:
         return check(connection, task, within=given)
+
+
+def checked_on_loop(site: QueueFixture, check: str, task: str, given: Any) -> Any:
+    async def checked() -> Any:
+        async with await psycopg.AsyncConnection.connect(site.url) as connection:
+            return await getattr(AsyncQueue(connection), check)(task, within=given)
+
+    site.client.add("work")
+    return asyncio.run(checked())
 
 
 # -- where durations are -----------------------------------------------------------------------------------------------
@@ -157,20 +170,20 @@ def test_a_duration_is_a_timedelta_or_seconds(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(OF_CLIENTS))
-def test_a_client_takes_a_timedelta_or_seconds(site: QueueFixture, name: str) -> None:
+def test_a_client_takes_a_timedelta_or_seconds(own_site: QueueFixture, name: str) -> None:
     call = OF_CLIENTS[name]
     for given in (A_MINUTE, 60, 60.0):
         with suppress(ResultUnavailableError):
-            call(site.client, given)
+            call(own_site.client, given)
     for wrong in ("1m", True, float("nan")):
         with pytest.raises(InvalidInputError, match="must be a timedelta or a number of seconds"):
-            call(site.client, wrong)
+            call(own_site.client, wrong)
 
 
 @pytest.mark.parametrize("name", sorted(OF_CLIENTS))
-def test_an_async_client_takes_a_timedelta_or_seconds(site: QueueFixture, name: str) -> None:
+def test_an_async_client_takes_a_timedelta_or_seconds(own_site: QueueFixture, name: str) -> None:
     async def ask(given: Any) -> None:
-        async with AsyncClient(site.url) as client:
+        async with AsyncClient(own_site.url) as client:
             with suppress(ResultUnavailableError):
                 await OF_CLIENTS[name](client, given)
 

@@ -20,24 +20,16 @@ from support.waiting import wait_until
 
 from gw_core import Addition, AsyncClient, Client, Events, Job, JobSpec, Plugin, Reject, Runner, Skip, run_once
 from gw_core.errors import InvalidJobError, JobRejectedError, JobSkipped
-from gw_core.events import (
-    JobAdded,
-    JobCompleted,
-    JobErrored,
-    JobFailed,
-    JobStarted,
-    JobSucceeded,
-    MaintenanceFailed,
-    PoolStarted,
-    RunnerStopped,
-)
+from gw_core.events import JobAdded, JobCompleted, JobErrored, JobFailed, JobStarted, JobSucceeded, PoolStarted
 from gw_core.front_ends import (
     NODE_EVENTS_HERE,
     ClaimEmpty,
     FrontEnd,
     LocksReset,
+    MaintenanceFailed,
     PoolClaimed,
     PoolNotified,
+    RunnerStopped,
     WorkerCrashed,
 )
 from gw_core.types import RunTask

@@ -15,14 +15,9 @@ from support.queue_fixture import QueueFixture, RunRecord, a_registry, in_time, 
 from support.waiting import free_port, wait_until
 
 from gw_core import Client, Runner, run_once
-from gw_core.errors import (
-    AuthenticationError,
-    DatabaseUnavailableError,
-    InvalidSettingError,
-    ReadOnlyError,
-    SchemaMissingError,
-)
+from gw_core.errors import DatabaseUnavailableError, InvalidSettingError, SchemaMissingError
 from gw_core.events import JobCompleted, PoolConnectionLost, PoolConnectionRestored
+from gw_core.front_ends import AuthenticationError, ReadOnlyError
 from gw_core.postgres.road import permissions
 
 OURS = "select count(*) from pg_stat_activity where datname = current_database() and application_name like 'gw%'"

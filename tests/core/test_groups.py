@@ -18,8 +18,8 @@ from support.waiting import wait_until
 
 from gw_core import AsyncClient, GiveUp, JobSpec
 from gw_core.errors import InvalidInputError, InvalidJobError
-from gw_core.events import MaintenanceFailed
-from gw_core.operations import CheckStatus, WaitingGroup
+from gw_core.front_ends import CheckStatus
+from gw_core.operations import WaitingGroup
 
 LAST = JobSpec(task="last", payload={"n": 0})
 
@@ -33,7 +33,9 @@ def waiting(site: QueueFixture) -> list[WaitingGroup]:
 
 
 def tasks(site: QueueFixture) -> list[str]:
-    return [job["task_identifier"] for job in site.run("select task_identifier from jobs order by id")]
+    """Return the tasks of the jobs that can run, now or later."""
+    rows = site.run("select task_identifier from jobs where run_at < 'infinity' order by id")
+    return [job["task_identifier"] for job in rows]
 
 
 def check_all(site: QueueFixture) -> None:
@@ -260,11 +262,10 @@ def test_show_reports_the_groups_of_a_member_and_of_a_key(site: QueueFixture, tm
     assert shown["groups"] == [
         {"id": group.id, "task": "last", "job_key": "album", "on_failure": "hold", "members": 2, "open": 1, "failed": 0}
     ]
-    missing = shell.gw("show", "--job-key", "album")
-    assert missing.code == 6
-    assert missing.err == (
-        f"gw: no job has the key 'album' yet; it waits: group {group.id}: a job of last is added when all 2 members "
-        "have ended; 1 have (on failure: hold)\n"
+    last = json.loads(shell.gw("show", "--job-key", "album", "--json").out)
+    assert (last["id"], last["state"], last["waits_for"]) == (group.id, "waiting", [group.job_ids[1]])
+    assert last["reasons"][0]["message"] == (
+        f"job {group.id} of last waits for 2 jobs; 1 have ended (on failure: hold)"
     )
 
 
@@ -275,13 +276,13 @@ def test_doctor_reports_groups_that_a_failed_member_holds(site: QueueFixture) ->
     assert found() == []
     group = site.client.groups.add(members(2), then=LAST)
     site.client.groups.add(members(1), then=LAST, on_failure="run")
-    assert found() == [(CheckStatus.OK, "groups whose last job waits for members: 2")]
+    assert found() == [(CheckStatus.OK, "jobs that wait for others: 2")]
 
     site.client.jobs.fail(group.job_ids[:1], "hopeless")
     assert found() == [
         (
             CheckStatus.WARNING,
-            "1 of 2 waiting groups are held by members that failed permanently, "
+            "1 of 2 jobs that wait for others are held by jobs that failed permanently, "
             f"the first, {group.id}, by job {group.job_ids[0]}",
         )
     ]
@@ -291,73 +292,6 @@ def test_statistics_count_the_groups_that_wait(site: QueueFixture) -> None:
     site.client.groups.add(members(2), then=LAST)
 
     assert site.client.counts().waiting_groups == 1
-
-
-# -- last jobs that cannot be added
-
-
-REJECTING = """
-create function reject() returns trigger language plpgsql as
-  $$begin if new.payload->>'n' = '13' then raise 'thirteen brings bad luck'; end if; return new; end$$;
-create trigger reject before insert on _private_jobs for each row execute function reject()
-"""
-
-
-def unlucky_and_lucky(site: QueueFixture) -> tuple[int | None, list[int]]:
-    """Add two groups, the first of which has a last job that a trigger rejects."""
-    site.run(REJECTING)
-    bad = site.client.groups.add(members(1), then=JobSpec(task="last", payload={"n": 13}))
-    good = site.client.groups.add(members(1), then=LAST)
-    return bad.id, [*bad.job_ids, *good.job_ids]
-
-
-def end_by_sql(site: QueueFixture, job_ids: list[int]) -> None:
-    """As by workers in another language: the check must notice."""
-    site.run("select complete_jobs(%s)", job_ids)
-    check_all(site)
-
-
-@pytest.mark.parametrize(
-    "end",
-    [
-        pytest.param(end_by_sql, id="in the check of all groups"),
-        pytest.param(lambda site, ids: site.client.jobs.complete(ids), id="by one action"),
-        pytest.param(lambda site, ids: site.run_once({"work": lambda payload: None}), id="by a worker"),
-    ],
-)
-def test_a_group_whose_last_job_is_rejected_keeps_the_error_and_stops_no_other(
-    own_site: QueueFixture, end: Callable[[QueueFixture, list[int]], object]
-) -> None:
-    bad, job_ids = unlucky_and_lucky(own_site)
-
-    end(own_site, job_ids)
-
-    assert tasks(own_site) == ["last"]
-    assert [(each.id, each.open, each.error) for each in waiting(own_site)] == [(bad, 0, "thirteen brings bad luck")]
-
-    own_site.run("drop trigger reject on _private_jobs")
-    check_all(own_site)
-
-    assert (tasks(own_site), waiting(own_site)) == (["last", "last"], [])
-
-
-def test_the_error_of_a_group_is_listed_diagnosed_and_logged(own_site: QueueFixture, tmp_path: Path) -> None:
-    bad, job_ids = unlucky_and_lucky(own_site)
-    end_by_sql(own_site, job_ids)
-    shell = Shell(tmp_path, database=own_site.url)
-    sentence = f"group {bad}: all members have ended, but the job of last cannot be added: thirteen brings bad luck"
-
-    [listed] = json.loads(shell.gw("groups", "list", "--json").out)
-    [found] = [each for each in own_site.client.doctor.findings() if each.check == "groups"]
-    with own_site.running({"work": RunRecord()}) as running:
-        [failed] = running.recorded.wait_for(MaintenanceFailed)
-
-    assert (listed["id"], listed["open"], listed["error"]) == (bad, 0, "thirteen brings bad luck")
-    assert (found.status, found.message) == (CheckStatus.ERROR, sentence)
-    assert found.fix == f"remove the cause, or the job: gw groups cancel {bad}"
-    assert (failed.service, str(failed.error)) == ("gw-groups", sentence)
-    assert shell.gw("groups", "cancel", str(bad)).code == 0
-    assert waiting(own_site) == []
 
 
 # -- cancelling

@@ -28,6 +28,9 @@ def test_fields_that_were_not_given_have_their_defaults() -> None:
         "job_key_mode": JobKeyMode.REPLACE,
         "priority": None,
         "flags": (),
+        "after": None,
+        "on_failure": "hold",
+        "unique_for": None,
     }
 
 

@@ -17,8 +17,8 @@ from test_public_names import MODULES
 from gw_cli.job_files import NAMES as FILE_FIELDS
 from gw_cli.records import JOBS
 from gw_core import CronItem, Job, JobSpec
+from gw_core.front_ends import job_fields
 from gw_core.operations import EndedAttempt
-from gw_core.runtime.log_messages import job_fields
 
 CORE = Path(__file__).parents[2] / "gw_core"
 ROAD = ("worker", "postgres", "execution", "maintenance")
@@ -64,6 +64,10 @@ def test_a_repr_shows_the_values_under_their_public_names() -> None:
 # -- one name for each field -------------------------------------------------------------------------------------------
 
 
+# What a job has to do with other ones that were added.
+RELATIONS = {"after", "on_failure", "unique_for"}
+
+
 def names_of(kind: type) -> set[str]:
     return {name for name in dir(kind) if not name.startswith("_")}
 
@@ -71,14 +75,15 @@ def names_of(kind: type) -> set[str]:
 def test_a_job_names_its_fields_as_its_specification_does() -> None:
     given = {field.name for field in fields(JobSpec)}
 
-    assert given - names_of(Job) == {"job_key_mode"}  # a job does not keep it
-    assert given - names_of(CronItem) == {"run_at", "flags"}
+    # A job does not keep how it was added.
+    assert given - names_of(Job) == {"job_key_mode", *RELATIONS}
+    assert given - names_of(CronItem) == {"run_at", "flags", *RELATIONS}
     assert {"task", "queue_name", "job_key", "max_attempts", "payload"} <= names_of(EndedAttempt)
 
 
 def test_commands_and_files_and_logs_name_the_fields_of_a_job_alike() -> None:
     assert set(JOBS.keys) - WORDS_OF_LISTS <= names_of(Job)
-    assert set(FILE_FIELDS) == {field.name for field in fields(JobSpec)}
+    assert set(FILE_FIELDS) == {field.name for field in fields(JobSpec)} - RELATIONS
     assert set(job_fields(a_job())) - ALSO_IN_LOGS <= names_of(Job)
 
 

@@ -18,8 +18,7 @@ from support.waiting import wait_until
 
 from gw_core import JobSpec
 from gw_core.errors import InvalidInputError
-from gw_core.events import MaintenanceFailed
-from gw_core.front_ends import Database
+from gw_core.front_ends import Database, MaintenanceFailed
 from gw_core.postgres.road.claims import CLAIM_PLAN, STEPS, ClaimsByField
 
 INDEXES = "select relname::text from pg_class where relname like 'jobs_gw_field_%'"

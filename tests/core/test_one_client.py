@@ -106,7 +106,7 @@ def test_help_shows_what_a_method_returns() -> None:
     method = Client(NOWHERE).groups.cancel
 
     assert str(inspect.signature(method)) == "(*ids: 'int', conn: 'object | None' = None) -> 'tuple[int, ...]'"
-    assert (method.__doc__ or "").startswith("Drop the waiting jobs of these groups")
+    assert (method.__doc__ or "").startswith("Drop these waiting jobs")
 
 
 def test_methods_of_an_async_client_run_beside_its_loop(database_url: str) -> None:

@@ -13,8 +13,7 @@ from support.waiting import wait_until
 from gw_core import JobSpec
 from gw_core.errors import InvalidInputError
 from gw_core.events import JobCompleted
-from gw_core.front_ends import ClaimEmpty, Pauses, PoolListening
-from gw_core.operations import CheckStatus, PauseTarget
+from gw_core.front_ends import CheckStatus, ClaimEmpty, Pauses, PauseTarget, PoolListening
 
 
 @pytest.fixture(autouse=True)

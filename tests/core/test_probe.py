@@ -21,7 +21,8 @@ from support.waiting import wait_until
 from gw_core import ProbeSettings, Runner, Snooze
 from gw_core.domain.reports.health import PoolHealth, why_not_ready
 from gw_core.errors import InvalidSettingError
-from gw_core.events import JobsSettled, JobStarted, PoolConnectionLost, PoolConnectionRestored
+from gw_core.events import JobStarted, PoolConnectionLost, PoolConnectionRestored
+from gw_core.front_ends import JobsSettled
 from gw_core.maintenance import probe, probe_server
 
 ANY_PORT = ProbeSettings(port=0)
@@ -309,6 +310,6 @@ def test_every_metric_is_in_the_guide_and_no_other(site: QueueFixture) -> None:
     with site.running({"work": lambda payload: None}, probe=WITH_METRICS) as running:
         wait_until(lambda: is_ready(running))
         types = re.findall(r"^# TYPE (gw_\w+) ", ask(running, "/metrics")[1], re.MULTILINE)
-    guide = Path(__file__).resolve().parents[2] / "docs" / "guide" / "operating.md"
+    guide = Path(__file__).resolve().parents[2] / "docs" / "operations" / "metrics.md"
 
     assert set(re.findall(r"`(gw_\w+)`", guide.read_text("utf-8"))) == set(types)

@@ -22,8 +22,8 @@ NOWHERE = "postgres://localhost:1/nowhere"
 WRITTEN = Path(__file__).with_name("public_surface.txt")
 PUBLIC = (*MODULES, "gw_core.testing", "gw_core.contrib.opentelemetry", "gw_core.contrib.sentry")
 
-MAX_NAMES = 190
-"""The largest number of public names in all modules; it only goes down."""
+MAX_NAMES = 150
+"""The largest number of public names in all modules: a name that is new takes the place of another one."""
 
 
 def names() -> dict[str, Any]:
@@ -109,5 +109,5 @@ def test_the_surface_is_what_is_written() -> None:
     assert changes == [], "edit public_surface.txt manually, and see 'Deprecations' in docs/reference/versioning.md"
 
 
-def test_the_number_of_public_names_only_goes_down() -> None:
+def test_there_are_few_public_names() -> None:
     assert len(names()) <= MAX_NAMES

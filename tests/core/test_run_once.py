@@ -14,8 +14,8 @@ from support.shell import Shell
 from support.waiting import wait_until
 
 from gw_core import RetryAfter, Runner, TaskRegistry, WorkerSettings
-from gw_core.errors import InvalidSettingError, SchemaMissingError, TaskLoadError
-from gw_core.front_ends import PoolClaimed
+from gw_core.errors import InvalidSettingError, SchemaMissingError
+from gw_core.front_ends import PoolClaimed, TaskLoadError
 
 
 def test_an_empty_queue_ends_immediately(site: QueueFixture) -> None:

@@ -13,7 +13,8 @@ from support.waiting import wait_until
 
 from gw_core import WorkerSettings
 from gw_core.errors import InvalidInputError, InvalidSettingError
-from gw_core.events import JobCompleted, MaintenanceFailed
+from gw_core.events import JobCompleted
+from gw_core.front_ends import MaintenanceFailed
 from gw_core.operations import RunStatistics
 
 MINUTE = timedelta(minutes=1)

@@ -15,8 +15,9 @@ from support.queue_fixture import DEADLINE, NEVER, QueueFixture, RunRecord, ms
 from support.waiting import wait_until
 
 from gw_core import Runner
+from gw_core.errors import InvalidSettingError
 from gw_core.events import JobCompleted
-from gw_core.front_ends import ClaimEmpty, PoolListening
+from gw_core.front_ends import ClaimEmpty, PoolListening, TaskLoadError
 from gw_core.types import RunnerOptions
 
 
@@ -299,3 +300,16 @@ def test_run_and_run_once_take_the_options_of_a_runner() -> None:
     parameters = set(inspect.signature(Runner).parameters)
 
     assert set(RunnerOptions.__annotations__) == parameters - {"conninfo", "tasks"}
+
+
+def test_a_worker_for_one_task_leaves_the_jobs_of_others(site: QueueFixture) -> None:
+    site.client.add("mail")
+    site.client.add("slow")
+    tasks = {"mail": lambda payload: None, "slow": lambda payload: None}
+
+    assert site.run_once(tasks, only=["task:mail"]).completed == 1
+    assert [job["task_identifier"] for job in site.run("select task_identifier from jobs")] == ["slow"]
+    with pytest.raises(TaskLoadError, match=r"run only 'mial', and no such task is loaded; did you mean 'mail'\?"):
+        site.run_once(tasks, only=["task:mial"])
+    with pytest.raises(InvalidSettingError, match="only must be a list of tasks such as task:mail"):
+        site.run_once(tasks, only=["queue:billing"])

@@ -10,7 +10,8 @@ from support.queue_fixture import QueueFixture
 from support.waiting import wait_until
 
 from gw_core import ProbeSettings
-from gw_core.operations import CheckStatus, Finding
+from gw_core.front_ends import CheckStatus
+from gw_core.operations import Finding
 
 WORKERS = """
 insert into _private_gw_workers (id, started_at, last_heartbeat_at, host, pid, version, metadata)

@@ -10,8 +10,8 @@ import pytest
 from support.cron_fixture import CronFixture, at
 
 from gw_core import Client, JobSpec, cron_item
-from gw_core.crontab import KnownCronItem
 from gw_core.errors import InvalidJobError
+from gw_core.operations import KnownCronItem
 from gw_core.postgres.road.cron_store import CronStore
 
 NOON = at("12:00")

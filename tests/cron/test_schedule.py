@@ -12,7 +12,6 @@ from support.profiles import examples
 from gw_core.crontab import (
     Schedule,
     daily_at,
-    describe_schedule,
     every_minute,
     every_n_minutes,
     hourly_at,
@@ -21,6 +20,7 @@ from gw_core.crontab import (
     yearly_on,
 )
 from gw_core.errors import InvalidInputError
+from gw_core.front_ends import describe_schedule
 
 FOUR_YEARS_IN_DAYS = 4 * 365 + 1
 MINUTE = timedelta(minutes=1)

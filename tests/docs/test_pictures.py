@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import make_diagrams
 import pytest
 from make_pictures import PICTURES, Picture, drawn, messy_queue, shown
 from support.databases import Databases
@@ -32,6 +33,12 @@ def test_the_guide_shows_every_picture_with_a_description() -> None:
 
     assert set(shown.values()) == NAMES
     assert all(len(words) > 10 for words in shown)
+
+
+def test_the_diagrams_are_as_drawn() -> None:
+    written = {path.name: path.read_text("utf-8") for path in (DOCS / "diagrams").iterdir()}
+
+    assert written == {f"{each.name}.svg": make_diagrams.drawn(each) for each in make_diagrams.DIAGRAMS}
 
 
 @pytest.fixture(scope="module")

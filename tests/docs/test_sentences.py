@@ -23,6 +23,16 @@ def prose(page: Path) -> list[str]:
     return [re.sub(r"\]\([^)]*\)", "]", re.sub(r"``? .*? ``?|`[^`]*`", "CODE", line)) for line in lines]
 
 
+NO_SUBJECT = re.compile(r"^(?:[-*] |\d+\. )?(?:What|Those|Such|Whatever|Whoever|Whichever) [a-z]")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_sentence_starts_with_its_subject(page: Path) -> None:
+    sentences = [each for line in prose(page) if not line.startswith("#") for each in SENTENCE_END.split(line)]
+
+    assert [each for each in sentences if NO_SUBJECT.match(each) and not each.endswith("?")] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_sentence_has_at_most_25_words(page: Path) -> None:
     sentences = [each for line in prose(page) if not line.startswith(("|", "#")) for each in SENTENCE_END.split(line)]

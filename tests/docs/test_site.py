@@ -75,6 +75,16 @@ def test_the_search_index_has_the_pages(site: Path, page: str) -> None:
     assert "searchtools.js" in (site / "search.html").read_text("utf-8")
 
 
+def test_each_page_has_a_side_bar_with_its_section(site: Path) -> None:
+    top = ("architecture", "benchmarks", "changelog", "chaos")
+    built = [page for page in site.rglob("*.html") if "_static" not in page.parts]
+    pages = [page for page in built if page.parent != site or page.stem in top]
+    found = {page: re.search(r'<nav class="bd-docs-nav.*?</nav>', page.read_text("utf-8"), re.DOTALL) for page in pages}
+
+    assert len(found) > 60
+    assert [str(page) for page, bar in found.items() if bar is None or "toctree-l1" not in bar[0]] == []
+
+
 def test_the_site_has_the_pictures(site: Path) -> None:
     shown = {path.name for path in (site / "_images").iterdir()}
 

@@ -109,7 +109,7 @@ ALLOWED = {
 KEPT = re.compile("|".join(ALLOWED), re.IGNORECASE)
 
 TERMS_OF_FILES = (
-    (r"otel|opentelemetry|sentry|tracing|observability|changelog", r"spans?", "the unit of a trace"),
+    (r"otel|opentelemetry|sentry|tracing|observability|changelog|reference/python", r"spans?", "the unit of a trace"),
     (r"chaos", r"faults?", "fault injection"),
     (r"embedded|account", r"nobody", "an account of Unix"),
 )

@@ -9,7 +9,7 @@ import pytest
 
 from gw_core import Client
 from gw_core.embedded.address import conninfo_for, folder_of
-from gw_core.errors import EmbeddedError
+from gw_core.front_ends import EmbeddedError
 
 
 @pytest.mark.parametrize(

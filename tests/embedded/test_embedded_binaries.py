@@ -10,7 +10,7 @@ import pytest
 
 from gw_core.embedded import binaries
 from gw_core.embedded.account import Account
-from gw_core.errors import EmbeddedError
+from gw_core.front_ends import EmbeddedError
 
 NOBODY = Account(uid=65534, gid=65534, borrowed=True)
 OURSELVES = Account(uid=os.geteuid(), gid=os.getegid(), borrowed=False)

@@ -20,7 +20,7 @@ from support.server_processes import processes_of, server_pid
 from gw_core.embedded import account, start_or_attach
 from gw_core.embedded.data_folder import DataFolder
 from gw_core.embedded.watchdog import write_files
-from gw_core.errors import EmbeddedError
+from gw_core.front_ends import EmbeddedError
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can lose what root owns")
 LOW = pwd.getpwnam("nobody")

@@ -22,7 +22,7 @@ from support.waiting import wait_until
 from gw_core.embedded import binaries, start_or_attach
 from gw_core.embedded.data_folder import DataFolder
 from gw_core.embedded.server import path_for_server
-from gw_core.errors import EmbeddedError
+from gw_core.front_ends import EmbeddedError
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can lend the server another account")
 

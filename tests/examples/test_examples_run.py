@@ -66,6 +66,43 @@ def test_a_request_adds_its_job_in_its_transaction(example: str, empty_database_
     assert rows(empty_database_url, "select receipt from orders") == [("sent for book",)]
 
 
+ORDERS_WITH_WORKER = """
+import time
+
+from app import app
+from fastapi.testclient import TestClient
+
+with TestClient(app) as browser:
+    posted = [browser.post(f"/orders/{item}") for item in ("book", "sold-out", "pen")]
+    print([each.status_code for each in posted])
+    numbers = [each.json()["id"] for each in posted if each.status_code == 201]
+    deadline = time.monotonic() + 60
+    while not all(browser.get(f"/orders/{number}").json()["receipt"] for number in numbers):
+        assert time.monotonic() < deadline, "the worker did not run the jobs"
+        time.sleep(0.01)
+"""
+
+
+def test_a_worker_inside_the_application_shares_its_engine(empty_database_url: str) -> None:
+    for module in ("fastapi", "asyncpg"):
+        pytest.importorskip(module)
+    statuses = run("fastapi_worker", empty_database_url, sys.executable, "-c", ORDERS_WITH_WORKER)
+
+    assert statuses == "[201, 409, 201]\n"
+    written = rows(empty_database_url, "select item, receipt from orders order by id")
+    assert written == [("book", "sent for book"), ("pen", "sent for pen")]
+    assert rows(empty_database_url, "select count(*) from graphile_worker._private_jobs") == [(0,)]
+
+
+def test_the_tests_of_the_application_with_a_worker_pass(empty_database_url: str) -> None:
+    for module in ("fastapi", "asyncpg", "anyio"):
+        pytest.importorskip(module)
+    options = ("-n0", "-p", "no:django", "-p", "no:cacheprovider", "--rootdir", ".", "-c", "/dev/null")
+    output = run("fastapi_worker", empty_database_url, sys.executable, "-m", "pytest", *options)
+
+    assert "3 passed" in output
+
+
 def test_a_django_request_enqueues_its_task_in_its_transaction(empty_database_url: str) -> None:
     pytest.importorskip("django")
     if sys.version_info < (3, 12):

@@ -16,9 +16,10 @@ from support.database_proxy import DatabaseProxy
 from support.queue_fixture import DEADLINE, NEVER, Gate, QueueFixture, RunningWorker, RunRecord, ms
 from support.waiting import wait_until
 
-from gw_core import CancelledJob, CancelResult, JobContext, StopReason, load_folder
+from gw_core import JobContext, StopReason
 from gw_core.events import JobCancelling, JobCompleted, JobStarted
-from gw_core.front_ends import PoolListening
+from gw_core.front_ends import CancelResult, PoolListening, load_folder
+from gw_core.operations import CancelledJob
 from gw_core.worker import timeouts
 
 SOON = timedelta(seconds=DEADLINE)

@@ -20,21 +20,19 @@ from support.queue_fixture import NEVER, QueueFixture, RunRecord, ms
 from support.waiting import wait_until
 
 from gw_core import Events
-from gw_core.errors import (
-    DatabaseError,
-    DatabaseUnavailableError,
-    LockTimeoutError,
-    ReadOnlyError,
-    StatementTimeoutError,
-)
-from gw_core.events import HeartbeatFailed, JobCompleted, PoolConnectionLost, PoolConnectionRestored
+from gw_core.errors import DatabaseError, DatabaseUnavailableError
+from gw_core.events import JobCompleted, PoolConnectionLost, PoolConnectionRestored
 from gw_core.front_ends import (
     Database,
     DeadlockError,
+    HeartbeatFailed,
     HeartbeatRestored,
+    LockTimeoutError,
     PoolListening,
     PoolListenLost,
     PoolListenRestored,
+    ReadOnlyError,
+    StatementTimeoutError,
 )
 from gw_core.postgres.connection import database, notifications
 from gw_core.postgres.connection.connections import ConnectionPool, SharedConnection
@@ -200,6 +198,7 @@ def test_a_pool_that_receives_notifications_needs_no_ping() -> None:
         on_migration=lambda: None,
         on_cancel_request=lambda: None,
         on_claim_rules=lambda: None,
+        on_waited_for=lambda ids: None,
     )
 
     assert recorded.needs_ping()  # unknown at first

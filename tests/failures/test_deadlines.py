@@ -44,7 +44,8 @@ class Method:
     def call(self, client: Client | AsyncClient) -> Any:
         method = getattr(getattr(client, self.part) if self.part else client, self.name)
         parameters = inspect.signature(method).parameters.values()
-        known = [each for each in parameters if each.name in ARGUMENTS]
+        # A task that may be left out, as of `result`, is a function for its type.
+        known = [each for each in parameters if each.name in ARGUMENTS and (each.name, each.default) != ("task", None)]
         positional = [ARGUMENTS[each.name] for each in known if each.kind is not each.KEYWORD_ONLY]
         named = {each.name: ARGUMENTS[each.name] for each in known if each.kind is each.KEYWORD_ONLY}
         return method(*positional, **named, timeout=TIMEOUT)

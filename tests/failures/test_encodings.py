@@ -13,8 +13,7 @@ from support.queue_fixture import QueueFixture
 
 from gw_core import Client, GiveUp, TaskRegistry
 from gw_core.errors import InvalidJobError
-from gw_core.front_ends import JobResultRejected
-from gw_core.operations import HistoryState
+from gw_core.front_ends import HistoryState, JobResultRejected
 
 SNOWMAN, CLEF = "\N{SNOWMAN}", "\N{MUSICAL SYMBOL G CLEF}"
 

@@ -14,10 +14,10 @@ from support.pgbouncer import PgBouncer, bouncer_program
 from support.queue_fixture import DEADLINE, NEVER, QueueFixture, RunRecord, ms
 from support.waiting import wait_until
 
-from gw_core import Client, PoolerMode, SessionLimits
+from gw_core import Client, SessionLimits
 from gw_core.errors import ResultError
 from gw_core.events import JobCompleted
-from gw_core.front_ends import Database, FrontEnd, PoolerDetected, PoolListening, PoolListenLost
+from gw_core.front_ends import Database, FrontEnd, PoolerDetected, PoolerMode, PoolListening, PoolListenLost
 
 
 def test_the_mode_of_a_pooler_is_noticed(site: QueueFixture, bouncer: PgBouncer) -> None:

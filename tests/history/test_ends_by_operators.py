@@ -18,7 +18,8 @@ from support.waiting import wait_until
 
 from gw_core import AsyncClient, Client, GiveUp, RetryAfter, TaskRegistry
 from gw_core.errors import ResultUnavailableError
-from gw_core.operations import CleanupTarget, EndedAttempt, HistoryState
+from gw_core.front_ends import CleanupTarget, HistoryState
+from gw_core.operations import EndedAttempt
 
 WEEK = timedelta(days=7)
 

@@ -12,8 +12,8 @@ from support.queue_fixture import QueueFixture
 from support.waiting import wait_until
 
 from gw_core import Client, ProbeSettings
-from gw_core.front_ends import DoctorFacts, FrontEnd, diagnose
-from gw_core.operations import CheckStatus, Finding, HistoryStatus
+from gw_core.front_ends import CheckStatus, DoctorFacts, FrontEnd, HistoryStatus, diagnose
+from gw_core.operations import Finding
 
 EMPTY = HistoryStatus(
     rows=0,

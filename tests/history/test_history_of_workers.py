@@ -14,8 +14,9 @@ from support.queue_fixture import QueueFixture, ms
 from support.waiting import wait_until
 
 from gw_core import GiveUp, RetryAfter, TaskRegistry
-from gw_core.errors import InvalidSettingError, TaskLoadError
+from gw_core.errors import InvalidSettingError
 from gw_core.events import JobCompleted, JobFailed
+from gw_core.front_ends import TaskLoadError
 
 WEEK = timedelta(days=7)
 

@@ -14,8 +14,7 @@ from support.shell import Shell
 from support.waiting import wait_until
 
 from gw_core.errors import DatabaseError, TransientDatabaseError
-from gw_core.events import MaintenanceFailed
-from gw_core.operations import CheckStatus
+from gw_core.front_ends import CheckStatus, MaintenanceFailed
 
 WEEK = timedelta(days=7)
 WITHOUT_IDENTITY = """

@@ -14,8 +14,9 @@ from support.queue_fixture import QueueFixture
 from support.waiting import wait_until
 
 from gw_core import Client, TaskRegistry
-from gw_core.errors import InvalidInputError, LockTimeoutError, PermissionDeniedError, ResultUnavailableError
+from gw_core.errors import InvalidInputError, PermissionDeniedError, ResultUnavailableError
 from gw_core.events import JobCompleted
+from gw_core.front_ends import LockTimeoutError
 
 WEEK = timedelta(days=7)
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
 import psycopg
+import pydantic
 import pytest
 from support.queue_fixture import DEADLINE, QueueFixture
 from support.waiting import wait_until
 
-from gw_core import AsyncClient, Client, GiveUp, TaskRegistry
-from gw_core.errors import JobFailedError, ResultError, ResultTimeoutError, ResultUnavailableError
+from gw_core import AsyncClient, Client, GiveUp, TaskRegistry, run_once, task
+from gw_core.errors import JobFailedError, PayloadError, ResultError, ResultTimeoutError, ResultUnavailableError
 from gw_core.events import JobCompleted, JobFailed
 
 DAY = timedelta(days=1)
@@ -233,3 +235,40 @@ def test_asyncpg_is_asked(site: QueueFixture) -> None:
 
     with site.running(tasks()):
         assert asyncio.run(ask_in_pool()) == [3]
+
+
+class Receipt(pydantic.BaseModel):
+    paid_at: datetime
+    lines: list[Decimal]
+
+
+RECEIPT = Receipt(paid_at=datetime(2026, 1, 2, tzinfo=UTC), lines=[Decimal("1.50")])
+
+
+@task("pay", result=True)
+def pay() -> Receipt:
+    return RECEIPT
+
+
+@task("pay_later", result=True)
+async def pay_later() -> dict[str, Receipt]:
+    return {"receipt": RECEIPT}
+
+
+@task("pay", result=True)
+def pay_in_parts() -> list[Receipt]:
+    return []
+
+
+def test_a_result_is_what_the_task_is_annotated_to_return(site: QueueFixture, ask: Ask) -> None:
+    registry = TaskRegistry()
+    for each in (pay, pay_later):
+        registry.register(each.identifier, each)
+    jobs = site.client.add(pay), site.client.add(pay_later)
+    run_once(site.url, tasks=registry, migrate=False)
+
+    assert ask(jobs[0].id, task=pay) == RECEIPT
+    assert ask(jobs[1].id, task=pay_later) == {"receipt": RECEIPT}
+    assert ask(jobs[0].id)["lines"] == ["1.50"]
+    with pytest.raises(PayloadError, match="the result does not fit list"):
+        ask(jobs[0].id, task=pay_in_parts)

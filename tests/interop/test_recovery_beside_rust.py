@@ -16,7 +16,8 @@ from support.rust_worker import BESIDE_OURS, NEWEST, WITHOUT_RETIREMENTS, rust_w
 from support.waiting import wait_until
 
 from gw_core import RecoverySettings
-from gw_core.operations import CheckStatus, SweepReport
+from gw_core.front_ends import CheckStatus
+from gw_core.operations import SweepReport
 
 pytestmark = [pytest.mark.interop, pytest.mark.once]
 

@@ -15,7 +15,7 @@ from support.schema_fixture import Row, SchemaFixture, connected
 from support.waiting import wait_until
 
 from gw_core import Client
-from gw_core.errors import LockedJobsError
+from gw_core.front_ends import LockedJobsError
 
 pytestmark = pytest.mark.interop
 

@@ -26,13 +26,14 @@ from support.waiting import wait_until
 from gw_core import Client, Events, GiveUp, Job, JobSpec, RecoverySettings, RetryAfter, Snooze, WorkerSettings
 from gw_core.domain.job.history import Keep
 from gw_core.domain.rules.plugins import Interceptors
-from gw_core.events import Completed, Failed, JobCompleted, JobLockLost, JobReturned, Outcome, Returned
+from gw_core.events import JobCompleted, JobLockLost, JobReturned
 from gw_core.execution.executor import outcome_of
-from gw_core.front_ends import Database, PoolClaimed
+from gw_core.front_ends import Completed, Database, Failed, Outcome, PoolClaimed, Returned
 from gw_core.maintenance.lock_renewal import LockRenewal
 from gw_core.maintenance.sweeper import Sweep
 from gw_core.postgres.connection import database as database_module
 from gw_core.postgres.connection.connections import SharedConnection
+from gw_core.postgres.connection.statements import query
 from gw_core.postgres.road import claims as claims_module
 from gw_core.postgres.road.job_store import JobStore
 from gw_core.postgres.road.pauses import end_expired_pauses
@@ -106,7 +107,7 @@ CLEAN: Final = """
 delete from public.audit; delete from public.refusing;
 delete from _private_jobs; delete from _private_job_queues; delete from _private_gw_workers;
 delete from _private_gw_renewed_locks; delete from _private_gw_history; delete from _private_gw_pauses;
-delete from _private_gw_edges; delete from _private_gw_waiting
+delete from _private_gw_edges; delete from _private_gw_waiting; delete from _private_gw_steps
 """
 
 WAITING: Final = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
@@ -116,9 +117,25 @@ select id, queue_name, locked_by from _private_job_queues as queues
    and not exists (select from _private_jobs as jobs where jobs.job_queue_id = queues.id and jobs.locked_at is not null)
 """
 FINISHED_GROUPS: Final = """
-select id from _private_gw_waiting as waiting
- where not exists (select from _private_gw_edges as edges where edges.waiting_id = waiting.id)
+select waiting.job_id as id from _private_gw_waiting as waiting
+ where released_at is null
+   and not exists (select from _private_gw_edges as edges where edges.waiting_id = waiting.job_id)
 """
+
+STARTED_EARLY: Final = """
+select waiting.job_id
+  from _private_gw_waiting as waiting
+  join _private_gw_edges as edges on edges.waiting_id = waiting.job_id
+  join _private_jobs as waits on waits.id = waiting.job_id
+  join _private_jobs as jobs on jobs.id = edges.job_id
+ where waits.run_at < 'infinity' or waits.locked_by is not null
+"""
+
+CLAIM_OF: Final = """
+select locked_by, mod(round(extract(epoch from locked_at - %s) * 1000000)::bigint, 600000000) = 0 as is_same
+  from _private_jobs where id = %s
+"""
+"""Who has locked a job, and whether that is the claim of this time: renewals move it by multiples of ten minutes."""
 
 COUNT_LIMITED: Final = """
 select identifier, case when identifier = 'few_each' then payload ->> 'tenant' end as tenant, count(*) as locked
@@ -401,6 +418,22 @@ class World:
         specs = [JobSpec(task=TASK, payload={"tenant": "a"}, queue_name=queue) for queue in queues]
         self.client.groups.add(specs, then=JobSpec(task=TASK, payload={"tenant": "a"}))
 
+    def add_after(self, count: int, on_failure: str) -> None:
+        """Add a job that waits for the last of those that are there, waiting ones among them."""
+        ids = [row["id"] for row in self.run("select id from _private_jobs order by id desc limit %s", count)]
+        self.client.add(TASK, {"tenant": "a"}, after=ids, on_failure=on_failure)
+
+    def save_step(self, pool: WorkerPool) -> None:
+        """Keep a step of each job that runs here: the database accepts it from the claim that holds the job alone."""
+        for job in [thread.job for thread in pool.running if thread.job is not None]:
+            found = self.run(CLAIM_OF, job.locked_at, job.id)
+            is_ours = any(row["locked_by"] == pool.id and row["is_same"] for row in found)
+            values = {"job_id": job.id, "worker_id": pool.id, "claimed_at": job.locked_at, "attempt": job.attempts}
+            values |= {"name": "step", "value": "1", "finished": True}
+            saved = self.store.connection.execute(query("step_save", "graphile_worker"), values).fetchall()
+            if bool(saved) != is_ours:
+                self.complain(f"a step of job {job.id} was {'rejected' if is_ours else 'accepted'}, held by {found}")
+
     def pause(self, *targets: str) -> None:
         """Pause these targets for an hour, as far as any pool knows when it claims next."""
         self.client.pauses.pause(*targets, until=timedelta(hours=1), timeout=timedelta(0))
@@ -462,11 +495,12 @@ class World:
         pool.claimed_jobs.return_waiting("not started within the prefetch window")
 
     def time_passes(self, intervals: int = 1) -> None:
-        """Let retries become due, and every lock older."""
+        """Let retries become due, and every lock older, and let every waiting job be due for a check."""
         by = intervals * IDENTITY
         self.run("update _private_jobs set run_at = run_at - %s where locked_at is null", timedelta(days=2))
         self.run("update _private_jobs set locked_at = locked_at - %s where locked_at is not null", by)
         self.run("update _private_job_queues set locked_at = locked_at - %s where locked_at is not null", by)
+        self.run("update _private_gw_waiting set checked_at = checked_at - %s", timedelta(hours=1))
         for pool in self.pools:
             pool.settler.retry_rejected_at = 0.0
 
@@ -569,6 +603,9 @@ class World:
         left = self.run("select id, attempts, locked_by from _private_jobs where attempts < max_attempts")
         if left:
             self.complain(f"these jobs never ran to their end: {left}")
+        self.store.end_steps(None)
+        if steps := self.run("select job_id from _private_gw_steps where kept_until is null"):
+            self.complain(f"these jobs are gone, and their steps are not: {steps}")
         if groups := self.run(FINISHED_GROUPS):
             self.complain(f"these groups have ended, and their last jobs were not added: {groups}")
         locked = self.run("select queue_name, locked_by from _private_job_queues where locked_by is not null")
@@ -628,6 +665,8 @@ class World:
         self._check_history()
         self._check_limits()
         self._check_locked_queues()
+        if early := self.run(STARTED_EARLY):
+            self.complain(f"these jobs wait for others and can be claimed: {early}")
         self.raise_complaints()
 
     def _check_locked_queues(self) -> None:

@@ -157,6 +157,14 @@ class QueueMachine(RuleBasedStateMachine):
     def add_group(self, queues: list[str | None]) -> None:
         self.world.add_group(*queues)
 
+    @rule(count=st.integers(1, 3), on_failure=st.sampled_from(["cancel", "run"]))
+    def add_after(self, count: int, on_failure: str) -> None:
+        self.world.add_after(count, on_failure)
+
+    @rule(pool=POOLS)
+    def save_step(self, pool: int) -> None:
+        self.world.save_step(self._pool(pool))
+
     @rule(what=TARGETS)
     def pause(self, what: str) -> None:
         self.world.pause(what)

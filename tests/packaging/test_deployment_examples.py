@@ -64,12 +64,19 @@ def help_of_run() -> str:
     return options_of_run()
 
 
-def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
+UNITS = {"shop-worker.service": "deploying.md", "django-worker.service": "django-workers.md"}
+"""The units of systemd, with the pages that print them."""
+
+COMPOSE_FILES = ("compose.yaml", "django-compose.yaml")
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_systemd_accepts_the_unit(name: str, tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed")
-    unit = tmp_path / "shop-worker.service"
-    text = (DEPLOY / "shop-worker.service").read_text()
-    unit.write_text(text.replace("/srv/shop/.venv/bin/gw", "/bin/sh").replace("User=shop", "User=root"))
+    unit = tmp_path / name
+    text = re.sub(r"ExecStart=\S+", "ExecStart=/bin/sh", (DEPLOY / name).read_text())
+    unit.write_text(text.replace("User=shop", "User=root"))
 
     verified = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
 
@@ -77,27 +84,38 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     assert [line for line in verified.stderr.splitlines() if unit.name in line or str(tmp_path) in line] == []
 
 
-def test_the_guide_prints_the_unit_as_it_is() -> None:
-    unit = (DEPLOY / "shop-worker.service").read_text()
+@pytest.mark.parametrize(("name", "page"), UNITS.items())
+def test_the_guide_prints_the_unit_as_it_is(name: str, page: str) -> None:
+    assert f"```ini\n{(DEPLOY / name).read_text()}```" in (ROOT / "docs" / "guide" / page).read_text()
 
-    assert f"```ini\n{unit}```" in (ROOT / "docs" / "guide" / "deploying.md").read_text()
 
-
-def test_the_unit_does_not_restart_after_errors_that_a_restart_cannot_fix() -> None:
-    [codes] = re.findall(r"RestartPreventExitStatus=(.*)", (DEPLOY / "shop-worker.service").read_text())
+@pytest.mark.parametrize("name", UNITS)
+def test_the_unit_does_not_restart_after_errors_that_a_restart_cannot_fix(name: str) -> None:
+    [codes] = re.findall(r"RestartPreventExitStatus=(.*)", (DEPLOY / name).read_text())
 
     # Wrong input, access denied, no schema, no tasks, a breaking migration: see docs/reference/exit-codes.md.
     assert {int(code) for code in codes.split()} == {2, 4, 5, 8, 57}
 
 
+def test_the_compose_file_of_django_has_the_workers_options(help_of_run: str) -> None:
+    [compose] = documents("django-compose.yaml")
+    services = compose["services"]
+    command = services["worker"]["command"]
+
+    assert command[:4] == ["python", "manage.py", "gw", "run"]
+    assert [word for word in command if word.startswith("--") and word not in help_of_run] == []
+    assert services["worker"]["depends_on"] == {"migrate": {"condition": "service_completed_successfully"}}
+    assert services["migrate"]["command"] == ["python", "manage.py", "migrate"]
+
+
 def test_everything_stops_later_than_the_default_grace_period() -> None:
     grace_period = WorkerSettings().grace_period.total_seconds()
-    [of_systemd] = re.findall(r"TimeoutStopSec=(\d+)", (DEPLOY / "shop-worker.service").read_text())
-    [compose] = documents("compose.yaml")
-    of_compose = compose["services"]["worker"]["stop_grace_period"]
-
-    assert int(of_systemd) > grace_period + 3
-    assert int(of_compose.removesuffix("s")) > grace_period + 3
+    for name in UNITS:
+        [of_systemd] = re.findall(r"TimeoutStopSec=(\d+)", (DEPLOY / name).read_text())
+        assert int(of_systemd) > grace_period + 3
+    for name in COMPOSE_FILES:
+        [compose] = documents(name)
+        assert int(compose["services"]["worker"]["stop_grace_period"].removesuffix("s")) > grace_period + 3
 
 
 def test_a_pod_is_killed_later_than_its_own_grace_period() -> None:
@@ -151,6 +169,8 @@ def test_every_example_recovers_the_jobs_of_dead_workers() -> None:
 
 def test_every_deployed_worker_starts_only_with_all_its_tasks() -> None:
     deployed = [(path.name, options) for path, options in worker_commands() if path.parent == DEPLOY]
+    # A project of Django has no task files: its workers never start without one of the modules.
+    deployed = [each for each in deployed if not each[0].startswith("django-")]
 
     assert len(deployed) >= 3
     assert [name for name, options in deployed if "--strict" not in options] == []

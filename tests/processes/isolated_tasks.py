@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import os
+import random
 import signal
 import stat
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
-from gw_core import GiveUp, JobContext, JobSpec, RetryAfter, Snooze
+from gw_core import GiveUp, JobContext, JobSpec, RetryAfter, Snooze, task
 
 
 @dataclass
@@ -43,6 +46,14 @@ def typed(letter: Letter) -> None:
 
 def raises(payload: Any) -> None:
     raise CardDeclinedError("card \x00 refused\ud800")
+
+
+RULES: dict[type[BaseException], Any] = {CardDeclinedError: GiveUp, OSError: lambda attempt: 90 * attempt}
+
+
+@task(isolation="process", retry=RULES)
+def with_rules(payload: str) -> None:
+    raise CardDeclinedError("refused") if payload == "card" else ConnectionError("reset")
 
 
 def raises_without_words(payload: Any) -> None:
@@ -107,6 +118,27 @@ def uses_the_context(payload: Any, context: JobContext) -> None:
         found = connection.execute("select count(*) from graphile_worker._private_jobs").fetchone()
     assert found is not None
     context.logger.info(f"{len({added.id, *ids})} added, {found[0]} there, {context.query('select 7')}")
+
+
+def has_steps(payload: Any, context: JobContext) -> None:
+    number = context.step("number", random.random)
+    with context.step("rows") as step:
+        for row in range(step.cursor or 0, 3):
+            with Path(payload["log"]).open("a") as log:
+                log.write(f"{row} {number}\n")
+            if row == 1 and not Path(payload["goes on"]).exists():
+                Path(payload["waits"]).touch()
+                while not context.is_stopping:
+                    time.sleep(0.01)
+            step.save(row + 1)
+
+
+@task("optional")
+def optional(letter: Letter | None) -> None: ...
+
+
+def adds_null(payload: Any, context: JobContext) -> None:
+    context.add(optional.job(None))
 
 
 def adds_what_is_rejected(payload: Any, context: JobContext) -> None:

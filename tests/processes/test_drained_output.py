@@ -13,8 +13,7 @@ from supervised import DEADLINE, Supervised, quick_pauses, wait_until
 from support.queue_fixture import QueueFixture
 from support.task_builders import write, write_program
 
-from gw_core.events import ProcessEnded
-from gw_core.front_ends import ProcessReady
+from gw_core.front_ends import ProcessEnded, ProcessReady
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.once]
 

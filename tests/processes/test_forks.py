@@ -40,7 +40,7 @@ def terminates(payload):
     child.join(60)
     say(f"terminated {child.exitcode}")
 
-def forks(payload):
+def fork_once(payload):
     child = os.fork()
     if child == 0:
         if payload["end"] == "raises":
@@ -48,15 +48,17 @@ def forks(payload):
         return
     say(f"forked {os.waitpid(child, 0)[1]}")
 
-task(forks)
+@task
+def forks(payload):
+    fork_once(payload)
 
 @task
 async def forks_on_the_loop(payload):
-    forks(payload)
+    fork_once(payload)
 
 @task(isolation="process")
 def forks_isolated(payload):
-    forks(payload)
+    fork_once(payload)
 
 @task
 def uses_connections(payload, context):

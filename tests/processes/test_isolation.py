@@ -21,10 +21,11 @@ from support.queue_fixture import DEADLINE, LogRecorder, QueueFixture, ms
 from support.task_builders import a_job, attempt
 from support.waiting import wait_until
 
-from gw_core import Plugin, Reject, Runner, TaskRegistry, load_app, load_folder, task
-from gw_core.errors import JobRejectedError, TaskLoadError
-from gw_core.events import Failed, JobCompleted, JobErrored, JobReturned, Outcome
+from gw_core import GiveUp, Plugin, Reject, Runner, TaskRegistry, task
+from gw_core.errors import JobRejectedError
+from gw_core.events import JobCompleted, JobErrored, JobReturned
 from gw_core.execution import process_pool
+from gw_core.front_ends import Failed, Outcome, TaskLoadError, load_app, load_folder
 from gw_core.worker import timeouts
 
 
@@ -43,12 +44,10 @@ def _no_process_is_left() -> Iterator[None]:
     wait_until(lambda: not process_pool.GROUPS._leaders)
 
 
-def isolated(*functions: Callable[..., object], timeout: float | None = None) -> TaskRegistry:
+def isolated(*functions: Callable[..., object], **options: Any) -> TaskRegistry:
     registry = TaskRegistry()
     for function in functions:
-        registry.register(function.__name__, task(isolation="process", timeout=timeout)(function))
-        # The marks would stay on the function, which runs in a thread as well here.
-        vars(function).clear()
+        registry.register(function.__name__, task(isolation="process", **options)(function))
     return registry
 
 
@@ -101,6 +100,28 @@ def test_a_run_in_a_process_ends_as_one_in_a_thread(function: Callable[..., obje
 
     assert shown(there) == shown(here)
     assert there_log.messages == here_log.messages
+
+
+@pytest.mark.parametrize("payload", ["card", "network"])
+def test_retry_rules_decide_in_a_process_as_in_a_thread(payload: str) -> None:
+    registry = TaskRegistry()
+    registry.register("with_rules", theirs.with_rules)
+    there, _ = run(registry, f'"{payload}"')
+    in_this_process = TaskRegistry()
+    in_this_process.task("with_rules", retry=theirs.RULES)(theirs.with_rules.function)
+    here = attempt(in_this_process.get("with_rules"), a_job(payload))
+
+    assert isinstance(there, Failed)
+    assert isinstance(here, Failed)
+    assert (there.message, there.delay, there.permanent) == (here.message, here.delay, here.permanent)
+    assert there.permanent is (payload == "card")
+
+
+def test_retry_rules_that_a_process_cannot_find_are_rejected() -> None:
+    registry = isolated(theirs.returns, retry={OSError: GiveUp})
+
+    with pytest.raises(TaskLoadError, match="write @task above its def"):
+        registry.check_isolated()
 
 
 def test_an_error_brings_its_traceback_along() -> None:
@@ -270,6 +291,24 @@ print(Runner(sys.argv[-1], tasks=registry).run_once())
 GUARD = "if __name__ == '__main__':"
 
 
+def test_an_isolated_task_is_interrupted_between_its_steps_and_continues(site: QueueFixture, tmp_path: Path) -> None:
+    names = {name: str(tmp_path / name) for name in ("log", "waits", "goes on")}
+    site.add("has_steps", names)
+    tasks = isolated(theirs.has_steps)
+    with site.running(tasks) as running:
+        wait_until(Path(names["waits"]).exists, what="the second row")
+        running.request_stop()
+        running.end()
+        assert [each.job.attempts for each in running.recorded.of(JobReturned)] == [1]
+    Path(names["goes on"]).touch()
+
+    assert site.run_once(tasks).completed == 1
+    rows = [line.split() for line in Path(names["log"]).read_text().splitlines()]
+    assert [row for row, _ in rows] == ["0", "1", "2"]
+    assert len({number for _, number in rows}) == 1
+    assert site.run("select * from _private_gw_steps") == []
+
+
 def run_program(site: QueueFixture, *how: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *how, site.url],
@@ -340,6 +379,15 @@ def test_the_context_reaches_through_to_the_worker(site: QueueFixture) -> None:
         (2, None, {"slow": True}, False),
         (3, None, {"slow": True}, False),
     ]
+
+
+def test_null_as_the_payload_of_an_optional_type_arrives_as_null(site: QueueFixture) -> None:
+    site.add("adds_null")
+    with site.running(isolated(theirs.adds_null)) as running:
+        running.recorded.wait_for(JobCompleted)
+
+    [later] = site.rows("select payload::text from _private_jobs")
+    assert later == ("null",)
 
 
 def test_plugins_are_asked_about_jobs_that_are_added_there(site: QueueFixture) -> None:

@@ -15,8 +15,7 @@ from supervised import Supervised, quick_pauses, set_pauses, supervising, wait_u
 from support.stall_clock import StallClock
 
 from gw_core.domain.rules import stop_signals
-from gw_core.events import ProcessEnded, SupervisorGaveUp
-from gw_core.front_ends import ProcessesKilled, ProcessReady
+from gw_core.front_ends import ProcessEnded, ProcessesKilled, ProcessReady, SupervisorGaveUp
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ from gw_core import Job, JobState
 from gw_core.domain.reports.job_status import JobFacts, reasons, retry_schedule
 from gw_core.domain.reports.query_results import MIN_HITS, projected
 from gw_core.errors import InvalidInputError
-from gw_core.front_ends import Quality, ReasonCode, retry_delay
-from gw_core.operations import PageCursor, WorkerInfo
+from gw_core.front_ends import PageCursor, Quality, ReasonCode, retry_delay
+from gw_core.operations import WorkerInfo
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

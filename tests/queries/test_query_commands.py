@@ -369,7 +369,7 @@ def test_queues_and_tasks_for_a_person(queue: Queue, gw: CliProgram) -> None:
     queue.heartbeat("pool-3", tasks=["mail"])
 
     assert re.search(r"^letters +1 +1 +pool-3 .*pay", gw("queues", terminal=True).out, re.MULTILINE)
-    assert re.search(r"^pay +1 +0 +0 +0 +0 +none$", gw("tasks", terminal=True).out, re.MULTILINE)
+    assert re.search(r"^pay +1 +0 +0 +0 +0 +0 +none$", gw("tasks", terminal=True).out, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -389,7 +389,7 @@ def test_unknown_workers_of_a_task_differ_from_none(
     (found,) = gw("tasks", "--json").json
 
     assert (found["known_by"], found["workers"]) == record
-    assert gw("tasks").out.splitlines()[1].split("\t", 7)[7] == row
+    assert gw("tasks").out.splitlines()[1].split("\t", 8)[8] == row
     assert gw("tasks", terminal=True).out.splitlines()[1].endswith(f" {words}")
 
 

@@ -10,8 +10,7 @@ from support.jobs_in_states import Queue
 
 from gw_core import JobState, Selection
 from gw_core.errors import InvalidInputError
-from gw_core.front_ends import FoundJob
-from gw_core.operations import PageCursor
+from gw_core.front_ends import FoundJob, PageCursor
 from gw_core.selection import Which, parse
 
 NOW = datetime.now(UTC).replace(microsecond=0)

@@ -11,7 +11,8 @@ from support.queue_fixture import DEADLINE, RunRecord, ms
 from support.recovery_fixture import RecoveryFixture, WorkerProcess
 from support.waiting import wait_until
 
-from gw_core.events import JobCompleted, JobLockLost, JobRecovered, JobStarted, MaintenanceFailed, WorkersRecovered
+from gw_core.events import JobCompleted, JobLockLost, JobRecovered, JobStarted, WorkersRecovered
+from gw_core.front_ends import MaintenanceFailed
 
 # A worker whose own heartbeats come later than half of the threshold does not sweep.
 QUICK: dict[str, Any] = {

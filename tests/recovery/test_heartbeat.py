@@ -16,8 +16,15 @@ from support.stall_clock import StallClock
 from support.waiting import wait_until
 
 import gw_core
-from gw_core.events import HeartbeatFailed, JobCompleted, MaintenanceFailed, PoolStarted, PoolStopping
-from gw_core.front_ends import HeartbeatLate, HeartbeatRestored, PoolClaimed, RecoveryConfigured
+from gw_core.events import JobCompleted, PoolStarted, PoolStopping
+from gw_core.front_ends import (
+    HeartbeatFailed,
+    HeartbeatLate,
+    HeartbeatRestored,
+    MaintenanceFailed,
+    PoolClaimed,
+    RecoveryConfigured,
+)
 
 QUICK: dict[str, Any] = {"heartbeat_interval": ms(20), "sweep_threshold": ms(60_000)}
 

@@ -14,9 +14,8 @@ from support.recovery_fixture import RecoveryFixture
 from support.waiting import wait_until
 
 from gw_core import Events, WorkerSettings
-from gw_core.errors import LockTimeoutError
-from gw_core.events import HeartbeatFailed, JobCompleted
-from gw_core.front_ends import Database, HeartbeatRestored
+from gw_core.events import JobCompleted
+from gw_core.front_ends import Database, HeartbeatFailed, HeartbeatRestored, LockTimeoutError
 from gw_core.maintenance.heartbeat import Heartbeat, heartbeat_session
 from gw_core.postgres.connection.connections import SharedConnection
 from gw_core.postgres.road import worker_store

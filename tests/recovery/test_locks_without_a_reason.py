@@ -13,8 +13,8 @@ from support.waiting import wait_until
 from gw_core import JobSpec
 from gw_core.domain.job.job import Job
 from gw_core.events import JobCompleted, WorkersRecovered
-from gw_core.front_ends import Database
-from gw_core.operations import CheckStatus, Finding
+from gw_core.front_ends import CheckStatus, Database
+from gw_core.operations import Finding
 from gw_core.postgres.road.claims import CLAIM_PLAN
 from gw_core.postgres.road.job_store import JobStore
 from gw_core.postgres.road.pauses import end_expired_pauses

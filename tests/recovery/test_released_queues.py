@@ -14,8 +14,7 @@ from support.queue_fixture import QueueFixture, ms
 from support.waiting import wait_until
 
 from gw_core import GiveUp, JobSpec
-from gw_core.events import JobsSettled
-from gw_core.front_ends import PoolListening
+from gw_core.front_ends import JobsSettled, PoolListening
 from gw_core.postgres.road.job_store import SETTLE_PLAN
 from gw_core.postgres.road.pauses import end_expired_pauses
 

@@ -18,9 +18,8 @@ from support.rust_schema import WORKERS
 from support.time_range import MeasuredBlock
 
 from gw_core import Client, Event, Events, Plugin, RecoverySettings
-from gw_core.errors import LockTimeoutError
 from gw_core.events import JobRecovered, WorkersRecovered
-from gw_core.front_ends import RecoveryHookFailed
+from gw_core.front_ends import LockTimeoutError, RecoveryHookFailed
 from gw_core.recovery import FailWithBackoff, Reschedule, SkipRecovery
 
 

@@ -8,8 +8,8 @@ import pytest
 from support.recovery_fixture import minutes, seconds
 
 from gw_core import Events, RecoverySettings
-from gw_core.errors import DatabaseUnavailableError, LockTimeoutError
-from gw_core.events import MaintenanceFailed
+from gw_core.errors import DatabaseUnavailableError
+from gw_core.front_ends import LockTimeoutError, MaintenanceFailed
 from gw_core.maintenance.sweeper import Sweep, Sweeper
 
 MINUTE = 60.0

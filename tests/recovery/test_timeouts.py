@@ -15,8 +15,8 @@ from support.recovery_fixture import RecoveryFixture
 from support.waiting import wait_until
 
 from gw_core import JobContext, TaskRegistry, task
-from gw_core.errors import TaskLoadError
 from gw_core.events import JobCompleted, JobErrored, JobLockLost, JobOverran
+from gw_core.front_ends import TaskLoadError
 from gw_core.worker import timeouts
 
 SHORT = ms(100)

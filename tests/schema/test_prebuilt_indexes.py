@@ -10,7 +10,7 @@ from support.schema_fixture import SchemaFixture
 
 from gw_core import Client
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "operating.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "operations" / "upgrading.md"
 OURS = "select oid::int, pg_get_indexdef(oid) as definition from pg_class where relname ~ '^jobs_gw_' order by relname"
 STEP = 4
 """gw_0004_indexes."""

@@ -20,7 +20,7 @@ from support.waiting import wait_until
 from gw_core import Client
 from gw_core.domain.rules.roles import FUNCTIONS_OF_RUST, OF_RUST, RIGHTS, TABLES
 from gw_core.errors import InvalidInputError, PermissionDeniedError
-from gw_core.operations import RoleKind
+from gw_core.front_ends import RoleKind
 from gw_core.postgres.schema import grants
 
 SCHEMA = "graphile_worker"

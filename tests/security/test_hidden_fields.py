@@ -37,7 +37,7 @@ NO_SECRETS = {
     "gw_core.selection.values.Text.text": "a filter that a person types",
     "gw_core.postgres.schema.migrations._File.text": "SQL of a migration",
     "gw_core.domain.rules.plugins.Addition.specs": "specs, whose own repr hides their payloads",
-    "gw_core.testing.assertions._Wanted.payload": "what a test expects, which its failure has to show",
+    "gw_core.testing.assertions.Wanted.payload": "what a test expects, which its failure has to show",
     "gw_tui.rules.error_groups.ErrorGroup.text": "the message of an error",
     "gw_tui.screens.queues.QueuesQuery.text": "a filter that a person types",
     "gw_tui.widgets.keyed_table.Cell.text": "a cell of a table, which is on the screen",

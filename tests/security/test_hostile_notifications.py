@@ -16,8 +16,8 @@ from support.queue_fixture import NEVER, QueueFixture, RunningWorker, RunRecord,
 from support.waiting import wait_until
 
 from gw_core import Client
-from gw_core.events import BreakingMigrationDetected, HeartbeatFailed, JobCompleted
-from gw_core.front_ends import FrontEnd, PoolListening
+from gw_core.events import JobCompleted
+from gw_core.front_ends import BreakingMigrationDetected, FrontEnd, HeartbeatFailed, PoolListening
 from gw_core.postgres.connection import notifications
 
 COUNT = 1_000

@@ -21,8 +21,7 @@ from support.shell import CliResult, InProcessShell, Shell
 
 from gw_core import AsyncClient, Client, JobKeyMode, JobSpec
 from gw_core.domain.rules.roles import FUNCTIONS_OF_RUST, RIGHTS
-from gw_core.errors import LockTimeoutError
-from gw_core.operations import RoleKind
+from gw_core.front_ends import LockTimeoutError, RoleKind
 from gw_core.postgres.connection.statements import query, sql_folder
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "security.md").read_text("utf-8")
@@ -155,15 +154,16 @@ def test_every_role_is_complete(site: Site) -> None:
 
 WITHOUT_EFFECT = {"limit_index_build", "limit_index_drop", "record_others_off"}
 """They would change something of which there is nothing here."""
-ADDING = {"add_job", "add_jobs", "add_group", "register_tasks", "restore_names", "restore_job"}
+ADDING = {"add_job", "add_jobs", "add_waiting_job", "add_unique_job", "register_tasks", "restore_names", "restore_job"}
 CHANGING_JOBS = {
     *("action_fail", "action_reschedule", "claim_unqueued_jobs", "sweep_recover_jobs"),
     *("lock_expected_jobs", "lock_selected_jobs", "row_locked_jobs"),
+    "action_reschedule_waiting",
 }
 """What the page admits: with SQL of its own, an adder can change jobs, because a key replaces one."""
 OF_OPERATORS = {"cancel_request", "cleanup_delete", "delete_cron_item", "limit_delete", "limit_set", "pause_set"}
 OF_WORKERS = {
-    *("heartbeat", "record_statistics", "renew_locks"),
+    *("heartbeat", "record_statistics", "renew_locks", "step_save", "end_steps"),
     *("register_cron_items", "schedule_cron_items"),
 }
 OF_OWNERS = {"record_others_on"}
@@ -312,7 +312,7 @@ def test_the_adder_adds_in_every_way(site: Site) -> None:
     site.run("select graphile_worker.add_job('mail', job_key => 'k')", "queue_adder")
     assert site.failing(("add mail --payload {}", "add mail --job-key k"), "queue_adder") == {}
 
-    assert site.run("select count(*), count(key) from graphile_worker._private_jobs") == [(8, 2)]
+    assert site.run("select count(*), count(key) from graphile_worker._private_jobs") == [(10, 2)]
     assert site.run("select count(*) from graphile_worker._private_gw_waiting") == [(2,)]
 
 

@@ -23,8 +23,7 @@ from support.shell import CliResult, InProcessShell
 from gw_core import AsyncClient, Client, JobSpec, TaskRegistry, run_once
 from gw_core.domain.rules.roles import OF_RUST, RECORD, TABLES
 from gw_core.errors import GraphileWorkerError, PermissionDeniedError
-from gw_core.front_ends import FrontEnd, NameKind
-from gw_core.operations import CleanupTarget, RoleKind
+from gw_core.front_ends import CleanupTarget, FrontEnd, NameKind, RoleKind
 
 HIDEABLE: Final = [each for each in TABLES if each not in (OF_RUST, "migrations")]
 """The tables with row security."""
@@ -91,6 +90,7 @@ METHODS: Final[Mapping[str, Callable[[Client], Any]]] = {
     "groups.cancel": lambda client: client.groups.cancel(9999),
     "remove": lambda client: client.remove("unknown"),
     "front end.names": lambda client: [FrontEnd(client).names(kind) for kind in NameKind],
+    "front end.tasks_of": lambda client: FrontEnd(client).tasks_of("state:failed", most=3),
     "cron.list": lambda client: client.cron.list(),
     "cron.forget": lambda client: client.cron.forget("none"),
     "check_schema": lambda client: client.check_schema(),
@@ -98,7 +98,9 @@ METHODS: Final[Mapping[str, Callable[[Client], Any]]] = {
     "jobs.list": lambda client: client.jobs.list(),
     "jobs.count": lambda client: client.jobs.count("state:failed"),
     "jobs.get": lambda client: client.jobs.get(1),
+    "jobs.steps": lambda client: client.jobs.steps(1),
     "jobs.show": lambda client: client.jobs.show(1),
+    "front end.queue_sizes": lambda client: FrontEnd(client).queue_sizes(),
     "front end.at_server_time": lambda client: FrontEnd(client).at_server_time("task:mail created_at:<-1h"),
     "jobs.complete": lambda client: client.jobs.complete([9999]),
     "jobs.fail": lambda client: client.jobs.fail([9999]),
@@ -125,8 +127,14 @@ OTHER_METHODS: Final = {
     *("doctor.findings", "doctor.health_check", "doctor.lock_waits", "history.expire", "history.record_others"),
     *("cleanup.delete", "cleanup.delete_in_batches"),
     *("grants.grant", "grants.revoke", "grants.list", "grants.statements", "grants.revoke_statements"),
-    *("front end.add_json", "front end.remove_expected", "front end.listen", "front end.cancel_statements"),
-    *("front end.examine", "front end.connection"),
+    *(
+        "front end.place",
+        "front end.add_json",
+        "front end.remove_expected",
+        "front end.listen",
+        "front end.cancel_statements",
+    ),
+    *("front end.examine", "front end.connection", "front end.end_session", "front end.ping"),
 }
 """Those that add, delete what the methods above have counted, need no rows, or are tested elsewhere."""
 ASYNC_METHODS: Final[Mapping[str, Callable[[AsyncClient], Any]]] = {
@@ -135,6 +143,7 @@ ASYNC_METHODS: Final[Mapping[str, Callable[[AsyncClient], Any]]] = {
     "groups.cancel": lambda client: client.groups.cancel(9999),
     "remove": lambda client: client.remove("unknown"),
     "jobs.get": lambda client: client.jobs.get(1),
+    "jobs.steps": lambda client: client.jobs.steps(1),
     "jobs.complete": lambda client: client.jobs.complete([9999]),
     "jobs.fail": lambda client: client.jobs.fail([9999]),
     "jobs.reschedule": lambda client: client.jobs.reschedule([9999]),

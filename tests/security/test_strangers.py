@@ -14,7 +14,7 @@ from support.databases import install_schema
 from support.recovery_fixture import RecoveryFixture, seconds
 from support.shell import CliResult, Shell
 
-from gw_core.operations import CheckStatus
+from gw_core.front_ends import CheckStatus
 
 REPOSITORY = Path(__file__).parents[2]
 ADVISORY_LOCK = re.compile(r"pg_(?:try_)?advisory_(?:xact_)?lock(?:_shared)?\s*\(([^)]*)\)")

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from support.shell import Shell, jobs
 
-from gw_core import WorkerSettings, load_folder
+from gw_core import WorkerSettings
 from gw_core.errors import InvalidSettingError
+from gw_core.front_ends import load_folder
 
 SHOW = "#!/bin/sh\nenv\n"
 

@@ -11,8 +11,8 @@ from support.profiles import examples
 
 from gw_core import Job, JobState, Selection
 from gw_core.errors import InvalidInputError, SelectionError
-from gw_core.front_ends import TERMS, Cost, FoundJob, Resolved, suggest
-from gw_core.selection import EVERYTHING, parse
+from gw_core.front_ends import EVERYTHING, TERMS, Cost, FoundJob, Resolved, suggest
+from gw_core.selection import parse
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 EPOCH = NOW.timestamp()
@@ -192,7 +192,7 @@ def test_a_selection_from_python_is_the_one_from_text(wanted: Selection, text: s
 @pytest.mark.parametrize(
     ("conditions", "words"),
     [
-        ({"state": "gone"}, "ready, scheduled, running"),
+        ({"state": "gone"}, "ready, scheduled, waiting, running"),
         ({"task": ""}, "task: the value is empty"),
         ({"error": "x" * 1001}, "longer than 1000"),
         ({"worker": "a\x00"}, "cannot store"),

@@ -11,8 +11,7 @@ from support.waiting import wait_until
 
 from gw_core import Client, Job
 from gw_core.domain.job.claim import queue_locks
-from gw_core.events import Completed, Failed, Returned
-from gw_core.front_ends import Database
+from gw_core.front_ends import Completed, Database, Failed, Returned
 from gw_core.postgres.road.claims import CLAIM_PLAN
 from gw_core.postgres.road.job_store import JobStore
 

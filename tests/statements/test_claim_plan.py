@@ -7,9 +7,9 @@ from typing import Any
 
 import psycopg
 import pytest
+from support.plans import numbered_query
 from support.profiles import IS_NIGHTLY
 
-from gw_core.postgres.connection.statements import numbered_query
 from statements.statement_fixture import Queue
 
 ROWS = 1_000_000 if IS_NIGHTLY else 200_000

@@ -11,7 +11,7 @@ import pytest
 
 from gw_core import Job
 from gw_core.domain.job.history import Keep
-from gw_core.events import Completed
+from gw_core.front_ends import Completed
 from statements.statement_fixture import OURS, THEIRS, Queue, a_failure
 
 WEEK = {"mail": Keep(timedelta(days=7), result=True)}

@@ -15,7 +15,7 @@ from support.waiting import wait_until
 
 from gw_core import Job
 from gw_core.domain.job.history import Keep
-from gw_core.events import Completed
+from gw_core.front_ends import Completed
 from gw_core.postgres.connection.statements import query
 from statements.statement_fixture import OURS, Queue, a_failure
 

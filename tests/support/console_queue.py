@@ -19,15 +19,17 @@ from gw_core import Client, Job, JobState, Selection, SessionLimits, cron_item
 from gw_core.front_ends import (
     AdvisoryLock,
     BackendSession,
+    CheckStatus,
     Count,
     FoundJob,
     LockWait,
+    LockWaits,
     QueueSnapshot,
     ServerInfo,
     TableCounters,
     retry_delay,
 )
-from gw_core.operations import CheckStatus, Finding, LockWaits, WorkerInfo
+from gw_core.operations import Finding, WorkerInfo
 from gw_tui.data import source
 from support.databases import install_schema
 from support.rows import Rows

@@ -16,9 +16,8 @@ from typing import Any
 import msgspec
 
 from gw_core import Client
-from gw_core.errors import StatementTimeoutError
-from gw_core.front_ends import FrontEnd, JobListener, QueueSnapshot
-from gw_core.operations import Finding, LockWaits, QueueCounts, QueueReport, RunSeries
+from gw_core.front_ends import FrontEnd, JobListener, LockWaits, QueueSnapshot, StatementTimeoutError
+from gw_core.operations import Finding, QueueCounts, QueueReport, RunSeries
 from gw_tui.data.source import READ_LIMITS, ClientSource
 from gw_tui.rules.options import QueueInfo
 from support import console_queue

@@ -39,6 +39,9 @@ class Queue(Rows):
     def scheduled(self, task: str = "mail", **options: Any) -> int:
         return self.make(task, "run_at = now() + interval '1 hour'", **options)
 
+    def waiting(self, task: str = "mail", **options: Any) -> int:
+        return self.make(task, "run_at = 'infinity'", **options)
+
     def running(self, task: str = "mail", *, by: str = "pool-1", since: str = "1 minute", **options: Any) -> int:
         """Add a job that a worker has locked, with its queue."""
         lock = f"locked_at = now() - interval '{since}', locked_by = '{by}'"

@@ -8,7 +8,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import sql
 
-from gw_core.postgres.connection.statements import numbered_query, query
+from gw_core.postgres.connection.statements import numbered_query as numbered_query, query
 
 SCHEMA: Final = "graphile_worker"
 READER: Final = {"statement_timeout": "5s", "lock_timeout": "1s", "schema": SCHEMA, "uses": []}

@@ -19,7 +19,7 @@ import psycopg
 import pytest
 
 from gw_core.embedded.binaries import find_binaries
-from gw_core.errors import EmbeddedError
+from gw_core.front_ends import EmbeddedError
 from support.accounts import account_for
 from support.waiting import free_port, wait_until
 

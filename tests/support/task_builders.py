@@ -13,11 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, cast
 
-from gw_core import Job, JobContext, Task, TaskRegistry
-from gw_core.events import Outcome
+from gw_core import Job, JobContext, TaskRegistry
 from gw_core.execution.context import TaskResources
 from gw_core.execution.executor import execute
-from gw_core.front_ends import Database
+from gw_core.front_ends import Database, LoadedTask as LoadedTask, Outcome
 from gw_core.postgres.connection.connections import ConnectionPool
 from support.log_recorder import LogRecorder as LogRecorder
 
@@ -47,7 +46,7 @@ def a_context(job: Job | None = None, log: LogRecorder | None = None) -> JobCont
 
 
 def attempt(
-    task: Task | None,
+    task: LoadedTask | None,
     job: Job | None = None,
     *,
     log: LogRecorder | None = None,

@@ -15,8 +15,8 @@ import pytest
 from support.task_builders import DEADLINE, a_context, attempt, in_thread, run, run_python
 
 from gw_core import JobContext, Snooze, TaskRegistry
-from gw_core.events import Completed, Failed, Returned
 from gw_core.execution.event_loop import SHARED, THREAD_NAME, EventLoopThread, SharedLoop
+from gw_core.front_ends import Completed, Failed, Returned
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from support.task_builders import run
 
 from gw_core import GiveUp, RetryAfter
-from gw_core.events import Failed
+from gw_core.front_ends import Failed
 
 
 def last_error(function: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> str:

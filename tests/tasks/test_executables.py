@@ -16,18 +16,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.task_builders import LogRecorder, a_context, a_job, attempt, in_thread, run_python, write, write_program
+from support.task_builders import (
+    LoadedTask,
+    LogRecorder,
+    a_context,
+    a_job,
+    attempt,
+    in_thread,
+    run_python,
+    write,
+    write_program,
+)
 from support.waiting import wait_until
 
-from gw_core import Job, JobContext, Snooze, Task
-from gw_core.events import Completed, Failed, Outcome, Returned
+from gw_core import Job, JobContext, Snooze
 from gw_core.execution import executables
-from gw_core.front_ends import ExecutableError
+from gw_core.front_ends import Completed, ExecutableError, Failed, Outcome, Returned
 
 
 def run_program(path: Path, job: Job | None = None, log: LogRecorder | None = None, **options: Any) -> Outcome:
     job = job or a_job()
-    return attempt(Task("mail", executables.compose_executable(path, **options), str(path)), job, log=log)
+    return attempt(LoadedTask("mail", executables.compose_executable(path, **options), str(path)), job, log=log)
 
 
 def shell(folder: Path, script: str) -> Path:
@@ -331,7 +340,9 @@ def test_a_program_that_ends_by_the_request_to_stop_is_returned(tmp_path: Path) 
     context = a_context(job, log)
     program = shell(tmp_path, "echo ready; sleep 600")
 
-    outcome = in_thread(lambda: attempt(Task("mail", executables.compose_executable(program), "here"), context=context))
+    outcome = in_thread(
+        lambda: attempt(LoadedTask("mail", executables.compose_executable(program), "here"), context=context)
+    )
     log.wait_for("ready")
     context.should_stop.set()
 

@@ -14,13 +14,12 @@ from itertools import count
 from typing import Any
 
 import pytest
-from support.task_builders import LogRecorder, a_job, attempt, run
+from support.task_builders import LoadedTask, LogRecorder, a_job, attempt, run
 
-from gw_core import GiveUp, RetryAfter, Snooze, Task
+from gw_core import GiveUp, RetryAfter, Snooze
 from gw_core.errors import BatchError
-from gw_core.events import Completed, Failed, Returned
 from gw_core.execution.executor import MAX_MESSAGE_LENGTH, outcome_of
-from gw_core.front_ends import TaskResultError
+from gw_core.front_ends import Completed, Failed, Returned, TaskResultError
 
 
 def raising(error: BaseException) -> Callable[[Any], object]:
@@ -48,7 +47,7 @@ def test_the_time_of_the_run_is_measured() -> None:
     ticks = count(10, 3)
     job = a_job()
 
-    outcome = attempt(Task("mail", lambda job, context: None, "here"), job, clock=lambda: float(next(ticks)))
+    outcome = attempt(LoadedTask("mail", lambda job, context: None, "here"), job, clock=lambda: float(next(ticks)))
 
     assert outcome == Completed(job, 3.0)
 
@@ -57,7 +56,7 @@ def test_the_time_of_a_failed_run_is_measured() -> None:
     ticks = count(10, 3)
     job = a_job()
 
-    outcome = attempt(Task("mail", lambda job, context: 1 / 0, "here"), job, clock=lambda: float(next(ticks)))
+    outcome = attempt(LoadedTask("mail", lambda job, context: 1 / 0, "here"), job, clock=lambda: float(next(ticks)))
 
     assert isinstance(outcome, Failed)
     assert outcome.seconds == 3.0
@@ -223,7 +222,7 @@ def test_an_item_with_a_lone_surrogate_does_not_lose_what_the_batch_did(text: st
 
 def test_a_batch_of_another_length_counts_as_done_with_a_warning() -> None:
     log, job = LogRecorder(), a_job([1, 2, 3])
-    task = Task("mail", lambda job, context: [ValueError("which?")], "here")
+    task = LoadedTask("mail", lambda job, context: [ValueError("which?")], "here")
 
     assert isinstance(attempt(task, job, log=log), Completed)
     (warning,) = log.of("warning")
@@ -237,7 +236,7 @@ def test_a_logger_that_breaks_makes_no_failure_of_a_success() -> None:
 
     job = a_job([1, 2])
 
-    assert isinstance(attempt(Task("mail", lambda job, context: [1], "here"), job, log=Broken()), Completed)
+    assert isinstance(attempt(LoadedTask("mail", lambda job, context: [1], "here"), job, log=Broken()), Completed)
 
 
 def test_a_list_returned_for_an_object_is_no_batch() -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.task_builders import DEADLINE, LogRecorder, a_context, attempt, in_thread, write_program
+from support.task_builders import DEADLINE, LoadedTask, LogRecorder, a_context, attempt, in_thread, write_program
 
-from gw_core import Task, TaskRegistry
-from gw_core.events import Returned
+from gw_core import TaskRegistry
 from gw_core.execution import executables
+from gw_core.front_ends import Returned
 
 
 def test_programs_and_coroutines_of_returned_jobs_end_without_polling(
@@ -21,7 +21,7 @@ def test_programs_and_coroutines_of_returned_jobs_end_without_polling(
     monkeypatch.setattr(executables, "_TICK", 2 * DEADLINE)
     began, log, registry = threading.Event(), LogRecorder(), TaskRegistry()
     program = write_program(tmp_path / "slow", "#!/bin/sh\necho ready\nexec sleep 600\n")
-    registry.add(Task("slow", executables.compose_executable(program), str(program)))
+    registry.add(LoadedTask("slow", executables.compose_executable(program), str(program)))
 
     @registry.task
     async def waits(payload: Any) -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from support.task_builders import write
 
-from gw_core import load_app
-from gw_core.errors import TaskLoadError
+from gw_core.front_ends import TaskLoadError, load_app
 
 REGISTRY = """
 from typing import TypedDict

@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 from support.task_builders import a_job, attempt, write, write_program
 
-from gw_core import LoadedTasks, load_folder
-from gw_core.errors import TaskLoadError
-from gw_core.events import Completed, Failed
+from gw_core.front_ends import Completed, Failed, LoadedTasks, TaskLoadError, load_folder
 
 
 @pytest.fixture(autouse=True)

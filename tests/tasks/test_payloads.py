@@ -12,11 +12,13 @@ from typing import Annotated, Any, Literal, TypedDict
 import msgspec
 import pydantic
 import pytest
+from pydantic.alias_generators import to_camel
 from support.task_builders import run
 
-from gw_core import CronRun, JobContext, TaskRegistry
-from gw_core.errors import PayloadError, TaskLoadError
-from gw_core.events import Completed, Failed
+from gw_core import Client, CronRun, JobContext, TaskRegistry
+from gw_core.errors import InvalidJobError, PayloadError
+from gw_core.front_ends import Completed, Failed, TaskLoadError, encode_payload
+from gw_core.testing import inline, perform
 
 
 @dataclass
@@ -42,6 +44,34 @@ class MailModel(pydantic.BaseModel):
 @pydantic.dataclasses.dataclass
 class MailPydanticDataclass:
     to: str
+
+
+class StrictStruct(msgspec.Struct, forbid_unknown_fields=True):
+    to: str
+
+
+class StrictModel(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid")
+    to: str
+
+
+class Raw(pydantic.BaseModel):
+    data: bytes
+
+
+class Number(pydantic.BaseModel):
+    value: float
+
+
+class Even(pydantic.BaseModel):
+    number: int
+
+    @pydantic.field_validator("number")
+    @classmethod
+    def even(cls, value: int) -> int:
+        if value % 2:
+            raise ValueError("odd today")
+        return value
 
 
 class Colour(Enum):
@@ -76,7 +106,7 @@ def refusal(annotation: object, payload: object = None, **how: Any) -> str:
     outcome = run(task, payload, **how)
     assert isinstance(outcome, Failed)
     assert isinstance(outcome.error, PayloadError)
-    assert not outcome.permanent, "a newer worker may understand it"
+    assert outcome.permanent is outcome.error.permanent
     return outcome.message
 
 
@@ -174,7 +204,7 @@ def test_annotations_of_other_parameters_are_not_resolved() -> None:
         pytest.param(MailDict, {}, "does not fit MailDict: Object missing required field `to`", id="TypedDict"),
         pytest.param(MailModel, {}, "does not fit MailModel: Field required - at `$.to`", id="pydantic, missing"),
         pytest.param(MailModel, {"to": 1}, "valid string - at `$.to`", id="pydantic, type"),
-        pytest.param(list[MailModel], [{"to": 1}], "valid string - at `$.to` - at `$[0]`", id="pydantic in a list"),
+        pytest.param(list[MailModel], [{"to": 1}], "valid string - at `$[0].to`", id="pydantic in a list"),
         pytest.param(Mail, None, "Object missing required field `to`", id="empty"),
     ],
 )
@@ -192,6 +222,186 @@ def test_a_payload_that_does_not_fit_fails_the_attempt_naming_the_field(
 @pytest.mark.parametrize("payload", ["s3cret", ["s3cret"], [{"to": ["s3cret"]}], {"to": ["s3cret"]}], ids=str)
 def test_the_payload_is_not_repeated_in_the_reason(annotation: object, payload: object) -> None:
     assert "s3cret" not in refusal(annotation, payload)
+
+
+# -- models of pydantic, at any depth ---------------------------------------------------------------------------------
+
+
+class Line(pydantic.BaseModel):
+    sku: str
+
+
+class CamelOrder(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(alias_generator=to_camel)
+    order_id: int
+    lines: list[Line] = []
+
+
+class TwoAliases(pydantic.BaseModel):
+    read_as: int = pydantic.Field(validation_alias=pydantic.AliasChoices("one", "other"), serialization_alias="written")
+
+
+class Total(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid")
+    net: int
+
+    @pydantic.computed_field  # type: ignore[prop-decorator]
+    @property
+    def gross(self) -> int:
+        return self.net * 2
+
+
+class Cat(pydantic.BaseModel):
+    kind: Literal["cat"] = "cat"
+    lives: int = 9
+
+
+class Dog(pydantic.BaseModel):
+    kind: Literal["dog"] = "dog"
+    tricks: int = 0
+
+
+@dataclass
+class Basket:
+    lines: list[Line]
+    pet: Cat | None = None
+    seal: bytes = b"\xff"
+
+
+@dataclass
+class Pets:
+    pets: list[Cat | Dog]
+    count: Annotated[int, pydantic.Field(ge=1)] = 1
+
+
+class Crate(msgspec.Struct):
+    line: Line
+
+
+@pydantic.dataclasses.dataclass
+class Page:
+    url: pydantic.AnyUrl
+    line: Line
+
+
+AT_ANY_DEPTH = [
+    pytest.param(list[Line], [Line(sku="a")], id="list of models"),
+    pytest.param(dict[str, list[Line]], {"a": [Line(sku="a")]}, id="dict of lists of models"),
+    pytest.param(Basket, Basket([Line(sku="a")], Cat()), id="dataclass with models and bytes"),
+    pytest.param(Pets, Pets([Dog(), Cat()]), id="dataclass with a union of models"),
+    pytest.param(Crate, Crate(Line(sku="a")), id="Struct with a model"),
+    pytest.param(Page, Page(pydantic.AnyUrl("https://gw.dev/"), Line(sku="a")), id="pydantic dataclass"),
+    pytest.param(CamelOrder, CamelOrder(orderId=1, lines=[Line(sku="a")]), id="aliases of a generator"),
+    pytest.param(list[CamelOrder], [CamelOrder(orderId=1)], id="aliases in a list"),
+    pytest.param(TwoAliases, TwoAliases(one=1), id="validation and serialization alias"),
+    pytest.param(Total, Total(net=1), id="computed field"),
+    pytest.param(Cat | Dog, Dog(tricks=2), id="union of models"),
+    pytest.param(Annotated[Cat | Dog, pydantic.Field(discriminator="kind")], Dog(tricks=2), id="tagged union"),
+    pytest.param(list[Cat | Line], [Line(sku="a"), Cat()], id="list of a union"),
+    pytest.param(pydantic.RootModel[list[Line]], pydantic.RootModel[list[Line]]([Line(sku="a")]), id="RootModel"),
+    pytest.param(dict[str, pydantic.PositiveInt], {"a": 1}, id="constraint outside of a model"),
+    pytest.param(pydantic.AnyUrl, pydantic.AnyUrl("https://gw.dev/"), id="type of pydantic's"),
+]
+
+
+@pytest.mark.parametrize(("annotation", "value"), AT_ANY_DEPTH)
+def test_what_a_task_can_read_can_be_added_performed_and_returned(annotation: Any, value: object) -> None:
+    def task(payload: Any) -> Any:
+        assert payload == value
+        return {"payload": payload}
+
+    task.__annotations__["payload"] = annotation
+    tasks = TaskRegistry()
+    tasks.task("echo", result=True)(task)
+
+    with inline(tasks) as attempts:
+        Client("postgres://localhost:1/nowhere").add("echo", value)
+    stored = attempts[0].outcome
+
+    assert perform("echo", value, tasks=tasks) == {"payload": value}
+    assert isinstance(stored, Completed)
+    assert stored.result_error is None
+    assert received(annotation, text=encode_payload(value)) == value
+
+
+def test_a_model_is_read_by_its_aliases_too() -> None:
+    assert received(CamelOrder, {"orderId": 1}) == received(CamelOrder, {"order_id": 1}) == CamelOrder(orderId=1)
+
+
+def test_the_result_of_a_task_has_the_computed_fields_of_a_model() -> None:
+    tasks = TaskRegistry()
+    tasks.task("total", result=True)(lambda: [Total(net=1)])
+    with inline(tasks) as attempts:
+        Client("postgres://localhost:1/nowhere").add("total")
+    outcome = attempts[0].outcome
+
+    assert isinstance(outcome, Completed)
+    assert outcome.result == '[{"net":1,"gross":2}]'
+
+
+class Login(pydantic.BaseModel):
+    password: pydantic.SecretStr
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (Login(password=pydantic.SecretStr("s3cret")), "a secret is written as asterisks"),
+        ([Login(password=pydantic.SecretStr("s3cret"))], "a secret is written as asterisks"),
+        ({"a": pydantic.SecretBytes(b"s3cret")}, "a secret is written as asterisks"),
+        (Raw(data=b"\xff"), "cannot be written as JSON: .*invalid utf-8"),
+        ([Raw(data=b"\xff")], "cannot be written as JSON: .*invalid utf-8"),
+        ([Number(value=math.nan)], "contains nan"),
+        ({"a": Number(value=-math.inf)}, "contains -inf"),
+    ],
+)
+def test_a_model_that_would_not_come_back_is_rejected_when_it_is_added(value: object, reason: str) -> None:
+    with pytest.raises(InvalidJobError, match=reason) as caught:
+        encode_payload(value)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_asterisks_that_are_no_secret_are_written() -> None:
+    assert encode_payload([Line(sku="**********")]) == '[{"sku":"**********"}]'
+
+
+def test_bytes_beside_types_that_pydantic_reads_are_rejected_at_load() -> None:
+    def task(payload: Any) -> None: ...
+
+    task.__annotations__["payload"] = dict[str, Cat | Dog | bytes]
+    with pytest.raises(TaskLoadError, match="bytes are written as base64 outside of models"):
+        TaskRegistry().register("pets", task)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "payload", "reason", "permanent"),
+    [
+        (Mail, {"to": 1}, "at `$.to`", True),
+        (Mail, [], "Expected `object`", True),
+        (Mail, {}, "missing required field", False),
+        (StrictStruct, {"to": "", "cc": ""}, "unknown field", False),
+        (Colour, "blue", "not among those allowed", False),
+        (Literal["red"], "blue", "not among those allowed", False),
+        (Annotated[int, msgspec.Meta(ge=3)], 2, ">= 3", True),
+        (datetime, "yesterday", "Invalid RFC3339", True),
+        (Line, {"sku": 1}, "at `$.sku`", True),
+        (Line, {}, "Field required - at `$.sku`", False),
+        (StrictModel, {"to": "", "cc": ""}, "at `$.cc`", False),
+        (Basket, {"lines": [{"sku": "a"}, {"sku": 1}]}, "at `$.lines[1].sku`", True),
+        (Basket, {"lines": [{}]}, "Field required - at `$.lines[0].sku`", False),
+        (Pets, {"pets": [], "count": 0}, "greater than or equal to 1 - at `$.count`", True),
+        (Annotated[int, pydantic.Field(ge=3)], 2, "greater than or equal to 3 - at `$`", True),
+        (Even, {"number": 3}, "odd today", False),
+        (list[Even], [{"number": 3}], "odd today - at `$[0].number`", False),
+    ],
+)
+def test_a_job_fails_immediately_if_no_attempt_can_change_that_its_payload_does_not_fit(
+    annotation: object, payload: object, reason: str, permanent: bool
+) -> None:
+    message = refusal(annotation, payload, attempts=2)
+
+    assert reason in message
+    assert ("not retried after attempt 2 of 25" in message) is permanent
 
 
 # -- what is called ---------------------------------------------------------------------------------------------------
@@ -313,15 +523,6 @@ def test_a_function_that_cannot_be_a_task_is_rejected_when_it_is_registered(
 BY_CRON = '{"to": "home", "_cron": {"ts": "2026-11-23T04:30:00.000Z", "backfilled": true}, "_trace": {"id": "7"}}'
 
 
-class StrictStruct(msgspec.Struct, forbid_unknown_fields=True):
-    to: str
-
-
-class StrictModel(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(extra="forbid")
-    to: str
-
-
 @pydantic.dataclasses.dataclass(config=pydantic.ConfigDict(extra="forbid"))
 class StrictDataclass:
     to: str
@@ -349,15 +550,24 @@ def test_a_strict_type_gets_the_payload_without_what_a_scheduler_added(annotatio
     assert seen == [payload, CronRun(datetime(2026, 11, 23, 4, 30, tzinfo=UTC), backfilled=True), {"id": "7"}]
 
 
-class Recurring(msgspec.Struct, forbid_unknown_fields=True):
-    to: str
-    cron: CronRun = msgspec.field(name="_cron")
-    trace: dict[str, str] = msgspec.field(name="_trace")
+@pytest.mark.parametrize(
+    ("annotation", "text", "payload"),
+    [
+        (Any, BY_CRON, {"to": "home"}),
+        (MailDict, BY_CRON, {"to": "home"}),
+        (list[StrictStruct], f"[{BY_CRON}, {BY_CRON}]", [StrictStruct("home")] * 2),
+        (list[dict[str, str]], f"[{BY_CRON}]", [{"to": "home"}]),
+        (Any, f'[{BY_CRON}, 7, "_cron"]', [{"to": "home"}, 7, "_cron"]),
+        (Any, '{"a": "\\ud800", "_trace": {}}', {"a": "\ud800"}),
+    ],
+    ids=["plain", "TypedDict", "list of structs", "list of dicts", "mixed list", "lone surrogate"],
+)
+def test_what_a_scheduler_or_tracer_added_is_no_argument(annotation: Any, text: str, payload: object) -> None:
+    assert received(annotation, text=text) == payload
 
 
-def test_a_type_that_asks_for_it_and_a_plain_payload_keep_it() -> None:
-    assert received(Recurring, text=BY_CRON).cron.backfilled
-    assert received(Any, text=BY_CRON)["_cron"] == {"ts": "2026-11-23T04:30:00.000Z", "backfilled": True}
+def test_fields_deeper_in_a_payload_are_the_callers() -> None:
+    assert received(Any, {"a": {"_trace": 1}}) == {"a": {"_trace": 1}}
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -11,8 +12,7 @@ import pytest
 from support.task_builders import a_job, attempt
 
 from gw_core import TaskRegistry, cron, task
-from gw_core.errors import TaskLoadError
-from gw_core.events import Completed
+from gw_core.front_ends import Completed, TaskLoadError
 
 
 def test_a_decorated_function_is_found_by_its_identifier_and_stays_callable() -> None:
@@ -36,7 +36,7 @@ def test_without_an_identifier_the_name_of_the_function_counts(
 
     def send(payload: Any) -> None: ...
 
-    assert decorate(registry)(send) is send
+    assert decorate(registry)(send).function is send
     assert registry.identifiers == ("send",)
 
 
@@ -48,7 +48,7 @@ def test_the_source_of_a_task_is_its_file_and_line() -> None:
 
     found = registry.get("send")
     assert found is not None
-    assert found.source == f"{__file__}:{send.__code__.co_firstlineno}"
+    assert found.source == f"{__file__}:{send.function.__code__.co_firstlineno}"
 
 
 def test_an_unknown_identifier_finds_nothing() -> None:
@@ -192,9 +192,20 @@ def test_a_mark_with_a_bad_identifier_is_rejected_where_it_stands() -> None:
         task("x" * 129)
 
 
-def test_what_takes_no_attributes_cannot_be_marked() -> None:
-    with pytest.raises(TaskLoadError, match=r"registry\.register"):
-        task("length")(len)
+def test_a_function_that_takes_no_attributes_is_decorated_too() -> None:
+    length = task("length", timeout=5)(len)
+    registry = TaskRegistry()
+    registry.register("length", length)
+    found = registry.get("length")
+
+    assert length([1, 2]) == 2
+    assert found is not None
+    assert found.timeout == timedelta(seconds=5)
+
+
+def test_what_takes_no_attributes_cannot_be_scheduled() -> None:
+    with pytest.raises(TaskLoadError, match="put @cron above its @task"):
+        cron("0 8 * * *")(len)
 
 
 def test_schedules_are_recorded_in_the_order_they_are_written() -> None:

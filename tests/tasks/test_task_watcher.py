@@ -11,9 +11,8 @@ import pytest
 from support.task_builders import DEADLINE, write
 from support.waiting import wait_until
 
-from gw_core import Events, TaskRegistry, load_folder
-from gw_core.errors import TaskLoadError
-from gw_core.front_ends import TasksReloaded
+from gw_core import Events, TaskRegistry
+from gw_core.front_ends import TaskLoadError, TasksReloaded, load_folder
 from gw_core.tasks.reloader import TaskWatcher
 
 TIMEOUT = timedelta(seconds=DEADLINE)

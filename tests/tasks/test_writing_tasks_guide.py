@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from support.task_builders import LogRecorder, a_context, a_job, attempt, write, write_program
 
-from gw_core import LoadedTasks, load_app, load_folder
-from gw_core.events import Completed, Failed, Returned
 from gw_core.execution.process_pool import PROCESSES
+from gw_core.front_ends import Completed, Failed, LoadedTasks, Returned, load_app, load_folder
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "writing-tasks.md"
 BLOCK = re.compile(r"^```(?:python|sh)\n((?:#![^\n]*\n)?# (\S+)\n.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -43,6 +42,7 @@ def test_every_file_of_the_guide_loads(tasks: LoadedTasks) -> None:
         "fetch",
         "hello",
         "invoice",
+        "invoice/pdf",
         "mail/send",
         "notify_all",
         "render",
@@ -88,7 +88,8 @@ def test_the_refusal_of_a_payload_reads_as_the_guide_says(tasks: LoadedTasks) ->
     outcome = attempt(task, job)
 
     assert isinstance(outcome, Failed)
-    assert outcome.message.removeprefix("PayloadError: ") in GUIDE.read_text()
+    assert outcome.permanent
+    assert outcome.message.removeprefix("PayloadError: ").partition(" (not retried")[0] in GUIDE.read_text()
 
 
 def test_the_long_task_of_the_guide_stops_when_asked(tasks: LoadedTasks) -> None:

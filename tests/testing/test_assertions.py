@@ -8,12 +8,19 @@ from unittest.mock import ANY
 from uuid import UUID
 
 import psycopg
+import pydantic
 import pytest
 
-from gw_core import Client
+from gw_core import Client, task
+from gw_core.errors import InvalidInputError
 from gw_core.testing import assert_enqueued, enqueued, refute_enqueued
 
 Connection = psycopg.Connection[Any]
+
+
+class Order(pydantic.BaseModel):
+    number: int
+    note: str | None = None
 
 
 def test_part_of_a_payload_is_enough(client: Client, conn: Connection) -> None:
@@ -93,3 +100,57 @@ def test_any_connection_can_be_asked(client: Client, database_url: str) -> None:
     client.add("mail", {"to": "ann"}, conn=conn)
     assert_enqueued(conn, "mail", {"to": "ann"})
     conn.close()
+
+
+class Line(pydantic.BaseModel):
+    sku: str
+    count: int = 1
+
+
+@task("orders/pack", queue_name="packing")
+def pack(payload: list[Line]) -> None: ...
+
+
+@task("orders/ship")
+def ship(payload: Line) -> None: ...
+
+
+def test_tasks_specs_and_models_are_conditions(client: Client, conn: Connection) -> None:
+    client.add(ship.job(Line(sku="a"), priority=3), conn=conn)
+    client.add(pack, [Line(sku="a"), Line(sku="b")], conn=conn)
+
+    assert_enqueued(conn, ship, Line(sku="a"))
+    assert_enqueued(conn, ship.job(Line(sku="a"), priority=3), count=1)
+    assert_enqueued(conn, pack.job([Line(sku="a"), Line(sku="b")]))
+    assert_enqueued(conn, "orders/pack", [{"sku": "a"}, Line(sku="b")], queue_name="packing")
+    assert [job.task for job in enqueued(conn, pack)] == ["orders/pack"]
+    refute_enqueued(conn, ship, Line(sku="b"))
+    refute_enqueued(conn, ship.job(Line(sku="a"), priority=4))
+    refute_enqueued(conn, ship.job(Line(sku="a")), queue_name="packing")
+
+
+@pytest.mark.parametrize("task", [ship, "orders/ship", ship.job(Line(sku="a"))], ids=["task", "text", "spec"])
+def test_no_refutation_passes_although_the_job_waits(client: Client, conn: Connection, task: Any) -> None:
+    client.add("orders/ship", Line(sku="a"), conn=conn)
+
+    with pytest.raises(AssertionError, match="expected no waiting job"):
+        refute_enqueued(conn, task)
+    with pytest.raises(AssertionError, match="expected no waiting job"):
+        refute_enqueued(conn, task, Line(sku="a"))
+
+
+def test_models_inside_a_payload_are_compared_as_they_are_stored(client: Client, conn: Connection) -> None:
+    client.add("mail", {"orders": [Order(number=7), Order(number=8, note="fast")]}, conn=conn)
+
+    assert_enqueued(conn, "mail", {"orders": [Order(number=7), {"number": 8}]})
+    refute_enqueued(conn, "mail", {"orders": [Order(number=7), Order(number=8)]})
+
+
+def test_what_is_no_task_is_rejected(conn: Connection) -> None:
+    for check in (assert_enqueued, refute_enqueued):
+        with pytest.raises(InvalidInputError, match="is not a task; decorate it with @task"):
+            check(conn, lambda payload: None)
+        with pytest.raises(InvalidInputError, match="a task is an identifier, a function or a JobSpec, not int"):
+            check(conn, 42)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="an assertion has no condition 'que'"):
+            check(conn, "mail", que="till")  # type: ignore[call-arg]

@@ -280,3 +280,19 @@ def test_draining_one_job_takes_at_most_five_milliseconds(
     while (quickest := seconds()) > 0.005 and time.monotonic() < deadline:
         pass
     assert quickest <= 0.005
+
+
+def test_a_drain_keeps_steps_in_the_transaction_and_drops_them_with_their_job(client: Client, conn: Connection) -> None:
+    charged: list[int] = []
+
+    def work(payload: Any, context: JobContext) -> None:
+        context.step("charge", charged.append, 1)
+        if context.job.attempts == 1:
+            raise RetryAfter(0)
+
+    tasks = TaskRegistry()
+    tasks.register("work", work)
+    job = client.add("work", conn=conn)
+    assert len(drain(conn, tasks=tasks, raises=False, with_scheduled=True)) == 2
+    assert charged == [1]
+    assert client.jobs.steps(job.id, conn=conn) == []

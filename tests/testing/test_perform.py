@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gw_core import AsyncClient, Client, JobContext, JobSpec, Plugin, Snooze, TaskRegistry, task
+from gw_core import AsyncClient, Client, Interrupted, JobContext, JobSpec, Plugin, Snooze, TaskRegistry, task
 from gw_core.errors import InvalidInputError, InvalidJobError, PayloadError
 from gw_core.front_ends import FrontEnd
 from gw_core.testing import inline, perform
@@ -159,3 +159,37 @@ def test_plugins_wrap_what_is_performed() -> None:
             return [run(), run()]
 
     assert perform(lambda payload: payload, 3, plugins=[Double()]) == [3, 3]
+
+
+# -- steps -------------------------------------------------------------------------------------------------------
+
+
+def ship(payload: Any, context: JobContext) -> list[int]:
+    paid = context.step("charge", str, "paid")
+    with context.step("rows") as step:
+        for row in range(step.cursor or 0, 3):
+            step.save(row + 1)
+    return [len(paid), step.cursor]
+
+
+def test_perform_keeps_steps_and_takes_those_of_earlier_attempts() -> None:
+    kept: dict[str, Any] = {}
+    assert perform(ship, steps=kept) == [4, 3]
+    assert kept == {"charge": "paid", "rows": 3}
+    assert perform(ship, attempt=2, steps={"charge": "x", "rows": 7}) == [1, 7]
+
+
+def test_perform_interrupts_a_task_at_a_step() -> None:
+    kept: dict[str, Any] = {}
+    with pytest.raises(Interrupted):
+        perform(ship, steps=kept, interrupts_at="rows")
+    assert kept == {"charge": "paid"}
+
+
+def test_a_job_that_runs_inline_has_steps() -> None:
+    tasks = TaskRegistry()
+    tasks.register("ship", ship)
+    with inline(tasks) as attempts, Client(NOWHERE) as client:
+        client.add("ship")
+        client.add("ship")
+    assert [each.value for each in attempts] == [[4, 3]] * 2

@@ -54,6 +54,46 @@ def test_a_failure_shows_the_line_of_the_task(server: str, tmp_path: Path) -> No
     assert "E   ZeroDivisionError: division by zero" in done.stdout
 
 
+ASYNC_SAMPLE = """
+import asyncio
+
+import psycopg
+import pytest
+
+from gw_core.testing import AsyncQueue
+
+
+def test_a_drained_task_sees_what_it_sees_in_a_worker(gw):
+    gw.connection.execute("create table public.drained (n int)")
+    gw.tasks.register("fill", lambda payload, context: context.query("insert into drained values (1)"))
+    gw.client.add("fill")
+    gw.drain()
+    gw.connection.execute("drop table drained")
+
+
+@pytest.mark.anyio
+async def test_committed_jobs_are_drained_on_the_loop_of_the_test(gw):
+    loops = []
+
+    async def work(payload):
+        loops.append(asyncio.get_running_loop())
+
+    gw.tasks.register("work", work)
+    gw.client.add("work")
+    async with await psycopg.AsyncConnection.connect(gw.url, autocommit=True) as connection:
+        await AsyncQueue(connection, tasks=gw.tasks, now=gw.clock).drain()
+    assert loops == [asyncio.get_running_loop()]
+    gw.refute_enqueued(work)
+"""
+
+
+def test_the_fixture_drains_as_a_worker_runs_also_on_an_event_loop(server: str, tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("import pytest\n@pytest.fixture\ndef anyio_backend(): return 'asyncio'\n")
+    (tmp_path / "test_it.py").write_text(ASYNC_SAMPLE)
+    done = run_pytest(tmp_path, "-p", "no:cacheprovider", "-n0", DATABASE_URL=server)
+    assert re.search(r"\b2 passed\b", done.stdout), done.stdout + done.stderr
+
+
 def test_the_plugin_loads_nothing_until_a_fixture_is_used(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         "import sys\n"

@@ -33,7 +33,9 @@ class HostileSource(recording.ReplaySource):
             snapshot,
             server=replace(snapshot.server, user=EVIL, host=EVIL, database=EVIL, version=EVIL),
             priorities=[replace(head, oldest_task=EVIL) for head in snapshot.priorities],
-            workers=[replace(worker, id=f"{EVIL}{number}") for number, worker in enumerate(snapshot.workers)],
+            workers=[
+                msgspec.structs.replace(worker, id=f"{EVIL}{number}") for number, worker in enumerate(snapshot.workers)
+            ],
             locked_queues=[replace(queue, name=EVIL, locked_by=EVIL) for queue in snapshot.locked_queues],
             errors=[(EVIL, EVIL)],
         )

@@ -10,7 +10,8 @@ from console_fixture import STILL, Console, stands_still
 from support.console_source import QueueSource
 from textual.widgets import Input
 
-from gw_core.errors import AuthenticationError, DatabaseUnavailableError, SchemaMissingError, StatementTimeoutError
+from gw_core.errors import DatabaseUnavailableError, SchemaMissingError
+from gw_core.front_ends import AuthenticationError, StatementTimeoutError
 from gw_tui.rules.journal import EntryKind, Journal
 
 GONE = DatabaseUnavailableError("the database is not available: terminating connection")
@@ -121,7 +122,7 @@ async def result(console: Console) -> None:
     changed = console.screen("jobs").targets()[1].job.id
     await _press(console, "f", until="Confirm")
     console.source.queue.change(changed, attempts=1)
-    await _press(console, "tab", "tab", "enter", until="ResultDialog")
+    await _press(console, "tab", "enter", until="ResultDialog")
 
 
 async def down(console: Console) -> None:
@@ -195,7 +196,7 @@ SCENES = (
     Scene("add", "jobs", added),
     Scene("result", "jobs", result, FAILED),
     Scene("choice", "locks", pressing("C", until="Choose")),
-    Scene("paused", "overview", pressing("space", words="PAUSED 00:00")),
+    Scene("frozen", "overview", pressing("space", words="FROZEN 00:00")),
     Scene("down", "overview", down),
     Scene("asking-while-down", "jobs", asking_while_down, FAILED),
     Scene("denied", "overview", denied),

@@ -17,7 +17,7 @@ from console_fixture import queue_source
 from support.task_builders import a_job
 
 from gw_core import Job, JobSpec, RecoverySettings, Selection
-from gw_core.operations import CleanupTarget
+from gw_core.front_ends import CleanupTarget
 from gw_tui.actions import actions
 from gw_tui.actions.command_preview import CommandPreview
 from gw_tui.clipboard import command_line

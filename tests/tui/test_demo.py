@@ -40,7 +40,7 @@ def test_all_states_are_there_and_the_numbers_agree(demo: ReplaySource) -> None:
     assert any(worker.is_stale for worker in snapshot.workers)
 
 
-@pytest.mark.parametrize("state", JobState)
+@pytest.mark.parametrize("state", [each for each in JobState if each is not JobState.WAITING])
 def test_the_jobs_of_each_state_can_be_opened(demo: ReplaySource, state: JobState) -> None:
     jobs = demo.page(Selection.of(state=state)).jobs
 

@@ -1,4 +1,4 @@
-"""Following the newest jobs, jumping, exact counts of a queue, and payloads that are not fetched."""
+"""Following the newest jobs, exact counts of a queue, and payloads that are not fetched."""
 
 from __future__ import annotations
 
@@ -109,46 +109,6 @@ def test_marking_ends_the_following() -> None:
             assert console.table("#jobs").highlighted is not None
             await console.press("escape")
             await console.until(lambda: not console.table("#jobs").marks)
-
-    run(scenario)
-
-
-# -- jumping -----------------------------------------------------------------------------------------------------------
-
-
-def test_a_letter_goes_to_its_panel() -> None:
-    async def scenario(console: Console) -> None:
-        await console.until(lambda: console.table("#findings").keys)
-        await console.press("ctrl+o")
-        await console.reach("JumpScreen")
-        await console.pilot.pause()
-        await console.press("s")
-        await console.until(lambda: console.app.focused is console.table("#sessions"))
-
-    run(scenario, screen="locks")
-
-
-def test_any_other_key_leaves_and_does_nothing_else() -> None:
-    async def scenario(console: Console) -> None:
-        screen = await jobs(console)
-        for key in ("escape", "ctrl+o", "x"):
-            await console.press("ctrl+o")
-            await console.reach("JumpScreen")
-            await console.press(key)
-            await console.until(lambda: console.app.screen is screen)
-            assert console.app.focused is console.table("#jobs")
-        assert console.source.actions == []
-
-    run(scenario)
-
-
-def test_a_digit_goes_to_its_screen() -> None:
-    async def scenario(console: Console) -> None:
-        await jobs(console)
-        await console.press("ctrl+o")
-        await console.reach("JumpScreen")
-        await console.press("4")
-        await console.until(lambda: console.app.screen.query("#workers"))
 
     run(scenario)
 

@@ -11,7 +11,8 @@ from console_fixture import STILL, Console, console_on, run
 from support.console_source import QueueSource
 from textual.command import CommandPalette
 
-from gw_core.errors import AuthenticationError, DatabaseUnavailableError, SchemaMissingError, StatementTimeoutError
+from gw_core.errors import DatabaseUnavailableError, SchemaMissingError
+from gw_core.front_ends import AuthenticationError, StatementTimeoutError
 from gw_tui.rules import connection_state
 from gw_tui.rules.commands import BY_ID, SCREENS
 
@@ -116,11 +117,11 @@ def test_the_palette_offers_what_is_possible_and_goes_there() -> None:
 
 def test_keys_can_be_chosen_and_are_named() -> None:
     async def scenario(console: Console) -> None:
-        assert "P Pause" in console.text
-        await console.press("P")
-        await console.shows("PAUSED")
+        assert "Z Freeze" in console.text
+        await console.press("Z")
+        await console.shows("FROZEN")
 
-    run(scenario, screen="overview", keys={"pause": "P"})
+    run(scenario, screen="overview", size=(120, 34), keys={"freeze": "Z"})
 
 
 def test_a_panel_takes_the_whole_screen_and_gives_it_back() -> None:
@@ -326,7 +327,7 @@ def test_pausing_stops_the_drawing_and_not_the_measuring() -> None:
     async def scenario(console: Console) -> None:
         clock = console.source.clock
         await console.press("space")
-        await console.shows("PAUSED 00:00")
+        await console.shows("FROZEN 00:00")
         before = [str(console.app.screen.query_one(f"#{name}").render()) for name in ("ready", "running")]
         for _ in range(5):
             clock.advance(1)
@@ -425,9 +426,9 @@ async def tour(console: Console) -> None:
         await console.shows(f"{place.key} {place.title}")
         await console.press("down", "pagedown", "up")
         await console.press("space")
-        await console.shows("PAUSED")
+        await console.shows("FROZEN")
         await console.press("space")
-        await console.until(lambda: "PAUSED" not in console.text)
+        await console.until(lambda: "FROZEN" not in console.text)
         await console.press("question_mark")
         await helped(console)
         await console.press("escape")

@@ -17,8 +17,8 @@ from textual import events
 from textual.widgets import Input
 
 from gw_core import JobState, Selection
-from gw_core.errors import StatementTimeoutError
-from gw_core.operations import JobPage, PageCursor
+from gw_core.front_ends import PageCursor, StatementTimeoutError
+from gw_core.operations import JobPage
 from gw_tui.screens import jobs
 
 

@@ -10,7 +10,7 @@ from support.console_queue import ALIVE
 from support.console_source import QueueSource
 from textual.widgets import Button, Input, TextArea
 
-from gw_core.operations import CleanupTarget
+from gw_core.front_ends import CleanupTarget
 from gw_tui.actions import actions
 
 
@@ -274,14 +274,14 @@ def test_what_is_under_the_cursor_is_paused_and_resumed(screen: str, kind: str) 
         dialog = await console.reach("Confirm")
         dialog.query_one("#typed", Input).value = "provider down"
         dialog.query_one("#ok", Button).press()
-        [paused] = await console.acted(1)
+        _, paused = await console.acted(2)
         assert paused == actions.Pause(target=f"{kind}:{name}", reason="provider down")
         await console.until(lambda: "paused" in console.text)
         await console.until(lambda: "provider down" in console.text)
 
         await console.press("P")
         (await console.reach("Confirm")).query_one("#ok", Button).press()
-        assert (await console.acted(2))[1] == actions.Resume(target=f"{kind}:{name}")
+        assert (await console.acted(4))[3] == actions.Resume(target=f"{kind}:{name}")
         await console.until(lambda: "provider down" not in console.text)
 
     run(scenario, screen=screen, size=(140, 34))

@@ -16,8 +16,7 @@ from support.database_proxy import DatabaseProxy
 from support.waiting import wait_until
 
 from gw_core import Client, Job, JobContext, JobSpec, JobState, Runner, Selection, TaskRegistry
-from gw_core.errors import ReadOnlyError
-from gw_core.front_ends import FrontEnd
+from gw_core.front_ends import FrontEnd, ReadOnlyError
 from gw_core.worker import timeouts
 from gw_tui.actions import actions
 

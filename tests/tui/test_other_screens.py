@@ -13,9 +13,17 @@ from console_fixture import Console, run, search_of
 from support.console_source import QueueSource
 
 from gw_core import Selection, cron_item
-from gw_core.errors import StatementTimeoutError
-from gw_core.front_ends import UNSAFE_TEXT, AdvisoryLock, BackendSession, LockWait, QueueSnapshot
-from gw_core.operations import CheckStatus, Finding, LockWaits
+from gw_core.front_ends import (
+    UNSAFE_TEXT,
+    AdvisoryLock,
+    BackendSession,
+    CheckStatus,
+    LockWait,
+    LockWaits,
+    QueueSnapshot,
+    StatementTimeoutError,
+)
+from gw_core.operations import Finding
 from gw_tui.data.source import classify_error
 from gw_tui.screens.queues import PAGE
 
@@ -202,6 +210,8 @@ def test_a_session_that_waits_says_for_what_and_for_whom() -> None:
     async def scenario(console: Console) -> None:
         await ready(console)
         await console.press("tab")
+        await console.shows("pg_terminate_backend(2877)")
+        await console.press("down")
         await console.shows("RowExclusiveLock on _private_jobs, by 2877")
         assert "pg_terminate_backend(3021)" in console.text
 

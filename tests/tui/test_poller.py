@@ -14,15 +14,8 @@ from support.task_builders import a_job
 from support.waiting import wait_until
 from textual.message import Message
 
-from gw_core.errors import (
-    AuthenticationError,
-    DatabaseUnavailableError,
-    LockTimeoutError,
-    PermissionDeniedError,
-    SchemaMissingError,
-    StatementTimeoutError,
-)
-from gw_core.front_ends import QueueSnapshot
+from gw_core.errors import DatabaseUnavailableError, PermissionDeniedError, SchemaMissingError
+from gw_core.front_ends import AuthenticationError, LockTimeoutError, QueueSnapshot, StatementTimeoutError
 from gw_tui.actions.actions import Fail, Retry
 from gw_tui.data.messages import (
     ActionFinished,

@@ -15,7 +15,7 @@ from console_fixture import queue_source
 from hostile_console import EVIL, HostileSource
 from support.console_source import QueueSource
 
-from gw_core import Client, JobSpec
+from gw_core import Client, JobSpec, JobState
 from gw_tui.print_once import lines_of, read_once, record_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
@@ -26,7 +26,7 @@ def keys_in(value: Any) -> Iterator[str]:
     match value:
         case dict():
             for key, inner in value.items():
-                if key not in ("ready", "scheduled", "running", "backoff", "failed") or "quality" not in str(inner):
+                if key not in set(JobState) or "quality" not in str(inner):
                     yield key
                 yield from keys_in(inner)
         case list() | tuple():

@@ -16,8 +16,7 @@ from support.console_source import QueueSource
 
 from gw_core import JobState, Selection
 from gw_core.errors import DatabaseUnavailableError, GraphileWorkerError, InvalidInputError
-from gw_core.front_ends import NameKind, QueueSnapshot
-from gw_core.operations import PageCursor
+from gw_core.front_ends import NameKind, PageCursor, QueueSnapshot
 from gw_core.selection import parse
 from gw_tui.data.recording import RecordingSource, ReplaySource
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from gw_core import CronItem, cron_item
-from gw_core.crontab import KnownCronItem
+from gw_core.operations import KnownCronItem
 from gw_tui.rules.recurring import MAX_MISSED, CronStatus, recurring
 
 NOW = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)

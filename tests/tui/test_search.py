@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from gw_core import Job, JobState
-from gw_core.front_ends import FoundJob
-from gw_core.operations import JobPage, PageCursor
+from gw_core.front_ends import FoundJob, PageCursor
+from gw_core.operations import JobPage
 from gw_core.selection import parse
 from gw_tui.rules.search import CHEAP, MAX_ROWS, PAGE, Ask, Search, Stage
 

@@ -30,9 +30,8 @@ def test_every_task_is_counted_by_state() -> None:
 def test_each_key_sorts_by_the_next_column_the_largest_first() -> None:
     async def scenario(console: Console) -> None:
         await console.until(lambda: console.table("#tasks").keys)
-        assert list(console.table("#tasks").keys) == sorted(console.table("#tasks").keys)
         await console.press("s")
-        for column in ("ready", "running", "backoff", "failed", "lately"):
+        for column in ("ready", "running", "scheduled", "backoff", "failed"):
             await console.press("s")
             values = [number(cell(console, task, column)) for task in console.table("#tasks").keys]
             assert values == sorted(values, reverse=True), column

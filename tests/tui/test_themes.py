@@ -80,10 +80,10 @@ def contrast(one: str, other: str) -> float:
 
 
 def colours(theme: Theme) -> dict[str, str]:
-    """Return a colour for each state, for warnings and for plain text."""
+    """Return a colour for each state, for warnings and for plain text; `waiting` has that of `scheduled`."""
     assert theme.warning is not None
     assert theme.foreground is not None
-    states = {name: theme.variables[f"state-{name}"] for name in symbols.STATES}
+    states = {name: theme.variables[f"state-{name}"] for name in symbols.STATES if name != "waiting"}
     return {**states, "warning": theme.warning, "text": theme.foreground}
 
 

@@ -1,125 +1,62 @@
-"""The admin page: a bounded list of jobs, one job, and the actions retry and cancel."""
+"""The admin: the jobs of every queue with their history, the attempts that have ended, and the schedules."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from datetime import timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
+from urllib.parse import parse_qs
 
+from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME, ActionForm
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.admin.views.main import ChangeList
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.paginator import Paginator
+from django.db import DatabaseError, connections, transaction
+from django.db.models import Max, Min, Q
 from django.http import Http404
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import path
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import cached_property
+from django.utils.text import Truncator
 
-from gw_core import Client
+from gw_core import Client, CronItem, JobState
 from gw_core.contrib.django.connection import open_client
-from gw_core.contrib.django.discovery import queues
-from gw_core.contrib.django.models import Job
+from gw_core.contrib.django.discovery import graphile_backends, queues
+from gw_core.contrib.django.models import Attempt, Job, QueueQuerySet, Schedule
 from gw_core.errors import GraphileWorkerError
+from gw_core.front_ends import FrontEnd, NameKind
+from gw_core.operations import EndedAttempt
 
-PAGE: Final = 50
 MAX_ID: Final = 2**63 - 1
+MAX_COUNT: Final = 10_000
+"""How far the admin counts and turns pages; filters and the search find other jobs."""
+MAX_NAMES: Final = 50
+"""How many tasks or queues a filter offers; the search finds the others."""
+BATCH: Final = 1_000
+MAX_ENTRIES: Final = 1_000
+"""How many jobs an action enters in the log of the admin one by one."""
+SEARCH_TIMEOUT: Final = timedelta(seconds=3)
 CANCEL_TIMEOUT: Final = timedelta(seconds=3)
 """How long a request waits for running jobs to end."""
 
 
-@admin.register(Job)
-class JobAdmin(admin.ModelAdmin):
-    """Shows jobs through gw's client: the usual list of the admin would count the whole table."""
-
-    def get_urls(self) -> list[Any]:
-        """Return the two pages; the others of an admin would need a table."""
-        name = f"{self.opts.app_label}_{self.opts.model_name}"
-        view = self.admin_site.admin_view
-        return [
-            path("", view(self.changelist_view), name=f"{name}_changelist"),
-            path("<int:object_id>/", view(self.change_view), name=f"{name}_change"),
-        ]
-
-    def has_add_permission(self, request: Any) -> bool:
-        """Jobs are added by programs."""
-        return False
-
-    def has_change_permission(self, request: Any, obj: Any = None) -> bool:
-        """Jobs cannot be edited."""
-        return False
-
-    def has_delete_permission(self, request: Any, obj: Any = None) -> bool:
-        """Jobs cannot be deleted."""
-        return False
-
-    def changelist_view(self, request: Any, extra_context: Any = None) -> Any:
-        """Show the jobs of a selection, or run an action on the selected ones."""
-        self._check_permission(request)
-        if request.method == "POST":
-            self._act(request)
-            return redirect(request.get_full_path())
-        return self._list(request)
-
-    def change_view(self, request: Any, object_id: int, form_url: str = "", extra_context: Any = None) -> Any:
-        """Show one job."""
-        self._check_permission(request)
-        if not 0 < object_id <= MAX_ID:
-            raise Http404
-        job, problem = None, None
-        try:
-            with self._client(request) as client:
-                job = client.jobs.get(object_id)
-        except GraphileWorkerError as error:
-            problem = str(error)
-        if job is None and problem is None:
-            raise Http404
-        return self._response(request, "job", f"Job {object_id}", job=job, problem=problem)
-
-    def _list(self, request: Any) -> Any:
-        text, after = request.GET.get("q", ""), request.GET.get("after") or None
-        page, problem = None, None
-        try:
-            with self._client(request) as client:
-                page = client.jobs.list(text, after=after, limit=PAGE)
-        except GraphileWorkerError as error:
-            problem = str(error)
-        actions = [name for name in _ACTIONS if self._may(request, name)]
-        return self._response(request, "jobs", "Jobs", text=text, page=page, problem=problem, actions=actions)
-
-    def _act(self, request: Any) -> None:
-        name = request.POST.get("action", "")
-        if name not in _ACTIONS or not self._may(request, name):
-            raise PermissionDenied
-        numbers = [_number(each) for each in request.POST.getlist("job")]
-        ids = [each for each in numbers if each is not None and 0 < each <= MAX_ID]
-        try:
-            with self._client(request) as client:
-                report = _ACTIONS[name](client, ids, str(request.user)) if ids else "Select at least one job."
-        except GraphileWorkerError as error:
-            messages.error(request, str(error))
-        else:
-            messages.info(request, report)
-
-    def _client(self, request: Any) -> Client:
-        """Open a client for the queue of the request; most projects have one queue."""
-        return open_client(*queues()[_queue_of(request)], application_name="gw admin")
-
-    def _check_permission(self, request: Any) -> None:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-
-    def _may(self, request: Any, action: str) -> bool:
-        allowed: bool = request.user.has_perm(f"graphile_worker.{action}_job")
-        return allowed
-
-    def _response(self, request: Any, template: str, title: str, **context: Any) -> Any:
-        queue, names = _queue_of(request), [f"{schema} in {alias}" for alias, schema in queues()]
-        known = {**self.admin_site.each_context(request), "title": title, "opts": self.model._meta}
-        known |= {"queue": queue, "queues": names if len(names) > 1 else []}
-        return TemplateResponse(request, f"graphile_worker/{template}.html", {**known, **context})
+# -- queues ------------------------------------------------------------------------------------------------------------
 
 
-def _queue_of(request: Any) -> int:
+def queue_number(request: Any) -> int:
     """Return the number of the queue that a request names, the first one if it names none."""
-    number = _number(request.GET.get("queue", "0"))
+    kept = parse_qs(request.GET.get("_changelist_filters", ""))
+    text = request.GET.get("queue") or next(iter(kept.get("queue", [])), "0")
+    number = _number(text)
     if number is None or number >= len(queues()):
         raise Http404
     return number
@@ -127,19 +64,594 @@ def _queue_of(request: Any) -> int:
 
 def _number(text: str) -> int | None:
     """Return a number of a request; None if it is none, or larger than any id."""
-    return int(text) if text.isdecimal() and len(text) <= len(str(MAX_ID)) else None
+    return int(text) if text.isdecimal() and len(text) <= len(str(MAX_ID)) and int(text) <= MAX_ID else None
 
 
-def _retry(client: Client, ids: list[int], user: str) -> str:
-    result = client.jobs.retry(ids)
-    skipped = ", ".join(f"{number} {reason}" for reason, number in result.skipped_by_reason.items())
-    return f"Retried: {len(result.changed)}." + (f" Skipped: {skipped}." if skipped else "")
+@dataclass(frozen=True)
+class Facts:
+    """What the filters of a list offer."""
+
+    tasks: Sequence[str] = ()
+    queues: Sequence[str] = ()
+    states: Mapping[str, str] = field(default_factory=dict)
+    """How many jobs are in a state, with the mark of an estimate."""
 
 
-def _cancel(client: Client, ids: list[int], user: str) -> str:
-    found = client.jobs.cancel(ids, by=user, reason="cancelled in the admin", timeout=CANCEL_TIMEOUT)
-    counts = Counter(str(each.result) for each in found)
-    return "Result: " + ", ".join(f"{number} {result}" for result, number in counts.items()) + "."
+def facts_of(request: Any) -> Facts:
+    """Return the facts about the queue of a request; nothing of a queue that cannot be read."""
+    found: Facts | None = getattr(request, "_graphile_worker_facts", None)
+    if found is None:
+        try:
+            with open_client(*queues()[queue_number(request)], application_name="gw admin") as client:
+                tasks = FrontEnd(client).names(NameKind.TASKS, limit=MAX_NAMES)
+                names = FrontEnd(client).names(NameKind.QUEUES, limit=MAX_NAMES)
+                counts = client.counts().states
+                found = Facts(tasks, names, {state.value: str(counts[state]) for state in JobState if state in counts})
+        except GraphileWorkerError:
+            found = Facts()
+        request._graphile_worker_facts = found
+    return found
 
 
-_ACTIONS: Final = {"retry": _retry, "cancel": _cancel}
+class QueueFilter(admin.SimpleListFilter):
+    """Chooses the queue; a project with one queue does not see it."""
+
+    title = "schema"
+    parameter_name = "queue"
+
+    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
+        """Return the queues of all backends."""
+        found = queues()
+        return [(str(n), f"{schema} in {alias}") for n, (alias, schema) in enumerate(found)] if len(found) > 1 else []
+
+    def choices(self, changelist: Any) -> Iterator[dict[str, Any]]:
+        """Yield the queues; one of them is always selected."""
+        for value, title in self.lookup_choices:
+            selected = value == (self.value() or "0")
+            yield {"selected": selected, "query_string": f"?queue={value}", "display": title}
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        """Return the rows as they are: the admin has asked the right queue."""
+        return queryset
+
+
+class StateFilter(admin.SimpleListFilter):
+    """Chooses the state of jobs."""
+
+    title = parameter_name = "state"
+
+    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
+        """Return the states, with the number of jobs."""
+        counts = facts_of(request).states
+        return [(each.value, f"{each.value} ({counts[each.value]})" if counts else each.value) for each in JobState]
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        """Return the jobs in the state."""
+        return queryset.in_state(self.value()) if self.value() in set(JobState) else queryset
+
+
+class NameFilter(admin.SimpleListFilter):
+    """Chooses the jobs of a task or of a queue."""
+
+    field = ""
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        """Return the jobs with this name."""
+        return queryset if self.value() is None else queryset.filter(**{self.field: self.value()})
+
+
+class TaskFilter(NameFilter):
+    """Chooses the jobs of a task."""
+
+    title = parameter_name = field = "task"
+
+    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
+        """Return the tasks in the database."""
+        return [(name, name) for name in facts_of(request).tasks]
+
+
+class SerialQueueFilter(NameFilter):
+    """Chooses the jobs of a serial queue."""
+
+    title = "serial queue"
+    parameter_name = field = "queue_name"
+
+    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
+        """Return the serial queues in the database."""
+        return [(name, name) for name in facts_of(request).queues]
+
+
+class OutcomeFilter(admin.SimpleListFilter):
+    """Chooses how attempts ended."""
+
+    title = parameter_name = "state"
+
+    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
+        """Return the states in which attempts end."""
+        return [(state, state) for state in ("completed", "retried", "failed", "removed")]
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        """Return the attempts that ended so; an index serves those that did not complete."""
+        return queryset if self.value() is None else queryset.filter(state=self.value())
+
+
+# -- lists -------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def time_limit(database: str) -> Iterator[None]:
+    """Let the statements of a block end in time: no index serves every filter."""
+    milliseconds = int(SEARCH_TIMEOUT / timedelta(milliseconds=1))
+    with transaction.atomic(using=database):
+        with connections[database].cursor() as cursor:
+            cursor.execute("select set_config('statement_timeout', %s, true)", [str(milliseconds)])
+        yield
+
+
+class AtLeast(int):
+    """A number that is shown as one of more."""
+
+    def __str__(self) -> str:
+        return f"{int(self)}+"
+
+
+class BoundedPaginator(Paginator):
+    """Counts no further than `MAX_COUNT`, so that no page costs more because the queue is longer."""
+
+    @cached_property
+    def count(self) -> int:
+        """Return how many rows there are, or `MAX_COUNT`; in the order of the list, which chooses the index."""
+        found: int = self.object_list[: MAX_COUNT + 1].count()
+        return AtLeast(MAX_COUNT) if found > MAX_COUNT else found
+
+
+class AttemptsByDate(QueueQuerySet):
+    """Attempts whose dates are not read from every row: those between the first and the last one are offered."""
+
+    def datetimes(self, field_name: str, kind: str, *arguments: Any, **options: Any) -> Any:
+        """Return the years, months or days, some of which may have no attempt."""
+        ends = self.aggregate(first=Min(field_name), last=Max(field_name))
+        if ends["first"] is None:
+            return []
+        first, last = (timezone.localtime(each) if timezone.is_aware(each) else each for each in ends.values())
+        days = (first.date() + timedelta(days=n) for n in range((last.date() - first.date()).days + 1))
+        starts = {(day.year, day.month if kind != "year" else 1, day.day if kind == "day" else 1) for day in days}
+        return [datetime(*each) for each in sorted(starts)]
+
+
+class QueueChangeList(ChangeList):
+    """A list whose rows are read in time, while the request is answered and not while the page is written."""
+
+    def __init__(self, request: Any, *arguments: Any, **options: Any) -> None:
+        self.queue = queue_number(request)
+        self.queryset: Any
+        self.result_list: Any
+        super().__init__(request, *arguments, **options)
+
+    def get_results(self, request: Any) -> None:
+        """Read one page; the list that cannot be read in time is empty."""
+        try:
+            with time_limit(self.queryset.db):
+                super().get_results(request)
+                self.result_list = list(self.result_list)
+        except DatabaseError as error:
+            messages.error(request, f"The list cannot be read: {error}")
+            self.date_hierarchy = None
+            self.queryset = self.root_queryset = self.model.no_rows.all()
+            super().get_results(request)
+
+    def url_for_result(self, result: Any) -> str:
+        """Return the page of the job, also for an attempt."""
+        url = reverse(f"{self.model_admin.admin_site.name}:graphile_worker_job_change", args=[result.pk])
+        return f"{url}?queue={self.queue}" if self.queue else url
+
+
+ORDERS: Final = {"failed": ("-run_at", "-id"), "running": ("-locked_at", "-id")}
+"""The orders of the indexes that have the jobs of a state."""
+
+
+class QueueAdmin(admin.ModelAdmin):
+    """Shows rows of a queue, which are changed by actions only."""
+
+    actions_on_bottom = True
+    list_max_show_all = 0
+    list_per_page = 50
+    paginator = BoundedPaginator
+    show_facets = admin.ShowFacets.NEVER
+    show_full_result_count = False
+
+    def get_queryset(self, request: Any) -> Any:
+        """Return the rows of the queue of the request."""
+        return self.model.objects.of_queue(*queues()[queue_number(request)])
+
+    def get_object(self, request: Any, object_id: str, from_field: str | None = None) -> Any:
+        """Return the row with this key, the first one of several; None for a key that cannot be one."""
+        key = object_id.replace("\x00", "") if self.model is Schedule else _number(object_id)
+        return self.get_queryset(request).filter(pk=key).first() if key else None
+
+    def changelist_view(self, request: Any, extra_context: Any = None) -> Any:
+        """Show the list; Django itself fails for a date that is out of range."""
+        try:
+            return super().changelist_view(request, extra_context)
+        except OverflowError as error:
+            raise Http404 from error
+
+    def get_changelist(self, request: Any, **options: Any) -> type[ChangeList]:
+        """Return the class of the list."""
+        return QueueChangeList
+
+    def has_add_permission(self, request: Any) -> bool:
+        """Jobs are added by programs."""
+        return False
+
+    def has_change_permission(self, request: Any, obj: Any = None) -> bool:
+        """Rows cannot be edited."""
+        return False
+
+    def has_delete_permission(self, request: Any, obj: Any = None) -> bool:
+        """Rows cannot be deleted."""
+        return False
+
+    def _response(self, request: Any, template: str, title: str, **context: Any) -> Any:
+        number = queue_number(request)
+        alias, schema = queues()[number]
+        known = {**self.admin_site.each_context(request), "title": title, "opts": self.opts, "queue": number}
+        known["schema"] = f"{schema} in {alias}" if len(queues()) > 1 else ""
+        return TemplateResponse(request, f"graphile_worker/{template}.html", {**known, **context})
+
+    def _client(self, request: Any) -> Client:
+        database, schema = queues()[queue_number(request)]
+        return open_client(database, schema, application_name="gw admin", conn=lambda: connections[database])
+
+
+# -- jobs --------------------------------------------------------------------------------------------------------------
+
+
+class JobActionForm(ActionForm):
+    """The action, and the time for `reschedule`."""
+
+    run_at = forms.CharField(
+        required=False,
+        label="Run at:",
+        widget=forms.TextInput(attrs={"placeholder": "now", "size": 18, "title": "for the action Reschedule"}),
+    )
+
+
+@admin.register(Job)
+class JobAdmin(QueueAdmin):
+    """The jobs in the queue, one job with its payload and history, and actions."""
+
+    action_form = JobActionForm
+    actions = ("retry", "cancel", "complete", "reschedule", "pause", "resume")
+    list_display = ("id", "task", "state", "attempt", "priority", "run_at", "queue_name", "key", "error")
+    list_filter = (QueueFilter, StateFilter, TaskFilter, SerialQueueFilter, ("created_at", admin.DateFieldListFilter))
+    ordering = ("-id",)
+    search_fields = ("task", "queue_name", "key", "locked_by")
+    search_help_text = "An id, the beginning of a task, or a whole queue, key or worker"
+    sortable_by = ("id",)
+
+    def changelist_view(self, request: Any, extra_context: Any = None) -> Any:
+        """Show the list, or run an action on the jobs with these ids; Django itself fails for other values."""
+        if request.method == "POST":
+            request.POST = request.POST.copy()
+            ids = [each for each in request.POST.getlist(ACTION_CHECKBOX_NAME) if _number(each)]
+            request.POST.setlist(ACTION_CHECKBOX_NAME, ids)
+        return super().changelist_view(request, extra_context)
+
+    def get_ordering(self, request: Any) -> Sequence[str]:
+        """Return the order of an index: the latest failure first, else the newest job."""
+        return ORDERS.get(request.GET.get("state", ""), self.ordering)
+
+    @admin.display(description="attempts")
+    def attempt(self, job: Job) -> str:
+        """Return the attempts that were made, and how many are allowed."""
+        return f"{job.attempts} of {job.max_attempts}"
+
+    @admin.display(description="error")
+    def error(self, job: Job) -> str:
+        """Return the beginning of the last error."""
+        return str(Truncator(job.last_error or "").chars(80))
+
+    def get_search_results(self, request: Any, queryset: Any, search_term: str) -> tuple[Any, bool]:
+        """Return the jobs that a text means."""
+        text = search_term.strip().replace("\x00", "")
+        if not text:
+            return queryset, False
+        if text.isdecimal():
+            return queryset.filter(pk=_number(text) or 0), False
+        wanted = Q(task__startswith=text) | Q(queue_name=text) | Q(key=text) | Q(locked_by=text)
+        return queryset.filter(wanted), False
+
+    def change_view(self, request: Any, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        """Show one job with its payload and its ended attempts, also after it has left the queue."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        number = _number(object_id)
+        if not number:
+            raise Http404
+        job = payload = problem = None
+        attempts: Sequence[EndedAttempt] = ()
+        try:
+            with self._client(request) as client:
+                attempts = client.history.attempts(number)
+                if found := client.jobs.get(number):
+                    payload = found.payload
+                    job = self.get_queryset(request).filter(pk=number).first()
+        except (GraphileWorkerError, DatabaseError) as error:
+            problem = str(error)
+        if job is None and not attempts and problem is None:
+            raise Http404
+        if payload is None and attempts:
+            payload = attempts[-1].payload
+        return self._response(
+            request,
+            "job",
+            f"Job {number}",
+            job=job,
+            number=number,
+            payload=_written(payload),
+            attempts=[(each, _written(each.result) if each.result_json is not None else "") for each in attempts],
+            problem=problem,
+            actions=self._descriptions(request) if job else {},
+        )
+
+    def _descriptions(self, request: Any) -> dict[str, str]:
+        return {name: getattr(self, name).short_description for name in self.get_actions(request)}
+
+    # -- permissions, which `@admin.action` asks for
+
+    def has_retry_permission(self, request: Any) -> bool:
+        """Return whether a user may retry jobs."""
+        return self._may(request, "retry")
+
+    def has_cancel_permission(self, request: Any) -> bool:
+        """Return whether a user may cancel jobs."""
+        return self._may(request, "cancel")
+
+    def has_complete_permission(self, request: Any) -> bool:
+        """Return whether a user may complete jobs."""
+        return self._may(request, "complete")
+
+    def has_reschedule_permission(self, request: Any) -> bool:
+        """Return whether a user may reschedule jobs."""
+        return self._may(request, "reschedule")
+
+    def has_pause_permission(self, request: Any) -> bool:
+        """Return whether a user may pause and resume tasks."""
+        return self._may(request, "pause")
+
+    def _may(self, request: Any, action: str) -> bool:
+        allowed: bool = request.user.has_perm(f"graphile_worker.{action}_job")
+        return allowed
+
+    # -- actions
+
+    @admin.action(description="Retry now", permissions=["retry"])
+    def retry(self, request: Any, queryset: Any) -> None:
+        """Run failed jobs again now."""
+        self._act(request, queryset, "Retried", lambda client, ids: client.jobs.retry(ids))
+
+    @admin.action(description="Complete: delete without running", permissions=["complete"])
+    def complete(self, request: Any, queryset: Any) -> Any:
+        """Delete waiting jobs, after a question."""
+        if request.POST.get("confirmed"):
+            return self._act(request, queryset, "Completed", lambda client, ids: client.jobs.complete(ids))
+        return self._question(request, queryset, "complete", "Delete these jobs as if they had been completed?")
+
+    @admin.action(description="Reschedule to the time beside", permissions=["reschedule"])
+    def reschedule(self, request: Any, queryset: Any) -> None:
+        """Change when jobs run; a failed job gets an attempt again by `retry`."""
+        text = request.POST.get("run_at", "")
+        try:
+            run_at = forms.DateTimeField(required=False).clean(text) or timezone.now()
+        except ValidationError:
+            messages.error(request, f"{text!r} is not a time, such as 2026-12-24 18:00.")
+            return
+        if timezone.is_naive(run_at):
+            run_at = timezone.make_aware(run_at)
+        self._act(request, queryset, "Rescheduled", lambda client, ids: client.jobs.reschedule(ids, run_at=run_at))
+
+    @admin.action(description="Cancel: stop running jobs, fail waiting ones", permissions=["cancel"])
+    def cancel(self, request: Any, queryset: Any) -> Any:
+        """Stop running jobs and fail waiting ones permanently, after a question."""
+        if not request.POST.get("confirmed"):
+            return self._question(request, queryset, "cancel", "Cancel these jobs?")
+        counts: Counter[str] = Counter()
+        reason = f"cancelled in the admin by {request.user}"
+        try:
+            with self._client(request) as client:
+                for ids in _batches(queryset):
+                    failed = client.jobs.fail(ids, reason=reason).ids
+                    running = [each for each in ids if each not in set(failed)]
+                    found = client.jobs.cancel(running, by=str(request.user), timeout=CANCEL_TIMEOUT) if running else ()
+                    counts.update(
+                        ["cancelled"] * len(failed),
+                    )
+                    counts.update(str(each.result) for each in found)
+                    self._enter(request, ids, "Cancelled")
+        except GraphileWorkerError as error:
+            messages.error(request, str(error))
+        if counts:
+            messages.info(request, "Result: " + ", ".join(f"{n} {result}" for result, n in counts.items()) + ".")
+        return None
+
+    @admin.action(description="Pause the tasks of these jobs", permissions=["pause"])
+    def pause(self, request: Any, queryset: Any) -> None:
+        """Start no further job of these tasks."""
+        by = str(request.user)
+        self._for_tasks(request, queryset, "Paused", lambda client, names: client.pauses.pause(*names, by=by))
+
+    @admin.action(description="Resume the tasks of these jobs", permissions=["pause"])
+    def resume(self, request: Any, queryset: Any) -> None:
+        """Start the jobs of these tasks again."""
+        self._for_tasks(request, queryset, "Resumed", lambda client, names: client.pauses.resume(*names))
+
+    def _for_tasks(self, request: Any, queryset: Any, done: str, act: Any) -> None:
+        names = sorted({name for ids in _batches(queryset, "task") for name in ids})
+        try:
+            with self._client(request) as client:
+                act(client, [f"task:{name}" for name in names])
+        except GraphileWorkerError as error:
+            messages.error(request, str(error))
+            return
+        self._enter(request, _batch(queryset), f"{done} the task")
+        messages.info(request, f"{done}: {', '.join(names)}.")
+
+    def _act(self, request: Any, queryset: Any, done: str, act: Any) -> None:
+        changed, skipped = 0, Counter[str]()
+        try:
+            with self._client(request) as client:
+                for ids in _batches(queryset):
+                    result = act(client, ids)
+                    changed += len(result.ids)
+                    skipped.update(result.skipped_by_reason)
+                    self._enter(request, result.ids, done)
+        except GraphileWorkerError as error:
+            messages.error(request, str(error))
+        reasons = ", ".join(f"{number} {reason}" for reason, number in skipped.items())
+        messages.info(request, f"{done}: {changed}." + (f" Skipped: {reasons}." if reasons else ""))
+
+    def _enter(self, request: Any, ids: Sequence[int], done: str) -> None:
+        """Write the log entries of an action."""
+        jobs = [Job(pk=each, task="job") for each in ids[:MAX_ENTRIES]]
+        if jobs:
+            LogEntry.objects.log_actions(request.user.pk, jobs, CHANGE, f"{done} in the admin.")
+
+    def _question(self, request: Any, queryset: Any, action: str, question: str) -> Any:
+        values = {
+            "action": action,
+            "question": question,
+            "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
+            "across": request.POST.get("select_across", "0"),
+            "shown": list(queryset[:20]),
+            "number": str(BoundedPaginator(queryset, 1).count),
+        }
+        return self._response(request, "question", question, **values)
+
+
+def _batches(queryset: Any, name: str = "pk") -> Iterator[list[Any]]:
+    """Yield a value of the selected jobs, in batches by id: an action may take jobs out of the selection."""
+    last = MAX_ID
+    while rows := list(queryset.filter(pk__lte=last).order_by("-pk").values_list("pk", name)[:BATCH]):
+        yield [value for _, value in rows]
+        last = rows[-1][0] - 1
+
+
+def _batch(queryset: Any) -> list[int]:
+    return next(_batches(queryset), [])
+
+
+def _written(value: Any) -> str:
+    return "" if value is None else json.dumps(value, indent=2, ensure_ascii=False)
+
+
+# -- attempts ----------------------------------------------------------------------------------------------------------
+
+
+@admin.register(Attempt)
+class AttemptAdmin(QueueAdmin):
+    """What became of jobs, where history is kept; each attempt leads to the page of its job."""
+
+    date_hierarchy = "finished_at"
+    list_display = ("job_id", "task", "attempt", "state", "started_at", "finished_at", "failure", "worker_id")
+    list_filter = (QueueFilter, OutcomeFilter, TaskFilter)
+    ordering = ("-finished_at",)
+    search_fields = ("task",)
+    search_help_text = "The id of a job, or the whole name of a task"
+    sortable_by = ()
+
+    def get_queryset(self, request: Any) -> Any:
+        """Return the attempts of the queue of the request."""
+        found = super().get_queryset(request)
+        return AttemptsByDate(self.model, query=found.query, using=found.db)
+
+    def get_search_results(self, request: Any, queryset: Any, search_term: str) -> tuple[Any, bool]:
+        """Return the attempts of a job or a task."""
+        text = search_term.strip().replace("\x00", "")
+        if not text:
+            return queryset, False
+        return queryset.filter(pk=_number(text) or 0) if text.isdecimal() else queryset.filter(task=text), False
+
+    @admin.display(description="error")
+    def failure(self, attempt: Attempt) -> str:
+        """Return the beginning of the error."""
+        return str(Truncator(attempt.error or "").chars(80))
+
+    def change_view(self, request: Any, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        """Lead to the page of the job."""
+        number = _number(object_id)
+        if not number:
+            raise Http404
+        return redirect(f"{self.admin_site.name}:graphile_worker_job_change", number)
+
+
+# -- schedules ---------------------------------------------------------------------------------------------------------
+
+
+@admin.register(Schedule)
+class ScheduleAdmin(QueueAdmin):
+    """The schedules of the project's tasks, and others that workers have registered."""
+
+    ordering = ("identifier",)
+
+    def changelist_view(self, request: Any, extra_context: Any = None) -> Any:
+        """List the schedules, or run the task of one now."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        items, problem = _items(*queues()[queue_number(request)])
+        may_run = request.user.has_perm("graphile_worker.run_schedule")
+        if request.method == "POST":
+            if not may_run:
+                raise PermissionDenied
+            self._run(request, items.get(request.POST.get("run", "")))
+            return redirect(request.get_full_path())
+        try:
+            known = {each.identifier: each for each in self.get_queryset(request)}
+        except DatabaseError as error:
+            known, problem = {}, str(error)
+        now = datetime.now(UTC)
+        rows = [
+            {
+                "identifier": each,
+                "item": items.get(each),
+                "next": next(iter(items[each].schedule.upcoming(now)), None) if each in items else None,
+                "last": known[each].last_execution if each in known else None,
+            }
+            for each in sorted({*items, *known})
+        ]
+        links = [(n, f"{schema} in {alias}") for n, (alias, schema) in enumerate(queues())]
+        context = {"rows": rows, "problem": problem, "may_run": may_run, "links": links if len(links) > 1 else []}
+        return self._response(request, "schedules", "Schedules", **context)
+
+    def change_view(self, request: Any, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        """Lead to the list, which shows everything."""
+        return redirect(f"{self.admin_site.name}:graphile_worker_schedule_changelist")
+
+    def _run(self, request: Any, item: CronItem | None) -> None:
+        """Add the job of a schedule now; its next run comes when it is due."""
+        if item is None:
+            messages.error(request, "This schedule is not one of the project's tasks.")
+            return
+        try:
+            with self._client(request) as client:
+                job = client.add(replace(item.job_spec(datetime.now(UTC), backfilled=False), run_at=None))
+        except GraphileWorkerError as error:
+            messages.error(request, str(error))
+            return
+        schedule = [Schedule(pk=item.identifier)]
+        LogEntry.objects.log_actions(request.user.pk, schedule, CHANGE, f"Added job {job.id} in the admin.")
+        messages.info(request, f"Added job {job.id}.")
+
+
+def _items(database: str, schema: str) -> tuple[dict[str, CronItem], str | None]:
+    """Return the schedules of the project's tasks in a queue, by identifier, and why some are missing."""
+    from gw_core.contrib.django.worker import registry
+
+    found: dict[str, CronItem] = {}
+    for backend in graphile_backends():
+        if (backend.settings.database, backend.settings.schema) == (database, schema):
+            try:
+                found |= {each.identifier: each for each in registry(backend.alias, list(backend.lanes)).cron_items}
+            except Exception as error:  # noqa: BLE001 - whatever a module with tasks raises is shown
+                return found, f"{type(error).__name__}: {error}"
+    return found, None

@@ -9,6 +9,7 @@ from typing import Any
 from django.apps import AppConfig
 from django.conf import settings
 from django.core import checks
+from django.db.models.signals import post_migrate
 
 from gw_core.contrib.django.discovery import has_tasks
 
@@ -22,7 +23,10 @@ class GraphileWorkerConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register the checks that are not a backend's own."""
+        """Register the checks that are not a backend's own, and what `migrate` does at its end."""
+        from gw_core.contrib.django.upgrade import after_migrate
+
+        post_migrate.connect(after_migrate, sender=self)
         if not has_tasks():
             checks.register(check_tasks_are_installed)
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -17,7 +17,8 @@ from django.db import Error as DjangosError, connections
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
-from gw_core import Client, Job, JobKeyMode, JobSpec, load_plugin
+from gw_core import Client, Job, JobKeyMode, JobSpec
+from gw_core.contrib.django.backend_settings import Options
 from gw_core.contrib.django.compat import (
     BaseTaskBackend,
     InvalidTask,
@@ -27,18 +28,19 @@ from gw_core.contrib.django.compat import (
     normalize_json,
     task_enqueued,
 )
-from gw_core.contrib.django.connection import conninfo_of, problem_of
-from gw_core.contrib.django.options import Options
+from gw_core.contrib.django.connection import open_client, problem_of
 from gw_core.contrib.django.results import path_of, read_result
 from gw_core.contrib.django.task import (
     DEFAULT_LANE,
     GraphileWorkerTask,
     identifier_of,
+    options_of,
     record,
     recorded,
     time_of_django,
 )
 from gw_core.errors import DatabaseError, InvalidInputError, InvalidJobError, JobSkipped, SchemaMissingError
+from gw_core.front_ends import load_plugin, reject_duplicates
 
 APP: Final = "gw_core.contrib.django"
 
@@ -71,10 +73,19 @@ class GraphileWorkerBackend(BaseTaskBackend):
 
     @cached_property
     def _client(self) -> Client:
-        # It only uses connections of Django's; a connection of its own would be outside the caller's transaction.
+        return self.client()
+
+    def client(self) -> Client:
+        """Return a new client of the queue; see `gw_core.contrib.django.client`."""
         settings = self.settings
         plugins = [load_plugin(name) for name in settings.plugins]
-        return Client(conninfo_of(settings.database), schema=settings.schema, plugins=plugins, max_pool_size=1)
+        return open_client(settings.database, settings.schema, plugins=plugins, conn=self._connection)
+
+    def _connection(self) -> Any:
+        """Return Django's connection, on which a statement belongs to the caller's transaction."""
+        connection = connections[self.settings.database]
+        connection.validate_no_broken_transaction()
+        return connection
 
     def validate_task(self, task: Any) -> None:
         """Raise `InvalidTask` for a task that cannot become a job; otherwise remember the task for workers."""
@@ -87,12 +98,9 @@ class GraphileWorkerBackend(BaseTaskBackend):
     def enqueue(self, task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Add the job, which exists once the surrounding transaction commits."""
         self.validate_task(task)
-        if task.module_path.startswith("__main__."):
-            raise InvalidTask(f"{task.module_path} cannot be imported by a worker; define the task in a module.")
-        payload = normalize_json({"args": list(args), "kwargs": dict(kwargs)})
-        spec = self._spec(task).with_payload(payload)
+        spec = self.job_spec(task, args, kwargs)
         try:
-            job = self._add(spec)
+            job: Job = self._in_transaction(self._client.add, spec)
         except JobSkipped as skipped:
             raise InvalidTask(f"A plugin skipped a job of {task.module_path}: {skipped}") from skipped
         result = TaskResult(
@@ -106,21 +114,32 @@ class GraphileWorkerBackend(BaseTaskBackend):
             backend=self.alias,
             errors=[],
             worker_ids=[],
-            **payload,
+            **spec.payload,
         )
         task_enqueued.send(type(self), task_result=result)
         return result
 
-    def _add(self, spec: JobSpec) -> Job:
-        """Add the job on Django's connection; what the database reports is raised as `django.db` raises it."""
-        connection = connections[self.settings.database]
-        connection.validate_no_broken_transaction()
+    def enqueue_many(self, task: Any, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[str]:
+        """Add a job for each pair of positional and keyword arguments in as few statements as possible."""
+        self.validate_task(task)
+        specs = [self.job_spec(task, args, kwargs) for args, kwargs in calls]
+        return [str(each) for each in self._in_transaction(self._client.add_many, specs)]
+
+    def job_spec(self, task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> JobSpec:
+        """Return the job that `enqueue` would add; raises `InvalidTask`."""
+        if task.module_path.startswith("__main__."):
+            raise InvalidTask(f"{task.module_path} cannot be imported by a worker; define the task in a module.")
+        payload = normalize_json({"args": list(args), "kwargs": dict(kwargs)})
+        return self._spec(task).with_payload(payload)
+
+    def _in_transaction(self, add: Callable[..., Any], what: Any) -> Any:
+        """Add on Django's connection; what the database reports is raised as `django.db` raises it."""
         try:
-            return self._client.add(spec, conn=connection)
+            return add(what)
         except SchemaMissingError as error:
             raise SchemaMissingError(
                 f"the schema {self.settings.schema!r} of TASKS[{self.alias!r}] is not installed or incomplete; "
-                f"run: manage.py gw --backend {self.alias} migrate"
+                "run: manage.py migrate"
             ) from error
         except DatabaseError as error:
             cause = error.__cause__
@@ -137,8 +156,7 @@ class GraphileWorkerBackend(BaseTaskBackend):
             raise NotImplementedError(
                 'Results are not kept; set OPTIONS["KEEP_RESULTS"] to a timedelta, also where the workers run.'
             )
-        conn = connections[self.settings.database]
-        return read_result(self._client, str(result_id), conn, self._task_of, self.alias)
+        return read_result(self._client, str(result_id), self._task_of, self.alias)
 
     def _task_of(self, identifier: str) -> Any:
         """Return the task of a job by its identifier; None for a job of another program."""
@@ -168,12 +186,25 @@ class GraphileWorkerBackend(BaseTaskBackend):
             return
         if problem := problem_of(alias):
             yield self.problem("E002", problem)
-        for module in self.settings.modules:
-            if not _exists(module):
-                yield self.problem("E005", f"there is no module {module!r}", "correct MODULES in OPTIONS")
+        missing = [module for module in self.settings.modules if not _exists(module)]
+        for module in missing:
+            yield self.problem("E005", f"there is no module {module!r}", "correct MODULES in OPTIONS")
         if not self.queues:
             text = "QUEUES is empty, so that tasks of any queue name share one lane"
             yield self.problem("W001", text, "list the names in QUEUES")
+        if apps.is_installed(APP) and not missing and (problem := self._problem_of_tasks()):
+            yield self.problem("E006", problem)
+
+    def _problem_of_tasks(self) -> str | None:
+        """Return why workers could not run the tasks of this project or their schedules."""
+        from gw_core.contrib.django.worker import limits_of, registry
+
+        try:
+            limits_of(self)
+            reject_duplicates(registry(self.alias, list(self.lanes)).cron_items)
+        except Exception as error:  # noqa: BLE001 - whatever a module with tasks raises is reported
+            return f"a worker could not start: {type(error).__name__}: {error}"
+        return None
 
     def problem(self, number: str, text: str, hint: str | None = None) -> Any:
         """Return what a system check found: an error, or a warning if its number begins with W."""
@@ -182,20 +213,20 @@ class GraphileWorkerBackend(BaseTaskBackend):
 
     def _spec(self, task: Any) -> JobSpec:
         """Return the job of a task without its arguments; raises `InvalidTask`."""
-        max_attempts = getattr(task, "max_attempts", None)
+        given: Any = options_of(task)
         try:
             return JobSpec(
                 task=self.identifier(task),
                 run_at=_aware(task.run_after),
                 priority=self.settings.priority_base - int(task.priority),
-                max_attempts=self.settings.max_attempts if max_attempts is None else max_attempts,
-                job_key=getattr(task, "job_key", None),
-                job_key_mode=getattr(task, "job_key_mode", JobKeyMode.REPLACE),
-                queue_name=getattr(task, "serial_queue", None),
-                flags=tuple(getattr(task, "flags", ())),
+                max_attempts=given.get("max_attempts", self.settings.max_attempts),
+                job_key=given.get("job_key"),
+                job_key_mode=given.get("job_key_mode", JobKeyMode.REPLACE),
+                queue_name=given.get("serial_queue"),
+                flags=tuple(given.get("flags", ())),
             )
         except (InvalidJobError, InvalidInputError) as error:
-            raise InvalidTask(str(error)) from error
+            raise InvalidTask(f"{task.module_path}: {error}") from error
 
 
 def _exists(module: str) -> bool:

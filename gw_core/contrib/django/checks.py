@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.db import connections
-from django.db.migrations.recorder import MigrationRecorder
+from django.db import DEFAULT_DB_ALIAS
 
 from gw_core.contrib.django.connection import open_client
 from gw_core.contrib.django.discovery import graphile_backends
-from gw_core.errors import GraphileWorkerError, SchemaTooNewError
+from gw_core.contrib.django.upgrade import is_migrated
+from gw_core.errors import GraphileWorkerError
+from gw_core.front_ends import SchemaTooNewError
 
 
 def check_schemas(databases: Sequence[str] | None = None, **kwargs: Any) -> list[Any]:
@@ -31,15 +32,19 @@ def _check_schema(backend: Any) -> Iterator[Any]:
     state = plan.state
     if unusable := state.migration_problem() or state.visibility_problem():
         yield backend.problem(_number_of(unusable), str(unusable))
-    elif state.revision is None and not _is_migrated(options.database):
+    elif state.revision is None and not is_migrated(options.database):
         return  # the command `migrate` runs this check before it installs the schema
     elif state.revision is None:
         # A warning, because an error would keep `migrate` from running.
         text = f"the schema {options.schema!r} does not exist in the database {options.database!r}"
-        yield backend.problem("W011", text, f"run: manage.py gw --backend {backend.alias} migrate")
+        yield backend.problem("W011", text, _command(options.database))
     elif plan.steps:
         text = f"the schema {options.schema!r} is older than this version of gw"
-        yield backend.problem("W010", text, f"run: manage.py gw --backend {backend.alias} migrate")
+        yield backend.problem("W010", text, _command(options.database))
+
+
+def _command(database: str) -> str:
+    return "run: manage.py migrate" + ("" if database == DEFAULT_DB_ALIAS else f" --database {database}")
 
 
 def _database_of(backend: Any) -> str | None:
@@ -49,10 +54,6 @@ def _database_of(backend: Any) -> str | None:
     except ImproperlyConfigured:
         return None
     return alias
-
-
-def _is_migrated(database: str) -> bool:
-    return any(app == "graphile_worker" for app, _ in MigrationRecorder(connections[database]).applied_migrations())
 
 
 def _number_of(error: GraphileWorkerError) -> str:

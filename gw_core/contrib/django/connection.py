@@ -40,7 +40,7 @@ def problem_of(alias: str) -> str | None:
 
 
 def open_client(alias: str, schema: str, **options: Any) -> Client:
-    """Return a client with a connection of its own, for what does not belong to a transaction of Django's."""
+    """Return a client with a connection of its own; it is opened when needed, and closed with the client."""
     return Client(conninfo_of(alias), schema=schema, max_pool_size=1, **options)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Any, Final
 
-from gw_core.contrib.django.options import Options
+from gw_core.contrib.django.backend_settings import Options
+from gw_core.contrib.django.connection import problem_of
 
 DEFAULTS: Final = Options()
 
@@ -27,6 +28,20 @@ def graphile_backends() -> list[Any]:
 
 
 def queues() -> list[tuple[str, str]]:
-    """Return (database alias, schema) of every backend, or the default ones when there is no backend of ours."""
+    """Return (database alias, schema) of every backend, or the default ones when there is no backend of ours.
+
+    Tests that use another backend may also use another database: then there is no queue.
+    """
     found = {(each.settings.database, each.settings.schema) for each in graphile_backends()}
-    return sorted(found) or [(DEFAULTS.database, DEFAULTS.schema)]
+    if found or problem_of(DEFAULTS.database):
+        return sorted(found)
+    return [(DEFAULTS.database, DEFAULTS.schema)]
+
+
+def queue_of(alias: str | None = None) -> tuple[str, str]:
+    """Return (database alias, schema) of a backend; without an alias of `default`, or else of the first one."""
+    found = {each.alias: each.settings for each in graphile_backends()}
+    if alias is not None:
+        return found[alias].database, found[alias].schema
+    settings = found.get("default") or next(iter(found.values()), DEFAULTS)
+    return settings.database, settings.schema

@@ -19,14 +19,14 @@ UNKNOWN: Final = "unknown"
 MAX_ID: Final = 2**63 - 1
 
 
-def read_result(client: Client, result_id: str, conn: object, find_task: Any, alias: str) -> Any:
-    """Return the result with this id, as the transaction of `conn` sees it; raises `TaskResultDoesNotExist`."""
+def read_result(client: Client, result_id: str, find_task: Any, alias: str) -> Any:
+    """Return the result with this id, as the current transaction sees it; raises `TaskResultDoesNotExist`."""
     job_id = int(result_id) if result_id.isascii() and result_id.isdecimal() else 0
     if not 0 < job_id <= MAX_ID:
         raise TaskResultDoesNotExist(result_id)
     # The job first: one that ends in between is in history by then.
-    job = client.jobs.get(job_id, conn=conn)
-    attempts = client.history.attempts(job_id, conn=conn)
+    job = client.jobs.get(job_id)
+    attempts = client.history.attempts(job_id)
     if job is None and not attempts:
         raise TaskResultDoesNotExist(result_id)
     task = find_task(attempts[-1].task if job is None else job.task)

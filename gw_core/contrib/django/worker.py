@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -14,21 +15,23 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from inspect import iscoroutinefunction
-from logging import INFO
 from time import time
 from traceback import format_exception
 from typing import Any
 
 import django
+from asgiref.local import Local
 from django.apps import apps
+from django.conf import settings
+from django.core.cache import caches
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from django.db.backends.signals import connection_created
-from django.dispatch import receiver
 from django.utils import timezone
 from django.utils.module_loading import autodiscover_modules
 
-from gw_core import GiveUp, Job, JobContext, Snooze, TaskRegistry, task as options
+from gw_core import GiveUp, Job, JobContext, Snooze, TaskRegistry, task as with_options
+from gw_core.contrib.django.backend_settings import APP, BACKEND_VARIABLE, CONNECTION_VARIABLE, LANES_VARIABLE
 from gw_core.contrib.django.compat import (
     Task,
     TaskContext,
@@ -43,8 +46,9 @@ from gw_core.contrib.django.compat import (
     task_finished,
     task_started,
 )
-from gw_core.contrib.django.options import BACKEND_VARIABLE, LANES_VARIABLE
-from gw_core.contrib.django.task import DEFAULT_LANE, identifier_of, recorded, time_of_django
+from gw_core.contrib.django.task import DEFAULT_LANE, identifier_of, options_of, recorded, time_of_django
+from gw_core.errors import InvalidInputError
+from gw_core.operations import TaskLimit
 
 DJANGOS_RECEIVERS = frozenset(map(id, (log_task_started, log_task_finished)))
 
@@ -53,6 +57,8 @@ def registry(alias: str | None = None, lanes: list[str] | None = None) -> TaskRe
     """Return every task of this project, for each lane that the worker serves; sets Django up if needed."""
     if not apps.ready:
         django.setup()
+    if BACKEND_VARIABLE in os.environ:
+        prepare_process()
     backend = task_backends[alias or os.environ.get(BACKEND_VARIABLE) or "default"]
     named = os.environ.get(LANES_VARIABLE)
     return _registry(backend, lanes or (named.split(",") if named else list(backend.lanes)))
@@ -63,17 +69,57 @@ def _registry(backend: Any, lanes: list[str]) -> TaskRegistry:
     if unknown:
         raise ImproperlyConfigured(f"no lane {unknown[0]!r} in QUEUES; the lanes are {', '.join(backend.lanes)}")
     made = TaskRegistry()
+    made.app = APP  # where a process of its own finds a task with `isolation`
+    keep = backend.settings.keep_results
+    results: Any = {} if keep is None else {"keep": keep, "result": True, "keep_payload": True}
     for path, task in _tasks(backend).items():
+        given: Any = {name: value for name, value in options_of(task).items() if name in ("timeout", "isolation")}
         for lane in lanes:
-            run = TaskRun(replace(task, backend=backend.alias, queue_name=lane), type(backend))
+            run: Any = TaskRun(replace(task, backend=backend.alias, queue_name=lane), type(backend))
             if path == task.module_path and lane == own_lane(task, backend):
                 run.func = task.func
             identifier = identifier_of(path, lane)
-            if backend.settings.keep_results is not None:
-                with_options = options(identifier, keep=backend.settings.keep_results, result=True, keep_payload=True)
-                run = with_options(run)
+            if given or results:
+                run = with_options(identifier, **given, **results)(run)
             made.register(identifier, run, source=task.module_path)
     return made
+
+
+def limits_of(backend: Any) -> dict[str, TaskLimit]:
+    """Return the limits that the tasks declare, by task identifier; each lane of a task is limited alone.
+
+    Raises `InvalidInputError` for a wrong limit.
+    """
+    found = {path: options_of(task).get("limit") for path, task in _tasks(backend).items()}
+    return {
+        identifier_of(path, lane): _limit(identifier_of(path, lane), limit)
+        for path, limit in found.items()
+        if limit is not None
+        for lane in backend.lanes
+    }
+
+
+def _limit(identifier: str, given: int | Mapping[str, Any]) -> TaskLimit:
+    values: dict[str, Any] = dict(given) if isinstance(given, Mapping) else {"running": given}
+    period = values.get("period")
+    if isinstance(period, int | float):
+        values["period"] = timedelta(seconds=period)
+    try:
+        return TaskLimit(task=identifier, **values)
+    except TypeError as error:
+        raise InvalidInputError(f"the limit of {identifier} is wrong: {error}") from error
+
+
+def prepare_process() -> None:
+    """Prepare a process that `manage.py gw` has started: gw has read its connection, and logs what tasks do."""
+    os.environ.pop(CONNECTION_VARIABLE, None)  # or programs that tasks start would have the password
+    named = settings.LOGGING.get("loggers", {})
+    if logger.name not in named:
+        logger.disabled = True
+    if "django" not in named:
+        djangos = logging.getLogger("django")
+        # With DEBUG, Django writes to the console what gw's own handler of all records writes too.
+        djangos.handlers = [each for each in djangos.handlers if type(each) is not logging.StreamHandler]
 
 
 def own_lane(task: Any, backend: Any) -> str:
@@ -125,6 +171,10 @@ class TaskRun:
 
     def __call__(self, payload: Any, context: JobContext) -> Any:
         """Run the task once, with Django's signals, as a request would use the database; return its result."""
+        if not _opened.runs_tasks:
+            _opened.runs_tasks = True
+            connection_created.connect(_remember)
+            keep_on_threads()
         if _opened.connections:
             refresh_connections(clear_queries=True)
         try:
@@ -212,7 +262,7 @@ def is_received(*signals: Any) -> bool:
 
     Two signals without effect would take a third of the time of a short task.
     """
-    if logger.isEnabledFor(INFO):
+    if logger.isEnabledFor(logging.INFO):
         return True
     for signal in signals:
         receivers = signal.receivers
@@ -243,14 +293,24 @@ class _Connections(set[Any]):
 class _Opened(threading.local):
     def __init__(self) -> None:
         self.connections = _Connections(connections.all(initialized_only=True))
+        self.runs_tasks = False
 
 
 _opened = _Opened()
 
 
-@receiver(connection_created)
 def _remember(connection: Any, **_: Any) -> None:
     _opened.connections.add(connection)
+
+
+def keep_on_threads() -> None:
+    """Let caches and backends belong to threads: each run has context variables of its own, and would make new ones."""
+    if threading.current_thread() is threading.main_thread():
+        return  # of a test, which has made its caches
+    for handler in (caches, task_backends):
+        if not handler.thread_critical:
+            handler.thread_critical = True
+            handler._connections = Local(handler.thread_critical)
 
 
 def refresh_connections(*, clear_queries: bool = False) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from heapq import merge
@@ -19,7 +19,7 @@ from gw_core.domain.cron.time_zone import UTC_NAME
 from gw_core.domain.durations import Duration, as_duration, shown
 from gw_core.domain.errors import CrontabError, InvalidInputError, InvalidJobError
 from gw_core.domain.hidden_fields import hides
-from gw_core.domain.job.job import JobKeyMode, JobSpec, json_text
+from gw_core.domain.job.job import JobKeyMode, JobSpec, KeyMode, job_spec, json_text
 
 _LAST_MINUTE: Final = floor_minute(datetime.max.replace(tzinfo=UTC))
 
@@ -38,6 +38,8 @@ class CronItem:
     `identifier` names the item in the database, where all workers of all languages meet; it is the task's name unless
     given, must be unique among the items, and should never change. When a worker starts, it backfills runs missed in
     `fill`; zero backfills none. Raises `InvalidInputError` for a value that the database would reject.
+
+    Example: docs/api/index.md
     """
 
     task: str
@@ -72,36 +74,41 @@ class CronItem:
 
 def cron_item(
     when: str | Schedule,
-    task: str,
+    task: str | JobSpec | Callable[..., object],
     *,
     id: str | None = None,
     fill: Duration | None = None,
     max_attempts: int | None = None,
     queue_name: str | None = None,
     job_key: str | None = None,
-    job_key_mode: JobKeyMode | str = JobKeyMode.REPLACE,
+    job_key_mode: KeyMode = JobKeyMode.REPLACE,
     priority: int | None = None,
     payload: JsonObject | None = None,
     tz: str | None = None,
 ) -> CronItem:
     """Return the item that adds `task` at `when`: five fields of text, or a schedule from `daily_at` and its siblings.
 
+    `task` is an identifier, a task with its defaults, or a job of one: `cron_item("0 8 * * *", report.job(Report()))`.
     With `tz`, such as `"America/New_York"`, the fields are local times of that zone instead of UTC.
 
     >>> cron_item("0 8 * * *", "send_report", fill=timedelta(hours=4)).schedule == daily_at(8)
     True
+
+    Example: docs/api/index.md
     """
+    given = {"max_attempts": max_attempts, "queue_name": queue_name, "job_key": job_key, "priority": priority}
+    options: Any = {name: value for name, value in given.items() if value is not None}
+    if job_key_mode is not JobKeyMode.REPLACE:
+        options["job_key_mode"] = job_key_mode
+    spec = job_spec(task, payload, **options)
+    if spec.run_at is not None or spec.flags:
+        raise InvalidInputError(f"a recurring job of {spec.task} can have neither a run_at nor flags")
     return CronItem(
-        task=task,
         schedule=_schedule(when, tz),
-        identifier=task if id is None else check_identifier(id),
+        identifier=spec.task if id is None else check_identifier(id),
         fill=NO_FILL if fill is None else as_duration("fill", fill),
-        max_attempts=max_attempts,
-        queue_name=queue_name,
-        job_key=job_key,
-        job_key_mode=job_key_mode,  # type: ignore[arg-type] # CronItem turns text into the mode, or rejects it
-        priority=priority,
-        payload=payload,
+        payload=None if isinstance(spec.payload, msgspec.Raw) else spec.payload,  # null, for an optional one
+        **{name: getattr(spec, name) for name in _JOB_FIELDS},
     )
 
 
@@ -178,7 +185,10 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class KnownCronItem(msgspec.Struct, frozen=True):
-    """What the database remembers of an identifier."""
+    """What the database remembers of an identifier.
+
+    Example: docs/api/parts.md
+    """
 
     identifier: str
     known_since: datetime

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import quote, unquote_plus
@@ -91,6 +91,8 @@ def parse_crontab(text: str, *, source: str = "crontab") -> tuple[CronItem, ...]
 
     Raises `CrontabError` with every error of the text, each a `CrontabLineError`; no line is ignored silently.
     `source` is the name messages give the text, usually the file's path.
+
+    Example: docs/api/crontab.md
     """
     items, errors = read_crontab(text)
     if errors:
@@ -104,6 +106,8 @@ def read_crontab(
     """Return the items of the valid lines and the errors of all others, in the order of the lines.
 
     With `tasks`, an item whose task is not among them is an error as well.
+
+    Example: docs/api/crontab.md
     """
     items: list[CronItem] = []
     errors: list[CrontabLineError] = []
@@ -412,13 +416,8 @@ def _check_depth(text: str) -> None:
 # -- writing -------------------------------------------------------------------------------------------------------
 
 
-def format_crontab(items: Iterable[CronItem]) -> str:
-    """Return the items as a crontab, one line each, which `parse_crontab` reads as the same items."""
-    return "".join(f"{format_item(item)}\n" for item in items)
-
-
 def format_item(item: CronItem) -> str:
-    """Return the item as one line of a crontab; raises `CrontabError` when the grammar cannot say it.
+    """Return the line that `parse_crontab` reads as the same item; raises `CrontabError` when there is none.
 
     Items made in Python may exceed the grammar shared with Graphile Worker: task names and queues of any text.
     """

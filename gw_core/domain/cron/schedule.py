@@ -68,6 +68,8 @@ class Schedule:
     With `tz`, an IANA name such as `Europe/Berlin`, the fields are local times, with the rules of Debian's cron for
     clock changes. They differ for a schedule with a wildcard, `*` or `*/n` for the minute or the hour: it follows the
     clock. `wildcard` is known from the text; without text, a field that lists every n-th value counts as one.
+
+    Example: docs/api/crontab.md
     """
 
     minutes: tuple[int, ...] = FIELDS[0].everything
@@ -230,38 +232,59 @@ def ceil_minute(at: datetime) -> datetime:
 
 
 def every_minute() -> Schedule:
-    """Every minute."""
+    """Every minute.
+
+    Example: docs/guide/recurring-tasks.md
+    """
     return Schedule()
 
 
 def every_n_minutes(n: int) -> Schedule:
-    """At minute 0 of every hour and each `n` minutes after it, 1 to 59; the count restarts with every hour."""
+    """At minute 0 of every hour and each `n` minutes after it, 1 to 59; the count restarts with every hour.
+
+    Example: docs/guide/recurring-tasks.md
+    """
     _check("n", n, 1, 59)
     return Schedule(minutes=tuple(range(0, 60, n)))
 
 
 def hourly_at(minute: int) -> Schedule:
-    """Every hour at `minute`."""
+    """Every hour at `minute`.
+
+    Example: docs/guide/recurring-tasks.md
+    """
     return Schedule(minutes=(minute,))
 
 
 def daily_at(hour: int, minute: int = 0) -> Schedule:
-    """Every day at the given time, UTC."""
+    """Every day at the given time, UTC.
+
+    Example: docs/guide/recurring-tasks.md
+    """
     return Schedule(minutes=(minute,), hours=(hour,))
 
 
 def weekly_on(weekday: int | str, hour: int, minute: int = 0) -> Schedule:
-    """Every week on a day, by its English name ("monday", "mon") or number (Sunday is 0 or 7), at the time in UTC."""
+    """Every week on a day, by its English name ("monday", "mon") or number (Sunday is 0 or 7), at the time in UTC.
+
+    Example: docs/guide/recurring-tasks.md
+    """
     return Schedule(minutes=(minute,), hours=(hour,), weekdays=(_weekday(weekday),))
 
 
 def monthly_on(day: int, hour: int, minute: int = 0) -> Schedule:
-    """Every month on a day, 1 to 31, at the time in UTC; a month too short for it is left out."""
+    """Every month on a day, 1 to 31, at the time in UTC; a month too short for it is left out.
+
+    Example: docs/guide/recurring-tasks.md
+    """
     return Schedule(minutes=(minute,), hours=(hour,), days=(day,))
 
 
 def yearly_on(month: int | str, day: int, hour: int, minute: int = 0) -> Schedule:
-    """Every year on a day of a month, by its English name ("february", "feb") or number, at the time in UTC."""
+    """Every year on a day of a month, by its English name ("february", "feb") or number, at the time in UTC.
+
+    Example: docs/guide/recurring-tasks.md
+    """
     number = _by_name("month", month, MONTH_NAMES, 1) if isinstance(month, str) else month
     _check("month", number, 1, 12)
     _check(f"day of {MONTH_NAMES[number - 1]}", day, 1, monthrange(2000, number)[1])

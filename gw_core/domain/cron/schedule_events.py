@@ -62,6 +62,8 @@ class CronScheduled(Event, frozen=True):
     """The jobs due at `timestamp` are added; `jobs` maps the identifiers that this worker scheduled to job ids.
 
     An identifier is missing if another worker scheduled it. Its id is None if a plugin skipped the job.
+
+    Example: docs/reference/events.md
     """
 
     name: ClassVar[str] = "cron:scheduled"
@@ -106,7 +108,10 @@ class CronItemsRejected(Event, frozen=True):
 
 
 class CronFailed(Event, frozen=True):
-    """Scheduling failed; the scheduler retries, first after `delay`. No run is lost."""
+    """Scheduling failed; the scheduler retries, first after `delay`. No run is lost.
+
+    Example: docs/reference/events.md
+    """
 
     name: ClassVar[str] = "cron:error"
     error: Exception

@@ -15,11 +15,17 @@ CANCELLABLE_WORKERS: Final = r"^gw-.+-[0-9]+-[0-9a-f]{10}$"
 
 
 class JobCancelledError(GraphileWorkerError):
-    """An operator cancelled the job while it ran; the message has the operator and the reason."""
+    """An operator cancelled the job while it ran; the message has the operator and the reason.
+
+    Example: docs/api/errors.md
+    """
 
 
 class StopReason(StrEnum):
-    """Why a task should stop."""
+    """Why a task should stop.
+
+    Example: docs/api/gw_core.md
+    """
 
     SHUTDOWN = "shutdown"
     """The worker shuts down; a task that does not finish in time returns to the queue."""
@@ -80,7 +86,10 @@ class CancelResult(StrEnum):
 
 
 class CancelledJob(msgspec.Struct, frozen=True):
-    """A job to cancel, the result, and the worker that runs or ran it."""
+    """A job to cancel, the result, and the worker that runs or ran it.
+
+    Example: docs/api/parts.md
+    """
 
     id: int
     task: str | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
@@ -108,7 +108,10 @@ class HistoryState(StrEnum):
 
 @hides("result_json", "payload_json")
 class EndedAttempt(msgspec.Struct, frozen=True):
-    """One row of history, in the order of its columns: an attempt that has ended."""
+    """One row of history, in the order of its columns: an attempt that has ended.
+
+    Example: docs/api/parts.md
+    """
 
     job_id: int
     attempt: int
@@ -147,7 +150,10 @@ class EndedAttempt(msgspec.Struct, frozen=True):
 
 
 class HistoryPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Some ended attempts, the latest first; `after` continues the list, and is None at its end."""
+    """Some ended attempts, the latest first; `after` continues the list, and is None at its end.
+
+    Example: docs/api/parts.md
+    """
 
     attempts: tuple[EndedAttempt, ...] = ()
     after: str | None = None
@@ -181,8 +187,11 @@ class JobEnd(msgspec.Struct, frozen=True):
     last: EndedAttempt | None
     """The latest attempt in history."""
 
-    def outcome(self, job_id: int) -> Any:
-        """Return the result; raises `JobPendingError` while there is none yet, else a `ResultError` with the reason."""
+    def outcome(self, job_id: int, read: Callable[[str], Any] = msgspec.json.decode) -> Any:
+        """Return the result as `read` makes it of JSON.
+
+        Raises `JobPendingError` while there is none yet, else a `ResultError` with the reason.
+        """
         if self.is_queued:
             if self.has_failed:
                 # Giving up sets the attempts of the row to their maximum; history has the number of the last one.
@@ -195,7 +204,7 @@ class JobEnd(msgspec.Struct, frozen=True):
         if last.state is not HistoryState.COMPLETED:
             raise _without_result(job_id, last)
         if last.result_json is not None:
-            return last.result
+            return read(last.result_json)
         if last.error is not None:
             raise ResultUnavailableError(job_id, "rejected", f"job {job_id} completed; {last.error}")
         raise ResultUnavailableError(

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from math import isfinite
-from typing import Any, Final, TypedDict, TypeVar, Unpack
+from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack
 
 import msgspec
 
-from gw_core.domain.durations import check_from_now
+from gw_core.domain.durations import Duration, as_duration, check_from_now
 from gw_core.domain.errors import InvalidInputError, InvalidJobError
 from gw_core.domain.hidden_fields import hides
 from gw_core.domain.job.slots import SlotLimit
-from gw_core.domain.job.task_identifier import identifier_of
+from gw_core.domain.job.task_of_function import task_behind
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -26,13 +31,17 @@ MAX_QUEUE_NAME_LENGTH: Final = 128
 MAX_JOB_KEY_LENGTH: Final = 512
 SMALLINT_MIN: Final = -32768
 SMALLINT_MAX: Final = 32767
+MAX_UNIQUE: Final = timedelta(days=3660)
 
 # A lone surrogate cannot be encoded as UTF-8, and PostgreSQL's text holds no NUL.
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class JobKeyMode(StrEnum):
-    """How `add` treats an existing job with the same key; the values are the schema's own words."""
+    """How `add` treats an existing job with the same key; the values are the schema's own words.
+
+    Example: docs/api/gw_core.md
+    """
 
     REPLACE = "replace"
     """Overwrite the waiting job, its `run_at` included: debouncing."""
@@ -44,12 +53,25 @@ class JobKeyMode(StrEnum):
     """Leave any existing job alone, even a running or permanently failed one; the new one may never run."""
 
 
+class OnFailure(StrEnum):
+    """What becomes of a waiting job when one that it waits for fails permanently."""
+
+    HOLD = "hold"
+    """It waits until the other was retried and completed, or was removed."""
+    CANCEL = "cancel"
+    """It is dropped, with the jobs that wait for it; those that it waited for run on."""
+    RUN = "run"
+    """The other counts as ended."""
+
+
 @hides("payload_json")
 class Job(msgspec.Struct, frozen=True, gc=False):
     """One row of the queue, as it was when it was claimed or read. Its `repr` does not show the payload.
 
     `payload_json` is the payload as stored, and empty in jobs that were read without it. `locked_by` is None in the job
     of a task's context and of events, which know the worker: claims do not read it.
+
+    Example: docs/api/gw_core.md
     """
 
     # A `msgspec.Struct` and not a dataclass: a pool builds tens of thousands of these a second, and a frozen dataclass
@@ -128,8 +150,14 @@ class JobSpec:
 
     `run_at` is an aware `datetime`, or a `timedelta` counted from the database's clock; `None` means now.
     `payload` is anything JSON can hold (dataclasses, msgspec and pydantic objects included); `None` means `{}`.
+    `after` are jobs, or their ids, that have to end first; a delay then counts from the end of the last. If one fails
+    permanently, the job waits on (`on_failure="hold"`), is dropped (`cancel`), or takes that one as ended (`run`).
+    With `unique_for`, adding the job again within this time returns the one that is there, or was: the one with its
+    `job_key` or, without one, its payload.
     `slots`, such as `api:4` or `tenant:{tenant_id}:2`, puts the job into one of this many named queues.
     Raises `InvalidJobError` with the field and the limit in its message.
+
+    Example: docs/api/index.md
     """
 
     task: str
@@ -141,6 +169,9 @@ class JobSpec:
     job_key_mode: JobKeyMode = JobKeyMode.REPLACE
     priority: int | None = None
     flags: Sequence[str] = ()
+    after: Sequence[int] | None = None
+    on_failure: OnFailure = OnFailure.HOLD
+    unique_for: timedelta | None = None
 
     # Written out, because the generated one sets every field and takes twice as long: a bulk builds thousands of these.
     # What is not set here is the default of the class.
@@ -153,9 +184,12 @@ class JobSpec:
         run_at: datetime | timedelta | None = None,
         max_attempts: int | None = None,
         job_key: str | None = None,
-        job_key_mode: JobKeyMode | str = JobKeyMode.REPLACE,
+        job_key_mode: KeyMode = JobKeyMode.REPLACE,
         priority: int | None = None,
         flags: Sequence[str] = (),
+        after: Sequence[int | Job] | None = None,
+        on_failure: OnFailure | str = OnFailure.HOLD,
+        unique_for: Duration | None = None,
         slots: str | None = None,
     ) -> None:
         if slots is not None:
@@ -177,6 +211,12 @@ class JobSpec:
             _set(self, "flags", _checked_flags(flags))
         if run_at is not None:
             _set(self, "run_at", _checked_run_at(run_at))
+        if after is not None:
+            _set(self, "after", _checked_after(after, self.job_key_mode))
+        if on_failure is not OnFailure.HOLD:
+            _set(self, "on_failure", _checked_on_failure(on_failure, after))
+        if unique_for is not None:
+            _set(self, "unique_for", _checked_unique_for(unique_for, after, self.job_key_mode))
 
     def with_payload(self, payload: Any) -> JobSpec:
         """Return the same job with another payload, without checking it again."""
@@ -184,25 +224,45 @@ class JobSpec:
         made.__dict__.update(self.__dict__, payload=payload)
         return made
 
+    def _waiting_for(self, ids: Sequence[int], on_failure: OnFailure) -> JobSpec:
+        """Return the same job, which waits for others."""
+        _check_waits(self.job_key_mode)
+        made = object.__new__(JobSpec)
+        made.__dict__.update(self.__dict__, after=tuple(ids), on_failure=on_failure)
+        return made
+
 
 _set = object.__setattr__
 
 
+KeyMode = JobKeyMode | Literal["replace", "preserve_run_at", "unsafe_dedupe"]
+"""A job key mode, or its name."""
+
+
 class JobOptions(TypedDict, total=False):
-    """The options of a job by keyword: the fields of `JobSpec` without the task and its payload."""
+    """The options of a job by keyword: the fields of `JobSpec` without the task and its payload.
+
+    Example: docs/api/types.md
+    """
 
     queue_name: str | None
     run_at: datetime | timedelta | None
     max_attempts: int | None
     job_key: str | None
-    job_key_mode: JobKeyMode | str
+    job_key_mode: KeyMode
     priority: int | None
     flags: Sequence[str]
+    after: Sequence[int | Job] | None
+    on_failure: OnFailure | str
+    unique_for: Duration | None
     slots: str | None
 
 
 class AddOptions(JobOptions, total=False):
-    """The options of `Client.add` by keyword: those of a job, and the caller's connection."""
+    """The options of `Client.add` by keyword: those of a job, and the caller's connection.
+
+    Example: docs/api/types.md
+    """
 
     conn: object | None
 
@@ -212,14 +272,17 @@ def job_spec(
 ) -> JobSpec:
     """Return the job to add: of an identifier, of a task's function, or a whole spec as it is.
 
-    Raises `InvalidJobError` for a function that is not a task, and for options beside a whole spec.
+    Raises `InvalidJobError` for a function that is not a task, for a payload that the task could not read, and for
+    options beside a whole spec.
     """
     if isinstance(task, JobSpec):
         if payload is not None or options:
             raise InvalidJobError("give the payload and the options inside the JobSpec, not beside it")
         return task
-    identifier = task if isinstance(task, str) or not callable(task) else identifier_of(task)
-    return JobSpec(task=identifier, payload=payload, **options)
+    if isinstance(task, str) or not callable(task):
+        return JobSpec(task=task, payload=payload, **options)
+    spec: JobSpec = task_behind(task).job(payload, **options)
+    return spec
 
 
 def encode_payload(payload: Any) -> str:
@@ -233,35 +296,80 @@ def encode_payload(payload: Any) -> str:
 
 def json_text(value: Any, *, what: str = "payload") -> str:
     """Return a value as the JSON text to store; `what` names it in errors. Raises as `encode_payload` does."""
-    if hasattr(value, "model_dump_json"):  # pydantic, without importing it
-        text = str(value.model_dump_json())
-        if any(each in text for each in ("null", "NaN", "Infinity")):
-            _reject_not_finite(value.model_dump(), what)
-    else:
-        try:
-            text = msgspec.json.encode(value, enc_hook=_of_base_class).decode()
-            # Both are encoded as null. Searching for that is much cheaper than checking every value of every payload.
-            if "null" in text:
-                _reject_not_finite(value, what)
-        except InvalidJobError:
-            raise
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidJobError(f"the {what} cannot be written as JSON: {error}") from error
+    # A payload is what a model is made from, so it holds no computed fields; a result holds them.
+    write_model, hook = _TO_READ if what == "payload" else _TO_SHOW
+    try:
+        written = write_model(value) if _is_model(value) else msgspec.json.encode(value, enc_hook=hook)
+        text = written.decode()
+        # Both are encoded as null. Searching for that is much cheaper than checking every value of every payload.
+        if "null" in text or "NaN" in text or "Infinity" in text:
+            _reject_not_finite(value, what)
+    except InvalidJobError:
+        raise
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidJobError(f"the {what} cannot be written as JSON: {error}") from error
     if "\\u0000" in text:
         check_payload_text(text, what)
     return text
 
 
-def _of_base_class(value: Any) -> str | int | float:
-    """Return a text or number of a subclass, such as Django's `SafeString`, as one of the class that JSON knows."""
-    # The subclass may override what `str(value)` and its kind call.
+def _plain(write_model: Callable[[Any], bytes], value: Any) -> Any:
+    """Return a value that msgspec does not know as one that it does."""
+    # A text or number of a subclass, such as Django's `SafeString`, which may override what `str(value)` calls.
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
         return int.__pos__(value)
     if isinstance(value, float):
         return float.__pos__(value)
+    if _is_model(value):
+        return msgspec.Raw(write_model(value))
+    if hasattr(value, "get_secret_value"):
+        raise TypeError(_NO_ASTERISKS)
+    if (pydantic := sys.modules.get("pydantic_core")) is not None:
+        with suppress(pydantic.PydanticSerializationError):
+            return pydantic.to_jsonable_python(value)  # its own types, such as `AnyUrl`
     raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
+
+
+# -- models of pydantic, which is not imported ---------------------------------------------------------------------
+
+_NO_ASTERISKS: Final = "a secret is written as asterisks, so the task could not read it; pass a reference to it instead"
+_ASTERISKS: Final = b"**********"
+
+
+def _is_model(value: Any) -> bool:
+    return hasattr(value, "model_dump_json")
+
+
+def _model_to_read(value: Any) -> bytes:
+    return _without_secrets(value, value.model_dump_json(round_trip=True).encode())
+
+
+def _model_to_show(value: Any) -> bytes:
+    return _without_secrets(value, value.model_dump_json().encode())
+
+
+_TO_READ: Final = (_model_to_read, partial(_plain, _model_to_read))
+_TO_SHOW: Final = (_model_to_show, partial(_plain, _model_to_show))
+
+
+def _without_secrets(value: Any, written: bytes) -> bytes:
+    if _ASTERISKS in written and _holds_secret(value.model_dump()):
+        raise TypeError(_NO_ASTERISKS)
+    return written
+
+
+def _holds_secret(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_holds_secret, (*value, *value.values())))
+    if isinstance(value, list | tuple | Set):
+        return any(map(_holds_secret, value))
+    is_secret = hasattr(value, "get_secret_value")
+    return is_secret or any(_holds_secret(getattr(value, each)) for each in _field_names(value))
+
+
+# -- numbers that JSON cannot hold ---------------------------------------------------------------------------------
 
 
 def _reject_not_finite(value: Any, what: str) -> None:
@@ -277,6 +385,8 @@ def _reject_not_finite(value: Any, what: str) -> None:
     elif isinstance(value, list | tuple | Set):
         for each in value:
             _reject_not_finite(each, what)
+    elif _is_model(value):
+        _reject_not_finite(value.model_dump(), what)
     else:
         for name in _field_names(value):
             _reject_not_finite(getattr(value, name, None), what)
@@ -301,6 +411,16 @@ def check_payload_text(text: str, what: str = "payload") -> None:
         if backslashes % 2 == 0:
             raise InvalidJobError(f"the {what} contains \\u0000, which PostgreSQL cannot hold in a text; remove it")
         position = text.find("\\u0000", position + 1)
+
+
+def batch_spec(
+    task: str | JobSpec | Callable[..., object], items: Sequence[Any], **options: Unpack[JobOptions]
+) -> JobSpec:
+    """Return the batch job to add; raises as `job_spec` and `batch_items` do."""
+    if isinstance(task, JobSpec) and not items and not options:
+        batch_items(task.payload)
+        return task
+    return job_spec(task, batch_items(items), **options)
 
 
 def batch_items(items: Sequence[Any]) -> list[Any]:
@@ -384,6 +504,44 @@ def _checked_key_mode(given: JobKeyMode | str, job_key: str | None) -> JobKeyMod
     if mode is not JobKeyMode.REPLACE and job_key is None:
         raise InvalidJobError(f"job key mode '{mode}' was given without a job key; give job_key as well")
     return mode
+
+
+def _checked_after(after: Sequence[int | Job], mode: JobKeyMode) -> tuple[int, ...]:
+    if isinstance(after, Job | int):
+        raise InvalidJobError("after takes a list of jobs or of their ids; put the one job into a list")
+    ids = tuple(each.id if isinstance(each, Job) else each for each in after)
+    check_ids(ids)
+    _check_waits(mode)
+    return tuple(dict.fromkeys(ids))
+
+
+def _check_waits(mode: JobKeyMode) -> None:
+    if mode is not JobKeyMode.REPLACE:
+        raise InvalidJobError(f"a job that waits for others takes the job key mode 'replace', not '{mode}'")
+
+
+def _checked_on_failure(given: OnFailure | str, after: object) -> OnFailure:
+    if after is None:
+        raise InvalidJobError("on_failure was given without jobs to wait for; give after as well")
+    return named(OnFailure, given, "a value of on_failure", InvalidJobError)
+
+
+def _checked_unique_for(given: Duration, after: object, mode: JobKeyMode) -> timedelta:
+    period = as_duration("unique_for", given, InvalidJobError)
+    if not timedelta(0) < period <= MAX_UNIQUE:
+        raise InvalidJobError(f"unique_for must be more than 0 and at most ten years, not {given!r}")
+    if after is not None or mode is not JobKeyMode.REPLACE:
+        raise InvalidJobError("a job that is unique for a time takes neither after nor a job key mode but 'replace'")
+    return period
+
+
+def unique_key(spec: JobSpec, payload: str) -> str:
+    """Return what a job is unique by: its job key, or else its payload, whatever the order of its fields."""
+    if spec.job_key is not None:
+        return f"{spec.task} key {spec.job_key}"
+    with suppress(ValueError, RecursionError):  # which the server rejects
+        payload = json.dumps(json.loads(payload), sort_keys=True)
+    return f"{spec.task} payload {hashlib.sha256(payload.encode()).hexdigest()}"
 
 
 def _checked_flags(flags: Sequence[str]) -> tuple[str, ...]:

@@ -7,12 +7,17 @@ from typing import Final
 
 
 class JobState(StrEnum):
-    """What a job is doing; each job is in exactly one state."""
+    """What a job is doing; each job is in exactly one state.
+
+    Example: docs/api/gw_core.md
+    """
 
     READY = "ready"
     """It may run now; a job whose named queue is busy waits for it in this state."""
     SCHEDULED = "scheduled"
     """It is scheduled for later and has not failed."""
+    WAITING = "waiting"
+    """It waits for other jobs to end."""
     RUNNING = "running"
     """A worker holds it."""
     BACKOFF = "backoff"
@@ -21,8 +26,8 @@ class JobState(StrEnum):
     """It failed permanently: no attempts are left."""
 
 
-WAITING: Final = frozenset({JobState.READY, JobState.SCHEDULED, JobState.BACKOFF})
+WAITING: Final = frozenset({JobState.READY, JobState.SCHEDULED, JobState.WAITING, JobState.BACKOFF})
 """The states of jobs that a worker will take, now or later."""
 
 LATER: Final = WAITING - {JobState.READY}
-"""The states of jobs that wait for their `run_at`."""
+"""The states of jobs that wait for their `run_at`, or for other jobs."""

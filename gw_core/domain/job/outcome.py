@@ -20,11 +20,17 @@ MAX_TRACEBACK: Final = 20_000
 
 
 class GiveUp(Exception):  # noqa: N818 - states the decision: raise GiveUp("card declined")
-    """Raise from a task to fail the job permanently: no further attempts, whatever `max_attempts` is."""
+    """Raise from a task to fail the job permanently: no further attempts, whatever `max_attempts` is.
+
+    Example: docs/guide/writing-tasks.md
+    """
 
 
 class RetryAfter(Exception):  # noqa: N818 - see GiveUp
-    """Raise from a task to fail this attempt and be tried again after `delay` instead of the usual backoff."""
+    """Raise from a task to fail this attempt and be tried again after `delay` instead of the usual backoff.
+
+    Example: docs/guide/writing-tasks.md
+    """
 
     def __init__(self, delay: Duration, reason: str = "the task asked to be retried later") -> None:
         super().__init__(reason)
@@ -32,11 +38,26 @@ class RetryAfter(Exception):  # noqa: N818 - see GiveUp
 
 
 class Snooze(Exception):  # noqa: N818 - see GiveUp
-    """Raise from a task to run again after `delay` without counting this attempt."""
+    """Raise from a task to run again after `delay` without counting this attempt.
+
+    Example: docs/guide/writing-tasks.md
+    """
 
     def __init__(self, delay: Duration, reason: str = "snoozed by the task") -> None:
         super().__init__(reason)
         self.delay = _non_negative(delay)
+
+
+class Interrupted(BaseException):  # no Exception, so that no task takes it for a failure
+    """Raised in a task by a step or `context.checkpoint()` when its run must end: let it pass.
+
+    When the worker stops, the job then runs again immediately, and this attempt does not count.
+
+    Example: docs/guide/long-jobs.md
+    """
+
+    def __init__(self, reason: str = "interrupted between steps: the worker is stopping") -> None:
+        super().__init__(reason)
 
 
 def _non_negative(delay: Duration) -> timedelta:

@@ -26,6 +26,8 @@ LONG_JOB: Final = timedelta(minutes=1)
 """Jobs that are locked for longer may still run when graphile_worker_rs starts them again, after five minutes."""
 MAX_TRANSACTION_AGE: Final = timedelta(minutes=10)
 MAX_BACKLOG: Final = timedelta(minutes=15)
+MAX_UNSERVED: Final = timedelta(minutes=1)
+"""How long jobs of a task that no live worker has may be due: workers report a new task with their next heartbeat."""
 DEAD_ROWS: Final = 100_000
 LATE_VACUUM: Final = 300_000
 """Dead rows that autovacuum may wait for; with this many, a claim takes the server three times as long."""
@@ -56,7 +58,10 @@ class CheckStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check as a message, and how to fix it."""
+    """The result of one check as a message, and how to fix it.
+
+    Example: docs/api/parts.md
+    """
 
     check: str
     status: CheckStatus
@@ -124,7 +129,10 @@ class DoctorFacts:
     """The sessions that have the lock of sweeps."""
     oldest_transaction: tuple[str, timedelta] | None = None
     most_used_sequence: tuple[str, float] | None = None
-    backlog: timedelta | None = None
+    served_tasks: frozenset[str] | None = None
+    """The tasks of the live workers; None if not all of them report theirs."""
+    due_tasks: Sequence[tuple[str, timedelta]] = ()
+    """The tasks of the jobs that are next in line, and how long the first job of each has been due."""
     not_checked: Sequence[tuple[str, str]] = field(default=())
     left_out: Sequence[str] = ()
     """Checks that need more rights than roles of these kinds have."""
@@ -341,12 +349,9 @@ def _unconfirmed(facts: DoctorFacts) -> Found:
 
 def _groups(facts: DoctorFacts) -> Found:
     found = facts.groups
-    if found is not None and found.broken is not None:
-        drop = _typed(facts, "groups cancel", str(found.broken.id)) or f"gw groups cancel {found.broken.id}"
-        yield ERROR, found.broken.sentence, f"remove the cause, or the job: {drop}"
     if found is not None and found.held:
         message = (
-            f"{found.held} of {found.waiting} waiting groups are held by members that failed permanently, "
+            f"{found.held} of {found.waiting} jobs that wait for others are held by jobs that failed permanently, "
             f"the first, {found.first_held}, by job {found.first_failed_job}"
         )
         fix = _typed(facts, "retry", str(found.first_failed_job)) or f"gw retry {found.first_failed_job}"
@@ -356,7 +361,7 @@ def _groups(facts: DoctorFacts) -> Found:
 def _waiting_groups(facts: DoctorFacts) -> str | None:
     if facts.groups is None or not facts.groups.waiting:
         return None
-    return f"groups whose last job waits for members: {facts.groups.waiting}"
+    return f"jobs that wait for others: {facts.groups.waiting}"
 
 
 def _recording(facts: DoctorFacts) -> Found:
@@ -415,11 +420,18 @@ def _limits(facts: DoctorFacts) -> Found:
 
 
 def _backlog(facts: DoctorFacts) -> Found:
-    if facts.backlog is not None and facts.backlog > MAX_BACKLOG:
+    served = []
+    for task, age in facts.due_tasks:
+        if facts.served_tasks is None or task in facts.served_tasks:
+            served.append(age)
+        elif age > MAX_UNSERVED:
+            message = f"jobs of the task {task} have been due for {_rounded(age)}, and no live worker has this task"
+            yield ERROR, message, "run a worker that has it, or add the jobs again under the right identifier; gw tasks"
+    if served and served[0] > MAX_BACKLOG:
         why, fix = "no worker claimed it", "gw queues; gw tasks: a locked queue, an unknown task, or too few workers"
         if facts.has_heartbeats and facts.is_known("workers") and not facts.live_workers:
             why, fix = "there is no live worker", _command(facts, "run")
-        yield ERROR, f"the next job has been due for {_rounded(facts.backlog)}, and {why}", fix
+        yield ERROR, f"the next job has been due for {_rounded(served[0])}, and {why}", fix
 
 
 def _vacuum(facts: DoctorFacts) -> Found:

@@ -23,7 +23,10 @@ MAX_POLL_GAP: Final = timedelta(seconds=15)
 
 
 class ProbeSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Where probes are answered, and whether metrics are. Raises `InvalidSettingError` naming the setting."""
+    """Where probes are answered, and whether metrics are. Raises `InvalidSettingError` naming the setting.
+
+    Example: docs/api/gw_core.md
+    """
 
     port: int
     """The port; 0 takes any that is free."""

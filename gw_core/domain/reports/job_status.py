@@ -12,7 +12,7 @@ import msgspec
 
 from gw_core.domain.durations import format_duration
 from gw_core.domain.job.cancellation import Overrun, StopReason
-from gw_core.domain.job.group import GROUP_FLAG
+from gw_core.domain.job.group import GROUP_FLAG, WaitingGroup
 from gw_core.domain.job.job import Job
 from gw_core.domain.job.job_state import JobState
 from gw_core.domain.rules.backoff import retry_delay
@@ -44,6 +44,7 @@ class ReasonCode(StrEnum):
 
     CLAIMABLE = "claimable"
     SCHEDULED = "scheduled"
+    WAITING = "waiting"
     BACKOFF = "backoff"
     RUNNING = "running"
     FAILED = "failed"
@@ -90,6 +91,8 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     pauses: Sequence[Pause] = ()
     limit: TaskLimit | None = None
     locked_with_value: int | None = None
+    waiting: WaitingGroup | None = None
+    """What it waits for."""
 
 
 # -- when it will be tried -------------------------------------------------------------------------------------------
@@ -97,7 +100,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 def retry_schedule(job: Job, state: JobState, now: datetime) -> tuple[PlannedAttempt, ...]:
     """Return the upcoming attempts; those of a running job follow the current attempt."""
-    if state is JobState.FAILED:
+    if state in (JobState.FAILED, JobState.WAITING):
         return ()
     return tuple(islice(_attempts(job, state, now), MAX_PLANNED_ATTEMPTS))
 
@@ -128,6 +131,10 @@ def reasons(job: Job, state: JobState, around: JobFacts) -> tuple[Reason, ...]:
             return (Reason(ReasonCode.FAILED, f"it failed permanently: {tries}"),)
         case JobState.SCHEDULED:
             first = Reason(ReasonCode.SCHEDULED, f"it is scheduled for later: {_in(job.run_at, around.now)}")
+        case JobState.WAITING:
+            waiting = around.waiting
+            message = "its time is infinity, and it waits for no job" if waiting is None else waiting.sentence
+            first = Reason(ReasonCode.WAITING, message)
         case JobState.BACKOFF:
             message = f"attempt {job.attempts} failed, the next is due later: {_in(job.run_at, around.now)}"
             first = Reason(ReasonCode.BACKOFF, message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Final, Self
 
@@ -14,6 +14,7 @@ import msgspec
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job.job import Job
 from gw_core.domain.job.job_state import JobState
+from gw_core.domain.reports.failures import RecordedFailures
 from gw_core.domain.reports.job_status import PlannedAttempt, Reason
 from gw_core.domain.rules.pause import Pause
 from gw_core.domain.rules.task_limit import TaskLimit
@@ -131,6 +132,8 @@ class JobPage:
     `after` is None when nothing can follow. `scanned` counts the jobs that were read; a page that is not `is_full`
     and has an `after` ended because the search had taken its time, and more matches may follow. `order` is that of its
     jobs, in the words of `PageCursor`.
+
+    Example: docs/api/parts.md
     """
 
     jobs: tuple[FoundJob, ...] = ()
@@ -149,6 +152,8 @@ class JobReport:
 
     `failed_at` is when the last attempt failed; None while that is not known. A job's row does not record it, and the
     next `run_at` does not decide either: a task chooses its own delay with `RetryAfter`, and `GiveUp` skips attempts.
+
+    Example: docs/api/parts.md
     """
 
     job: Job
@@ -161,9 +166,6 @@ class JobReport:
 
 # -- the whole -------------------------------------------------------------------------------------------------------
 
-LATELY: Final = timedelta(minutes=10)
-"""An attempt that failed within this time counts as failing now."""
-
 Counts = Mapping[JobState, Count]
 """One count for each state."""
 
@@ -172,7 +174,9 @@ class TaskActivity(msgspec.Struct, frozen=True, kw_only=True):
     """What the jobs of one task do; a time is None where there is no such job."""
 
     failed_lately: Count
-    """Jobs whose last attempt failed within `LATELY`."""
+    """Jobs whose last attempt failed within `LATELY`, inferred from the backoff that they wait for."""
+    recorded: RecordedFailures | None = None
+    """The attempts that failed within `LATELY`; None where workers recorded none."""
     failing_since: datetime | None = None
     """When the first attempt failed of those that wait for a retry or have failed; never earlier than the job."""
     due_since: datetime | None = None
@@ -181,7 +185,10 @@ class TaskActivity(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueCounts:
-    """How much is in the queue at `at`; the times of the first due and the next job are exact."""
+    """How much is in the queue at `at`; the times of the first due and the next job are exact.
+
+    Example: docs/api/parts.md
+    """
 
     at: datetime
     total: Count
@@ -204,7 +211,10 @@ class QueueCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueReport:
-    """A named queue: who holds it and since when, how many jobs wait, how many of them are due, and which is next."""
+    """A named queue: who holds it and since when, how many jobs wait, how many of them are due, and which is next.
+
+    Example: docs/api/parts.md
+    """
 
     name: str
     locked_by: str | None
@@ -217,8 +227,19 @@ class QueueReport:
     pause: Pause | None = None
 
 
+class QueueSize(msgspec.Struct, frozen=True):
+    """How many jobs wait in a named queue, and how many of them are due."""
+
+    name: str
+    waiting: int
+    due: int
+
+
 class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A task in the database: its jobs by state, and the ids of the live workers that know it; None if unknown."""
+    """A task in the database: its jobs by state, and the ids of the live workers that know it; None if unknown.
+
+    Example: docs/api/parts.md
+    """
 
     name: str
     jobs: Counts

@@ -29,7 +29,10 @@ class StatisticsStatus:
 
 @dataclass(frozen=True, slots=True)
 class RunStatistics:
-    """The attempts that ended in some time."""
+    """The attempts that ended in some time.
+
+    Example: docs/api/parts.md
+    """
 
     completed: int = 0
     failed: int = 0
@@ -90,7 +93,10 @@ class RunPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSeries:
-    """What ended in each step of time. A step without a point is a gap: no worker that records statistics was alive."""
+    """What ended in each step of time. A step without a point is a gap: no worker that records statistics was alive.
+
+    Example: docs/api/parts.md
+    """
 
     at: datetime
     """When this was read, by the server's clock."""

@@ -10,6 +10,7 @@ from typing import Final
 
 from gw_core.domain.cron.cron_item import KnownCronItem
 from gw_core.domain.reports.query_results import Count, Quality
+from gw_core.domain.rules.pause import PAUSE_LOCK
 from gw_core.domain.rules.sweep_rules import WorkerInfo, known_by
 
 _USUAL_WINDOW: Final = timedelta(seconds=3)
@@ -81,11 +82,16 @@ class PrioritySummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockedQueue:
-    """A named queue that a worker holds."""
+    """A named queue that a worker holds, or that is paused."""
 
     name: str
     locked_by: str | None
     locked_at: datetime
+
+    @property
+    def is_paused(self) -> bool:
+        """True if a pause has locked it, and not a worker."""
+        return (self.locked_by or "").startswith(PAUSE_LOCK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,16 +130,25 @@ class QueueSnapshot:
     locked_queues: Sequence[LockedQueue] = ()
     locked_queues_are_all: bool = True
     crontabs: Sequence[KnownCronItem] = ()
+    blocked: int = 0
+    """Sessions of this database that wait for a lock, as far as our role may see them."""
     errors: Sequence[tuple[str, str]] = field(default=())
     denied: str | None = None
     """The reason, if a part failed because the role lacks a right or row security hides its rows."""
 
     def known_by(self, task: str) -> tuple[str, ...] | None:
-        """Return the ids of the live workers that know a task; None if that is unknown.
+        """Return the ids of the live workers that report a task; None if it is unknown whether one knows it.
 
-        It is unknown without a live worker, and if one of them was not read or does not report its tasks.
+        It is unknown without a live worker. If no worker reports the task, it is also unknown when one of them was not
+        read or does not report its tasks.
         """
-        return known_by(task, [each for each in self.workers if not each.is_stale]) if self.workers_are_all else None
+        known = known_by(task, self.live_workers)
+        return known if known or self.workers_are_all else None
+
+    @property
+    def live_workers(self) -> Sequence[WorkerInfo]:
+        """The workers that are not presumed dead."""
+        return [each for each in self.workers if not each.is_stale]
 
     @property
     def ready(self) -> Count:
@@ -141,6 +156,11 @@ class QueueSnapshot:
         priorities = [head.ready for head in self.priorities]
         is_exact = self.has_all_priorities and all(each.quality is Quality.EXACT for each in priorities)
         return Count(sum(each.value for each in priorities), Quality.EXACT if is_exact else Quality.AT_LEAST)
+
+    @property
+    def knows_waiting(self) -> bool:
+        """True if the waiting jobs were read, and no rows are hidden: none is known then from none being there."""
+        return not self.schema.rows_hidden and "priorities" not in dict(self.errors)
 
     @property
     def oldest(self) -> PrioritySummary | None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any, ClassVar, Final, TypeVar, overload
 
 import msgspec
 
+from gw_core.domain.errors import InvalidSettingError
+
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """Base class of all events. `name` is Graphile Worker's name for the event, if it has one."""
+    """Base class of all events. `name` is Graphile Worker's name for the event, if it has one.
+
+    Example: docs/api/gw_core.md
+    """
 
     name: ClassVar[str] = "event"
 
@@ -52,6 +58,8 @@ class Events:
 
     Listeners run on the thread that emits the event, in the order of their subscription. If one raises an error,
     `on_error` is called and the others still run. Subscribing is safe from any thread.
+
+    Example: docs/api/index.md
     """
 
     def __init__(self, on_error: Callable[[Event, Exception], None] | None = None) -> None:
@@ -87,8 +95,15 @@ class Events:
                 return function
 
             return decorate
+        if inspect.iscoroutinefunction(inspect.unwrap(listener)):
+            raise InvalidSettingError(
+                f"the listener {getattr(listener, '__name__', listener)} must not be async: listeners run in the "
+                "thread that emits the event; write it with def, and hand over to a loop with run_coroutine_threadsafe"
+            )
         name = kind if isinstance(kind, str) else kind.name
-        is_known = name in EVENT_TYPES  # imports every event, which "*" means
+        if not isinstance(kind, str):
+            EVENT_TYPES.setdefault(name, kind)
+        is_known = name in EVENT_TYPES  # imports every event for an unknown name, which "*" is
         if name != "*" and not is_known:
             raise ValueError(_unknown(name))
         names = tuple(EVENT_TYPES) if name == "*" else (name,)

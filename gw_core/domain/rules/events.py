@@ -17,7 +17,10 @@ from gw_core.domain.rules.sweep_rules import RecoverySettings
 
 
 class PoolStarted(WorkerEvent, frozen=True):
-    """A worker starts to claim jobs of `tasks`."""
+    """A worker starts to claim jobs of `tasks`.
+
+    Example: docs/reference/events.md
+    """
 
     name: ClassVar[str] = "pool:create"
     tasks: Sequence[str]
@@ -31,7 +34,10 @@ class PoolListening(WorkerEvent, frozen=True):
 
 
 class PoolConnectionLost(WorkerEvent, frozen=True):
-    """A database `operation` (such as "claim jobs") failed; the worker retries it, first after `delay`."""
+    """A database `operation` (such as "claim jobs") failed; the worker retries it, first after `delay`.
+
+    Example: docs/reference/events.md
+    """
 
     name: ClassVar[str] = "pool:listen:error"
     operation: str
@@ -40,7 +46,10 @@ class PoolConnectionLost(WorkerEvent, frozen=True):
 
 
 class PoolConnectionRestored(WorkerEvent, frozen=True):
-    """The `operation` succeeded again after `attempts` failed attempts."""
+    """The `operation` succeeded again after `attempts` failed attempts.
+
+    Example: docs/reference/events.md
+    """
 
     name: ClassVar[str] = "pool:connection:restored"
     operation: str
@@ -90,7 +99,10 @@ class ClaimEmpty(WorkerEvent, frozen=True):
 
 
 class PoolStopping(WorkerEvent, frozen=True):
-    """The worker claims no more jobs and waits for `running` jobs to finish."""
+    """The worker claims no more jobs and waits for `running` jobs to finish.
+
+    Example: docs/reference/events.md
+    """
 
     name: ClassVar[str] = "pool:gracefulShutdown"
     reason: str
@@ -105,7 +117,10 @@ class PoolInterrupting(WorkerEvent, frozen=True):
 
 
 class PoolStopped(WorkerEvent, frozen=True):
-    """The worker stopped. Jobs stay locked only by `unsettled` outcomes and by a claim whose answer is missing."""
+    """The worker stopped. Jobs stay locked only by `unsettled` outcomes and by a claim whose answer is missing.
+
+    Example: docs/reference/events.md
+    """
 
     name: ClassVar[str] = "pool:release"
     unsettled: int
@@ -170,6 +185,8 @@ class WorkersRecovered(Event, frozen=True):
     """A sweep recovered `jobs` jobs and released `queues` queues of dead `workers`; without any, orphaned queues.
 
     `worker_id` is the worker that swept, or None for a sweep by `gw sweep` or a client.
+
+    Example: docs/reference/events.md
     """
 
     name: ClassVar[str] = "worker:recovery"
@@ -235,7 +252,10 @@ class TasksReloaded(Event, frozen=True):
 
 
 class JobAdded(Event, frozen=True):
-    """This library added a job. `job_id` is None if the job was added in bulk, or skipped by a plugin."""
+    """This library added a job. `job_id` is None if the job was added in bulk, or skipped by a plugin.
+
+    Example: docs/reference/events.md
+    """
 
     name: ClassVar[str] = "job:add"
     spec: JobSpec
@@ -243,7 +263,10 @@ class JobAdded(Event, frozen=True):
 
 
 class JobStarted(WorkerEvent, frozen=True):
-    """A worker thread starts to run the job."""
+    """A worker thread starts to run the job.
+
+    Example: docs/reference/events.md
+    """
 
     name: ClassVar[str] = "job:start"
     thread: str
@@ -251,7 +274,10 @@ class JobStarted(WorkerEvent, frozen=True):
 
 
 class JobSucceeded(WorkerEvent, frozen=True):
-    """The task returned; the job is not deleted yet (see `JobCompleted`)."""
+    """The task returned; the job is not deleted yet (see `JobCompleted`).
+
+    Example: docs/reference/events.md
+    """
 
     name: ClassVar[str] = "job:success"
     thread: str
@@ -260,7 +286,10 @@ class JobSucceeded(WorkerEvent, frozen=True):
 
 
 class JobErrored(WorkerEvent, frozen=True):
-    """The task raised `error`; the failure is not recorded yet (see `JobCompleted`)."""
+    """The task raised `error`; the failure is not recorded yet (see `JobCompleted`).
+
+    Example: docs/reference/events.md
+    """
 
     name: ClassVar[str] = "job:error"
     thread: str
@@ -270,7 +299,10 @@ class JobErrored(WorkerEvent, frozen=True):
 
 
 class JobFailed(WorkerEvent, frozen=True):
-    """The task raised `error` in the last attempt: the job has failed permanently."""
+    """The task raised `error` in the last attempt: the job has failed permanently.
+
+    Example: docs/reference/events.md
+    """
 
     name: ClassVar[str] = "job:failed"
     thread: str
@@ -279,7 +311,10 @@ class JobFailed(WorkerEvent, frozen=True):
 
 
 class JobCompleted(WorkerEvent, frozen=True):
-    """The outcome of the run, success (`error` is None) or failure, is recorded in the database."""
+    """The outcome of the run, success (`error` is None) or failure, is recorded in the database.
+
+    Example: docs/reference/events.md
+    """
 
     name: ClassVar[str] = "job:complete"
     job: Job
@@ -287,7 +322,10 @@ class JobCompleted(WorkerEvent, frozen=True):
 
 
 class JobCancelling(WorkerEvent, frozen=True):
-    """An operator cancelled the running job; `message` becomes its last error."""
+    """An operator cancelled the running job; `message` becomes its last error.
+
+    Example: docs/reference/events.md
+    """
 
     name: ClassVar[str] = "job:cancelling"
     job: Job
@@ -298,6 +336,8 @@ class JobOverran(WorkerEvent, frozen=True):
     """A task still runs although it was stopped: its timeout has passed, or its job was cancelled (`reason`).
 
     Its thread is busy and its job stays locked until the task returns; then the attempt fails.
+
+    Example: docs/reference/events.md
     """
 
     name: ClassVar[str] = "job:overran"
@@ -307,7 +347,10 @@ class JobOverran(WorkerEvent, frozen=True):
 
 
 class JobReturned(WorkerEvent, frozen=True):
-    """The worker returned the job to the queue because of `reason`; the attempt is not counted."""
+    """The worker returned the job to the queue because of `reason`; the attempt is not counted.
+
+    Example: docs/reference/events.md
+    """
 
     name: ClassVar[str] = "job:returned"
     job: Job
@@ -318,6 +361,8 @@ class JobRecovered(Event, frozen=True):
     """A sweep recovered the job from the dead worker `worker_id`; `job` is its state before the sweep.
 
     `recovered_by` is the worker that swept, or None for a sweep by `gw sweep` or a client.
+
+    Example: docs/reference/events.md
     """
 
     name: ClassVar[str] = "job:recovered"
@@ -331,6 +376,8 @@ class JobLockLost(WorkerEvent, frozen=True):
     """The run ended after the worker had lost the job's lock, to a sweep for example; the outcome was discarded.
 
     With `in_doubt` the outcome was sent before, and the answer was lost: it is unknown whether it was recorded.
+
+    Example: docs/reference/events.md
     """
 
     name: ClassVar[str] = "job:lockLost"

@@ -49,7 +49,10 @@ class PauseTarget(msgspec.Struct, frozen=True):
 
 
 class Pause(msgspec.Struct, frozen=True, kw_only=True):
-    """A pause: what is paused, since when, until when (None: until it is resumed), by whom and why."""
+    """A pause: what is paused, since when, until when (None: until it is resumed), by whom and why.
+
+    Example: docs/api/parts.md
+    """
 
     target: PauseTarget
     since: datetime
@@ -70,7 +73,10 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PauseResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What `pause` or `resume` did: `changed` counts targets, and these live workers have not confirmed it in time."""
+    """What `pause` or `resume` did: `changed` counts targets, and these live workers have not confirmed it in time.
+
+    Example: docs/api/parts.md
+    """
 
     changed: int
     unconfirmed: tuple[str, ...] = ()

@@ -60,6 +60,8 @@ TABLES: Final = (
     "_private_gw_history_default",
     "_private_gw_waiting",
     "_private_gw_edges",
+    "_private_gw_steps",
+    "_private_gw_unique",
     OF_RUST,
 )
 """All tables that roles read by name."""
@@ -67,13 +69,19 @@ TABLES: Final = (
 WITH_IDS: Final = ("_private_jobs", "_private_job_queues", "_private_tasks")
 """Tables whose sequences are read."""
 
-FUNCTIONS_TO_ADD: Final = ("add_job", "add_jobs")
+FUNCTIONS_TO_ADD: Final = (
+    "add_job",
+    "add_jobs",
+    "_private_gw_add_waiting",
+    "_private_gw_add_unique",
+    "_private_gw_end_members",
+)
 FUNCTIONS_TO_READ: Final = ("_private_gw_field_value",)
 FUNCTIONS_TO_CHANGE: Final = (
     *FUNCTIONS_TO_ADD,
     *FUNCTIONS_TO_READ,
     *("complete_jobs", "permanently_fail_jobs", "reschedule_jobs", "remove_job", "force_unlock_workers"),
-    *("_private_gw_end_members", "_private_gw_expire_history", *FUNCTIONS_OF_RUST),
+    *("_private_gw_expire_history", *FUNCTIONS_OF_RUST),
 )
 
 
@@ -106,6 +114,8 @@ RIGHTS: Final[Mapping[RoleKind, Rights]] = {
         "_private_gw_history": _ADD,
         "_private_gw_waiting": _CHANGE,
         "_private_gw_edges": ("select", "insert", "delete"),
+        "_private_gw_steps": _CHANGE,
+        "_private_gw_unique": _CHANGE,
         OF_RUST: _CHANGE,
         RETIRED_OF_RUST: ("select", "insert", "delete"),
     },
@@ -115,8 +125,9 @@ RIGHTS: Final[Mapping[RoleKind, Rights]] = {
         "_private_jobs": ("select", "insert", "update"),
         "_private_job_queues": _ADD,
         "_private_tasks": _ADD,
-        "_private_gw_waiting": _ADD,
-        "_private_gw_edges": _ADD,
+        "_private_gw_waiting": ("select", "insert", "update"),
+        "_private_gw_unique": ("select", "insert", "update"),
+        "_private_gw_edges": ("select", "insert", "delete"),
         RETIRED_OF_RUST: ("insert",),
     },
     RoleKind.VIEWER: _read((*TABLES, "jobs"), FUNCTIONS_TO_READ),
@@ -135,6 +146,7 @@ RIGHTS: Final[Mapping[RoleKind, Rights]] = {
         # What a command removes is recorded.
         "_private_gw_history": _ADD,
         "_private_gw_waiting": _CHANGE,
+        "_private_gw_unique": _CHANGE,
         "_private_gw_edges": ("select", "insert", "delete"),
         OF_RUST: _CHANGE,
         RETIRED_OF_RUST: ("select", "insert", "delete"),
@@ -263,7 +275,10 @@ class InstalledRights(msgspec.Struct, frozen=True):
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """A role as `gw grant` made it; `missing` are the statements that give it what it lacks."""
+    """A role as `gw grant` made it; `missing` are the statements that give it what it lacks.
+
+    Example: docs/api/parts.md
+    """
 
     role: str
     kind: RoleKind

@@ -18,6 +18,8 @@ class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     A timeout also limits what the client sets itself. Raises `InvalidSettingError` for one that is not
     positive.
+
+    Example: docs/api/gw_core.md
     """
 
     statement_timeout: Duration | None = None

@@ -38,12 +38,17 @@ class PoolerMode(StrEnum):
     """A server connection for each transaction: no LISTEN, no session settings, no prepared statements."""
 
 
+ONLY_TASK: Final = "task:"
+
 MEGABYTE: Final = 1024 * 1024
 
 
 @settings
 class WorkerSettings(RecoverySettings):
-    """How a worker claims, runs and stops. An invalid value raises `InvalidSettingError`, which names the setting."""
+    """How a worker claims, runs and stops. An invalid value raises `InvalidSettingError`, which names the setting.
+
+    Example: docs/api/index.md
+    """
 
     concurrency: int = 10
     """The number of worker threads, and so of jobs that run at the same time."""
@@ -92,6 +97,9 @@ class WorkerSettings(RecoverySettings):
 
     executable_env: Sequence[str] | None = ()
     """The environment variables that executable tasks get besides PATH, HOME and the like; None passes all."""
+
+    only: Sequence[str] = ()
+    """The tasks whose jobs the worker claims, such as `task:mail`; all that it has unless given."""
 
     recover: bool = True
     """Recover the jobs of dead workers. The worker sends heartbeats whether this is on or off."""
@@ -183,6 +191,8 @@ class WorkerSettings(RecoverySettings):
             raise InvalidSettingError(
                 f"executable_env must be a list of environment variable names, got {self.executable_env!r}"
             )
+        if isinstance(self.only, str) or any(not each.startswith(ONLY_TASK) for each in self.only):
+            raise InvalidSettingError(f"only must be a list of tasks such as task:mail, got {self.only!r}")
         for name, period in (("history", self.history or timedelta(0)), ("statistics", self.statistics)):
             if period > MAX_KEEP:
                 raise InvalidSettingError(f"{name} must be at most {MAX_KEEP.days} days, got {period}")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
+
+import msgspec
 
 FIRST_PAUSE: Final = timedelta(seconds=0.25)
 MAX_PAUSE: Final = timedelta(seconds=30)
@@ -23,8 +24,7 @@ SIGNALLED: Final = 128
 """A shell shows an end by signal N as this plus N."""
 
 
-@dataclass(frozen=True, slots=True)
-class StopAll:
+class StopAll(msgspec.Struct, frozen=True):
     """End the others too, with this exit code."""
 
     reason: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -29,7 +29,10 @@ DEFAULT_DELAY: Final = timedelta(seconds=30)
 
 @settings
 class RecoverySettings:
-    """When a worker counts as dead, and how its jobs go back. Raises `InvalidSettingError` naming the setting."""
+    """When a worker counts as dead, and how its jobs go back. Raises `InvalidSettingError` naming the setting.
+
+    Example: docs/api/gw_core.md
+    """
 
     sweep_threshold: DurationField[timedelta] = DurationField(timedelta(minutes=5))
     """The age of the last heartbeat after which a worker is presumed dead."""
@@ -70,9 +73,11 @@ class RecoverySettings:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerInfo:
-    """A worker process as the database knows it: by its heartbeat, by the locks it holds, or by both."""
+class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker process as the database knows it: by its heartbeat, by the locks it holds, or by both.
+
+    Example: docs/api/parts.md
+    """
 
     id: str
     host: str | None = None
@@ -94,7 +99,7 @@ class WorkerInfo:
     """Whether one of its jobs has a flag that gives it the longer timeout."""
     is_stale: bool = False
     """Whether it counts as dead."""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
     @property
     def has_heartbeat(self) -> bool:
@@ -142,7 +147,10 @@ def overdue_after(every: timedelta, tolerated: timedelta) -> timedelta:
 
 
 class Reschedule(msgspec.Struct, frozen=True):
-    """Return the job to run at this time, with this many attempts counted (None: do not count this one)."""
+    """Return the job to run at this time, with this many attempts counted (None: do not count this one).
+
+    Example: docs/guide/troubleshooting.md
+    """
 
     run_at: datetime
     attempts: int | None = None
@@ -154,15 +162,24 @@ class Reschedule(msgspec.Struct, frozen=True):
 
 
 class FailWithBackoff(msgspec.Struct, frozen=True):
-    """Fail the attempt as if the task had raised: it stays counted, and the usual backoff applies."""
+    """Fail the attempt as if the task had raised: it stays counted, and the usual backoff applies.
+
+    Example: docs/guide/troubleshooting.md
+    """
 
 
 class SkipRecovery(msgspec.Struct, frozen=True):
-    """Leave the job locked; the next sweep asks again."""
+    """Leave the job locked; the next sweep asks again.
+
+    Example: docs/guide/troubleshooting.md
+    """
 
 
 Decision = Reschedule | FailWithBackoff | SkipRecovery
-"""What becomes of the job of a dead worker."""
+"""What becomes of the job of a dead worker.
+
+Example: docs/guide/troubleshooting.md
+"""
 RecoveryHook = Callable[[Job, str, str, str | None], Decision | None]
 """Called with the job, the id of the dead worker, the reason and the id of the sweeping worker; None is the default."""
 
@@ -195,7 +212,10 @@ def decide(
 
 
 class SweepReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sweep did, or with `dry_run` what it would do."""
+    """What a sweep did, or with `dry_run` what it would do.
+
+    Example: docs/api/parts.md
+    """
 
     dry_run: bool = False
     workers: tuple[WorkerInfo, ...] = ()
@@ -220,10 +240,19 @@ class OrphanedQueue(msgspec.Struct, frozen=True):
 
 
 def known_by(task: str, live: Sequence[WorkerInfo]) -> tuple[str, ...] | None:
-    """Return the ids of the live workers that know a task; None, unknown, unless all of them report their tasks."""
+    """Return the ids of the live workers that report a task.
+
+    None, unknown, if none does and one of them, such as a Node.js worker, does not report its tasks; or without any.
+    """
+    known = tuple(each.id for each in live if task in (each.tasks or ()))
+    return None if not known and tasks_of(live) is None else known
+
+
+def tasks_of(live: Sequence[WorkerInfo]) -> frozenset[str] | None:
+    """Return the tasks that these workers know; None, unknown, without any, and unless all of them report theirs."""
     if not live or any(each.tasks is None for each in live):
         return None
-    return tuple(each.id for each in live if task in (each.tasks or ()))
+    return frozenset().union(*(each.tasks or () for each in live))
 
 
 def merged(heartbeats: Sequence[WorkerInfo], holders: Sequence[WorkerInfo]) -> list[WorkerInfo]:
@@ -241,12 +270,12 @@ def _fresher(known: WorkerInfo, other: WorkerInfo) -> WorkerInfo:
     mine, theirs = known.heartbeat_age, other.heartbeat_age
     if mine is None or theirs is None or mine <= theirs:
         return known
-    return replace(known, heartbeat_age=theirs, last_heartbeat_at=other.last_heartbeat_at)
+    return structs.replace(known, heartbeat_age=theirs, last_heartbeat_at=other.last_heartbeat_at)
 
 
 def _with_locks(worker: WorkerInfo, holder: WorkerInfo | None) -> WorkerInfo:
     if holder is None:
         return worker
-    return replace(
+    return structs.replace(
         worker, jobs=holder.jobs, queues=holder.queues, lock_age=holder.lock_age, is_resilient=holder.is_resilient
     )

@@ -25,6 +25,8 @@ class TaskLimit(msgspec.Struct, frozen=True, kw_only=True):
 
     `burst` jobs may start at the same time after an idle time. With `field`, a place in the payload such as `tenant_id`
     or `customer.id`, the limit counts for each value there. Raises `InvalidInputError` for wrong values.
+
+    Example: docs/api/parts.md
     """
 
     task: str

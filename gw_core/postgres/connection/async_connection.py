@@ -71,6 +71,14 @@ class AsyncCallersConnection:
         """Make a block all or nothing: a savepoint in a transaction, a transaction of its own in autocommit mode."""
         raise NotImplementedError
 
+    async def execute(self, statement: str) -> Rows:
+        """Run a statement without values, and return its rows."""
+        raise NotImplementedError
+
+    async def is_in_transaction(self) -> bool:
+        """Return whether the next statement belongs to a transaction of the caller's."""
+        raise NotImplementedError
+
 
 def async_callers_connection(conn: object, schema: str) -> AsyncCallersConnection:
     """Return what runs statements on `conn`, in its transaction and without changing its settings.
@@ -118,6 +126,15 @@ class AsyncPsycopgConnection(AsyncCallersConnection):
             await cursor.execute(*call.named(self._schema))
             return await cursor.fetchall() if cursor.description is not None else []
 
+    async def execute(self, statement: str) -> Rows:
+        async with psycopg.AsyncCursor(self._connection, row_factory=tuple_row) as cursor:
+            await cursor.execute(statement.encode())
+            return await cursor.fetchall() if cursor.description is not None else []
+
+    async def is_in_transaction(self) -> bool:
+        is_idle = self._connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        return not (self._connection.autocommit and is_idle)
+
     @asynccontextmanager
     async def atomic(self) -> AsyncIterator[None]:
         connection = self._connection
@@ -137,6 +154,14 @@ class AsyncpgConnection(AsyncCallersConnection):
         records: Awaitable[Rows] = self._connection.fetch(text, *values)
         return records
 
+    async def execute(self, statement: str) -> Rows:
+        rows: Rows = await self._connection.fetch(statement)
+        return rows
+
+    async def is_in_transaction(self) -> bool:
+        is_open: bool = self._connection.is_in_transaction()
+        return is_open
+
     def atomic(self) -> AbstractAsyncContextManager[Any]:
         transaction: AbstractAsyncContextManager[Any] = self._connection.transaction()
         return transaction
@@ -151,6 +176,14 @@ class AsyncSqlAlchemyConnection(AsyncCallersConnection):
         text, values = call.numbered(self._schema) if is_asyncpg else call.named(self._schema)
         result = await connection.exec_driver_sql(text, values)
         return [tuple(row) for row in result] if result.returns_rows else []
+
+    async def execute(self, statement: str) -> Rows:
+        result = await (await self._begun()).exec_driver_sql(statement)
+        return list(result) if result.returns_rows else []
+
+    async def is_in_transaction(self) -> bool:
+        raw = await (await self._begun()).get_raw_connection()
+        return not raw.dbapi_connection.autocommit
 
     @asynccontextmanager
     async def atomic(self) -> AsyncIterator[None]:
@@ -182,6 +215,9 @@ class AsyncConnectionSource(Protocol):
     def autocommit(self) -> AbstractAsyncContextManager[Any]:
         """Provide a connection that commits each statement."""
 
+    def abandon(self) -> None:
+        """Forget the connections of a loop that is closed."""
+
     async def close(self) -> None:
         """Close what was opened for the client; what the caller opened stays open."""
 
@@ -192,7 +228,10 @@ def conninfo_behind(pool: object) -> str | None:
         return None if callable(pool.conninfo) or callable(pool.kwargs) else conninfo_of(pool)
     if is_instance(pool, "sqlalchemy.ext.asyncio", "AsyncEngine"):
         url = pool.url
-        parts = {"host": url.host, "port": url.port, "dbname": url.database, "user": url.username}
+        # The folder of a socket stands in the query; there are several values for several hosts.
+        query = {name: value for name, value in url.query.items() if isinstance(value, str)}
+        host, port = url.host or query.get("host"), url.port or query.get("port")
+        parts = {"host": host, "port": port, "dbname": url.database, "user": url.username}
         return make_conninfo(**{**parts, "password": url.password})
     return None
 
@@ -211,6 +250,9 @@ class GivenPool:
             self.autocommit = source.execution_options(isolation_level="AUTOCOMMIT").connect
         else:
             raise InvalidInputError(f"pool cannot be of type {type_name(source)}; pass {ACCEPTED_POOLS}")
+
+    def abandon(self) -> None:
+        """Leave it to the caller to open the pool again."""
 
     async def close(self) -> None:
         """Leave the pool open."""
@@ -248,6 +290,10 @@ class OwnPool:
             yield connection
 
     autocommit = connection
+
+    def abandon(self) -> None:
+        """Forget the pool of a loop that is closed; the next call opens another."""
+        self._lock, self._pool = asyncio.Lock(), None
 
     async def close(self) -> None:
         """Close the connections and leave the embedded server, if one was started."""

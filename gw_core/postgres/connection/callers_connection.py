@@ -118,7 +118,9 @@ def type_name(value: object) -> str:
 
 def _rejected(conn: object) -> InvalidInputError:
     if _is_async(conn):
-        return InvalidInputError(f"conn is asynchronous ({type_name(conn)}); pass it to an AsyncClient instead")
+        return InvalidInputError(
+            f"conn is asynchronous ({type_name(conn)}); pass it to an AsyncClient, or in a test to AsyncQueue"
+        )
     if isinstance(conn, str) or hasattr(conn, "connect") or hasattr(conn, "getconn"):
         return InvalidInputError(
             f"conn cannot be of type {type_name(conn)}, which has no transaction to join; pass {ACCEPTED}"

@@ -25,7 +25,8 @@ from gw_core.postgres.road.claims import CLAIM_PLAN
 
 _NAME: Final = "gw_task"
 _PROBE: Final = "gw_probe"
-_PLAN: Final = {name: CLAIM_PLAN[name] for name in CLAIM_PLAN if name.startswith(("enable_", "plan_", "jit"))}
+PLAN: Final = {name: CLAIM_PLAN[name] for name in CLAIM_PLAN if name.startswith(("enable_", "plan_", "jit"))}
+"""Settings of a transaction in which a claim is planned as in a worker's session."""
 _SETTINGS: Final = "select name, pg_catalog.current_setting(name) from pg_catalog.unnest(%s::text[]) as name"
 
 
@@ -70,8 +71,8 @@ class ClaimPlan:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         with translated(), tuple_cursor(connection) as cursor:
-            before = dict(cursor.execute(_SETTINGS, (list(_PLAN),)).fetchall())
-        self._set = _set_local(_PLAN)
+            before = dict(cursor.execute(_SETTINGS, (list(PLAN),)).fetchall())
+        self._set = _set_local(PLAN)
         self._restore = _set_local(before)
 
     @contextmanager

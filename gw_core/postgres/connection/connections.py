@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from datetime import timedelta
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -148,12 +149,12 @@ class SharedConnection:
         settings: Mapping[str, str] | None = None,
         response_timeout: timedelta | None = None,
     ) -> None:
+        self._connection: Connection | None = None
         self.database = database
         self._role = role
         self._settings = settings
         self._response_timeout = response_timeout
         self._lock = threading.Lock()  # guards _connection, and is held while it is in use
-        self._connection: Connection | None = None
         self._lent: Connection | None = None
         forks.abandon_in_children(self)
 
@@ -173,6 +174,12 @@ class SharedConnection:
                 raise
             finally:
                 self._lent = None
+
+    def __del__(self) -> None:
+        """Close the connection of a client that its program dropped without closing it."""
+        if self._connection is not None:
+            with suppress(Exception):
+                self._connection.close()
 
     def cancel(self) -> bool:
         """Cancel the running statement; True when there was one."""
@@ -223,8 +230,28 @@ def cancel(connection: Connection) -> bool:
     return True
 
 
+_UNCHECKED: Final[ContextVar[bool]] = ContextVar("unchecked", default=False)
+
+
+@contextmanager
+def unchecked() -> Iterator[None]:
+    """Borrow connections in the block without a round trip to check them, for statements that can be sent twice."""
+    token = _UNCHECKED.set(True)
+    try:
+        yield
+    finally:
+        _UNCHECKED.reset(token)
+
+
+def is_idle(connection: Connection) -> bool:
+    """Return whether a connection is open and in no transaction."""
+    return connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+
+
 def _check(connection: Connection) -> None:
     """Raise an error if the connection of a pool is gone, also if a dead network swallows the answer."""
+    if _UNCHECKED.get():
+        return
     with ending_within(FIRST_RESPONSE_TIMEOUT):
         connection.execute("")
 

@@ -44,6 +44,8 @@ _TRANSIENT_CLASSES = ("40",)
 # An object in use, and transactions that were ended or have to be rolled back first. Others of these two classes last
 # until the database is changed, such as 55000: an object is not in the state that the statement needs.
 _TRANSIENT_STATES = ("55006", "25P02", "25P03", "25P04")
+# A connection that two tasks of a program share.
+_BUSY = re.compile(r"another (?:operation|command) is (?:already )?in progress")
 # Errors of libpq about the string and the files it names, before it contacts any server.
 _OWN_SETTINGS = re.compile(
     r'(?:certificate|private key|revocation list|service) file "|definition of service "'
@@ -88,6 +90,8 @@ def _translated(error: BaseException, schema: str) -> DatabaseError | InvalidJob
         return StatementTimeoutError(f"the database could not finish the statement now: {sentence(error)}")
     if isinstance(error, pg.ReadOnlySqlTransaction):
         return ReadOnlyError(f"the database is read-only: {sentence(error)}")
+    if isinstance(error, pg.InFailedSqlTransaction):
+        return TransientDatabaseError("an earlier error aborted the transaction of this connection; roll it back first")
     if state[:2] in _TRANSIENT_CLASSES or state in _TRANSIENT_STATES:
         return TransientDatabaseError(f"the database could not finish the statement now: {sentence(error)}")
     return DatabaseError(f"PostgreSQL rejected the statement: {sentence(error)}")
@@ -141,6 +145,8 @@ def _without_state(error: BaseException) -> DatabaseError | InvalidJobError:
     if isinstance(error, psycopg.OperationalError) and ("authentication failed" in text or "does not exist" in text):
         # While connecting, the driver hands over libpq's text without the server's code.
         return AuthenticationError(f"the server rejected the connection: {text}")
+    if _BUSY.search(text):
+        return DatabaseError(f"the connection is busy with another statement; use it for one at a time: {text}")
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return DatabaseUnavailableError(f"the database cannot be reached: {text}")
     return DatabaseError(f"the statement could not be run: {text}")

@@ -29,7 +29,10 @@ _OF_FUNCTIONS: Final = {
     "permanently_fail_jobs": ("r _private_jobs", "w _private_jobs"),
     "reschedule_jobs": ("r _private_jobs", "w _private_jobs"),
     "remove_job": ("r _private_jobs", "w _private_jobs", "d _private_jobs"),
-    "_private_gw_end_members": ("r _private_jobs", "r _private_gw_waiting", "r _private_gw_edges"),
+    "_private_gw_end_members": (
+        *("r _private_jobs", "r _private_gw_waiting", "d _private_gw_waiting", "r _private_gw_edges"),
+    ),
+    "_private_gw_add_waiting": ("r _private_jobs", "w _private_jobs"),
 }
 """What functions do with the rights of their caller. Those that add jobs need no check: PostgreSQL rejects the row."""
 

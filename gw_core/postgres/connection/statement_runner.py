@@ -48,13 +48,27 @@ class StatementRunner:
             raise translate(error, schema=self.schema) from error
 
 
+class _PassedOn(StatementRunner):
+    """Passes statements on to a connection that runs them itself."""
+
+    def rows(self, name: str, values: Mapping[str, Any], **variables: str) -> list[tuple[Any, ...]]:
+        connection: Any = self.connection
+        return list(connection.rows(name, values, variables))
+
+
+def statements_over(connection: Connection, schema: str, *, prepares_early: bool = False) -> StatementRunner:
+    """Return what runs statements over the connection."""
+    kind = _PassedOn if hasattr(connection, "rows") else StatementRunner
+    return kind(connection, schema, prepares_early=prepares_early)
+
+
 class Store:
     """Base of classes whose methods run the statements of their names. Raises our errors and not the driver's."""
 
     def __init__(self, connection: Connection, schema: str) -> None:
         self.connection = connection
         self.schema = schema
-        self._statements = StatementRunner(connection, schema)
+        self._statements = statements_over(connection, schema)
 
     def _rows(self, name: str, variables: Mapping[str, str] | None = None, /, **values: Any) -> list[tuple[Any, ...]]:
         return self._statements.rows(name, values, **variables or {})

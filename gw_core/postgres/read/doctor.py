@@ -9,13 +9,15 @@ from datetime import timedelta
 from operator import attrgetter
 from typing import Any, Final
 
+from msgspec import structs
+
 from gw_core.domain.errors import (
     DatabaseError,
     DatabaseUnavailableError,
     PermissionDeniedError,
     ReadOnlyError,
 )
-from gw_core.domain.job.group import BrokenGroups, GroupStatus
+from gw_core.domain.job.group import GroupStatus
 from gw_core.domain.job.job import named
 from gw_core.domain.reports.diagnosis import (
     NEEDED_INDEXES,
@@ -28,6 +30,7 @@ from gw_core.domain.reports.job_status import STALE_AFTER
 from gw_core.domain.reports.lock_waits import LockWaits
 from gw_core.domain.rules.roles import RoleKind, policy_name, rights_of
 from gw_core.domain.rules.session_limits import milliseconds
+from gw_core.domain.rules.sweep_rules import tasks_of
 from gw_core.postgres.connection.connections import QueueOperations
 from gw_core.postgres.connection.database import Connection, allows_transactions, in_one_trip
 from gw_core.postgres.connection.error_mapping import translated
@@ -215,9 +218,14 @@ class Examination(QueueOperations, frozen=True):
 
     def _workers(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         known = list_heartbeats(connection, self.schema)
-        stale = [worker.id for worker in known if worker.inactive_for > STALE_AFTER]
-        overran = [worker for worker in known if worker.overruns and worker.id not in stale]
-        return replace(facts, stale_workers=stale, live_workers=len(known) - len(stale), workers_with_overruns=overran)
+        live = [worker for worker in known if worker.inactive_for <= STALE_AFTER]
+        return replace(
+            facts,
+            stale_workers=[worker.id for worker in known if worker not in live],
+            live_workers=len(live),
+            workers_with_overruns=[worker for worker in live if worker.overruns],
+            served_tasks=tasks_of(live),
+        )
 
     def _citus(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         catalog = connection.execute("select to_regclass('pg_catalog.pg_dist_partition') is not null").fetchone()
@@ -236,7 +244,7 @@ class Examination(QueueOperations, frozen=True):
         heartbeats = list_heartbeats(connection, self.schema) if facts.is_known("workers") else ()
         ages = {worker.id: worker.heartbeat_age for worker in heartbeats}
         locks = list_worker_locks(connection, self.schema)
-        holders = [replace(each, heartbeat_age=ages.get(each.id)) for each in locks]
+        holders = [structs.replace(each, heartbeat_age=ages.get(each.id)) for each in locks]
         return replace(
             facts,
             holders=sorted(holders, key=attrgetter("oldest_lock_age"), reverse=True),
@@ -270,13 +278,12 @@ class Examination(QueueOperations, frozen=True):
         return replace(facts, limits=[limit_of(row) for row in visible_rows(connection, self.schema, "limit_list")])
 
     def _groups(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
-        [[waiting, held, first, job]] = visible_rows(connection, self.schema, "doctor_groups")
-        broken = [BrokenGroups(*row) for row in visible_rows(connection, self.schema, "broken_groups")]
-        return replace(facts, groups=GroupStatus(waiting, held, first, job, broken[0] if broken else None))
+        [[waiting, held, first, job]] = visible_rows(connection, self.schema, "doctor_waiting")
+        return replace(facts, groups=GroupStatus(waiting, held, first, job))
 
     def _backlog(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         found = self._ask(connection, "doctor_backlog")
-        return replace(facts, backlog=timedelta(seconds=found[0][0]) if found else None)
+        return replace(facts, due_tasks=[(task, timedelta(seconds=age)) for task, age in found])
 
     def _tables(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         tables = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
@@ -15,11 +16,12 @@ import msgspec
 
 from gw_core.domain.durations import Duration, as_duration
 from gw_core.domain.errors import InvalidInputError, PermissionDeniedError
+from gw_core.domain.job.group import WaitingGroup, waiting_of
 from gw_core.domain.job.job import Job, check_ids, timestamp
 from gw_core.domain.job.job_state import LATER, WAITING, JobState
+from gw_core.domain.reports.failures import LATELY, RecordedFailures
 from gw_core.domain.reports.job_status import JobFacts, reasons, retry_schedule
 from gw_core.domain.reports.query_results import (
-    LATELY,
     Count,
     Counts,
     FoundJob,
@@ -29,6 +31,7 @@ from gw_core.domain.reports.query_results import (
     Quality,
     QueueCounts,
     QueueReport,
+    QueueSize,
     TaskActivity,
     TaskReport,
     projected,
@@ -381,7 +384,12 @@ class JobQueries:
             pauses=self._pauses(objects),
             limit=limits[0] if limits else None,
             locked_with_value=self._locked_with_value(job, limits),
+            waiting=self._waiting(job) if state is JobState.WAITING and "_private_gw_waiting" in objects else None,
         )
+
+    def _waiting(self, job: Job) -> WaitingGroup | None:
+        rows = self._rows("list_waiting", {"job_id": job.id, "job_key": None, "limit": 1_000})
+        return next((each for each in map(waiting_of, rows) if each.id == job.id), None)
 
     def _locked_with_value(self, job: Job, limits: Sequence[TaskLimit]) -> int | None:
         """Return how many jobs with the job's value are locked, if its task has a limit by field."""
@@ -405,6 +413,7 @@ class JobQueries:
         objects = self._objects
         starts: dict[int, float] = dict(self._rows("task_starts")) if RENEWED_LOCKS in objects else {}
         names: dict[int, str] = dict(self._rows("task_list", {"most": MAX_TASKS}))
+        failures = self._failures(objects)
         tasks = sorted((names[each], each) for each in sampled if each in names)
         return QueueCounts(
             at=timestamp(now),
@@ -416,7 +425,9 @@ class JobQueries:
             locked_queues=held,
             table_bytes=size,
             tasks={name: _counts(sampled[each], share) for name, each in tasks},
-            activity={name: _activity(sampled[each], share, starts.get(each)) for name, each in tasks},
+            activity={
+                name: _activity(sampled[each], share, starts.get(each), failures.get(name)) for name, each in tasks
+            },
             pauses=self._pauses(objects),
             limits=self._limits(objects),
             waiting_groups=self._waiting_groups(objects),
@@ -438,6 +449,12 @@ class JobQueries:
         starts: dict[str, float] = dict(self._rows("queue_starts")) if RENEWED_LOCKS in objects else {}
         paused = {each.target.name: each for each in self._pauses(objects) if each.target.kind is PauseKind.QUEUE}
         return [_queue_report(row, starts, paused) for row in rows]
+
+    def queue_sizes(self) -> list[QueueSize]:
+        """Return how many jobs wait in each named queue; nothing where gw's index of queues is missing."""
+        if QUEUE_INDEX not in self._objects:
+            return []
+        return [QueueSize(*row) for row in self._rows("queue_sizes", timeout=COUNTING_TIMEOUT)]
 
     def count_queue(self, name: str) -> tuple[Count, Count]:
         """Count the jobs that wait in a named queue, and those of them that are due: all of them, which may last.
@@ -513,8 +530,18 @@ class JobQueries:
     def _limits(self, objects: frozenset[str]) -> tuple[TaskLimit, ...]:
         return tuple(limit_of(row) for row in self._rows("limit_list")) if "_private_gw_limits" in objects else ()
 
+    def _failures(self, objects: frozenset[str]) -> Mapping[str, RecordedFailures]:
+        if "_private_gw_statistics" not in objects:
+            return {}
+        with suppress(PermissionDeniedError):
+            return {
+                name: RecordedFailures(failed, ended, timestamp(first), timestamp(last))
+                for name, failed, ended, first, last in self._rows("failing_tasks", {"lately": LATELY.total_seconds()})
+            }
+        return {}
+
     def _waiting_groups(self, objects: frozenset[str]) -> int:
-        return int(self._rows("count_waiting_groups")[0][0]) if "_private_gw_waiting" in objects else 0
+        return int(self._rows("count_waiting")[0][0]) if "_private_gw_waiting" in objects else 0
 
     @property
     def _jobs_table(self) -> dict[str, str]:
@@ -581,13 +608,14 @@ def _counts(rows: Rows, share: float) -> Counts:
     return {state: projected(sum(row[2] for row in rows if row[1] == state), share) for state in JobState}
 
 
-def _activity(rows: Rows, share: float, started: float | None) -> TaskActivity:
+def _activity(rows: Rows, share: float, started: float | None, recorded: RecordedFailures | None) -> TaskActivity:
     """Return the states of a task's jobs; a renewed lock is older than its `locked_at`."""
     due = [row[5] for row in rows if row[1] == JobState.READY and row[5] is not None]
     failing = [row[4] for row in rows if row[4] is not None]
     running = [each for each in (started, *(row[6] for row in rows)) if each is not None]
     return TaskActivity(
         failed_lately=projected(sum(row[3] for row in rows), share),
+        recorded=recorded,
         failing_since=timestamp(min(failing)) if failing else None,
         due_since=timestamp(min(due)) if due else None,
         running_since=timestamp(min(running)) if running else None,

@@ -10,11 +10,13 @@ from contextlib import ExitStack, contextmanager
 from math import inf
 from typing import Any, Final
 
+import msgspec
 import psycopg
 
 from gw_core.domain.durations import Duration, as_duration
 from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError, ResultTimeoutError
 from gw_core.domain.job.history import JobEnd, JobPendingError
+from gw_core.domain.job.task_of_function import task_behind
 from gw_core.postgres.connection.database import Database, QueueConnection
 from gw_core.postgres.connection.deadlines import ending_within, time_left
 from gw_core.postgres.connection.notifications import Notification, Subscription
@@ -42,19 +44,24 @@ RECONNECT_DELAY: Final = 1.0
 Wake = Callable[[], None]
 
 
-def awaiting(job_id: int, timeout: Duration | None) -> Generator[float | None, JobEnd, Any]:
+def awaiting(
+    job_id: int, timeout: Duration | None, task: Callable[..., object] | None = None
+) -> Generator[float | None, JobEnd, Any]:
     """Return the result of a job once it has ended; raises `ResultError` when none will come, or in time.
+
+    The annotation of `task` decides what the result becomes.
 
     Yields None to be sent how the job ended, and seconds to wait: first 0, then short ones, for jobs that end soon.
     A timeout of None is forever, and a number is seconds.
     """
     seconds = inf if timeout is None else as_duration("timeout", timeout).total_seconds()
     deadline = time.monotonic() + seconds
+    read = msgspec.json.decode if task is None else task_behind(task)._read_result
     pause = 0.0
     with ending_within(seconds + LAST_ANSWER):
         while True:
             try:
-                return (yield None).outcome(job_id)
+                return (yield None).outcome(job_id, read)
             except JobPendingError:
                 left = deadline - time.monotonic()
                 if left <= 0:
@@ -68,7 +75,13 @@ def awaiting(job_id: int, timeout: Duration | None) -> Generator[float | None, J
             pause = min(MAX_PAUSE, max(FIRST_PAUSE, pause * 1.5))
 
 
-def wait_for_result(history: HistoryQueries, listener: ResultListener, job_id: int, timeout: Duration | None) -> Any:
+def wait_for_result(
+    history: HistoryQueries,
+    listener: ResultListener,
+    job_id: int,
+    timeout: Duration | None,
+    task: Callable[..., object] | None = None,
+) -> Any:
     """Return the result of a job once it has ended; the listener wakes this thread if it has not yet."""
     ended = threading.Event()
     with ExitStack() as stack:
@@ -81,7 +94,7 @@ def wait_for_result(history: HistoryQueries, listener: ResultListener, job_id: i
             ended.wait(pause)
             return ended.clear()
 
-        return run_steps(awaiting(job_id, timeout), act)
+        return run_steps(awaiting(job_id, timeout, task), act)
 
 
 class ResultListener:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from math import inf
 from operator import attrgetter
 from time import monotonic, perf_counter
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError, PermissionDeniedError
 from gw_core.domain.job.job import timestamp
@@ -33,7 +34,7 @@ STATEMENT_TIMEOUT: Final = timedelta(milliseconds=500)
 LOCK_TIMEOUT: Final = timedelta(milliseconds=100)
 
 MAX_LOCKED: Final = 10_000
-MAX_FAILED: Final = 1_000
+MAX_FAILED: Final = 2_000
 MAX_PRIORITIES: Final = 50
 MAX_READY: Final = 1_000
 MIN_READY: Final = 20
@@ -124,6 +125,7 @@ class Snapshots:
             locked_queues=held[:MAX_QUEUES],
             locked_queues_are_all=len(held) <= MAX_QUEUES,
             crontabs=[known_cron_item(row) for row in answers.get("crontabs", ())],
+            blocked=place[-1],
             errors=tuple((part, str(error)) for part, error in errors),
             denied=next((str(error) for _, error in errors if isinstance(error, PermissionDeniedError)), None),
         )
@@ -221,12 +223,12 @@ def _server_time(answers: Mapping[str, Rows]) -> timedelta | None:
 
 
 def _server(place: tuple[Any, ...]) -> ServerInfo:
-    _, version, database, user, host, port, started, in_recovery, read_only, *_, may_change_jobs = place
+    _, version, database, user, host, port, started, in_recovery, read_only, *_, may_change_jobs, _ = place
     return ServerInfo(version, database, user, host, port, timestamp(started), in_recovery, read_only, may_change_jobs)
 
 
 def _installed(schema: str, place: tuple[Any, ...], revision: Rows | None) -> SchemaInfo:
-    hidden, objects, _ = place[OBJECTS - 1 :]
+    hidden, objects, *_ = place[OBJECTS - 1 :]
     return SchemaInfo(
         name=schema,
         revision=revision[0][0] if revision else None,
@@ -298,10 +300,10 @@ def _has_all_workers(answers: Mapping[str, Rows], objects: frozenset[str]) -> bo
 
 
 def with_queues(holders: Sequence[WorkerInfo], held: Sequence[LockedQueue], now: datetime) -> list[WorkerInfo]:
-    """Add to each holder of jobs the queues it holds, and the holders of queues alone."""
+    """Add to each holder of jobs the queues it holds, and the holders of queues alone; a pause is no worker."""
     known = {each.id: each for each in holders}
     for queue in held:
-        if queue.locked_by is not None:
+        if queue.locked_by is not None and not queue.is_paused:
             holder = known.get(queue.locked_by, WorkerInfo(id=queue.locked_by))
             age = now - queue.locked_at
             latest = age if holder.lock_age is None else min(age, holder.lock_age)

@@ -10,8 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from gw_core.domain.hidden_fields import hides
-from gw_core.domain.job.group import OnFailure
-from gw_core.domain.job.job import Job, JobKeyMode, JobSpec, encode_payload
+from gw_core.domain.job.job import Job, JobKeyMode, JobSpec, encode_payload, unique_key
 from gw_core.postgres.connection.row_security import uses_of, values_of_uses
 from gw_core.postgres.connection.statements import numbered_text, query
 
@@ -44,7 +43,10 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class RemovedJob(msgspec.Struct, frozen=True):
-    """A job after it was removed by its key."""
+    """A job after it was removed by its key.
+
+    Example: docs/api/parts.md
+    """
 
     job: Job
 
@@ -64,6 +66,10 @@ def add_call(spec: JobSpec, payload: str | None = None) -> Call:
 
     `payload` is JSON text that replaces the encoding of the spec's own payload.
     """
+    if spec.after is not None:
+        return _waiting_call(spec, spec.after, payload)
+    if spec.unique_for is not None:
+        return _unique_call(spec, spec.unique_for, payload)
     run_at, delay = run_at_or_delay(spec.run_at)
     values = {
         "identifier": spec.task,
@@ -80,13 +86,37 @@ def add_call(spec: JobSpec, payload: str | None = None) -> Call:
     return Call("add_job", values)
 
 
+def _waiting_call(spec: JobSpec, after: Sequence[int], payload: str | None) -> Call:
+    element = job_element(spec, payload=payload)
+    values = {
+        "identifier": spec.task,
+        "queue_name": spec.queue_name,
+        "job": msgspec.json.encode(element).decode(),
+        "after": list(after),
+        "on_failure": spec.on_failure._value_,
+    }
+    return Call("add_waiting_job", values)
+
+
+def _unique_call(spec: JobSpec, period: timedelta, payload: str | None) -> Call:
+    element = job_element(spec, payload=payload)
+    values = {
+        "identifier": spec.task,
+        "queue_name": spec.queue_name,
+        "job": msgspec.json.encode(element).decode(),
+        "unique_key": unique_key(spec, bytes(element.payload).decode()),
+        "period_seconds": period.total_seconds(),
+    }
+    return Call("add_unique_job", values)
+
+
 def bulk_calls(specs: Sequence[JobSpec]) -> Iterator[Call]:
     """Yield the statements that add these jobs; the first column of each row is a job's id.
 
     One statement takes at most `BULK` jobs that treat their keys alike, and no key twice.
     """
-    for mode, alike in groupby(specs, key=lambda spec: spec.job_key_mode):
-        if mode is JobKeyMode.UNSAFE_DEDUPE:  # which the schema's bulk function does not support
+    for (mode, is_single), alike in groupby(specs, key=lambda spec: (spec.job_key_mode, _is_single(spec))):
+        if is_single or mode is JobKeyMode.UNSAFE_DEDUPE:  # which the schema's bulk function does not support
             yield from map(add_call, alike)
             continue
         for part in _parts(alike):
@@ -94,20 +124,18 @@ def bulk_calls(specs: Sequence[JobSpec]) -> Iterator[Call]:
             yield Call("add_jobs", {"jobs": document, "preserve_run_at": mode is JobKeyMode.PRESERVE_RUN_AT})
 
 
+def _is_single(spec: JobSpec) -> bool:
+    return spec.after is not None or spec.unique_for is not None
+
+
 def is_one_statement(specs: Sequence[JobSpec]) -> bool:
     """Return whether `bulk_calls` needs one statement for certain, which is all or nothing without a transaction."""
-    return len(specs) <= BULK and all(spec.job_key is None for spec in specs)
-
-
-def group_call(ids: Sequence[int], then: JobSpec, on_failure: OnFailure) -> Call:
-    """Return the statement that lets a job wait for others; its row has the id of the group."""
-    document = msgspec.json.encode(job_element(then, then.job_key_mode)).decode()
-    return Call("add_group", {"job": document, "on_failure": on_failure.value, "ids": list(ids)})
+    return len(specs) <= BULK and all(spec.job_key is None and not _is_single(spec) for spec in specs)
 
 
 def end_members_call(ids: Sequence[int] | None) -> Call:
-    """Return the statement that takes note that members of groups have ended; None: checks all groups."""
-    return Call("end_group_members", {"ids": None if ids is None else list(ids)})
+    """Return the statement that takes note that jobs have ended for which others wait; None: checks all."""
+    return Call("end_members", {"ids": None if ids is None else list(ids)})
 
 
 def removed_call(job: Job) -> Call:
@@ -150,12 +178,15 @@ class _Element(msgspec.Struct, omit_defaults=True, gc=False):
     job_key_mode: JobKeyMode | None = None
 
 
-def job_element(spec: JobSpec, mode: JobKeyMode | None = None) -> _Element:
-    """Return a job as an element of the document that statements take."""
+def job_element(spec: JobSpec, *, payload: str | None = None, mode: JobKeyMode | None = None) -> _Element:
+    """Return a job as an element of the document that statements take; `payload` replaces the spec's, as JSON text.
+
+    Statements whose jobs treat their keys differently need the `mode` of each.
+    """
     run_at, delay = run_at_or_delay(spec.run_at)
     return _Element(
         spec.task,
-        msgspec.Raw(encode_payload(spec.payload)),
+        msgspec.Raw(encode_payload(spec.payload) if payload is None else payload.encode()),
         spec.queue_name,
         run_at,
         delay,

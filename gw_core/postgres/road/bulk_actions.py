@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
+from math import inf
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -55,7 +56,10 @@ class SkipReason(StrEnum):
 
 
 class SelectionCount(msgspec.Struct, frozen=True, kw_only=True):
-    """What a selection means at the server's current time."""
+    """What a selection means at the server's current time.
+
+    Example: docs/api/parts.md
+    """
 
     jobs: int
     highest_id: int
@@ -86,7 +90,10 @@ class SkippedJob(msgspec.Struct, frozen=True):
 
 
 class ActionResult(msgspec.Struct, frozen=True):
-    """What an action did: the jobs it changed, and those it skipped, with the reason."""
+    """What an action did: the jobs it changed, and those it skipped, with the reason.
+
+    Example: docs/api/parts.md
+    """
 
     changed: tuple[ChangedJob, ...] = ()
     skipped: tuple[SkippedJob, ...] = ()
@@ -158,7 +165,7 @@ def on_idle(
     def act(locked: Sequence[_LockedJob]) -> Steps[tuple[set[int], dict[int, SkipReason]]]:
         done = yield from _run(statement, [each for each in locked if not each.is_running], names, **values)
         if members := [each.id for each in locked if is_member(each.job) and each.id in done]:
-            yield Call("end_group_members", {"ids": members})
+            yield Call("end_members", {"ids": members})
         if announces:
             yield from _announce(len(done))
         return done, {}
@@ -218,7 +225,11 @@ def _act_on(locked: Sequence[_LockedJob], act: Act, *, with_jobs: bool) -> Steps
 def _run(
     statement: str, jobs: Sequence[_LockedJob], names: Mapping[str, str] = MappingProxyType({}), **values: Any
 ) -> Steps[set[int]]:
-    found = (yield Call(statement, {"ids": [each.id for each in jobs], **values}, names)) if jobs else ()
+    waiting = [each.id for each in jobs if each.job._run_at == inf] if statement == "action_reschedule" else []
+    others = [each.id for each in jobs if each.id not in set(waiting)] if waiting else [each.id for each in jobs]
+    found = list((yield Call(statement, {"ids": others, **values}, names)) if others else ())
+    if waiting:
+        found += yield Call("action_reschedule_waiting", {"ids": waiting, **values})
     return {row[0] for row in found}
 
 
@@ -316,6 +327,14 @@ def batches(
 def counting(selection: Selection, schema: str) -> Operation[SelectionCount]:
     """Count the jobs of a selection."""
     return (yield from _counting(selection, schema))[1]
+
+
+def counting_tasks(selection: Selection, schema: str, most: int) -> Operation[list[tuple[str, int]]]:
+    """Return the tasks of the jobs of a selection with their numbers, the largest first."""
+    [names] = yield Call("selection_names", values_of(selection, schema))
+    fragment = selection.sql(resolved(names))
+    rows = yield Call("count_selected_by_task", {**fragment.values, "most": most}, {"SELECTION": fragment.text})
+    return [(task, count) for task, count in rows]
 
 
 def _counting(selection: Selection, schema: str) -> Operation[tuple[Fragment, SelectionCount]]:

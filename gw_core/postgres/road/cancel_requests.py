@@ -56,7 +56,14 @@ class CancelRequests(QueueOperations, frozen=True):
         values = {"ids": ids, "message": message, "retry": retry, "cancellable_workers": CANCELLABLE_WORKERS}
         with self._connection() as connection:
             found = {row[0]: row for row in visible_rows(connection, self.schema, "cancel_request", values)}
-        return [_result(each, found.get(each)) for each in ids]
+            idle = [each for each, row in found.items() if row[2] is None]
+            dropped = {row[0] for row in visible_rows(connection, self.schema, "cancel_waiting", {"ids": idle})}
+        return [
+            CancelledJob(each, found[each][1], CancelResult.CANCELLED)
+            if each in dropped
+            else _result(each, found.get(each))
+            for each in ids
+        ]
 
     def _poll(self, requested: list[CancelledJob], message: str) -> list[CancelledJob]:
         due = [each.id for each in requested if _is_open(each)]

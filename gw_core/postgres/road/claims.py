@@ -14,7 +14,7 @@ from gw_core.domain.errors import DatabaseUnavailableError
 from gw_core.domain.job.job import Job
 from gw_core.domain.rules.settings import CLAIM_BYTES
 from gw_core.postgres.connection.database import Connection
-from gw_core.postgres.connection.statement_runner import StatementRunner, array_text
+from gw_core.postgres.connection.statement_runner import array_text, statements_over
 
 # The order of a queue, and near enough the order of everything: by priority, then by `run_at`, then by id. Three sorts,
 # of which the first is by id, take half as long as one by all three.
@@ -92,7 +92,7 @@ class Claims:
         self.connection = connection
         self.schema = schema
         # Prepared at the first use: the plan is forced to be the generic one, see CLAIM_PLAN.
-        self._statements = StatementRunner(connection, schema, prepares_early=True)
+        self._statements = statements_over(connection, schema, prepares_early=True)
         self.scanned_to: int | None = None
         """The id of the last queue that the last claim read, if unlocked queues may follow; None when it read all."""
         self.claims_with_queues = 0
@@ -190,7 +190,7 @@ class ClaimsByField:
     def __init__(self, connection: Connection, schema: str, *, task: str, field: str) -> None:
         self.task = task
         self.field = field
-        self._statements = StatementRunner(connection, schema, prepares_early=True)
+        self._statements = statements_over(connection, schema, prepares_early=True)
         self.is_any_full = False
         """Whether a value has as many running jobs as may run, by the last claim and those that it went on from."""
         self.seconds_until_tokens: float | None = None

@@ -29,7 +29,9 @@ class CronStore(Store):
 
         A run of `None` marks the minute as done and adds nothing, here or elsewhere.
         """
-        jobs: list[object] = [{} if spec is None else job_element(spec, spec.job_key_mode) for spec in runs.values()]
+        jobs: list[object] = [
+            {} if spec is None else job_element(spec, mode=spec.job_key_mode) for spec in runs.values()
+        ]
         document = msgspec.json.encode(jobs).decode()
         rows = self._rows("schedule_cron_items", timestamp=minute, identifiers=list(runs), jobs=document)
         return {row[0]: row[1] for row in rows}

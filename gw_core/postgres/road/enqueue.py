@@ -9,13 +9,21 @@ from contextvars import ContextVar
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import structs
 
 from gw_core.domain.errors import InvalidInputError, JobSkipped
-from gw_core.domain.job.group import GROUP_FLAG, JobGroup, OnFailure, WaitingGroup, is_member
-from gw_core.domain.job.job import Job, JobSpec, check_payload_text, job_specs, named, timestamp
+from gw_core.domain.job.group import GROUP_FLAG, JobGroup, WaitingGroup, is_member, waiting_of
+from gw_core.domain.job.job import (
+    Job,
+    JobSpec,
+    OnFailure,
+    check_payload_text,
+    encode_payload,
+    job_specs,
+    named,
+)
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import JobAdded
 from gw_core.domain.rules.plugins import Addition, Interceptors, Skip
@@ -28,10 +36,12 @@ from gw_core.postgres.road.add_calls import (
     bulk_calls,
     end_members_call,
     get_call,
-    group_call,
     is_one_statement,
     removed_call,
 )
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 T = TypeVar("T")
 
@@ -40,6 +50,10 @@ AddInline = Callable[[JobSpec, str | None, object | None], Job]
 
 add_inline: Final[ContextVar[AddInline | None]] = ContextVar("add_inline", default=None)
 """Set by `gw_core.testing.inline`."""
+
+
+inline_loop: ContextVar[AbstractEventLoop | None] = ContextVar("gw_inline_loop", default=None)
+"""The event loop of the client that adds, for jobs that run where they are added."""
 
 
 class AddOperations:
@@ -59,8 +73,7 @@ class AddOperations:
 
     def add(self, spec: JobSpec, payload: str | None = None) -> Operation[Job | Skip]:
         """Add one job and return it, or why a plugin skipped it; `payload` is JSON text in place of the spec's own."""
-        if payload is not None:
-            spec = self._with_decoded(spec, payload)
+        spec = self._as_plugins_see(spec, payload)
         admitted = self._admit(spec)
         if isinstance(admitted, Skip):
             return admitted
@@ -102,9 +115,11 @@ class AddOperations:
         """Add the members of a group and the job that waits for them, which must not be skipped."""
         policy = named(OnFailure, on_failure, "a value of on_failure")
         admitted = self._admit_all(map(_as_member, job_specs(specs)))
-        last = self._admit(*job_specs([then]))
+        last = self._admit(*map(self._as_plugins_see, job_specs([then])))
         if isinstance(last, Skip):
             raise InvalidInputError(f"the job that waits for the group was not added: {last.reason}")
+        if last.after is not None:
+            raise InvalidInputError("the last job of a group waits for its members; leave out after")
         if not admitted or add_inline.get() is not None:
             ids = yield from self.add_many(admitted)
             yield from self.add(then)
@@ -116,15 +131,17 @@ class AddOperations:
         self._added(specs)
         return group
 
-    def _with_decoded(self, spec: JobSpec, payload: str) -> JobSpec:
-        """Return the job with its JSON text decoded, as plugins see it; without plugins nothing is decoded."""
-        if self._admits_all:
+    def _as_plugins_see(self, spec: JobSpec, payload: str | None = None) -> JobSpec:
+        """Return the job with plain JSON values as its payload; without plugins nothing is converted."""
+        if not self._interceptors.see_payloads or (payload is None and spec.payload is None):
             return spec
-        check_payload_text(payload)
+        if payload is not None:
+            check_payload_text(payload)
         try:
-            return spec.with_payload(json.loads(payload))
+            plain = json.loads(encode_payload(spec.payload) if payload is None else payload)
         except (ValueError, RecursionError):
-            return spec  # the server rejects it
+            return spec  # the insert, which plugins see, rejects it
+        return spec if plain is None else spec.with_payload(plain)
 
     def _adding(self, specs: Sequence[JobSpec]) -> AbstractContextManager[Addition]:
         """Return the context in which admitted jobs are inserted; it can replace them."""
@@ -144,7 +161,11 @@ class AddOperations:
         listed = job_specs(specs)
         if self._admits_all:
             return listed
-        return [admitted for admitted in map(self._admit, listed) if not isinstance(admitted, Skip)]
+        return [
+            admitted
+            for admitted in map(self._admit, map(self._as_plugins_see, listed))
+            if not isinstance(admitted, Skip)
+        ]
 
     def _added(self, specs: Sequence[JobSpec], job_id: int | None = None) -> None:
         """Emit the events for jobs whose statement has run; a caller's transaction may still be rolled back."""
@@ -169,7 +190,7 @@ def _inserting(specs: Sequence[JobSpec]) -> BulkSteps[list[int]]:
 
 def _inserting_group(specs: Sequence[JobSpec], last: JobSpec, on_failure: OnFailure) -> BulkSteps[JobGroup]:
     ids = yield from _inserting(specs)
-    [row] = yield group_call(ids, last, on_failure)
+    [row] = yield add_call(last._waiting_for(ids, on_failure))
     return JobGroup(row[0], tuple(ids))
 
 
@@ -230,18 +251,15 @@ def removing(job_key: str, schema: str) -> Steps[RemovedJob | None]:
 
 
 def waiting_groups(job_id: int | None, job_key: str | None, limit: int) -> Operation[list[WaitingGroup]]:
-    """Return the groups whose last job waits: those of one member, those of a key, or all."""
-    call = Call("list_waiting_groups", {"job_id": job_id, "job_key": job_key, "limit": limit})
+    """Return the jobs that wait for others: one, and those that wait for it; the one of a key; or all."""
+    call = Call("list_waiting", {"job_id": job_id, "job_key": job_key, "limit": limit})
     rows = yield call
-    return [
-        WaitingGroup(number, task, key, OnFailure(policy), members, timestamp(created), *rest)
-        for number, task, key, policy, members, created, *rest in rows
-    ]
+    return [waiting_of(row) for row in rows]
 
 
 def cancelling_groups(ids: Sequence[int]) -> Operation[tuple[int, ...]]:
-    """Drop the waiting jobs of groups, and return the ids of those that waited."""
-    rows = yield Call("cancel_groups", {"ids": list(ids)})
+    """Drop waiting jobs with those that wait for them, and return the ids of those that waited."""
+    rows = yield Call("cancel_waiting", {"ids": list(ids)})
     return tuple(row[0] for row in rows)
 
 

@@ -9,7 +9,6 @@ from typing import Any, Final, TypeVar
 
 from gw_core.domain.job.cancellation import CancelRequest
 from gw_core.domain.job.claim import QueueLock
-from gw_core.domain.job.group import BrokenGroups
 from gw_core.domain.job.history import Keep
 from gw_core.domain.job.job import Job
 from gw_core.domain.job.outcome import (
@@ -161,17 +160,20 @@ class JobStore(Store):
         return set(rows[0][0] or ()) if rows else set(ids)
 
     def end_members(self, ids: Sequence[int] | None) -> int:
-        """Take note that members of groups have ended; return how many waiting jobs that added. None: check all."""
-        return int(self._one("end_group_members", ids=None if ids is None else list(ids))[0])
+        """Take note that jobs have ended for which others wait; return how many wait no longer. None: check all."""
+        return int(self._one("end_members", ids=None if ids is None else list(ids))[0])
 
-    def broken_groups(self) -> BrokenGroups | None:
-        """Return the groups whose last job cannot be added; None: there is none."""
-        found = self._rows("broken_groups")
-        return BrokenGroups(*found[0]) if found else None
+    def end_steps(self, ids: Sequence[int] | None) -> None:
+        """Delete the steps of those of these jobs that are gone, or keep them with history. None: check all jobs."""
+        self._rows("end_steps", ids=None if ids is None else list(ids))
 
     def blocked(self, ids: Iterable[int]) -> set[int]:
         """Return which of these jobs have a row that another session has locked."""
         return self._ids("row_locked_jobs", ids=sorted(ids))
+
+    def expire_unique(self) -> None:
+        """Forget unique jobs whose time is over."""
+        self._rows("expire_unique")
 
     @property
     def session(self) -> int:

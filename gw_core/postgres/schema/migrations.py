@@ -69,7 +69,10 @@ class MigrationStep:
 
 
 class MigrationPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What `migrate` would do now."""
+    """What `migrate` would do now.
+
+    Example: docs/api/parts.md
+    """
 
     state: SchemaState
     steps: tuple[MigrationStep, ...]
@@ -79,7 +82,10 @@ class MigrationPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MigrationReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What `migrate` did: the steps of this call, and warnings."""
+    """What `migrate` did: the steps of this call, and warnings.
+
+    Example: docs/api/parts.md
+    """
 
     before: SchemaState
     after: SchemaState

@@ -54,12 +54,18 @@ FUNCTIONS_STEP: Final = 2
 TABLES_STEP: Final = 3
 INDEXES_STEP: Final = 4
 HISTORY_FUNCTIONS_STEP: Final = 5
+STEPS_STEP: Final = 6
+WAITING_STEP: Final = 7
+UNIQUE_STEP: Final = 8
 OWN_STEPS: Final = {
     LEDGER_STEP: "gw_0001_ledger",
     FUNCTIONS_STEP: "gw_0002_functions",
     TABLES_STEP: "gw_0003_tables",
     INDEXES_STEP: "gw_0004_indexes",
     HISTORY_FUNCTIONS_STEP: "gw_0005_history_functions",
+    STEPS_STEP: "gw_0006_steps",
+    WAITING_STEP: "gw_0007_waiting_jobs",
+    UNIQUE_STEP: "gw_0008_unique_jobs",
 }
 """gw's additions, by their numbers in a ledger of its own. Early versions took up to 11 steps, with other names."""
 
@@ -71,12 +77,14 @@ STEP_RELATIONS: Final = {
     TABLES_STEP: {
         *("_private_gw_workers", "_private_gw_cancellations", "_private_gw_renewed_locks", "_private_gw_claim_rules"),
         *("_private_gw_pauses", "_private_gw_limits", "_private_gw_buckets", "_private_gw_statistics"),
-        *("_private_gw_history", "_private_gw_waiting", "_private_gw_waiting.error", "_private_gw_edges"),
-        "gw_edges_waiting_index",
+        "_private_gw_history",
     },
     INDEXES_STEP: {
         *("jobs_gw_queued_index", "jobs_gw_queue_heads_index", "jobs_gw_locked_index", "jobs_gw_failed_index"),
     },
+    STEPS_STEP: {"_private_gw_steps", "gw_steps_open_index", "gw_steps_kept_index"},
+    WAITING_STEP: {"_private_gw_waiting.after", "_private_gw_edges", "gw_edges_waiting_index"},
+    UNIQUE_STEP: {"_private_gw_unique", "gw_unique_expires_index"},
 }
 """The relations and columns that the other steps make."""
 

@@ -13,6 +13,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from gw_core.postgres.connection.database import (
     CONNECTION_TIMEOUTS,
     DEFAULT_SCHEMA,
+    TASK_ROLE,
     Connection,
     Database,
     find_conninfo,
@@ -32,7 +33,10 @@ select format('delete from %%I.%%I', schemaname, tablename) from pg_catalog.pg_t
 
 
 class ScratchDatabase:
-    """A new database on the server that a connection string names; the role must have the right to create one."""
+    """A new database on the server that a connection string names; the role must have the right to create one.
+
+    Example: docs/api/testing.md
+    """
 
     def __init__(self, conninfo: str | None, *, suffix: str, schema: str = DEFAULT_SCHEMA) -> None:
         self.schema = schema
@@ -63,8 +67,8 @@ class ScratchDatabase:
                 connection.execute(statement)
 
     def connect(self) -> Connection:
-        """Open a connection to the database, in autocommit mode."""
-        return Database(self.conninfo, schema=self.schema).connect("test")
+        """Open a connection to the database, in autocommit mode, as tasks have it."""
+        return Database(self.conninfo, schema=self.schema).connect(TASK_ROLE)
 
     def drop(self) -> None:
         """Disconnect all sessions, drop the database and leave the embedded server, if there is one."""

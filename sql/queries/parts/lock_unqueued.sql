@@ -1,4 +1,4 @@
--- The next jobs of one priority without a queue, row by row locked, without those that others lock. `:FROM` is the start.
+-- The next jobs of one priority without a queue, row by row locked, without those that others lock.
 select
   jobs.id,
   jobs.priority,
@@ -9,7 +9,7 @@ select
  where jobs.is_available = true
    and jobs.job_queue_id is null
    and jobs.priority = unqueued_priorities.priority
-   :FROM
+   and jobs.run_at >= unqueued_priorities.since
    \ir parts/is_runnable.sql
  order by jobs.run_at
  limit %(limit)s::bigint

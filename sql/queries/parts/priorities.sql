@@ -1,23 +1,25 @@
--- The priorities of waiting jobs, found by leaping from one to the next in an index. `:AMONG` limits them to some jobs.
-:PRIORITIES (priority) as (
+-- The priorities of waiting jobs, each with the time of its first job, found by leaping from one to the next in an
+-- index. `:AMONG` limits them to some jobs. Who reads the jobs of a priority begins at that time: before it, the index has
+-- only entries of dead rows.
+:PRIORITIES (priority, since) as (
   (
-    select jobs.priority
+    select jobs.priority, jobs.run_at
       from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
      where jobs.is_available = true
        :AMONG
-     order by jobs.priority
+     order by jobs.priority, jobs.run_at
      limit 1
   )
   union all
-  select (
-           select jobs.priority
+  select leap.priority, leap.run_at
+    from :PRIORITIES
+   cross join lateral (
+           select jobs.priority, jobs.run_at
              from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
             where jobs.is_available = true
               :AMONG
               and jobs.priority > :PRIORITIES.priority
-            order by jobs.priority
+            order by jobs.priority, jobs.run_at
             limit 1
-         )
-    from :PRIORITIES
-   where :PRIORITIES.priority is not null
+         ) as leap
 ),

@@ -52,7 +52,7 @@ def tenant(payload, context):
 @task("tick")
 def tick(payload, context):
     """Run once for each minute and name."""
-    note("T", payload["name"], payload["_cron"]["ts"], context.job.id)
+    note("T", payload["name"], context.job.payload["_cron"]["ts"], context.job.id)
 
 
 def note(*words):

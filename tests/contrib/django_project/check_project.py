@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from django.test import override_settings
 from settings import GRAPHILE
 from shop import tasks
 from shop.models import Order
+
+from gw_core.contrib.django import client, options
 
 URL = os.environ["DATABASE_URL"]
 
@@ -137,6 +140,30 @@ def test_the_migration_installs_the_schema_and_the_models_need_no_other() -> Non
     call_command("makemigrations", "--check", "--dry-run", verbosity=0)
 
 
+OF_TESTS = """
+from settings import *
+DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "tests.sqlite3"}}
+TASKS = {"default": {"BACKEND": "django%stasks.backends.dummy.DummyBackend", "QUEUES": ["default", "slow"]}}
+"""
+
+
+def test_a_project_may_test_with_another_backend_and_another_database(tmp_path: Path) -> None:
+    (tmp_path / "settings_of_tests.py").write_text(OF_TESTS % ("." if find_spec("django.tasks") else "_"))
+    paths = os.pathsep.join([str(tmp_path), str(Path(__file__).parent), os.environ["PYTHONPATH"]])
+    program = [sys.executable, str(Path(__file__).with_name("manage.py"))]
+    for command in (["migrate"], ["flush", "--no-input"], ["check", "--database", "default"]):
+        done = subprocess.run(
+            [*program, *command, "--settings", "settings_of_tests"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": paths},
+            text=True,
+            capture_output=True,
+            timeout=100,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+
 # -- the checks ------------------------------------------------------------------------------------------------------
 
 
@@ -150,16 +177,58 @@ def test_a_missing_schema_is_reported_for_its_database() -> None:
     assert problems(OPTIONS={"SCHEMA": "elsewhere"}) == [" (graphile_worker.W011) TASKS['default']"]
 
 
-def test_the_hint_for_a_missing_schema_installs_it() -> None:
+def test_migrate_installs_the_schema_of_another_backend_as_the_hint_says() -> None:
     with override_settings(TASKS=tasks_setting(OPTIONS={"SCHEMA": "elsewhere"})):
-        with pytest.raises(SystemCheckError, match=r"manage\.py gw --backend default migrate"):
+        with pytest.raises(SystemCheckError, match=r"HINT: run: manage\.py migrate\n"):
             call_command("check", databases=["default"], fail_level="WARNING")
         try:
-            call_command("gw", "migrate", backend="default", stdout=io.StringIO(), stderr=io.StringIO())
+            call_command("migrate", verbosity=0)
             call_command("check", databases=["default"], fail_level="WARNING")
         finally:
             with psycopg.connect(URL) as connection:
                 connection.execute("drop schema elsewhere cascade")
+
+
+def test_migrate_upgrades_the_schema() -> None:
+    with psycopg.connect(URL) as connection:
+        connection.execute(
+            "delete from graphile_worker._private_gw_migrations where id = (select max(id) from"
+            " graphile_worker._private_gw_migrations)"
+        )
+    with pytest.raises(SystemCheckError, match=r"older than this version of gw(.|\n)*manage\.py migrate"):
+        call_command("check", databases=["default"], fail_level="WARNING")
+    call_command("migrate", verbosity=0)
+
+    call_command("check", databases=["default"], fail_level="WARNING")
+
+
+def test_migrate_sets_the_limits_that_tasks_declare_and_leaves_those_of_operators() -> None:
+    limited = "shop.tasks.limited"
+    call_command("migrate", verbosity=0)
+    limits = {each.task: each for each in client().limits.list()}
+    assert set(limits) == {limited, f"slow/{limited}"}
+    assert limits[limited].running == 2
+
+    options(limit={"per_period": 10, "period": 60})(tasks.limited)
+    client().limits.set(f"slow/{limited}", running=7, by="an operator")
+    try:
+        call_command("migrate", verbosity=0)
+        limits = {each.task: each for each in client().limits.list()}
+        assert (limits[limited].running, limits[limited].per_period) == (None, 10)
+        assert limits[f"slow/{limited}"].running == 7
+        client().limits.set("shop.tasks.gone", running=1, by="manage.py migrate")
+    finally:
+        options(limit=2)(tasks.limited)
+        client().limits.remove(f"slow/{limited}")
+        call_command("migrate", verbosity=0)
+    assert {each.task: each.running for each in client().limits.list()} == {limited: 2, f"slow/{limited}": 2}
+
+
+def test_flush_empties_the_queue() -> None:
+    tasks.noop.enqueue(1)
+    call_command("flush", interactive=False, verbosity=0)
+
+    assert client().jobs.count().jobs == 0
 
 
 def test_a_schema_that_the_migration_is_about_to_install_is_not_missing() -> None:

@@ -19,6 +19,15 @@ def install(apps: Any, schema_editor: Any) -> None:
                 client.migrate()
 
 
+NOT_MANAGED = {
+    "abstract": False,
+    "managed": False,
+    "base_manager_name": "no_rows",
+    "default_manager_name": "no_rows",
+    "default_permissions": ("view",),
+}
+
+
 class Migration(migrations.Migration):
     """Depend on this migration where one of yours adds jobs or creates triggers that do."""
 
@@ -29,12 +38,68 @@ class Migration(migrations.Migration):
         migrations.RunPython(install, migrations.RunPython.noop),
         migrations.CreateModel(
             name="Job",
-            fields=[("id", models.BigAutoField(primary_key=True, serialize=False, verbose_name="ID"))],
+            fields=[
+                ("id", models.BigIntegerField(primary_key=True, serialize=False)),
+                ("task", models.TextField(db_column="task_identifier")),
+                ("queue_name", models.TextField(null=True, verbose_name="queue")),
+                ("priority", models.SmallIntegerField()),
+                ("run_at", models.DateTimeField()),
+                ("attempts", models.SmallIntegerField()),
+                ("max_attempts", models.SmallIntegerField()),
+                ("last_error", models.TextField(null=True)),
+                ("created_at", models.DateTimeField(verbose_name="added")),
+                ("updated_at", models.DateTimeField()),
+                ("key", models.TextField(null=True)),
+                ("locked_at", models.DateTimeField(null=True)),
+                ("locked_by", models.TextField(null=True, verbose_name="worker")),
+                ("revision", models.IntegerField()),
+                ("flags", models.JSONField(null=True)),
+            ],
             options={
-                "managed": False,
-                "base_manager_name": "no_rows",
-                "default_permissions": ("view",),
-                "permissions": (("retry_job", "Can retry jobs"), ("cancel_job", "Can cancel jobs")),
+                **NOT_MANAGED,
+                "permissions": (
+                    ("retry_job", "Can retry jobs"),
+                    ("cancel_job", "Can cancel jobs"),
+                    ("complete_job", "Can complete jobs"),
+                    ("reschedule_job", "Can reschedule jobs"),
+                    ("pause_job", "Can pause and resume tasks"),
+                ),
+            },
+        ),
+        migrations.CreateModel(
+            name="Attempt",
+            fields=[
+                ("job_id", models.BigIntegerField(primary_key=True, serialize=False, verbose_name="job")),
+                ("attempt", models.IntegerField()),
+                ("max_attempts", models.IntegerField()),
+                ("task", models.TextField()),
+                ("queue_name", models.TextField(null=True, verbose_name="queue")),
+                ("key", models.TextField(null=True)),
+                ("state", models.TextField()),
+                ("final", models.BooleanField()),
+                ("result", models.JSONField(null=True)),
+                ("error", models.TextField(null=True)),
+                ("error_type", models.TextField(null=True)),
+                ("traceback", models.TextField(null=True)),
+                ("worker_id", models.TextField(null=True, verbose_name="worker")),
+                ("payload", models.JSONField(null=True)),
+                ("created_at", models.DateTimeField(verbose_name="added")),
+                ("started_at", models.DateTimeField(null=True, verbose_name="started")),
+                ("finished_at", models.DateTimeField(verbose_name="finished")),
+                ("expires_at", models.DateTimeField()),
+            ],
+            options=NOT_MANAGED,
+        ),
+        migrations.CreateModel(
+            name="Schedule",
+            fields=[
+                ("identifier", models.TextField(primary_key=True, serialize=False)),
+                ("known_since", models.DateTimeField()),
+                ("last_execution", models.DateTimeField(null=True, verbose_name="last run")),
+            ],
+            options={
+                **NOT_MANAGED,
+                "permissions": (("run_schedule", "Can run scheduled tasks now"),),
             },
         ),
     )

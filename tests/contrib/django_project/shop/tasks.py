@@ -2,16 +2,20 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from datetime import timedelta
 from time import sleep
 from typing import Any
 
 import psycopg
 from api import IS_DJANGO_6_0, task
 from asgiref.sync import sync_to_async
+from django.core.cache import caches
 from django.db import connection, transaction
+from django.utils import timezone, translation
 from django.utils.safestring import mark_safe
 
 from gw_core import GiveUp, Snooze, cron
+from gw_core.contrib.django import options
 from shop.models import Order
 
 
@@ -145,3 +149,41 @@ with_options = task(with_options).using(**OPTIONS) if IS_DJANGO_6_0 else task(**
 def wait_for_stop(context: Any) -> None:
     Order.objects.create(item="running")
     assert context.job_context.should_stop.wait(100)
+
+
+@task(takes_context=True)
+@options(timeout=timedelta(milliseconds=100), max_attempts=1)
+def run_too_long(context: Any) -> None:
+    Order.objects.create(item="running")
+    context.job_context.should_stop.wait(100)
+
+
+@options(isolation="process")
+@task
+def in_a_process_of_its_own() -> None:
+    Order.objects.create(item=str(os.getpid()))
+
+
+@options(limit=2, serial_queue="reports", max_attempts=4)
+@task
+def limited(number: int) -> int:
+    return number
+
+
+@task
+def activate(zone: str, language: str) -> None:
+    Order.objects.create(item=timezone.get_current_timezone_name(), lane=translation.get_language())
+    timezone.activate(zone)
+    translation.activate(language)
+
+
+@task
+def use_cache() -> None:
+    cache: Any = caches["default"]
+    cache.uses = getattr(cache, "uses", 0) + 1
+    Order.objects.create(item=str(cache.uses))
+
+
+@task
+def return_too_much() -> str:
+    return "x" * 2_000_000

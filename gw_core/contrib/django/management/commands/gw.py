@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
+from django.utils import autoreload
 
+from gw_core.contrib.django.backend_settings import APP, BACKEND_VARIABLE, CONNECTION_VARIABLE, LANES_VARIABLE
 from gw_core.contrib.django.connection import conninfo_of
 from gw_core.contrib.django.discovery import DEFAULTS, graphile_backends
-from gw_core.contrib.django.options import APP, BACKEND_VARIABLE, LANES_VARIABLE
 from gw_core.errors import InvalidSettingError
+
+RELOADED: Final = 3
+"""The exit code with which Django's autoreloader asks to be started again."""
 
 DJANGOS_OPTIONS: Final = ("--settings", "--pythonpath")
 
@@ -38,6 +45,11 @@ class Command(BaseCommand):
             self.stderr.write(f"{type(error).__name__}: {error}")
             sys.exit(error.returncode)
         connections.close_all()
+        if arguments := reloading(options.arguments):
+            if os.environ.get(autoreload.DJANGO_AUTORELOAD_ENV) != "true":
+                sys.exit(reload_until_stopped())
+            autoreload.run_with_reloader(run_until_reloaded, arguments, environment)
+            return
         os.execve(sys.executable, _program(options.arguments), environment)  # noqa: S606 - no shell is wanted
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -66,13 +78,61 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         found = {
             **os.environ,
-            "GW_CONNECTION": connection,
+            CONNECTION_VARIABLE: connection,
             "GW_SCHEMA": settings.schema,
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         }
         if backend is not None:
             found |= {"GW_APP": APP, BACKEND_VARIABLE: backend.alias}
         return found | ({LANES_VARIABLE: ",".join(lanes)} if lanes else {})
+
+
+def reloading(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments of a worker that is to be started again when the code changes; nothing for other commands.
+
+    `run` takes `--reload`, and `dev` always reloads.
+    """
+    if arguments[:1] == ["dev"]:
+        return list(arguments)
+    is_asked = arguments[:1] == ["run"] and "--reload" in arguments
+    return [each for each in arguments if each != "--reload"] if is_asked else []
+
+
+def reload_until_stopped() -> int:
+    """Start this command again whenever the autoreloader has seen a change, and return its exit code.
+
+    Django's own loop kills what it has started when it is stopped, and the worker would go on alone.
+    """
+    environment = {**os.environ, autoreload.DJANGO_AUTORELOAD_ENV: "true"}
+    while True:
+        child = subprocess.Popen(autoreload.get_child_arguments(), env=environment)  # noqa: S603 - this command
+        signal.signal(signal.SIGTERM, lambda *_, child=child: child.terminate())
+        if (code := _exit_code(child)) != RELOADED:
+            return code
+
+
+def _exit_code(child: subprocess.Popen[bytes]) -> int:
+    while True:
+        with suppress(KeyboardInterrupt):  # which the child has received too
+            return child.wait()
+
+
+def run_until_reloaded(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Run a worker, which is stopped when Django's autoreloader ends this process; then tasks finish as usual."""
+    # The reloader watches the modules of this process, so it has to import those with tasks.
+    from gw_core.contrib.django.worker import registry
+
+    if alias := environment.get(BACKEND_VARIABLE):
+        registry(alias)
+    worker = subprocess.Popen(_program(arguments), env=dict(environment))  # noqa: S603 - our own program
+    atexit.register(_stop, worker)
+    worker.wait()
+
+
+def _stop(worker: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        worker.send_signal(signal.SIGTERM)
+    worker.wait()
 
 
 def _program(arguments: Sequence[str]) -> list[str]:

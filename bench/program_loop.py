@@ -1,0 +1,141 @@
+"""`python -m bench.program_loop`: how long requests wait while a worker runs async tasks on their event loop.
+
+A program serves requests, each a transaction, and runs its tasks: in turn as tasks of asyncio, and as jobs of a worker
+inside the program. What the second takes longer than the first is due to gw. `DATABASE_URL` names the server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+from sqlalchemy import text
+from sqlalchemy.engine import make_url
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from gw_core import AsyncClient, JobSpec, Runner, TaskRegistry, WorkerSettings
+
+URL = os.environ["DATABASE_URL"]
+DRIVER_URL = make_url(URL).set(drivername="postgresql+asyncpg")
+
+
+class Program:
+    """A program on one event loop: its requests, its tasks, and how late both are."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.count: int = options.tasks
+        self._rate: float = options.rate
+        self._seconds: float = options.seconds
+        self._request_engine: AsyncEngine = create_async_engine(DRIVER_URL, pool_size=10, pool_timeout=600)
+        self._task_engine: AsyncEngine = create_async_engine(DRIVER_URL, pool_size=5, max_overflow=0, pool_timeout=600)
+        self.queue = AsyncClient(pool=self._request_engine)
+        self.tasks = TaskRegistry()
+        self.tasks.register("work", self.work)
+        self._running = 0
+        self.most = 0
+        self.ended = 0
+        self.delays: list[float] = []
+        self.requests: list[float] = []
+
+    async def work(self, payload: Any) -> None:
+        """Commit a row, and wait as for a remote service."""
+        self._running += 1
+        self.most = max(self.most, self._running)
+        async with self._task_engine.begin() as connection:
+            await connection.execute(text("insert into bench_written values ('task')"))
+        await asyncio.sleep(self._seconds)
+        self._running -= 1
+        self.ended += 1
+
+    async def request(self) -> None:
+        """Serve a request, which writes a row and adds a job in its transaction."""
+        began = time.perf_counter()
+        async with self._request_engine.begin() as connection:
+            await connection.execute(text("insert into bench_written values ('request')"))
+            await self.queue.add("later", conn=connection)
+        self.requests.append(time.perf_counter() - began)
+
+    async def serve(self) -> None:
+        """Start requests at the rate until cancelled, and then wait for those that are in progress."""
+        due, serving = time.perf_counter(), set()
+        try:
+            while True:
+                due += 1 / self._rate
+                await asyncio.sleep(max(0.0, due - time.perf_counter()))
+                serving.add(asyncio.create_task(self.request()))
+        finally:
+            await asyncio.gather(*serving)
+
+    async def watch(self) -> None:
+        """Measure how late the loop calls what is due."""
+        while True:
+            began = time.perf_counter()
+            await asyncio.sleep(0.001)
+            self.delays.append(time.perf_counter() - began - 0.001)
+
+    async def measured(self, run: Callable[[], Awaitable[None]]) -> None:
+        """Run the tasks beside the requests, and check that every commit is in the database."""
+        async with self._request_engine.begin() as connection:
+            for statement in (
+                "drop table if exists bench_written",
+                "create table bench_written (what text)",
+                "delete from graphile_worker._private_jobs",
+            ):
+                await connection.execute(text(statement))
+        beside = [asyncio.create_task(each()) for each in (self.serve, self.watch)]
+        await run()
+        for each in beside:
+            each.cancel()
+            with suppress(asyncio.CancelledError):
+                await each
+        async with self._request_engine.begin() as connection:
+            written = (await connection.execute(text("select count(*) from bench_written"))).scalar_one()
+        assert (self.ended, written) == (self.count, self.count + len(self.requests)), "commits are lost"
+        await self._request_engine.dispose()
+        await self._task_engine.dispose()
+
+    async def as_tasks(self) -> None:
+        """Run the tasks without gw."""
+        await asyncio.gather(*(self.work({}) for _ in range(self.count)))
+
+    async def as_jobs(self) -> None:
+        """Run the tasks in a worker on the loop."""
+        await self.queue.add_many([JobSpec(task="work") for _ in range(self.count)])
+        async with Runner(URL, tasks=self.tasks, settings=WorkerSettings(concurrency=self.count)):
+            while self.ended < self.count:
+                await asyncio.sleep(0.01)
+
+
+def milliseconds(values: list[float]) -> str:
+    """Return the median, the 99th percentile and the maximum."""
+    ordered = sorted(values)
+    shown = (ordered[int(len(ordered) * share)] for share in (0.5, 0.99))
+    return " ".join(f"{each * 1000:7.1f}" for each in (*shown, ordered[-1]))
+
+
+def main() -> None:
+    """Print the delays of the loop and the times of requests in alternating rounds."""
+    parser = argparse.ArgumentParser(prog="python -m bench.program_loop")
+    parser.add_argument("--tasks", type=int, default=1_000)
+    parser.add_argument("--rate", type=float, default=200)
+    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    print(
+        f"{'milliseconds':12} {'together':>8} {'the loop is late: p50, p99, max':>32} {'a request: p50, p99, max':>28}"
+    )
+    for _ in range(options.rounds):
+        for name in ("as_tasks", "as_jobs"):
+            program = Program(options)
+            asyncio.run(program.measured(getattr(program, name)))
+            late, taken = milliseconds(program.delays), milliseconds(program.requests)
+            print(f"{name:12} {program.most:8} {late:>32} {taken:>28}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""An asynchronous connection of a caller's, for code in a thread: each statement runs on the caller's loop."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+from gw_core.domain.errors import GraphileWorkerError, InvalidInputError
+from gw_core.postgres.connection.async_connection import (
+    AsyncCallersConnection,
+    AsyncSqlAlchemyConnection,
+    async_callers_connection,
+)
+from gw_core.postgres.connection.callers_connection import Rows, is_instance
+from gw_core.postgres.connection.callers_transaction import PLAN
+from gw_core.postgres.connection.error_mapping import translated
+from gw_core.postgres.connection.statement_steps import Operation, await_steps
+from gw_core.postgres.road.add_calls import Call
+from gw_core.runtime.running_loop import running_loop
+
+T = TypeVar("T")
+
+_NAME: Final = "gw_task"
+_PROBE: Final = "gw_probe"
+_ARRAY: Final = re.compile(r"\$(\d+)::(\w+(?: precision)?\[\])")
+_ABORTED: Final = "25P02"
+_NO_SAVEPOINT: Final = "3B001"
+
+
+class LoopSession:
+    """Runs statements on an asynchronous connection, in its transaction. Threads use it, one at a time."""
+
+    def __init__(self, conn: Any, connection: AsyncCallersConnection, schema: str) -> None:
+        self._conn = conn
+        self._connection = connection
+        self._schema = schema
+        self.loop = asyncio.get_running_loop()
+
+    @classmethod
+    async def of(cls, conn: Any, schema: str) -> LoopSession:
+        """Return the session of what `AsyncClient.add` takes as `conn`; unwritten changes of a session are flushed."""
+        connection = async_callers_connection(conn, schema)
+        if _is_session(conn):
+            await conn.flush()
+            # Not the session itself: one in which a flush has failed runs no statement.
+            connection = AsyncSqlAlchemyConnection(await conn.connection(), schema)
+        return cls(conn, connection, schema)
+
+    # -- on the loop -----------------------------------------------------------------------------------------------
+
+    async def fetch(self, call: Call) -> Rows:
+        """Run a statement, and return its rows as tuples."""
+        with translated(self._schema):
+            return [tuple(row) for row in await self._connection.fetch(call)]
+
+    async def carry_out(self, operation: Operation[T]) -> T:
+        """Carry an operation out on the connection."""
+
+        async def act(step: Any) -> Any:
+            if callable(step):
+                return await asyncio.to_thread(step, self._conn)
+            if isinstance(step, float):
+                return await asyncio.sleep(step)
+            with translated(self._schema):
+                return await self._connection.run(step)
+
+        return await await_steps(operation, act)
+
+    async def _execute(self, statement: str) -> Rows:
+        with translated(self._schema):
+            return [tuple(row) for row in await self._connection.execute(statement)]
+
+    # -- in threads ------------------------------------------------------------------------------------------------
+
+    def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for a coroutine on the loop, and return its result."""
+        if running_loop() is not None:
+            work.close()
+            raise InvalidInputError(
+                "the methods of a context block the event loop of the test; "
+                "call them with asyncio.to_thread, or use an AsyncClient with conn=…"
+            )
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result()
+
+    def rows(self, name: str, values: Mapping[str, Any], variables: Mapping[str, str]) -> Rows:
+        """Run a statement of sql/queries, and return its rows."""
+        return self.wait_for(self.fetch(_TextArrays(name, values, variables)))
+
+    def run(self, operation: Operation[T]) -> T:
+        """Carry an operation out, and return its result."""
+        return self.wait_for(self.carry_out(operation))
+
+    def flush(self) -> None:
+        """Write the changes that a task left in the caller's session."""
+        if _is_session(self._conn):
+            self.wait_for(self._conn.flush())
+
+    @contextmanager
+    def claim_plan(self) -> Iterator[None]:
+        """Plan the claim in the block as a worker's session does, if the connection is in a transaction."""
+        if not self.wait_for(self._is_in_transaction()):
+            yield
+            return
+        [before] = self._execute_now("select " + ", ".join(f"current_setting('{name}')" for name in PLAN))
+        self._set(dict(PLAN))
+        yield
+        self._set(dict(zip(PLAN, before, strict=True)))
+
+    def begin_savepoint(self) -> bool:
+        """Set a savepoint for a task; False if the connection is in no transaction."""
+        is_open = self.wait_for(self._is_in_transaction())
+        if is_open:
+            self._execute_now(f"savepoint {_NAME}")
+        return is_open
+
+    def end_savepoint(self) -> None:
+        """Release the savepoint, which a commit may have released, or roll back to it after an SQL error."""
+        self.wait_for(self._end_savepoint())
+
+    def _set(self, settings: Mapping[str, str]) -> None:
+        changes = (f"set_config('{name}', '{value}', true)" for name, value in settings.items())
+        self._execute_now("select " + ", ".join(changes))
+
+    def _execute_now(self, statement: str) -> Rows:
+        return self.wait_for(self._execute(statement))
+
+    async def _is_in_transaction(self) -> bool:
+        return await self._connection.is_in_transaction()
+
+    async def _end_savepoint(self) -> None:
+        try:
+            await self._execute(f"savepoint {_PROBE}")
+        except GraphileWorkerError as error:
+            if _code_of(error) != _ABORTED:
+                raise
+            await self._roll_back()
+            return
+        try:
+            await self._execute(f"release savepoint {_NAME}")
+        except GraphileWorkerError as error:
+            if _code_of(error) != _NO_SAVEPOINT:
+                raise
+            await self._execute(f"rollback to savepoint {_PROBE}")
+            await self._execute(f"release savepoint {_PROBE}")
+
+    async def _roll_back(self) -> None:
+        try:
+            await self._execute(f"rollback to savepoint {_NAME}")
+        except GraphileWorkerError as error:
+            if _code_of(error) != _NO_SAVEPOINT:
+                raise
+            raise InvalidInputError(
+                "a task ended the transaction that it ran in, and then an SQL error aborted the next one; "
+                "give the task a session or a transaction of its own"
+            ) from error
+        await self._execute(f"release savepoint {_NAME}")
+
+
+def _is_session(conn: object) -> bool:
+    return is_instance(conn, "sqlalchemy.ext.asyncio", "AsyncSession", "async_scoped_session")
+
+
+class _TextArrays(Call, frozen=True):
+    """A statement whose arrays may be texts; asyncpg takes a text for a parameter of this type only."""
+
+    def numbered(self, schema: str) -> tuple[str, tuple[Any, ...]]:
+        """Return text and values for drivers that write values as `$1`."""
+        text, values = super().numbered(schema)
+
+        def cast(found: re.Match[str]) -> str:
+            return f"${found[1]}::text::{found[2]}" if isinstance(values[int(found[1]) - 1], str) else found[0]
+
+        return _ARRAY.sub(cast, text), values
+
+
+def _code_of(error: BaseException) -> str | None:
+    """Return the SQLSTATE of the driver's error beneath one of gw's."""
+    found: BaseException | None = error
+    while found is not None:
+        if (code := getattr(found, "sqlstate", None)) is not None:
+            return str(code)
+        found = getattr(found, "orig", None) or found.__cause__
+    return None

@@ -1,0 +1,127 @@
+-- Take note that these jobs have ended, and let the jobs go on that waited for the last of them. With null, check every
+-- waiting job that was not checked for a while: what it waits for may have been ended by workers in other languages or by
+-- SQL. `dropped` are waiting jobs to delete; `waiting_ids` are to be checked as well.
+-- A job has ended when its row is gone; `on_failure` of the job that waits decides about one that failed permanently. A
+-- dropped job never ends: jobs that wait for it are dropped too, unless they run on failure.
+-- Jobs are looked up one by one: with a join, the planner could read their whole table.
+-- The row of a waiting job is locked first, and what is read afterwards is new, so of two who end the last jobs one lets
+-- the waiting job go on.
+create or replace function :GRAPHILE_WORKER_SCHEMA._private_gw_end_members(
+  job_ids bigint[],
+  dropped bigint[] default '{}',
+  waiting_ids bigint[] default '{}'
+)
+returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $gw$
+declare
+  v_ended bigint[] := job_ids;
+  v_dropped bigint[] := dropped;
+  v_ids bigint[] := waiting_ids;
+  v_next bigint[];
+  v_id bigint;
+  v_waiting record;
+  v_fails boolean;
+  v_released integer := 0;
+begin
+  if job_ids is null then
+    delete from :GRAPHILE_WORKER_SCHEMA._private_gw_waiting as waiting
+     where (
+             select jobs.id from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs where jobs.id = waiting.job_id
+           ) is null;
+    v_ids := array(
+      select waiting.job_id
+        from :GRAPHILE_WORKER_SCHEMA._private_gw_waiting as waiting
+       where waiting.released_at is null
+         and waiting.checked_at < now() - interval '45 seconds'
+       order by waiting.job_id
+         for update skip locked
+    );
+  end if;
+  loop
+    if v_dropped <> '{}' then
+      delete from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+       where jobs.id = any(v_dropped)
+         and jobs.run_at = 'infinity'
+         and jobs.locked_at is null;
+      delete from :GRAPHILE_WORKER_SCHEMA._private_gw_edges as edges where edges.waiting_id = any(v_dropped);
+      delete from :GRAPHILE_WORKER_SCHEMA._private_gw_waiting as waiting where waiting.job_id = any(v_dropped);
+    end if;
+    if v_ended is not null then
+      v_ids := array(
+        select edges.waiting_id
+          from :GRAPHILE_WORKER_SCHEMA._private_gw_edges as edges
+         where edges.job_id = any(v_ended || v_dropped)
+         union
+        select unnest(v_ids)
+         order by 1
+      );
+      delete from :GRAPHILE_WORKER_SCHEMA._private_gw_waiting as waiting
+       where waiting.job_id = any(v_ended)
+         and waiting.released_at is not null
+         and (
+               select jobs.id from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs where jobs.id = waiting.job_id
+             ) is null;
+    end if;
+    v_next := '{}';
+    foreach v_id in array v_ids loop
+      select waiting.on_failure, waiting.run_at, waiting.delay_seconds into v_waiting
+        from :GRAPHILE_WORKER_SCHEMA._private_gw_waiting as waiting
+       where waiting.job_id = v_id
+         and waiting.released_at is null
+         for update;
+      continue when not found;
+      v_fails := v_waiting.on_failure <> 'run' and exists (
+        select
+          from :GRAPHILE_WORKER_SCHEMA._private_gw_edges as edges
+         where edges.waiting_id = v_id
+           and edges.job_id = any(v_dropped)
+      );
+      delete from :GRAPHILE_WORKER_SCHEMA._private_gw_edges as edges
+       where edges.waiting_id = v_id
+         and (v_ended is null or edges.job_id = any(v_ended || v_dropped))
+         and (
+               select jobs.id from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs where jobs.id = edges.job_id
+             ) is null;
+      if v_waiting.on_failure <> 'hold' then
+        delete from :GRAPHILE_WORKER_SCHEMA._private_gw_edges as edges
+         where edges.waiting_id = v_id
+           and (v_ended is null or edges.job_id = any(v_ended))
+           and (
+                 select jobs.locked_at is null and jobs.attempts >= jobs.max_attempts
+                   from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+                  where jobs.id = edges.job_id
+               );
+        v_fails := v_fails or (found and v_waiting.on_failure = 'cancel');
+      end if;
+      if v_fails then
+        v_next := v_next || v_id;
+      elsif exists (select from :GRAPHILE_WORKER_SCHEMA._private_gw_edges as edges where edges.waiting_id = v_id) then
+        if v_ended is null then
+          update :GRAPHILE_WORKER_SCHEMA._private_gw_waiting as waiting
+             set checked_at = now()
+           where waiting.job_id = v_id;
+        end if;
+      else
+        v_released := v_released + 1;
+        update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+           set run_at = coalesce(v_waiting.run_at, now() + make_interval(secs => v_waiting.delay_seconds), now())
+         where jobs.id = v_id
+           and jobs.run_at = 'infinity';
+        update :GRAPHILE_WORKER_SCHEMA._private_gw_waiting as waiting
+           set released_at = now()
+         where waiting.job_id = v_id;
+      end if;
+    end loop;
+    exit when v_next = '{}';
+    v_dropped := v_next;
+    v_ended := '{}';
+    v_ids := '{}';
+  end loop;
+  if v_released > 0 then
+    perform pg_notify('jobs:insert', '{"r":' || random()::text || ',"count":' || v_released::text || '}');
+  end if;
+  return v_released;
+end;
+$gw$;

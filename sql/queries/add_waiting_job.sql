@@ -1,0 +1,6 @@
+-- Add one job that waits until others have ended.
+select
+  \ir parts/added_job.sql
+from :GRAPHILE_WORKER_SCHEMA._private_gw_add_waiting(
+  %(job)s::text::json, %(after)s::bigint[], %(on_failure)s::text
+) as job

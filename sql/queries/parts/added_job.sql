@@ -1,0 +1,18 @@
+-- The columns of a job that was added, `job`, in the order of `Job`; the caller knows the names of its task and queue.
+job.id,
+%(identifier)s::text,
+job.payload::text,
+job.attempts,
+job.max_attempts,
+job.priority,
+date_part('epoch', job.run_at),
+date_part('epoch', job.created_at),
+date_part('epoch', job.updated_at),
+job.revision,
+job.key,
+job.flags::text,
+job.job_queue_id,
+%(queue_name)s::text,
+job.last_error,
+date_part('epoch', job.locked_at),
+job.locked_by

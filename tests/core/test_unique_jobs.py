@@ -1,0 +1,104 @@
+"""Jobs that are unique for a time: adding one again returns the one that is there, or was."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from support.queue_fixture import NEVER, QueueFixture
+from support.waiting import wait_until
+
+from gw_core import AsyncClient, Job, JobSpec
+from gw_core.errors import InvalidJobError
+
+HOUR = timedelta(hours=1)
+SOON_OVER = timedelta(microseconds=1)
+
+
+def add(site: QueueFixture, payload: Any = None, **options: Any) -> Job:
+    return site.client.add("work", payload, unique_for=HOUR, **options)
+
+
+def test_a_job_is_added_once_by_its_payload(site: QueueFixture) -> None:
+    first = add(site, {"a": 1, "b": [1, 2]})
+    again = add(site, {"b": [1, 2], "a": 1}, priority=5)
+    other = add(site, {"a": 1, "b": [2, 1]})
+    assert (again, other.id != first.id) == (first, True)
+    assert site.ids() == [first.id, other.id]
+    assert site.client.add("other", {"a": 1, "b": [1, 2]}, unique_for=HOUR).id not in (first.id, other.id)
+
+
+def test_a_job_is_added_once_by_its_key(site: QueueFixture) -> None:
+    first = add(site, {"n": 1}, job_key="k")
+    assert add(site, {"n": 2}, job_key="k") == first
+    assert site.client.jobs.get(first.id).payload == {"n": 1}  # type: ignore[union-attr]
+
+
+def test_it_stays_unique_after_it_has_ended(site: QueueFixture) -> None:
+    first = add(site, {"n": 1})
+    site.run_once({"work": lambda payload: None})
+    again = add(site, {"n": 1})
+    assert (again.id, again.task, again.payload, site.jobs()) == (first.id, "work", {"n": 1}, [])
+    assert abs(again.created_at - first.created_at) < timedelta(seconds=30)
+
+
+def test_it_is_added_again_when_its_time_is_over(site: QueueFixture) -> None:
+    first = site.client.add("work", unique_for=SOON_OVER)
+    second = site.client.add("work", unique_for=SOON_OVER)
+    assert site.ids() == [first.id, second.id]
+    with site.running({"other": lambda payload: None}, poll_interval=NEVER):  # workers forget it
+        wait_until(lambda: site.run("select * from _private_gw_unique") == [], what="the key to go")
+
+
+def test_of_many_that_add_at_the_same_time_one_adds(site: QueueFixture) -> None:
+    with ThreadPoolExecutor(16) as threads:
+        for n in range(10):
+            added = list(threads.map(lambda _, n=n: add(site, {"n": n}).id, range(16)))
+            assert len(set(added)) == 1
+    assert len(site.jobs()) == 10
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_it_belongs_to_the_callers_transaction(site: QueueFixture, commits: bool) -> None:
+    found: list[Job] = []
+    with psycopg.connect(site.url) as conn:
+        first = add(site, {"n": 1}, conn=conn)
+        other = threading.Thread(target=lambda: found.append(add(site, {"n": 1})))
+        other.start()
+        conn.commit() if commits else conn.rollback()
+        other.join()
+    assert ([each.id for each in found] == [first.id]) is commits
+    assert site.ids() == [found[0].id]
+
+
+def test_bulks_and_asynchronous_clients_add_it_once(site: QueueFixture) -> None:
+    spec = JobSpec(task="work", payload={"n": 1}, unique_for=HOUR)
+
+    async def again() -> list[int]:
+        async with AsyncClient(site.url) as client:
+            return [(await client.add(spec)).id, *await client.add_many([spec, JobSpec(task="other")])]
+
+    first, second = site.client.add_many([spec, spec])
+    assert (first == second, site.ids()) == (True, [first])
+    assert asyncio.run(again())[:2] == [first, first]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"unique_for": 4e8}, "unique_for must be more than 0 and at most ten years, not 400000000.0"),
+        ({"unique_for": timedelta(0)}, "unique_for must be more than 0"),
+        (
+            {"unique_for": HOUR, "after": [1]},
+            "a job that is unique for a time takes neither after nor a job key mode but",
+        ),
+    ],
+)
+def test_wrong_input_gets_one_sentence(site: QueueFixture, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidJobError, match=message):
+        site.client.add("work", **options)

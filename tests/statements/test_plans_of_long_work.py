@@ -1,0 +1,105 @@
+"""Statements for steps find their rows by ids, however many jobs wait, with and without statistics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.plans import kept_plan, plan_for
+
+from statements.statement_fixture import OURS, Queue
+
+WAITING_JOBS = """
+with added as (
+  select jobs.id, row_number() over (order by jobs.id) as n from _private_jobs as jobs where jobs.run_at = 'infinity'
+)
+insert into _private_gw_waiting (job_id, after, on_failure)
+select id, array[n + (select min(id) from _private_jobs) - 1], 'cancel' from added
+"""
+EPOCH = "2026-01-01 00:00:00+00"
+STATEMENTS: dict[str, dict[str, Any]] = {
+    "step_read": {"job_id": 5, "created_at": EPOCH},
+    "step_save": {
+        "job_id": 5,
+        "worker_id": OURS,
+        "claimed_at": EPOCH,
+        "name": "a",
+        "value": "1",
+        "finished": True,
+        "attempt": 1,
+    },
+    "step_list": {"job_id": 5, "with_value": True},
+    "end_steps": {"ids": None},
+    "list_waiting": {"job_id": None, "job_key": None, "limit": 1000},
+    "count_waiting": {},
+    "expire_unique": {},
+    "doctor_waiting": {},
+    "results_of_dependencies": {"job_id": 5},
+    "action_reschedule_waiting": {
+        "ids": [5],
+        "run_at": None,
+        "delay_seconds": 5.0,
+        "priority": None,
+        "attempts": None,
+        "max_attempts": None,
+    },
+}
+
+
+def wait(queue: Queue) -> None:
+    """Let 2,000 jobs wait for 2,000 others, and make many of the rows dead that say so."""
+    queue.run("select count(add_job('mail', run_at => 'infinity')) from generate_series(1, 2000)")
+    queue.run(WAITING_JOBS)
+    queue.run("insert into _private_gw_edges (job_id, waiting_id) select after[1], job_id from _private_gw_waiting")
+
+
+@pytest.mark.parametrize("statistics", ["none", "fresh"])
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_no_statement_for_long_work_reads_the_table_of_jobs(queue: Queue, name: str, statistics: str) -> None:
+    queue.run("select count(add_job('mail')) from generate_series(1, 3000)")
+    queue.run(
+        "insert into _private_gw_steps (job_id, name, value, finished, attempt, job_created_at)"
+        " select id, 'a', '1', true, 1, created_at from _private_jobs"
+    )
+    wait(queue)
+    if statistics == "fresh":
+        queue.run("analyze _private_jobs, _private_gw_steps, _private_gw_waiting, _private_gw_edges")
+    values = STATEMENTS[name]
+    plans = plan_for(queue.hands, name, values), kept_plan(queue.hands, name)
+    assert [plan for plan in plans if "Seq Scan on _private_jobs" in plan] == []
+
+
+def scans(queue: Queue) -> int:
+    queue.run("select pg_stat_force_next_flush()")
+    return int(queue.value("select seq_scan from pg_stat_user_tables where relname = '_private_jobs'"))
+
+
+@pytest.mark.parametrize("statistics", ["none", "fresh"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("select _private_gw_end_members(null)", ""),
+        ("select _private_gw_end_members(%s)", "select array(select id from _private_jobs order by id limit 500)"),
+        (
+            "select _private_gw_end_members('{}', %s)",
+            "select array(select job_id from _private_gw_waiting order by 1 limit 500)",
+        ),
+        (
+            """select _private_gw_add_waiting('{"task": "mail"}', %s, 'hold')""",
+            "select array(select id from _private_jobs order by id limit 500)",
+        ),
+    ],
+)
+def test_no_function_for_waiting_jobs_reads_their_table(queue: Queue, call: tuple[str, str], statistics: str) -> None:
+    if queue.hands.info.server_version < 150_000:
+        pytest.skip("the server reports its scans later")
+    queue.run("select count(add_job('mail')) from generate_series(1, 20000)")
+    wait(queue)
+    queue.run("update _private_gw_waiting set checked_at = now() - interval '1 hour'")
+    if statistics == "fresh":
+        queue.run("analyze _private_jobs, _private_gw_waiting, _private_gw_edges")
+    queue.run("set enable_seqscan = on")
+    ids = queue.value(call[1]) if call[1] else []
+    before = scans(queue)
+    queue.run(call[0], *([ids] if call[1] else []))
+    assert scans(queue) == before

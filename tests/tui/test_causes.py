@@ -1,0 +1,336 @@
+"""Each alert rests on a fact in the database and ends with it: workers make the states, and SQL confirms them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from console_fixture import queue_source
+from psycopg.conninfo import make_conninfo
+from support.waiting import wait_until
+
+from gw_core import Client, JobSpec, Runner, Selection, TaskRegistry, WorkerSettings
+from gw_tui.actions.actions import EndSession
+from gw_tui.rules.alerts import CAUSES, Alert, AlertInput, Severity, alerts
+from gw_tui.screens.overview import BlockedQuery, OverviewQuery
+
+pytestmark = pytest.mark.once
+
+PASSED = """
+update _private_jobs set run_at = run_at - %(by)s, created_at = created_at - %(by)s, updated_at = updated_at - %(by)s,
+       locked_at = locked_at - %(by)s;
+update _private_job_queues set locked_at = locked_at - %(by)s;
+update _private_gw_statistics set minute = minute - %(by)s;
+update _private_gw_pauses set paused_at = paused_at - %(by)s;
+update _private_gw_workers set last_heartbeat_at = last_heartbeat_at - %(by)s where id <> all(%(alive)s)
+"""
+
+
+class Queue:
+    """A queue, and the alerts of a console that shows it."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.client = Client(url)
+        self.source = queue_source(url)
+
+    def sql(self, statement: str, values: Any = None, *, url: str = "") -> list[tuple[Any, ...]]:
+        with psycopg.connect(url or self.url, autocommit=True, options="-c search_path=graphile_worker") as connection:
+            cursor = connection.execute(statement.encode(), values)
+            return cursor.fetchall() if cursor.description else []
+
+    def time_passes(self, alive: tuple[str, ...] = (), **by: float) -> None:
+        """Let everything be as it will be after some time; these workers live on."""
+        for statement in PASSED.split(";"):
+            self.sql(statement, {"by": timedelta(**by), "alive": list(alive)})
+
+    def alerts(self, *, blocked: bool = False) -> list[Alert]:
+        self.source.count_locks()
+        query = (BlockedQuery if blocked else OverviewQuery)(with_sizes=True, with_held=True)
+        return alerts(AlertInput(snapshot=self.source.snapshot(), sample=query.ask(self.source)))
+
+    def words(self) -> list[str]:
+        return [each.what for each in self.alerts()]
+
+    def run_once(self, *failing: str, works: tuple[str, ...] = ()) -> None:
+        """Run what is due in a worker whose tasks fail."""
+        Runner(self.url, tasks=registry(*failing, works=works), handle_signals=False).run_once()
+
+    @contextmanager
+    def worker(self, tasks: TaskRegistry) -> Iterator[str]:
+        """Run a worker, and provide its id once it sends heartbeats."""
+        runner = Runner(self.url, tasks=tasks, settings=WorkerSettings(concurrency=4), handle_signals=False)
+        runner.start()
+        try:
+            wait_until(lambda: self.sql("select 1 from _private_gw_workers where metadata ? 'tasks'"))
+            yield self.sql("select id from _private_gw_workers where metadata ? 'tasks'")[0][0]
+        finally:
+            runner.stop()
+            runner.wait()
+
+
+def registry(*failing: str, works: tuple[str, ...] = ()) -> TaskRegistry:
+    def fail(payload: object) -> None:
+        raise ConnectionRefusedError("crm.example.com")
+
+    tasks = TaskRegistry()
+    for name in failing:
+        tasks.register(name, fail)
+    for name in works:
+        tasks.register(name, lambda payload: None)
+    return tasks
+
+
+@pytest.fixture
+def queue(database_url: str) -> Iterator[Queue]:
+    found = Queue(database_url)
+    found.client.migrate()
+    yield found
+    found.source.close()
+    found.client.close()
+
+
+RECORDED = "select sum(failed)::int, sum(completed + failed)::int from _private_gw_statistics where task = %s"
+
+
+def test_a_task_keeps_failing_while_its_attempts_fail_however_old_its_jobs_are(queue: Queue) -> None:
+    queue.client.add_many([JobSpec(task="sync_crm")] * 60)
+    queue.time_passes(minutes=30)
+    assert queue.words() == ["jobs are waiting, no live worker (sync_crm)"]
+
+    queue.run_once("sync_crm")
+
+    assert queue.sql(RECORDED, ["sync_crm"]) == [(60, 60)]
+    (alert,) = (each for each in queue.alerts() if "keeps failing" in each.what)
+    assert alert.what == "sync_crm keeps failing: 60 failures/min (100%), 60 in backoff"
+    assert (alert.severity, alert.act, alert.target) == (Severity.CRITICAL, "pause", "task:sync_crm")
+
+    queue.client.pauses.pause("task:sync_crm")
+    (alert,) = (each for each in queue.alerts() if "keeps failing" in each.what)
+    assert (alert.severity, alert.what.endswith(", paused")) == (Severity.WARNING, True)
+
+    queue.time_passes(minutes=15)
+    assert not any("keeps failing" in each for each in queue.words())
+
+
+def test_jobs_that_were_touched_or_failed_manually_do_not_keep_failing(queue: Queue) -> None:
+    queue.client.add_many([JobSpec(task="resize")] * 60)
+    queue.run_once("resize")
+    queue.time_passes(days=2)
+    queue.sql("update _private_jobs set updated_at = now()")
+    queue.client.add_many([JobSpec(task="c")] * 50)
+    queue.client.jobs.fail("task:c", reason="stop")
+
+    words = queue.words()
+
+    assert not any("keeps failing" in each for each in words)
+    assert "c: 50 jobs failed permanently" in words
+
+
+def test_a_task_that_mostly_works_is_no_alarm(queue: Queue) -> None:
+    queue.client.add_many([JobSpec(task="mail")] * 200)
+    queue.run_once(works=("mail",))
+    queue.client.add_many([JobSpec(task="mail")] * 15)
+    queue.run_once("mail")
+
+    assert queue.sql(RECORDED, ["mail"]) == [(15, 215)]
+    assert queue.words() == []
+
+
+def test_failures_that_are_not_recorded_yet_count(queue: Queue) -> None:
+    queue.client.add_many([JobSpec(task="sync_crm")] * 60)
+    queue.run_once("sync_crm")
+    queue.sql("truncate _private_gw_statistics")
+
+    assert any(each.startswith("sync_crm keeps failing: 60 jobs in 10 min") for each in queue.words())
+
+    queue.client.jobs.complete("task:sync_crm")
+    assert queue.words() == []
+
+
+def test_a_paused_queue_is_no_worker_and_hides_no_unknown_task(queue: Queue) -> None:
+    with queue.worker(registry(works=("charge",))) as worker:
+        queue.client.add_many([JobSpec(task="nobody_knows")] * 50)
+        expected = "nobody_knows: 50 ready, no live worker knows it"
+        assert expected in queue.words()
+
+        queue.client.pauses.pause("queue:otherq")
+
+        assert [each.id for each in queue.source.snapshot().workers] == [worker]
+        assert {each.name: each.known_by for each in queue.client.tasks.list()} == {
+            "nobody_knows": (),
+            "charge": (worker,),
+        }
+        assert expected in queue.words()
+
+        # A worker of Node.js, which reports no tasks, may know it; that is not certain, and not nothing either.
+        queue.client.add("charge", queue_name="slow", run_at=timedelta(hours=1))
+        queue.sql("update _private_jobs set locked_by = 'node-1', locked_at = now() where job_queue_id is not null")
+        (alert,) = (each for each in queue.alerts() if each.subject == "nobody_knows")
+        assert alert.what == "nobody_knows: 50 ready, no gw worker knows it; node-1 may"
+        assert {each.name: each.known_by for each in queue.client.tasks.list()}["charge"] == (worker,)
+
+        queue.client.jobs.complete("task:nobody_knows")
+        assert not any("nobody_knows" in each for each in queue.words())
+
+
+def test_an_outage_is_red_whatever_is_paused_or_locked(queue: Queue) -> None:
+    queue.client.add_many([JobSpec(task="legacy")] * 10)
+    queue.client.add("long", queue_name="slow")
+    queue.sql("update _private_jobs set locked_by = 'node-1', locked_at = now() where job_queue_id is not null")
+    queue.time_passes(hours=2)
+    queue.client.pauses.pause("queue:anything")
+
+    (alert,) = (each for each in queue.alerts() if each.subject == "backlog")
+
+    assert alert.severity is Severity.CRITICAL
+    assert alert.what.startswith("jobs are waiting, no live worker (legacy); node-1 last took a lock 2h")
+
+
+def test_a_dead_worker_is_an_alert_while_it_holds_something(queue: Queue) -> None:
+    queue.client.add("mail", queue_name="letters", run_at=timedelta(hours=3))
+    queue.sql(
+        "insert into _private_gw_workers (id, started_at, last_heartbeat_at, metadata)"
+        " values ('w', now(), now(), '{}'); update _private_job_queues set locked_by = 'w', locked_at = now()"
+    )
+    queue.time_passes(hours=1)
+    assert "1 queue locked: worker w is gone" in queue.words()
+
+    queue.client.workers.unlock(["w"])
+
+    assert queue.sql("select count(*) from _private_gw_workers where id = 'w'") in ([(0,)], [(1,)])
+    assert not any("is gone" in each for each in queue.words())
+
+
+def test_a_full_limit_and_a_pause_are_the_cause_of_a_backlog(queue: Queue) -> None:
+    go_on = threading.Event()
+    tasks = registry(works=("paused",))
+    tasks.register("report", lambda payload: go_on.wait(60))
+    queue.client.limits.set("report", running=1)
+    past = datetime.now(UTC) - timedelta(minutes=20)
+    queue.client.pauses.pause("task:paused", reason="billing freeze", by="root@vm")
+    queue.client.add_many([JobSpec(task=name, run_at=past) for name in ("report", "paused") for _ in range(20)])
+    locked = "select count(*)::int from _private_jobs where locked_at is not null"
+    try:
+        with queue.worker(tasks):
+            wait_until(lambda: queue.sql(locked) == [(1,)])
+            words = queue.words()
+            assert "report: 19 ready, limited: 1 of at most 1 jobs are locked" in words
+            assert "task paused is paused by root@vm: billing freeze, 20 ready" in words
+            assert not any("oldest ready job" in each for each in words)
+
+            queue.client.limits.remove("report")
+            queue.client.pauses.resume("task:paused")
+            go_on.set()
+            wait_until(lambda: not queue.words())
+    finally:
+        go_on.set()
+
+
+def test_a_long_pause_of_a_queue_names_its_author(queue: Queue) -> None:
+    queue.client.pauses.pause("queue:billing", reason="freeze", by="root@vm")
+    assert queue.words() == []
+
+    queue.time_passes(minutes=20)
+    assert queue.words() == ["queue billing is paused by root@vm: freeze"]
+
+    queue.client.pauses.resume("queue:billing")
+    assert queue.words() == []
+
+
+def test_a_queue_that_outgrows_all_others_is_named(queue: Queue) -> None:
+    specs = [JobSpec(task="import", queue_name=f"tenant-{number % 20}") for number in range(200)]
+    queue.client.add_many([*specs, *[JobSpec(task="import", queue_name="tenant-150")] * 1_500])
+    due = dict(
+        queue.sql(
+            "select queue_name, count(*)::int from _private_jobs as jobs join _private_job_queues as queues"
+            " on queues.id = job_queue_id where run_at <= now() group by 1"
+        )
+    )
+
+    assert f"queue tenant-150: {due['tenant-150']:,} due jobs, 200 in 20 others" in queue.words()
+    assert {each.name: each.due for each in queue.source.queue_sizes()} == due
+
+    queue.client.jobs.complete("queue:tenant-150")
+    wait_until(lambda: not any("tenant-150" in each for each in queue.words()))
+
+
+@pytest.fixture
+def blocker(queue: Queue) -> Iterator[psycopg.Connection[Any]]:
+    """A session that keeps every claim waiting."""
+    with (
+        psycopg.connect(queue.url, application_name="nightly") as blocking,
+        psycopg.connect(queue.url, application_name="gw:claim", autocommit=True) as claim,
+    ):
+        blocking.execute("lock table graphile_worker._private_jobs in share row exclusive mode")
+        waiting = threading.Thread(
+            target=lambda: claim.execute("update graphile_worker._private_jobs set revision = revision where false")
+        )
+        waiting.start()
+        yield blocking
+        blocking.close()
+        waiting.join()
+
+
+def test_a_transaction_that_blocks_claims_is_the_first_alert_and_can_be_ended(
+    queue: Queue, blocker: psycopg.Connection[Any]
+) -> None:
+    pid = blocker.info.backend_pid
+    blocked = "select count(*)::int from pg_stat_activity where %s = any(pg_blocking_pids(pid))"
+    wait_until(lambda: queue.sql(blocked, [pid]) == [(1,)])
+    wait_until(lambda: any(each.act == "end_session" for each in queue.alerts(blocked=True)))
+
+    first = queue.alerts(blocked=True)[0]
+
+    assert (first.severity, first.place, first.filter) == (Severity.CRITICAL, "locks", f"blocker {pid}")
+    assert first.what.startswith(f"1 claims wait for nightly {pid}: lock table")
+    session = next(each for each in queue.source.blockages().blockers if each.pid == pid)
+
+    result = queue.source.run(EndSession(session=session))
+
+    assert result.done == (str(pid),)
+    wait_until(lambda: queue.sql(blocked, [pid]) == [(0,)])
+    assert not any(each.act == "end_session" for each in queue.alerts(blocked=True))
+    assert queue.source.run(EndSession(session=session)).skipped
+
+
+def test_a_locked_table_is_unknown_and_not_empty(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # a console does not wait as long as those of other tests
+    queue = Queue(database_url)
+    queue.client.migrate()
+    queue.client.add_many([JobSpec(task="mail")] * 3)
+    assert queue.source.snapshot().knows_waiting
+    with psycopg.connect(queue.url) as blocking:
+        blocking.execute("lock table graphile_worker._private_jobs in access exclusive mode")
+
+        assert not queue.source.snapshot().knows_waiting
+        assert BlockedQuery().ask(queue.source).statistics is None
+    queue.source.close()
+    queue.client.close()
+
+
+def test_an_action_after_a_restart_of_the_server_works(queue: Queue) -> None:
+    """The connection for actions may be gone without anyone having noticed."""
+    from gw_tui.actions.actions import Complete
+
+    for number in (1, 2):
+        job = queue.client.add("mail", payload={"n": number})
+        (found,) = queue.client.jobs.list(Selection.of(id=[job.id])).jobs
+        assert queue.source.run(Complete(jobs=[found.job])).done == (str(job.id),)
+        admin = make_conninfo(queue.url, dbname="postgres")
+        ended = queue.sql(
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where datname = %s and application_name like 'gw-tui%%'",
+            [queue.sql("select current_database()")[0][0]],
+            url=admin,
+        )
+        assert ended
+
+
+def test_every_cause_names_the_fact_that_it_rests_on() -> None:
+    assert all(each.fact for each in CAUSES)

@@ -1,0 +1,216 @@
+"""Acts without stumbling: the focus is where it is expected, and a key that cannot act gives the reason."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from console_fixture import Console, console_on, queue_source, run
+from support.console_source import QueueSource
+
+from gw_core import Client, JobSpec, Runner, TaskRegistry, WorkerSettings
+from gw_core.front_ends import Count
+from gw_tui.actions import actions
+from gw_tui.rules.table_choice import SavedView, TableChoice
+from gw_tui.widgets.bars import Bars
+
+
+async def rows(console: Console) -> None:
+    await console.until(lambda: console.table().keys)
+    await console.pilot.pause()
+
+
+def test_a_reason_is_typed_immediately_and_enter_pauses() -> None:
+    async def scenario(console: Console) -> None:
+        await rows(console)
+        name = console.table("#tasks").highlighted
+        await console.press("P")
+        await console.reach("Confirm")
+        await console.press(*"billing", "enter")
+        _, paused = await console.acted(2)
+        assert paused == actions.Pause(target=f"task:{name}", reason="billing")
+        await console.notified(f"task {name} paused")
+
+    run(scenario, screen="tasks")
+
+
+def test_enter_alone_destroys_nothing() -> None:
+    async def scenario(console: Console) -> None:
+        await rows(console)
+        await console.press("f")
+        dialog = await console.reach("Confirm")
+        await console.press("enter")
+        assert dialog.focused is dialog.query_one("#ok")
+        assert not console.source.actions
+        await console.press("enter")
+        (action,) = await console.acted()
+        assert isinstance(action, actions.Fail)
+
+    run(scenario, filter="state:ready")
+
+
+def test_no_button_beside_cancel_job_is_called_cancel() -> None:
+    async def scenario(console: Console) -> None:
+        await rows(console)
+        await console.press("c")
+        await console.reach("Confirm")
+        last = next(line for line in console.text.splitlines() if "Cancel job" in line and "Back" in line)
+        assert last.count("Cancel") == 1
+
+    run(scenario, filter="state:running")
+
+
+@pytest.mark.parametrize("key", ["r", "x", "P"])
+def test_a_key_that_needs_write_access_gives_the_reason(key: str) -> None:
+    async def scenario(console: Console) -> None:
+        await rows(console)
+        await console.press(key)
+        await console.notified("this console is read-only")
+
+    run(scenario, source=QueueSource(read_only=True))
+
+
+@pytest.mark.parametrize(("state", "shown", "hidden"), [("running", "Cancel", "Retry"), ("ready", "Retry", "Cancel")])
+def test_the_key_bar_offers_what_the_row_takes(state: str, shown: str, hidden: str) -> None:
+    async def scenario(console: Console) -> None:
+        await rows(console)
+        await console.until(lambda: shown in console.text.splitlines()[-1])
+        assert hidden not in console.text.splitlines()[-1]
+        assert "Pause task" in console.text.splitlines()[-1]
+
+    run(scenario, filter=f"state:{state}", size=(100, 24))
+
+
+def test_a_frozen_display_shows_the_first_answer_of_another_screen() -> None:
+    async def scenario(console: Console) -> None:
+        await console.press("space")
+        await console.shows("FROZEN")
+        await console.press("9")
+        await console.reach("errors")
+        await console.until(lambda: console.table("#errors").keys)
+
+    run(scenario, screen="overview")
+
+
+def test_the_columns_of_a_view_go_with_its_filter() -> None:
+    view = SavedView(screen="jobs", selection="state:failed", choice=TableChoice(("id", "error")))
+
+    async def scenario(console: Console) -> None:
+        await rows(console)
+        usual = tuple(console.table("#jobs").widths)
+        await console.press(":")
+        await console.reach("CommandLine")
+        await console.type("view often")
+        await console.press("enter")
+        await console.until(lambda: tuple(console.table("#jobs").widths) == ("id", "error"))
+        await console.press("escape")
+        await console.until(lambda: tuple(console.table("#jobs").widths) == usual)
+
+    run(scenario, views={"often": view})
+
+
+def test_restored_jobs_are_named_by_their_new_ids() -> None:
+    async def scenario(console: Console) -> None:
+        await rows(console)
+        await console.press("x")
+        await console.reach("Confirm")
+        await console.press("tab", "enter")
+        await console.acted()
+        await console.press("U")
+        await console.notified("1 job restored, with new ids: ")
+
+    run(scenario, filter="state:failed")
+
+
+def test_the_title_of_a_chart_has_the_time_that_it_shows() -> None:
+    async def scenario(console: Console) -> None:
+        chart = console.app.screen.query_one("#done", Bars)
+        width = chart.size.width
+        assert f"{width}s" in chart.render_line(0).text
+
+    run(scenario, screen="overview", size=(80, 24))
+
+
+def test_a_total_is_not_less_than_what_the_tiles_count() -> None:
+    class Crashed(QueueSource):
+        def read_snapshot(self):  # type: ignore[no-untyped-def]
+            from dataclasses import replace
+
+            return replace(super().read_snapshot(), total=Count(0))
+
+    async def scenario(console: Console) -> None:
+        await console.shows("of ")
+        assert "of 0 jobs" not in console.text
+
+    run(scenario, source=Crashed(), screen="overview")
+
+
+def test_a_job_shows_its_recorded_attempts_also_when_it_is_gone(database_url: str) -> None:
+    tasks = TaskRegistry()
+    fails = [True]
+
+    def charge(payload: object) -> None:
+        if fails.pop():
+            raise ValueError("card expired")
+
+    tasks.register("charge", charge)
+    settings = WorkerSettings(history=timedelta(days=1))
+    with Client(database_url) as client:
+        client.migrate()
+        job = client.add("charge")
+        Runner(database_url, tasks=tasks, settings=settings, handle_signals=False).run_once()
+
+    async def scenario(console: Console) -> None:
+        await console.reach("job")
+        await console.shows("retried after")
+        await console.shows("ValueError: card expired")
+        fails.append(False)
+        with Client(database_url) as client:
+            client.jobs.reschedule([job.id], run_at=timedelta())
+        await asyncio.to_thread(Runner(database_url, tasks=tasks, settings=settings, handle_signals=False).run_once)
+        console.app.visit("overview")
+        console.app.options = console.app.options
+        await console.press(":")
+        await console.reach("CommandLine")
+        await console.type(f"job {job.id}")
+        await console.press("enter")
+        await console.reach("job")
+        await console.shows("charge · completed")
+
+    async def inside() -> None:
+        source = queue_source(database_url)
+        app = console_on(source, open=f"job/{job.id}")
+        async with app.run_test(size=(160, 34), notifications=True) as pilot:
+            await scenario(Console(app, pilot, source))
+
+    asyncio.run(inside())
+
+
+def test_failures_per_minute_are_those_that_were_recorded(database_url: str) -> None:
+    tasks = TaskRegistry()
+
+    def fail(payload: object) -> None:
+        raise ValueError("no")
+
+    tasks.register("charge", fail)
+    with Client(database_url) as client:
+        client.migrate()
+        client.add_many([JobSpec(task="charge")] * 60)
+        client.add_many([JobSpec(task="later", run_at=timedelta(hours=1))] * 7)
+        client.add_many([JobSpec(task="a_task")] * 3)
+        Runner(database_url, tasks=tasks, handle_signals=False).run_once()
+        recorded = client.tasks.statistics()["charge"].failed
+
+    async def inside() -> None:
+        source = queue_source(database_url)
+        app = console_on(source, screen="tasks")
+        async with app.run_test(size=(120, 34), notifications=True) as pilot:
+            console = Console(app, pilot, source)
+            await console.until(lambda: len(console.table("#tasks").keys) == 3)
+            table = console.table("#tasks")
+            assert table.keys == ("charge", "a_task", "later"), "what has a problem stands first"
+            assert table.shown_rows["charge"].cells["lately"].text == f"{recorded:.1f}"
+            assert table.shown_rows["later"].cells["scheduled"].text == "7"
+
+    asyncio.run(inside())
