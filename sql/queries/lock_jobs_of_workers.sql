@@ -1,4 +1,7 @@
 -- Lock the jobs and then the queues of these workers in order of their ids, as settling does.
+-- The jobs are counted in a subquery of the condition, which the planner evaluates before it reads any queue. A join with
+-- the count can read the queues first; finding none, it never locks the jobs, and the release that follows has a
+-- snapshot from before another session gave the queue back to its worker.
 with locked as materialized (
   select jobs.id, jobs.locked_by
    \ir parts/from_locked_jobs.sql
@@ -10,14 +13,10 @@ jobs as materialized (
      and jobs.locked_by = any(%(worker_ids)s::text[])
    order by jobs.id
      for update
-),
-held as materialized (
-  select count(*) as jobs from jobs
 )
 select queues.id
   from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
- cross join held
  where queues.locked_by = any(%(worker_ids)s::text[])
-   and held.jobs >= 0
+   and (select count(*) from jobs) >= 0
  order by queues.id
    for update of queues

@@ -57,14 +57,17 @@ def test_every_statement_that_releases_queues_is_among_these() -> None:
     assert {*SETTLING, *REPEATED} == RELEASING
 
 
+@pytest.mark.parametrize("analyzed", [False, True])
 @pytest.mark.parametrize("name", [*SETTLING, *REPEATED])
-def test_no_queue_stays_locked_whose_pause_ends_at_the_same_time(queue: Queue, name: str) -> None:
+def test_no_queue_stays_locked_whose_pause_ends_at_the_same_time(queue: Queue, name: str, analyzed: bool) -> None:
     job = queue.claimed(queue_name="a")
     queue.client.pauses.pause("queue:a", until=timedelta(hours=1), timeout=timedelta(0))
     # Its time has come, and the claim has lasted for long.
     queue.run("update _private_gw_pauses set until = now()")
     queue.change(job.id, locked_at="=locked_at - interval '5 hours'")
     release = {**SETTLING, **REPEATED}[name]
+    if analyzed:
+        queue.run("analyze _private_jobs, _private_job_queues")
     with psycopg.connect(queue.url) as other, other.transaction():
         end_expired_pauses(other, queue.schema)
         released = threading.Thread(target=release, args=(queue, job))
