@@ -31,6 +31,9 @@ select queue_name from _private_job_queues as queues
 """
 WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 
+ORDERING = re.compile(r"(.*)\s>= 0$", re.MULTILINE)
+SUBQUERY = re.compile(r"(?:\s*(?:and|where) )?\(select count\(\*\) from [:\w]+\)")
+
 Release = Callable[[Queue, Job], object]
 
 
@@ -55,6 +58,15 @@ REPEATED: dict[str, Release] = {
 
 def test_every_statement_that_releases_queues_is_among_these() -> None:
     assert {*SETTLING, *REPEATED} == RELEASING
+
+
+def test_a_count_that_only_makes_a_part_run_first_is_a_subquery() -> None:
+    """The planner evaluates a subquery of a condition before it reads a row, and joins in whatever order it likes."""
+    texts = {path.name: path.read_text() for path in Path(str(sql_folder()), "queries").rglob("*.sql")}
+    counts = [(name, line) for name, text in texts.items() for line in ORDERING.findall(text)]
+
+    assert len(counts) > 5
+    assert [(name, line) for name, line in counts if not SUBQUERY.fullmatch(line)] == []
 
 
 @pytest.mark.parametrize("analyzed", [False, True])
