@@ -43,6 +43,11 @@ def test_a_page_installs_from_the_checkout(page: Path) -> None:
     assert [line for line in lines if "graphile-worker" in line] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_has_no_conflict_of_a_merge(page: Path) -> None:
+    assert re.findall(r"^(?:<{7}|={7}|>{7})(?: .*)?$", page.read_text("utf-8"), re.MULTILINE) == []
+
+
 @pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
 def test_a_page_names_files_and_folders_that_exist(page: str) -> None:
     named = set(re.findall(r"`((?:gw_\w+|sql|tests|bench|docs)/[\w./-]*|[\w./-]+\.(?:pyi?|sql))`", _text(page)))
