@@ -6,18 +6,22 @@ Run it as `PYTHONPATH=tests python docs/make_demo.py`, for example when what a s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+import msgspec
 from support.console_queue import TASKS, WORKERS
 from support.console_source import QueueSource, own_server
 
-from gw_core import JobState
+from gw_core import Client, JobSpec, JobState
 from gw_core.front_ends import HistoryState, NameKind
 from gw_tui.app import ConsoleApp
-from gw_tui.data.recording import DEMO, RecordingSource
-from gw_tui.data.source import Query
+from gw_tui.data.recording import DEMO, RecordedLine, RecordingHead
+from gw_tui.data.source import ClientSource, DataSource, Query
 from gw_tui.rules.options import Options
 from gw_tui.screens.job import JobQuery
 
@@ -26,6 +30,9 @@ PAGES_EVERY: Final = 10
 """In seconds; a snapshot is recorded every second."""
 JOBS_EVERY: Final = 60
 
+WAITING: Final = 4
+"""This many jobs wait for another one."""
+
 VISITS: Final = (
     *((screen, "") for screen in ("overview", "queues", "workers", "cron", "locks", "tasks", "errors", "history")),
     *(("jobs", text) for text in ("", *(f"state:{each}" for each in JobState), *(f"task:{each}" for each in TASKS))),
@@ -33,6 +40,33 @@ VISITS: Final = (
     *(("history", f"state:{each}") for each in HistoryState),
 )
 """Every screen, and the filters that lead from one to another."""
+
+
+T = TypeVar("T")
+
+
+class RecordingSource(DataSource):
+    """Answers as another source does, and keeps the answers that differ from the ones before."""
+
+    def __init__(self, source: ClientSource, path: Path, clock: Callable[[], float]) -> None:
+        self.info = source.info
+        self._source, self._path, self._clock = source, path, clock
+        self._latest: dict[str, bytes] = {}
+        head = RecordingHead(datetime.now(UTC), self.info.where, self.info.schema)
+        self._lines: list[RecordingHead | RecordedLine] = [head]
+
+    def answer(self, key: str, query: Callable[[ClientSource], T]) -> T:
+        answer = self._source.answer(key, query)
+        encoded = msgspec.json.encode(answer)
+        if self._latest.get(key) != encoded:
+            self._latest[key] = encoded
+            self._lines.append(RecordedLine(round(self._clock(), 3), key, msgspec.Raw(encoded)))
+        return answer
+
+    def close(self) -> None:
+        """Write the recording."""
+        self._source.close()
+        self._path.write_bytes(gzip.compress(b"\n".join(msgspec.json.encode(each) for each in self._lines), mtime=0))
 
 
 class Seconds:
@@ -65,9 +99,20 @@ def pages_of(source: RecordingSource, queries: list[Query]) -> Iterator[Any]:
         yield source.names(kind)
 
 
+def add_the_rest(source: QueueSource) -> None:
+    """Add what the tests of the console do without: jobs that wait for others, and workers that report their tasks."""
+    later = [job for job, each in source.queue.by_id.items() if each.run_at > source.clock.now]
+    with Client(source.queue.url, schema=source.queue.schema) as client:
+        for first in later[:WAITING]:
+            client.add(JobSpec(task="reports/weekly", payload={"rows": first}, after=[first]))
+    known = json.dumps({"tasks": TASKS})
+    source.queue.run("update _private_gw_workers set metadata = coalesce(metadata, '{}') || %s::jsonb", known)
+
+
 def record(queries: list[Query], path: Path) -> None:
     """Record two minutes of the queue."""
     source, clock = QueueSource(), Seconds()
+    add_the_rest(source)
     recorder = RecordingSource(source, path, clock)
     for second in range(SECONDS + 1):
         clock.now = float(second)

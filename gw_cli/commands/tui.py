@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -53,13 +52,6 @@ def tui(
     once: Annotated[bool, typer.Option("--once", help="Print the first screen and exit")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --once: print JSON with stable keys")] = False,
     demo: Annotated[bool, typer.Option("--demo", help="Play the recording of a demo queue; needs no database")] = False,
-    record: Annotated[
-        str | None,
-        typer.Option("--record", metavar="FILE", help="Record the session, secrets masked; .gz compresses it"),
-    ] = None,
-    replay: Annotated[
-        str | None, typer.Option("--replay", metavar="FILE", help="Replay a recording; needs no database")
-    ] = None,
     serve: Annotated[
         bool, typer.Option("--serve", help="Show a read-only console in a local browser; needs the extra serve")
     ] = False,
@@ -70,18 +62,14 @@ def tui(
     Where there is no terminal it prints what --once does.
     """
     if serve:
-        _reject_together("serve", once=once, json=as_json, record=record)
+        _reject_together("serve", once=once, json=as_json)
         configuration = configuration.derive(table.TUI_READ_ONLY, True)
     chosen = _options(configuration, one_of("--screen", screen, SCREENS), filter_)
-    databases = _sources(configuration, demo=demo, replay=replay)
+    databases = _sources(configuration, demo=demo)
     chosen = _in_context(chosen, one_of("--context", context, list(databases)), databases)
     chosen = replace(chosen, open=_link(open_, chosen))
     if serve and not chosen.is_served:
         return _serve(configuration, chosen)
-    recorded = None
-    if record is not None:  # a recording is of one database
-        recorded = _recording(databases[chosen.context](), Path(record))
-        databases, chosen = {chosen.context: lambda: recorded}, replace(chosen, contexts=())
     reason = None if once or as_json or chosen.is_served else _without_screen()
     if reason is not None:
         _explain(f"{reason}: this is what --once prints.")
@@ -89,12 +77,9 @@ def tui(
         return print_all(databases if context is None else {context: databases[context]}, as_json=as_json)
     from gw_tui.main import run  # late: it loads Textual
 
-    if not demo and replay is None:  # a recording takes no actions
+    if not demo:  # a recording takes no actions
         chosen = replace(chosen, action_log=state_folder() / "actions.jsonl")
-    code = run(databases, chosen)
-    if (failure := getattr(recorded, "failure", None)) is not None:
-        stderr.note(f"{record} ends before the console did: {failure}")
-    return code
+    return run(databases, chosen)
 
 
 def _reject_together(option: str, **options: object) -> None:
@@ -236,16 +221,12 @@ DEFAULT_CONTEXT: Final = "default"
 """The name of --connection beside the databases of tui.contexts."""
 
 
-def _sources(configuration: Configuration, *, demo: bool, replay: str | None) -> Mapping[str, Callable[[], DataSource]]:
+def _sources(configuration: Configuration, *, demo: bool) -> Mapping[str, Callable[[], DataSource]]:
     """Return what opens each database, by name; a single one has no name."""
-    if demo and replay is not None:
-        raise InvalidInputError("--demo and --replay were both given; give one of them")
     if demo:
-        from gw_tui.data.recording import DEMO
+        from gw_tui.data.recording import ReplaySource
 
-        return {"": partial(_replay, DEMO)}
-    if replay is not None:
-        return {"": partial(_replay, Path(replay))}
+        return {"": ReplaySource}
     return {name: partial(_source, each) for name, each in _contexts(configuration).items()}
 
 
@@ -273,25 +254,6 @@ def _in_context(options: Options, context: str | None, names: Iterable[str]) -> 
 
 
 # -- where from ------------------------------------------------------------------------------------------------------
-
-
-def _replay(path: Path) -> DataSource:
-    from gw_tui.data.recording import ReplaySource
-
-    try:
-        return ReplaySource(path)
-    except OSError as error:
-        raise InvalidInputError(f"--replay {path} cannot be read: {error.strerror}") from None
-
-
-def _recording(source: DataSource, path: Path) -> DataSource:
-    from gw_tui.data.recording import RecordingSource
-
-    try:
-        return RecordingSource(source, path)
-    except OSError as error:
-        source.close()
-        raise InvalidInputError(f"--record {path} cannot be made: {error.strerror}") from None
 
 
 def _source(configuration: Configuration) -> DataSource:

@@ -24,9 +24,6 @@ EVIL = "A\x1b]52;c;aGFja2Vk\x1b\\B\x9b31m\u202eC\x07\x00\x1b[2J[red]x[/red]"
 class HostileSource(recording.ReplaySource):
     """Puts the text wherever a text can stand."""
 
-    def __init__(self) -> None:
-        super().__init__(recording.DEMO)
-
     def snapshot(self) -> QueueSnapshot:
         snapshot = super().snapshot()
         return replace(
@@ -69,11 +66,11 @@ if __name__ == "__main__":
     if sys.argv[1] == "faulty":
         from gw_cli.main import program
 
-        recording.ReplaySource = lambda path: FaultySource()
+        recording.ReplaySource = FaultySource
         sys.exit(program(["tui", "--demo", *sys.argv[2:]]))
     if sys.argv[1] == "stuck":
         overview.OverviewScreen = StuckScreen
-        sys.exit(run({"": lambda: recording.ReplaySource(recording.DEMO)}, Options(period=0.2)))
+        sys.exit(run({"": recording.ReplaySource}, Options(period=0.2)))
     # Say it past every widget as well: the last filter is there for what forgets to clean.
     from textual.widgets import Static
 

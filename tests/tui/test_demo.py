@@ -8,18 +8,18 @@ import pytest
 from console_fixture import Console, console_on
 
 from gw_core import JobState, Selection
-from gw_tui.data.recording import DEMO, ReplaySource
+from gw_tui.data.recording import ReplaySource
 
 
 @pytest.fixture(scope="module")
 def demo() -> ReplaySource:
     """The recording where it begins: its answers agree when no time passes between them."""
-    return ReplaySource(DEMO, lambda: 0.0)
+    return ReplaySource(clock=lambda: 0.0)
 
 
 def test_every_screen_has_an_answer() -> None:
     async def inside() -> None:
-        app = console_on(ReplaySource(DEMO), period=60.0)
+        app = console_on(ReplaySource(), period=60.0)
         async with app.run_test(size=(120, 34)) as pilot:
             console = Console(app, pilot, app.source)
             await console.until(lambda: app.snapshot is not None)

@@ -1,11 +1,8 @@
-"""The operator's own editor for a payload, in a real terminal; and recordings from the command line."""
+"""The operator's own editor for a payload, in a real terminal."""
 
 from __future__ import annotations
 
-import json
 import stat
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -113,38 +110,3 @@ def test_what_an_editor_leaves_that_is_no_text_is_rejected(
 
     with pytest.raises(ValueError, match=words):
         edited("text")
-
-
-# -- recordings --------------------------------------------------------------------------------------------------------
-
-
-def gw(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "gw_cli", "tui", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-
-
-def test_what_was_recorded_is_shown_again(tmp_path: Path, database_url: str) -> None:
-    path = str(tmp_path / "queue.jsonl.gz")
-    recorded = gw("--connection", database_url, "--read-only", "--once", "--json", "--record", path)
-    replayed = gw("--replay", path, "--once", "--json")
-
-    assert recorded.returncode == replayed.returncode == 0
-    target = json.loads(recorded.stdout)["target"]
-    assert json.loads(replayed.stdout) == {**json.loads(recorded.stdout), "target": f"{target} (replay)"}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--replay", "nowhere"), "--replay nowhere cannot be read: No such file or directory"),
-        (("--replay", "pyproject.toml"), "pyproject.toml is not a console recording"),
-        (("--demo", "--replay", "x"), "--demo and --replay were both given"),
-        (("--demo", "--once", "--record", "pyproject.toml"), "--record pyproject.toml cannot be made: File exists"),
-    ],
-    ids=["missing", "no recording", "two sources", "there already"],
-)
-def test_what_cannot_be_is_rejected_in_one_message(arguments: tuple[str, ...], words: str) -> None:
-    done = gw(*arguments)
-
-    assert done.returncode == 2
-    assert words in " ".join(done.stderr.split())
