@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import time
 from collections.abc import Sequence
@@ -119,13 +120,17 @@ def interpreter_options() -> Sequence[str]:
     return [] if sys.path[:1] in ([""], [str(Path.cwd())]) else ["-P"]
 
 
-def as_worker() -> ControlChannel:
-    """Prepare to be a worker process: print line by line, because the supervisor forwards the output."""
+def as_worker(number: int | None) -> ControlChannel | None:
+    """Prepare to run jobs, as this process of a supervisor or alone.
+
+    Tasks print line by line, also to a pipe: otherwise their output appears long after the log, or never.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)
+    if number is None:
+        return None
     from gw_core.front_ends import ControlChannel
 
-    stdout: Any = sys.stdout
-    if hasattr(stdout, "reconfigure"):
-        stdout.reconfigure(line_buffering=True)
     return ControlChannel()
 
 

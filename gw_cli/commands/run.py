@@ -85,7 +85,7 @@ def run_worker(configuration: Configuration, *, once: bool = False, cron: bool =
     """Run jobs in this process and return the exit code."""
     from gw_core.events import PoolStarted
 
-    channel = None if part.number is None else as_worker()
+    channel = as_worker(part.number)
     runner = _runner(configuration, part, once=once)
     runner.events.on(PoolStarted, lambda event: garbage_collection.resume())
     if channel is not None:

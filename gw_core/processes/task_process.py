@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import logging
 import os
 import queue
@@ -77,6 +78,8 @@ def serve(parent: int) -> None:
     os.dup2(nothing, 0)
     os.close(nothing)
     _die_with(parent)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # what a task prints appears while this process is kept
     _Server(Channel(end, TO_PROCESS)).serve()
 
 

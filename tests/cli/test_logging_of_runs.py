@@ -38,6 +38,16 @@ def broken(payload):
         raise RuntimeError("cannot import invoice") from error
 
 
+@task
+def chatty():
+    print("printed by a task")
+
+
+@task(isolation="process")
+def chatty_apart():
+    print("printed by a task")
+
+
 @task(isolation="process")
 def apart(payload, context):
     context.logger.info("receipt for order %s", 12)
@@ -114,6 +124,17 @@ def test_an_isolated_task_logs_through_its_worker(shell: Shell) -> None:
 
     for message, logger in (("receipt for order 12", "graphile_worker.job"), ("from a process", "shop.orders")):
         assert (lines[message]["logger"], lines[message]["job_id"]) == (logger, 1)
+
+
+@pytest.mark.parametrize("task", ["chatty", "chatty_apart"])
+@pytest.mark.parametrize("options", [(), ("--processes", "1")])
+def test_what_a_task_prints_appears_while_the_worker_goes_on(shell: Shell, task: str, options: tuple[str, ...]) -> None:
+    shell.gw("add", task)
+
+    with shell.started("run", *options) as running:
+        running.prints("printed by a task")
+
+        assert running.is_running
 
 
 def test_the_start_names_database_schema_and_tasks(shell: Shell) -> None:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psycopg
 import pytest
@@ -134,18 +134,26 @@ class Running:
         return self._said[-1].decode()
 
     def says(self, words: str) -> None:
-        """Read its output until a line has these words."""
-        assert self._process.stderr is not None
+        """Read its log until a line has these words."""
+        self._said += self._read(self._process.stderr, words)
+
+    def prints(self, words: str) -> None:
+        """Read its standard output until a line has these words."""
+        self._read(self._process.stdout, words)
+
+    def _read(self, stream: IO[bytes] | None, words: str) -> list[bytes]:
+        assert stream is not None
+        said: list[bytes] = []
         timeout = threading.Timer(2 * DEADLINE_SECONDS, self._process.kill)
         timeout.start()
         try:
-            for line in self._process.stderr:
-                self._said.append(line)
+            for line in stream:
+                said.append(line)
                 if words.encode() in line:
-                    return
+                    return said
         finally:
             timeout.cancel()
-        raise AssertionError(f"it ended without saying {words!r}, but: {b''.join(self._said).decode()}")
+        raise AssertionError(f"it ended without saying {words!r}, but: {b''.join(said).decode()}")
 
     def end(self) -> CliResult:
         """Wait for the end."""
