@@ -227,6 +227,18 @@ def _read_names(raw: object) -> tuple[str, ...]:
     return names
 
 
+_TARGET_SEPARATOR: Final = re.compile(r",(?=\s*[a-z]+:)")
+"""A comma separates targets only before a kind: names of tasks and queues may have commas too."""
+
+
+def _read_targets(raw: object) -> tuple[str, ...]:
+    parts: Sequence[object] = raw if isinstance(raw, list | tuple) else [raw]
+    texts = [part for part in parts if isinstance(part, str) and part]
+    if not texts or len(texts) != len(parts):
+        raise ValueError("give tasks and queues, such as task:mail,queue:billing")
+    return tuple(target.strip() for text in texts for target in _TARGET_SEPARATOR.split(text))
+
+
 def _read_variables(raw: object) -> tuple[str, ...] | None:
     if raw in ("all", "minimal"):
         return None if raw == "all" else ()
@@ -267,7 +279,7 @@ def _read_shards(raw: object) -> Mapping[str, str]:
 _NAMES_SCHEMA: Final = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}
 
 NAMES: Final = Kind(read=_read_names, write=", ".join, metavar="FLAG", schema=_NAMES_SCHEMA)
-TASK_NAMES: Final = Kind(read=_read_names, write=", ".join, metavar="task:NAME", schema=_NAMES_SCHEMA)
+TARGETS: Final = Kind(read=_read_targets, write=", ".join, metavar="KIND:NAME", schema=_NAMES_SCHEMA)
 REFERENCES: Final = Kind(read=_read_names, write=", ".join, metavar="MODULE:NAME", schema=_NAMES_SCHEMA)
 SHARDS: Final = Kind(
     read=_read_shards,

@@ -24,7 +24,7 @@ from gw_cli.settings.kinds import (
     SHARDS as SHARD_LIST,
     SIZE,
     SWITCH,
-    TASK_NAMES,
+    TARGETS,
     URL,
     VARIABLES,
     Kind,
@@ -227,7 +227,7 @@ WATCH: Final = Setting[bool]("watch", SWITCH, "Reload task files when they chang
 HISTORY: Final = _worker("history", duration(), "How long history keeps jobs that have ended, such as 7d")
 STATISTICS: Final = _worker("statistics", duration(), "How long to keep what tasks did each minute; 0s: off")
 EXECUTABLE_ENV: Final = _worker("executable-env", VARIABLES, "Variables for executable tasks: names, all, minimal")
-ONLY: Final = _worker("only", TASK_NAMES, "Claim jobs of these tasks alone, such as task:mail,task:slow (repeatable)")
+ONLY: Final = _worker("only", TARGETS, "Claim only jobs of these, such as task:mail,queue:billing (repeatable)")
 FORBIDDEN_FLAG: Final = Setting[Sequence[str]](
     "forbidden-flag", NAMES, "Skip jobs with this flag (repeatable)", default=()
 )

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from gw_core.domain.durations import shown
 from gw_core.domain.errors import CrontabError, InvalidSettingError, TaskLoadError
-from gw_core.domain.rules.settings import ONLY_TASK, WorkerSettings
+from gw_core.domain.rules.only import Only
+from gw_core.domain.rules.settings import WorkerSettings
 from gw_core.tasks.loading import LoadedTasks, load_folder
 from gw_core.tasks.registry import TaskRegistry
 from gw_core.worker.claim_policy import ForbiddenFlags
@@ -62,8 +63,7 @@ def load_tasks(
 
 def check_only(only: Sequence[str], registry: TaskRegistry) -> None:
     """Raise `TaskLoadError` for a task to which the worker is restricted, and which it does not have."""
-    for each in only:
-        name = each.removeprefix(ONLY_TASK)
+    for name in sorted(Only.parse(only).tasks):
         if name not in registry.identifiers:
             similar = get_close_matches(name, registry.identifiers, n=1)
             hint = f"; did you mean {similar[0]!r}?" if similar else ""

@@ -10,7 +10,8 @@ from typing import Final, Unpack
 import msgspec
 
 from gw_core.domain.job.job import Job
-from gw_core.postgres.road.claims import ClaimOptions, Claims, ClaimsByField
+from gw_core.domain.rules.only import Only
+from gw_core.postgres.road.claims import ClaimOptions, Claims, ClaimsByField, ClaimsOfQueues
 from gw_core.postgres.road.job_store import JobStore
 from gw_core.postgres.road.limits import forget_full_buckets, locked_limit, read_room, spend_room
 
@@ -52,12 +53,18 @@ class Gate:
     has_more = is_rest_locked = False
     """What it leaves is claimed again at `next_at`, whatever the jobs of other tasks do."""
 
-    def __init__(self, store: JobStore, task_id: int, task: str, on_missing_index: OnMissingIndex) -> None:
+    def __init__(
+        self, store: JobStore, task_id: int, task: str, on_missing_index: OnMissingIndex, queues: Sequence[str]
+    ) -> None:
         self._store = store
         self._task_id = task_id
         self._task = task
         self._on_missing_index = on_missing_index
-        self._claims = Claims(store.connection, store.schema)
+        self._queues = queues
+        """The only queues whose jobs it claims; none: it claims all jobs of the task."""
+        self._claims: Claims | ClaimsOfQueues = (
+            ClaimsOfQueues(store.connection, store.schema, queues) if queues else Claims(store.connection, store.schema)
+        )
         self._by_field: ClaimsByField | None = None
         self._has_reported = False
         self._forget_at = time.monotonic() + FORGET_INTERVAL
@@ -108,7 +115,9 @@ class Gate:
     def _claim_by_field(self, tasks: Mapping[int, str], limit: int, options: ClaimOptions, *, field: str) -> _Claimed:
         claims = self._by_field
         if claims is None or claims.field != field:
-            claims = ClaimsByField(self._store.connection, self._store.schema, task=self._task, field=field)
+            claims = ClaimsByField(
+                self._store.connection, self._store.schema, task=self._task, field=field, queues=self._queues
+            )
             self._by_field = claims
         if time.monotonic() >= self._forget_at:
             self._forget_at = time.monotonic() + FORGET_INTERVAL
@@ -152,8 +161,9 @@ def _closed(is_full: bool, seconds_until_start: float | None) -> str | None:
 class Gates:
     """The limited tasks of a worker. The claimer's thread uses it; other threads read `is_full`."""
 
-    def __init__(self, on_missing_index: OnMissingIndex) -> None:
+    def __init__(self, on_missing_index: OnMissingIndex, only: Only) -> None:
         self._on_missing_index = on_missing_index
+        self._only = only
         self._gates: dict[int, Gate] = {}
         self._is_first = False
         self._turn = 0
@@ -189,5 +199,6 @@ class Gates:
         in_turn.rotate(self._turn)
         for task_id, task in in_turn:
             if task_id not in self._gates:
-                self._gates[task_id] = Gate(store, task_id, task, self._on_missing_index)
+                queues = () if task in self._only.tasks else self._only.queues
+                self._gates[task_id] = Gate(store, task_id, task, self._on_missing_index, queues)
             yield task_id, self._gates[task_id]

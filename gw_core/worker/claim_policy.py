@@ -11,8 +11,9 @@ from gw_core.domain.errors import DatabaseError, GraphileWorkerError
 from gw_core.domain.reports.left_jobs import reason_to_end
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import MaintenanceFailed
+from gw_core.domain.rules.only import Only
 from gw_core.domain.rules.settings import WorkerSettings
-from gw_core.postgres.road.claims import ClaimOptions, Claims
+from gw_core.postgres.road.claims import ClaimOptions, Claims, ClaimsOfQueues
 from gw_core.postgres.road.job_store import JobStore
 from gw_core.worker.claim_gates import Gate, Gates
 from gw_core.worker.pauses import CurrentPauses
@@ -50,8 +51,10 @@ class ClaimPolicy:
         self._forbidden_flags = forbidden_flags
         self._pauses = pauses
         self._events = events
-        self._gates = Gates(self._report_missing_index)
+        self._only = Only.parse(settings.only)
+        self._gates = Gates(self._report_missing_index, self._only)
         self._store: JobStore | None = None
+        self._of_queues: ClaimsOfQueues | None = None
         self._tasks: Mapping[int, str] = {}
         self._registered: Sequence[str] = ()
         self._registered_at = 0.0
@@ -65,6 +68,7 @@ class ClaimPolicy:
         is_new = store is not self._store
         if is_new:
             self._store, self._registered = store, ()
+            self._of_queues = ClaimsOfQueues(store.connection, store.schema, self._only.queues)
             self._pauses.request()
             self._gates.reset()
         names = self._task_names()
@@ -93,7 +97,7 @@ class ClaimPolicy:
 
     # -- what a claim needs to know ----------------------------------------------------------------------------------
 
-    def sources(self, store: JobStore) -> Iterator[tuple[Claims | Gate, Mapping[int, str]]]:
+    def sources(self, store: JobStore) -> Iterator[tuple[Claims | ClaimsOfQueues | Gate, Mapping[int, str]]]:
         """Yield what claims, with the tasks: all without a limit together, each one with a limit alone.
 
         Which of the two comes first changes with each claim. Paused tasks are left out: their jobs would only be read.
@@ -101,13 +105,16 @@ class ClaimPolicy:
         allowed = self._pauses.rules.allowed(self._tasks)
         limited = {number: name for number, name in allowed.items() if name in self._pauses.limited}
         others = {number: name for number, name in allowed.items() if number not in limited} if limited else allowed
-        are_limited_first = bool(limited) and self._gates.takes_turn()
-        if others and not are_limited_first:
-            yield store.claims, others
+        are_limited_first = bool(limited or self._only.queues) and self._gates.takes_turn()
+        everywhere, in_queues = self._only.split(others)
+        if everywhere and not are_limited_first:
+            yield store.claims, everywhere
         for number, gate in self._gates.in_turn(store, limited):
             yield gate, {number: limited[number]}
-        if others and are_limited_first:
-            yield store.claims, others
+        if in_queues and self._of_queues is not None:
+            yield self._of_queues, in_queues
+        if everywhere and are_limited_first:
+            yield store.claims, everywhere
 
     def options(self, *, per_queue: int) -> ClaimOptions:
         """Return what all claims of a step have in common. Raises `ForbiddenFlagsError`."""
@@ -168,10 +175,18 @@ class ClaimPolicy:
         closed = self._gates.closed
         allowed = self._pauses.rules.allowed(self._tasks)
         tasks = {number: name for number, name in allowed.items() if number not in closed}
-        return store.is_anything_runnable(tasks=tasks, forbidden_flags=self._flags(), now=self._client_time())
+        flags, now, queues = self._flags(), self._client_time(), self._only.queues
+        everywhere, in_queues = self._only.split(tasks)
+        return store.is_anything_runnable(tasks=everywhere, forbidden_flags=flags, now=now) or (
+            bool(in_queues)
+            and store.is_anything_runnable(tasks=in_queues, forbidden_flags=flags, now=now, queues=queues)
+        )
 
     def reason_to_end(self, store: JobStore) -> str:
         """Return why a run ends now, with what it leaves."""
-        left = store.list_left_jobs(tasks=self._tasks, now=self._client_time())
+        now = self._client_time()
+        everywhere, in_queues = self._only.split(self._tasks)
+        left = store.list_left_jobs(tasks=everywhere, now=now)
+        left += store.list_left_jobs(tasks=in_queues, now=now, queues=self._only.queues)
         closed = {self._tasks[number]: why for number, why in self._gates.closed.items() if number in self._tasks}
         return reason_to_end(left, pauses=self._pauses.rules, closed_limits=closed)

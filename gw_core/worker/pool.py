@@ -19,8 +19,9 @@ from gw_core.domain.reports.health import PoolHealth
 from gw_core.domain.rules.backoff import retry_delay
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import JobOverran, PoolInterrupting, PoolStarted, PoolStopped, PoolStopping
+from gw_core.domain.rules.only import Only
 from gw_core.domain.rules.plugins import Interceptors
-from gw_core.domain.rules.settings import ONLY_TASK, WorkerSettings
+from gw_core.domain.rules.settings import WorkerSettings
 from gw_core.execution.context import JobContext, TaskResources
 from gw_core.execution.task import LoadedTask
 from gw_core.postgres.connection.database import Database
@@ -231,8 +232,8 @@ class WorkerPool:
     def use(self, registry: TaskRegistry) -> None:
         """Run the tasks of this registry from the next job on."""
         around = self._interceptors.around_run
-        only = {each.removeprefix(ONLY_TASK) for each in self._settings.only}
-        chosen = [task for task in registry if not only or task.identifier in only]
+        only = Only.parse(self._settings.only)
+        chosen = [task for task in registry if only.runs(task.identifier)]
         tasks = {task.identifier: intercepted(task, self._interceptors) if around else task for task in chosen}
         # Changed in place: the threads find their tasks by this dictionary's own `get`.
         self._tasks.update(tasks)

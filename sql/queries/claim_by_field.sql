@@ -9,6 +9,7 @@
 -- the seconds until a bucket has a token.
 \set TASK 0
 \set FIELD field
+\set ONLYQUEUES false
 with recursive
 limits as materialized (
   select limits.*, limits.per_period / limits.period_seconds as tokens_per_second, clock_timestamp() as now
@@ -97,6 +98,13 @@ due as materialized (
               = found.value
               and jobs.priority = found.priority
               \ir parts/is_runnable.sql
+\if :ONLYQUEUES
+              and jobs.job_queue_id = any(array(
+                    select queues.id
+                      from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
+                     where queues.queue_name = any(%(queue_names)s::text[])
+                  ))
+\endif
             order by jobs.run_at, jobs.id
             limit least(found.free, floor(found.tokens)::integer, %(limit)s::integer) + (select jobs from spare)
          ) as first

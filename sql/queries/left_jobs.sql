@@ -14,6 +14,7 @@ from (
        and jobs.job_queue_id is null
        and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
        and jobs.task_id = any(%(task_ids)s::int[])
+       and %(queue_names)s::text[] is null
      order by jobs.priority, jobs.run_at
      limit %(most)s::bigint
   )
@@ -25,6 +26,14 @@ from (
        and jobs.job_queue_id is not null
        and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
        and jobs.task_id = any(%(task_ids)s::int[])
+       and (
+         %(queue_names)s::text[] is null
+         or jobs.job_queue_id = any(array(
+              select queues.id
+                from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
+               where queues.queue_name = any(%(queue_names)s::text[])
+            ))
+       )
      order by jobs.priority, jobs.run_at
      limit %(most)s::bigint
   )

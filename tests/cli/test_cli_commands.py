@@ -557,3 +557,17 @@ def test_a_probe_that_cannot_be_is_rejected(shell: Shell, arguments: tuple[str, 
     ended = shell.gw("run", "--once", *arguments)
 
     assert (ended.code, words in ended.err) == (2, True)
+
+
+def test_a_worker_serves_only_the_queue_that_its_option_or_its_file_names(shell: Shell, database_url: str) -> None:
+    shell.write("tasks/hello.py", HELLO)
+    for queue in ("billing", "invoices", "other"):
+        shell.gw("add", "hello", "-p", '{"name": "you"}', "--queue", queue)
+
+    assert shell.gw("run", "--once", "--only", "task:mail,queue:billing").code == 8
+    assert shell.gw("run", "--once", "--only", "queue:billing").code == 0
+    shell.write("gw.toml", 'only = ["queue:invoices"]\n')
+    assert shell.gw("run", "--once").code == 0
+
+    left = "select queue_name from graphile_worker.jobs"
+    assert rows(database_url, left) == [("other",)]

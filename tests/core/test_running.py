@@ -311,5 +311,5 @@ def test_a_worker_for_one_task_leaves_the_jobs_of_others(site: QueueFixture) -> 
     assert [job["task_identifier"] for job in site.run("select task_identifier from jobs")] == ["slow"]
     with pytest.raises(TaskLoadError, match=r"run only 'mial', and no such task is loaded; did you mean 'mail'\?"):
         site.run_once(tasks, only=["task:mial"])
-    with pytest.raises(InvalidSettingError, match="only must be a list of tasks such as task:mail"):
-        site.run_once(tasks, only=["queue:billing"])
+    with pytest.raises(InvalidSettingError, match="only must be a list of tasks and queues such as task:mail"):
+        site.run_once(tasks, only=["flag:billing"])

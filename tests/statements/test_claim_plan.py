@@ -44,6 +44,7 @@ def plan_of_a_claim(queue: Queue, limit: int, name: str) -> str:
         "task_ids": f"array[{next(iter(queue.store.register_tasks(['mail'])))}]",
         "limit": str(limit),
         "per_queue": str(limit),
+        "queue_names": "array['q7', 'q8']",
         "scan_limit": str(max(100, limit)),
         "max_bytes": "1000000",
     }
@@ -62,7 +63,7 @@ def plan_of_a_claim(queue: Queue, limit: int, name: str) -> str:
 @pytest.mark.parametrize("limit", [1, 500])
 @pytest.mark.parametrize(
     "name",
-    ["claim_jobs", "claim_unqueued_jobs", "is_anything_runnable"],
+    ["claim_jobs", "claim_unqueued_jobs", "claim_jobs_of_queues", "is_anything_runnable", "is_any_of_queues_runnable"],
 )
 def test_a_claim_neither_scans_nor_sorts_the_jobs(backlog: Queue, statistics: str, limit: int, name: str) -> None:
     if statistics == "fresh":

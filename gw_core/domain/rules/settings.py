@@ -10,6 +10,7 @@ from typing import Final
 from gw_core.domain.durations import DurationField, DurationRangeField, format_duration, settings
 from gw_core.domain.errors import InvalidSettingError
 from gw_core.domain.job.history import MAX_KEEP
+from gw_core.domain.rules.only import Only
 from gw_core.domain.rules.sweep_rules import RecoverySettings, overdue_after
 
 LOCK_EXPIRY: Final = timedelta(hours=4)
@@ -37,8 +38,6 @@ class PoolerMode(StrEnum):
     TRANSACTION = "transaction"
     """A server connection for each transaction: no LISTEN, no session settings, no prepared statements."""
 
-
-ONLY_TASK: Final = "task:"
 
 MEGABYTE: Final = 1024 * 1024
 
@@ -99,7 +98,7 @@ class WorkerSettings(RecoverySettings):
     """The environment variables that executable tasks get besides PATH, HOME and the like; None passes all."""
 
     only: Sequence[str] = ()
-    """The tasks whose jobs the worker claims, such as `task:mail`; all that it has unless given."""
+    """The tasks and queues whose jobs the worker claims, such as `task:mail` and `queue:billing`; all unless given."""
 
     recover: bool = True
     """Recover the jobs of dead workers. The worker sends heartbeats whether this is on or off."""
@@ -191,8 +190,7 @@ class WorkerSettings(RecoverySettings):
             raise InvalidSettingError(
                 f"executable_env must be a list of environment variable names, got {self.executable_env!r}"
             )
-        if isinstance(self.only, str) or any(not each.startswith(ONLY_TASK) for each in self.only):
-            raise InvalidSettingError(f"only must be a list of tasks such as task:mail, got {self.only!r}")
+        Only.parse(self.only)
         for name, period in (("history", self.history or timedelta(0)), ("statistics", self.statistics)):
             if period > MAX_KEEP:
                 raise InvalidSettingError(f"{name} must be at most {MAX_KEEP.days} days, got {period}")

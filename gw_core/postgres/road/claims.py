@@ -184,12 +184,36 @@ class Claims:
         return [(*row[:13], names.get(row[12]), *row[14:]) for row in rows]
 
 
+class ClaimsOfQueues:
+    """Claims jobs of some named queues alone; one thread uses it."""
+
+    saw_queues = True
+    has_more = is_rest_locked = left_rest = False
+    """A claim reads all of its queues."""
+
+    def __init__(self, connection: Connection, schema: str, queues: Sequence[str]) -> None:
+        self._queues = list(queues)
+        self._statements = statements_over(connection, schema, prepares_early=True)
+
+    def claim(self, *, tasks: Mapping[int, str], limit: int, **options: Unpack[ClaimOptions]) -> list[Job]:
+        """Lock up to `limit` runnable jobs of the queues for the worker."""
+        values = _values(tasks, limit, options) | {"queue_names": self._queues}
+        try:
+            return _jobs(_sort(self._statements.rows("claim_jobs_of_queues", values)), tasks)
+        except MemoryError as error:
+            raise _too_large() from error
+
+
 class ClaimsByField:
     """Claims jobs of a task whose limit counts each value of a field of the payload separately; one thread uses it."""
 
-    def __init__(self, connection: Connection, schema: str, *, task: str, field: str) -> None:
+    def __init__(
+        self, connection: Connection, schema: str, *, task: str, field: str, queues: Sequence[str] = ()
+    ) -> None:
         self.task = task
         self.field = field
+        self._queues = list(queues)
+        """The only queues whose jobs it claims; none: it claims all jobs of the task."""
         self._statements = statements_over(connection, schema, prepares_early=True)
         self.is_any_full = False
         """Whether a value has as many running jobs as may run, by the last claim and those that it went on from."""
@@ -208,8 +232,10 @@ class ClaimsByField:
         after_value, after_priority = self._after or _BEFORE_ALL_VALUES
         values = _values(tasks, limit, options)
         values |= {"task": self.task, "scan_limit": STEPS, "after_value": after_value, "after_priority": after_priority}
+        values["queue_names"] = self._queues
+        form = {"TASK": str(task_id), "FIELD": self.field, "ONLYQUEUES": "true" if self._queues else "false"}
         try:
-            rows = self._statements.rows("claim_by_field", values, TASK=str(task_id), FIELD=self.field)
+            rows = self._statements.rows("claim_by_field", values, **form)
         except MemoryError as error:
             raise _too_large() from error
         report = rows.pop()

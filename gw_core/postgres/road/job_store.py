@@ -198,20 +198,32 @@ class JobStore(Store):
         return set(ids), released, left
 
     def is_anything_runnable(
-        self, *, tasks: Mapping[int, str], forbidden_flags: Sequence[str] | None = None, now: datetime | None = None
+        self,
+        *,
+        tasks: Mapping[int, str],
+        forbidden_flags: Sequence[str] | None = None,
+        now: datetime | None = None,
+        queues: Sequence[str] = (),
     ) -> bool:
-        """Return whether there is a job to claim now, including one whose row another session locks briefly."""
+        """Return whether there is a job to claim now, including one whose row another session locks briefly.
+
+        With `queues`, only jobs of these count.
+        """
         row = self._one(
-            "is_anything_runnable",
+            "is_any_of_queues_runnable" if queues else "is_anything_runnable",
+            **({"queue_names": list(queues)} if queues else {}),
             task_ids=list(tasks),
             forbidden_flags=list(forbidden_flags) if forbidden_flags else None,
             now=now,
         )
         return bool(row[0])
 
-    def list_left_jobs(self, *, tasks: Mapping[int, str], now: datetime | None = None) -> list[LeftJob]:
-        """Return the first jobs of these tasks that are due and that no worker has claimed."""
-        found = self._rows("left_jobs", task_ids=list(tasks), now=now, most=MAX_LEFT)
+    def list_left_jobs(
+        self, *, tasks: Mapping[int, str], now: datetime | None = None, queues: Sequence[str] = ()
+    ) -> list[LeftJob]:
+        """Return the first jobs of these tasks, with `queues` of these alone, that are due and unclaimed."""
+        names = list(queues) or None
+        found = self._rows("left_jobs", task_ids=list(tasks), now=now, most=MAX_LEFT, queue_names=names)
         return [LeftJob(tasks[task_id], *rest) for task_id, *rest in found]
 
     def renew_locks(self, jobs: Sequence[Job], *, worker_id: str, queues: Sequence[QueueLock] = ()) -> set[int]:
