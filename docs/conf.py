@@ -21,6 +21,7 @@ release = version = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "public_names"]
 root_doc = "index"
 exclude_patterns = ["build"]
+smartquotes_action = "qe"  # no dashes: "--" begins an option
 suppress_warnings = ["myst.header"]  # generated sections and included files may start below the first level
 myst_heading_anchors = 4
 myst_enable_extensions = ["attrs_inline", "tasklist"]

@@ -106,7 +106,14 @@ def _argument(argument: Any) -> str:
 
 
 def _sentences(paragraph: str) -> str:
-    return paragraph if paragraph.startswith(" ") else re.sub(r"(?<=\.) (?=[A-Z])", "\n", " ".join(paragraph.split()))
+    if paragraph.startswith(" "):
+        return paragraph
+    return re.sub(r"(?<=\.) (?=[A-Z])", "\n", _marked(" ".join(paragraph.split())))
+
+
+def _marked(text: str) -> str:
+    """Write the options in the text as code."""
+    return re.sub(r"(?<![`\w-])--[a-z][a-z-]*", r"`\g<0>`", text)
 
 
 def _flags(option: Any) -> str:
@@ -136,7 +143,7 @@ def _first_paragraph(kind: type[Any]) -> str:
 
 def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
     for row in (header, tuple("---" for _ in header), *rows):
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+        yield f"| {' | '.join(_marked(cell).replace('|', chr(92) + '|') for cell in row)} |"
 
 
 def main() -> None:

@@ -85,6 +85,17 @@ def test_each_page_has_a_side_bar_with_its_section(site: Path) -> None:
     assert [str(page) for page, bar in found.items() if bar is None or "toctree-l1" not in bar[0]] == []
 
 
+def test_options_keep_their_two_hyphens(site: Path) -> None:
+    pages = [page for page in site.rglob("*.html") if "_static" not in page.parts]
+
+    assert [str(page) for page in pages if re.search("[\u2013\u2014][a-z]", page.read_text("utf-8"))] == []
+
+
+@pytest.mark.parametrize("chapter", ["guide/django", "guide/fastapi", "guide/coming-from-celery"])
+def test_the_front_page_links_the_chapter_of_each_reader(site: Path, chapter: str) -> None:
+    assert f'href="{chapter}.html"' in (site / "index.html").read_text("utf-8")
+
+
 def test_the_site_has_the_pictures(site: Path) -> None:
     shown = {path.name for path in (site / "_images").iterdir()}
 
