@@ -42,13 +42,12 @@ from gw_tui.dialogs.choose import Choice, Choose
 from gw_tui.dialogs.command_line import CommandLine
 from gw_tui.maintenance import Maintenance
 from gw_tui.rules.command_line import Destination, parse_link
-from gw_tui.rules.commands import BY_ID, EVERYWHERE, SCREEN_BY_ID, SCREENS, ScreenInfo
+from gw_tui.rules.commands import BY_ID, EVERYWHERE, SCREEN_BY_ID, SCREENS, ConsoleCommand, ScreenInfo, known_on
 from gw_tui.rules.connection_state import ConnectionPhase
 from gw_tui.rules.journal import EntryKind
 from gw_tui.rules.options import PERIODS, Options
 from gw_tui.rules.table_choice import SavedView
 from gw_tui.screens.base import ConsoleScreen, bindings_of
-from gw_tui.screens.palette import ConsoleCommands
 from gw_tui.text import formatting, sanitize
 from gw_tui.text.ansi_filters import OnlyAscii, StripControls
 from gw_tui.widgets.connection_line import SIGNS, Fact, minutes, replay_words
@@ -76,8 +75,7 @@ class ConsoleApp(Console):
     MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {
         place.id: partial(screen_of, place) for place in SCREENS
     }
-    COMMANDS = {ConsoleCommands}  # noqa: RUF012 - see below
-    COMMAND_PALETTE_BINDING = "ctrl+p"
+    ENABLE_COMMAND_PALETTE = False
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - as the base class has it
         (0, "-narrow"),
         (100, "-normal"),
@@ -423,7 +421,14 @@ class ConsoleApp(Console):
         screen = self.front
         if screen is not None and self.screen is screen:
             # Pushed without a worker: the keys that follow immediately belong to the line.
-            self.push_screen(CommandLine(self._typed, self.options), self._typed_destination)
+            options = replace(self.options, themes=self.theme_names)
+            offered = [each for each in known_on(screen.SCREEN_ID) if self._receiver(each).check_action(each.id, ())]
+            self.push_screen(CommandLine(self._typed, options, offered), self._typed_destination)
+
+    def _receiver(self, command: ConsoleCommand) -> ConsoleScreen | ConsoleApp:
+        """Return what runs a command: the screen in front, or the console."""
+        screen = self.front
+        return self if command.is_everywhere or screen is None else screen
 
     async def _typed_destination(self, found: Destination | None) -> None:
         if found is not None:
@@ -433,13 +438,15 @@ class ConsoleApp(Console):
         """Go to a destination."""
         if found.command:
             command = BY_ID[found.command]
-            where = self if command.is_everywhere else self.front
-            if where is not None and where.check_action(command.id, ()):
+            where = self._receiver(command)
+            if where.check_action(command.id, ()):
                 await self.run_action(command.action, where)
             else:
                 self.notify(f"{command.label} is not possible here", severity="warning")
         elif found.context:
             self._switch_to(found.context)
+        elif found.theme:
+            self.use_theme(found.theme)
         elif found.view is not None:
             self._open_view(found.view)
         elif found.job is not None:
@@ -485,9 +492,6 @@ class ConsoleApp(Console):
             screen = self.current_mode if self.current_mode in SCREEN_BY_ID else SCREENS[0].id
             here = replace(self.options, screen=screen, filter="", open="", theme=self.theme, period=self.period)
             self.exit(replace(here, context=context, typed=tuple(self._typed)))
-
-    def action_palette(self) -> None:
-        self.action_command_palette()
 
     def action_sweep_now(self) -> None:
         self.maintenance.sweep()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from gw_core.front_ends import HISTORY_TERMS, TERMS, suggest
 from gw_core.selection import parse
-from gw_tui.rules.commands import BY_ID, SCREEN_BY_ID, Requirement
+from gw_tui.rules.commands import BY_ID, COMMANDS, SCREEN_BY_ID, ConsoleCommand, Requirement, written
 from gw_tui.rules.options import Options
 from gw_tui.rules.table_choice import SavedView
 
@@ -17,6 +17,7 @@ ONE_OF: Final = {"queue": "queues", "worker": "workers", "task": "tasks"}
 JOB: Final = "job"
 VIEW: Final = "view"
 CONTEXT: Final = "context"
+THEME: Final = "theme"
 NO_NAMES: Final = Options()
 SELECTED_BY: Final = {"jobs": TERMS, "history": HISTORY_TERMS}
 """Screens whose filter is a selection."""
@@ -27,7 +28,7 @@ UNFILTERED: Final = frozenset({"overview"})
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """A screen with a filter or a name, one job, a saved view, a database, or a command to run."""
+    """A screen with a filter or a name, one job, a saved view, a database, a theme, or a command to run."""
 
     screen: str = ""
     filter: str = ""
@@ -35,6 +36,16 @@ class Destination:
     command: str = ""
     view: SavedView | None = None
     context: str = ""
+    theme: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A line that continues what was typed, the keys that do the same, and what it does."""
+
+    line: str
+    keys: str = ""
+    help: str = ""
 
 
 def parse_line(text: str, options: Options = NO_NAMES) -> Destination:
@@ -50,6 +61,8 @@ def parse_line(text: str, options: Options = NO_NAMES) -> Destination:
         return Destination(view=options.views[_one_of(VIEW, rest, options.views, none)])
     if word == CONTEXT:
         return Destination(context=_one_of("database", rest, options.contexts, "the console shows a single one"))
+    if word == THEME:
+        return Destination(theme=_one_of(THEME, rest, options.themes, "there are none"))
     if word in ONE_OF:
         return Destination(screen=ONE_OF[word], filter=rest)
     if word in SCREEN_BY_ID and not (rest and word in UNFILTERED):
@@ -89,14 +102,34 @@ def _checked(screen: str, text: str) -> str:
     return text
 
 
-def completions(text: str, options: Options = NO_NAMES) -> Sequence[str]:
-    """Return lines that continue a text."""
+def completions(
+    text: str, options: Options = NO_NAMES, commands: Iterable[ConsoleCommand] = COMMANDS
+) -> Sequence[Completion]:
+    """Return lines that continue a text, and after them those whose name or help has each of its words."""
     word, space, rest = text.partition(" ")
-    if space and word in (VIEW, CONTEXT):
-        names = options.views if word == VIEW else options.contexts
-        return [f"{word} {name}" for name in sorted(names) if name.startswith(rest)]
-    if space:
-        found = suggest(rest, len(rest), {}) if word == "jobs" else ()
-        return [f"jobs {each.text}" for each in found]
-    words = (*SCREEN_BY_ID, JOB, VIEW, CONTEXT, *ONE_OF, *(name for name in BY_ID if not name.startswith("go_")))
-    return sorted({each for each in words if each.startswith(word)}, key=lambda each: (len(each), each)) if word else ()
+    if names := {VIEW: options.views, CONTEXT: options.contexts, THEME: options.themes}.get(word) if space else None:
+        return [Completion(f"{word} {name}") for name in sorted(names) if name.startswith(rest)]
+    if space and word == "jobs":
+        return [Completion(f"jobs {each.text}") for each in suggest(rest, len(rest), {})]
+    known = list(_lines(options, commands))
+    first = sorted((each for each in known if each.line.startswith(text)), key=lambda each: len(each.line) * bool(text))
+    others = [
+        each for each in known if all(part in f"{each.line} {each.help}".lower() for part in text.lower().split())
+    ]
+    return list(dict.fromkeys([*first, *others]))
+
+
+def _lines(options: Options, commands: Iterable[ConsoleCommand]) -> Iterator[Completion]:
+    """Yield the words that a line can begin with."""
+    for screen in SCREEN_BY_ID.values():
+        yield Completion(screen.id, screen.key, screen.help)
+    yield Completion(JOB, "", f"Show one job, such as {JOB} 4901.")
+    for word, screen_id in ONE_OF.items():
+        yield Completion(word, "", f"Show one of {SCREEN_BY_ID[screen_id].title}, by its name.")
+    for word, names in ((VIEW, options.views), (CONTEXT, options.contexts), (THEME, options.themes)):
+        if names:
+            yield Completion(word, "", f"Choose a {word} by its name.")
+    for each in commands:
+        keys = options.keys[each.id].split() if each.id in options.keys else each.keys
+        if not each.id.startswith("go_") and each.id != "command_line":
+            yield Completion(each.id, " ".join(map(written, keys)), f"{each.label}: {each.help}")

@@ -1,4 +1,4 @@
-"""Every command of the console in one table, from which bindings, help, palette and key bar derive."""
+"""Every command of the console in one table, from which bindings, help, `:` and key bar derive."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class ConsoleCommand:
 
     id: str
     usual_keys: str
-    """Empty for what only the palette offers, unless the user gives it some."""
+    """Empty for what only `:` offers, unless the user gives it some."""
     label: str
     help: str
     _: KW_ONLY
@@ -277,16 +277,15 @@ COMMANDS: Final = (
     _known("help", "? f1", "Help", "List the keys of this screen.", rank=110),
     _known(
         "command_line",
-        ":",
+        ": ctrl+p",
         "Commands",
-        "Type a command, such as jobs state:failed task:send*.",
+        "Find a command by its name, or type one, such as jobs state:failed task:send*.",
         rank=120,
         is_typed=True,
     ),
     _known("views", "V", "Views", "Open a saved view of gw.toml."),
     _known("contexts", "D", "Databases", "Show another database."),
-    _known("palette", "ctrl+p", "Commands", "Find a command by its name."),
-    # -- keeping the queue in order: by the palette alone --
+    # -- keeping the queue in order: by `:` alone --
     _maintain("sweep_now", "", "Sweep stale workers", "Recover their jobs and release their queues, after a preview."),
     _maintain(
         "cleanup_failed_jobs", "", "Clean up failed jobs", "Delete permanently failed jobs, after counting them."

@@ -44,6 +44,8 @@ class Options:
     typed: Sequence[str] = ()
     """The lines typed after `:` so far, the oldest first; they outlast a change of the database."""
     theme: str = "gw-dark"
+    themes: Sequence[str] = ()
+    """The themes to choose from."""
     ascii: bool = False
     colour: bool = True
     is_served: bool = False

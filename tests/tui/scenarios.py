@@ -112,9 +112,10 @@ async def misspelt(console: Console) -> None:
     await console.shows("^")
 
 
-async def palette(console: Console) -> None:
-    await _press(console, "ctrl+p", until="CommandPalette")
-    await console.shows("Search")
+async def commands(console: Console) -> None:
+    await _press(console, "ctrl+p", until="CommandLine")
+    await console.type("cle")
+    await console.shows("cleanup_unused_tasks")
 
 
 async def result(console: Console) -> None:
@@ -187,7 +188,7 @@ SCENES = (
     Scene("tasks", "tasks", charted),
     Scene("errors", "errors", nothing),
     Scene("help", "jobs", pressing("?", until="HelpScreen")),
-    Scene("palette", "jobs", palette),
+    Scene("commands", "jobs", commands),
     Scene("question", "jobs", pressing("m", "m", "m", "x", until="Confirm"), {**FAILED, "environment": "production"}),
     Scene("reason", "jobs", pressing("f", until="Confirm"), FAILED),
     Scene("typed", "workers", pressing("end", "u", until="Confirm")),

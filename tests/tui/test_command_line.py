@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from console_fixture import Console, run, search_of
 from support.console_source import QueueSource
@@ -10,7 +13,7 @@ from textual.widgets import Input
 
 from gw_core import JobState
 from gw_core.selection import parse
-from gw_tui.rules.command_line import Destination, completions, parse_line, parse_link
+from gw_tui.rules.command_line import NO_NAMES, Destination, completions, parse_line, parse_link
 
 
 @pytest.mark.parametrize(
@@ -47,10 +50,26 @@ def test_a_link_is_a_line_with_a_slash() -> None:
     assert parse_link("jobs/task:reports/weekly") == parse_line("jobs task:reports/weekly")
 
 
+def lines(text: str, **options: Any) -> list[str]:
+    return [each.line for each in completions(text, replace(NO_NAMES, **options))]
+
+
 def test_words_and_conditions_are_completed() -> None:
-    assert completions("err") == ["errors"]
-    assert "jobs state:" in [each.strip() for each in completions("jobs sta")]
-    assert completions("") == ()
+    assert lines("err")[0] == "errors"
+    assert "jobs state:" in [each.strip() for each in lines("jobs sta")]
+    assert lines("theme gw-l", themes=("gw-dark", "gw-light")) == ["theme gw-light"]
+
+
+def test_commands_are_found_by_the_words_of_their_help() -> None:
+    assert lines("stale workers")[0] == "sweep"
+    assert "cleanup_unused_queues" in lines("unused")
+    assert {"overview", "retry", "quit"} <= set(lines(""))
+
+
+def test_a_command_is_listed_with_the_keys_that_it_has() -> None:
+    assert {each.line: each.keys for each in completions("free", replace(NO_NAMES, keys={"freeze": "Z"}))}[
+        "freeze"
+    ] == "Z"
 
 
 async def entered(console: Console) -> Input:
@@ -88,8 +107,20 @@ def test_tab_completes_and_a_command_runs() -> None:
         await console.type("next_th")
         await console.press("tab")
         assert entry.value == "next_theme"
+        await console.press("shift+tab", "tab")
+        assert entry.value == "next_theme"
         await console.press("enter")
         await console.until(lambda: console.app.theme != before)
+
+    run(scenario, screen="overview")
+
+
+def test_a_theme_is_chosen_by_its_name() -> None:
+    async def scenario(console: Console) -> None:
+        await entered(console)
+        await console.type("theme gw-l")
+        await console.press("tab", "enter")
+        await console.until(lambda: console.app.theme == "gw-light")
 
     run(scenario, screen="overview")
 

@@ -31,7 +31,7 @@ IDLE = CommandContext(is_live=True)
 def test_every_command_explains_itself() -> None:
     assert len(BY_ID) == len(COMMANDS)
     for command in COMMANDS:
-        assert command.keys or command.is_everywhere, command.id  # what has no key is found in the palette
+        assert command.keys or command.is_everywhere, command.id  # what has no key is found by `:`
         assert command.label[0].isupper(), command.id
         assert command.help[0].isupper(), command.id
         assert command.help.endswith("."), command.id

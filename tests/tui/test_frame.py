@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from console_fixture import STILL, Console, console_on, run
 from support.console_source import QueueSource
-from textual.command import CommandPalette
 
 from gw_core.errors import DatabaseUnavailableError, SchemaMissingError
 from gw_core.front_ends import AuthenticationError, StatementTimeoutError
@@ -103,13 +102,15 @@ def test_the_bar_names_help_and_quit_wherever_there_is_room_for_anything() -> No
     run(scenario, screen="overview", size=(60, 20))
 
 
-def test_the_palette_offers_what_is_possible_and_goes_there() -> None:
+def test_the_command_line_offers_what_is_possible_and_goes_there() -> None:
     async def scenario(console: Console) -> None:
         await console.press("ctrl+p")
-        await console.until(lambda: isinstance(console.app.screen, CommandPalette))
-        await console.pilot.press(*"go to events")
-        await console.shows("Go to Events")
-        await console.press("enter", "enter")
+        await console.reach("CommandLine")
+        await console.shows("Health, rates and alerts.")
+        await console.pilot.press(*"console's events")
+        await console.shows("This console's events and actions.")
+        assert "retry" not in console.text
+        await console.press("tab", "enter")
         await console.until(lambda: console.app.front is not None and front(console).SCREEN_ID == "events")
 
     run(scenario, screen="overview")

@@ -142,7 +142,7 @@ def test_a_recurring_task_is_forgotten_after_a_question() -> None:
 # -- keeping the queue in order ----------------------------------------------------------------------------------------
 
 
-def test_the_palette_offers_maintenance_on_every_screen() -> None:
+def test_the_command_line_offers_maintenance_on_every_screen() -> None:
     async def scenario(console: Console) -> None:
         for screen in ("overview", "jobs", "events"):
             console.app.visit(screen)
@@ -150,14 +150,15 @@ def test_the_palette_offers_maintenance_on_every_screen() -> None:
             names = ("sweep_now", "cleanup_failed_jobs", "cleanup_unused_tasks", "cleanup_unused_queues", "run_doctor")
             assert {each: console.app.check_action(each, ()) for each in names} == dict.fromkeys(names, True)
             await console.press("ctrl+p")
-            await console.reach("CommandPalette")
+            await console.reach("CommandLine")
             await console.press(*"unused")
             await console.shows("Clean up unused queues")
+            await console.press("escape")
 
     run(scenario, screen="overview")
 
 
-def test_read_only_the_palette_offers_the_doctor_and_no_act() -> None:
+def test_read_only_the_command_line_offers_the_doctor_and_no_act() -> None:
     async def scenario(console: Console) -> None:
         assert console.app.check_action("cleanup_failed_jobs", ()) is False
         assert console.app.check_action("sweep_now", ()) is False
@@ -166,7 +167,7 @@ def test_read_only_the_palette_offers_the_doctor_and_no_act() -> None:
     run(scenario, source=QueueSource(read_only=True), screen="overview")
 
 
-def test_a_sweep_from_the_palette_shows_first_what_it_would_do() -> None:
+def test_a_sweep_by_name_shows_first_what_it_would_do() -> None:
     async def scenario(console: Console) -> None:
         await console.app.run_action("sweep_now")
         await console.reach("Confirm")
@@ -215,7 +216,7 @@ def test_the_doctor_can_be_asked_now() -> None:
     run(scenario, screen="overview")
 
 
-def test_a_command_of_the_palette_can_have_a_key() -> None:
+def test_a_command_without_a_key_can_have_a_key() -> None:
     async def scenario(console: Console) -> None:
         await console.press("X")
         await console.until(lambda: console.is_on("locks"))

@@ -117,12 +117,12 @@ def test_a_click_on_a_tile_lists_its_jobs_and_one_on_the_filter_edits_it() -> No
     run(scenario, screen="overview", size=(120, 34))
 
 
-def test_the_palette_shows_the_keys_of_commands() -> None:
+def test_the_command_line_shows_the_keys_of_commands() -> None:
     async def scenario(console: Console) -> None:
         await console.press("ctrl+p")
-        await console.reach("CommandPalette")
+        await console.reach("CommandLine")
         await console.press(*"retry")
-        await console.shows("r · Retry the job now")
+        await console.shows("r       Retry: Retry the job now")
 
     run(scenario, size=(120, 34), filter="state:failed")
 

@@ -20,7 +20,7 @@ from textual.theme import Theme
 from textual.widgets import Input, TextArea
 
 KEPT = Path(__file__).parent / "snapshots"
-COLOURLESS = [scene for scene in SCENES if scene.name in ("overview", "jobs", "question", "palette", "down")]
+COLOURLESS = [scene for scene in SCENES if scene.name in ("overview", "jobs", "question", "commands", "down")]
 
 
 async def settled(console: Console) -> None:
