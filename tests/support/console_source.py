@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from gw_core import Client
-from gw_core.front_ends import FrontEnd, JobListener, LockWaits, QueueSnapshot, StatementTimeoutError
+from gw_core.front_ends import FrontEnd, JobListener, LockWaits, QueueSize, QueueSnapshot, StatementTimeoutError
 from gw_core.operations import Finding, QueueCounts, QueueReport, RunSeries
 from gw_tui.data.source import READ_LIMITS, ClientSource
 from gw_tui.rules.options import QueueInfo
@@ -131,6 +131,10 @@ class QueueSource(ClientSource):
     def read_queues(self, after: str, limit: int, *, only_locked: bool) -> Sequence[QueueReport]:
         """Count each queue whole: how far the console counts depends on what it asked before."""
         return self.read_client.queues.list(after=after, limit=limit, only_locked=only_locked)
+
+    def read_queue_sizes(self) -> Sequence[QueueSize]:
+        """Ask each time, as for what workers recorded."""
+        return self.front_end.queue_sizes()
 
     def read_findings(self) -> Sequence[Finding]:
         return findings(self.read_client.workers.list())

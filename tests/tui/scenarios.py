@@ -79,6 +79,7 @@ async def lived(console: Console) -> None:
         clock.advance(1)
         app.refresh_now()
         await console.until(lambda: app.snapshot is not None and app.snapshot.at == clock.now)
+    await console.until(lambda: app.answer is not None and app.answer.answer.statistics.at == clock.now)  # type: ignore[attr-defined]
 
 
 async def events(console: Console) -> None:
