@@ -18,6 +18,9 @@ from gw_core.domain.rules.stop_signals import REPEAT_SECONDS
 from gw_core.runtime.completion_log import CompletionLog
 from gw_core.runtime.loggers import get_logger, job_fields
 
+MAX_NAMES: Final = 10
+"""How many tasks the line of the start names; `gw tasks` lists all."""
+
 _LOST: Final = "Lost job %s (%s): it lost its lock while running; the result was discarded"
 _UNKNOWN: Final = (
     "Lost job %s (%s): its outcome is unknown, because the database's answer was lost, and another worker may have "
@@ -92,7 +95,7 @@ class JobLog(_ProcessLog):
             "Worker %s started with %s threads; tasks: %s",
             event.worker_id,
             event.concurrency,
-            _quoted(event.tasks) or "none",
+            _some(event.tasks) or "none",
             extra={"worker_id": event.worker_id},
         )
 
@@ -343,6 +346,11 @@ def _milliseconds(seconds: float) -> float:
 
 def _quoted(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
+
+
+def _some(names: Sequence[str]) -> str:
+    rest = len(names) - MAX_NAMES
+    return _quoted(names[:MAX_NAMES]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def counted(number: int, noun: str, nouns: str | None = None) -> str:

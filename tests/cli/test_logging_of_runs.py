@@ -146,6 +146,18 @@ def test_the_start_names_database_schema_and_tasks(shell: Shell) -> None:
     assert any("tasks: 'apart'" in line for line in others), others
 
 
+def test_the_start_names_ten_tasks(shell: Shell) -> None:
+    for number in range(14):
+        shell.write(
+            f"tasks/task_{number:02}.py", f"from gw_core import task\n\n@task\ndef task_{number:02}(payload): pass\n"
+        )
+    ran = shell.gw("run", "--once", "--log-time", "never")
+
+    [line] = [line for line in ran.err.splitlines() if "tasks: " in line]
+    assert len(re.findall(r"'\w+'", line)) == 10
+    assert re.search(r" and \d+ more$", line)
+
+
 def test_an_application_that_configures_logging_gets_all_records(shell: Shell) -> None:
     shell.write("tasks/shop.py", CONFIGURED + TASKS)
     shell.gw("add", "receipt")
