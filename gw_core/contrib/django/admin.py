@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import parse_qs
 
-from django import forms
+from django import VERSION, forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME, ActionForm
 from django.contrib.admin.models import CHANGE, LogEntry
@@ -34,7 +34,7 @@ from gw_core.contrib.django.discovery import graphile_backends, queues
 from gw_core.contrib.django.models import Attempt, Job, QueueQuerySet, Schedule
 from gw_core.errors import GraphileWorkerError
 from gw_core.front_ends import FrontEnd, NameKind
-from gw_core.operations import EndedAttempt
+from gw_core.operations import EndedAttempt, JobStep, WaitingGroup
 
 MAX_ID: Final = 2**63 - 1
 MAX_COUNT: Final = 10_000
@@ -42,9 +42,12 @@ MAX_COUNT: Final = 10_000
 MAX_NAMES: Final = 50
 """How many tasks or queues a filter offers; the search finds the others."""
 BATCH: Final = 1_000
+MAX_VALUE: Final = 500
+"""How many characters of the result of a step are shown."""
 MAX_ENTRIES: Final = 1_000
 """How many jobs an action enters in the log of the admin one by one."""
 SEARCH_TIMEOUT: Final = timedelta(seconds=3)
+KINDS: Final = ("year", "month", "day")
 CANCEL_TIMEOUT: Final = timedelta(seconds=3)
 """How long a request waits for running jobs to end."""
 
@@ -205,18 +208,34 @@ class BoundedPaginator(Paginator):
         return AtLeast(MAX_COUNT) if found > MAX_COUNT else found
 
 
-class AttemptsByDate(QueueQuerySet):
-    """Attempts whose dates are not read from every row: those between the first and the last one are offered."""
+class DatedQuerySet(QueueQuerySet):
+    """Rows whose dates are not read from every row: those between the ends of the whole queue are offered."""
+
+    ends: Mapping[str, datetime | None] = {}
+    """The first and the last time."""
+    chosen: Sequence[int] = ()
+    """The year, the month and the day that the list shows, as far as they are chosen."""
+
+    def aggregate(self, *expressions: Any, **named: Any) -> Any:
+        """Return the ends, which choose whether years, months or days are offered first."""
+        return self.ends or super().aggregate(*expressions, **named)
 
     def datetimes(self, field_name: str, kind: str, *arguments: Any, **options: Any) -> Any:
-        """Return the years, months or days, some of which may have no attempt."""
-        ends = self.aggregate(first=Min(field_name), last=Max(field_name))
-        if ends["first"] is None:
+        """Return the years, months or days, some of which may have no row."""
+        first, last = (_day(each) for each in self.ends.values())
+        if first is None or last is None:
             return []
-        first, last = (timezone.localtime(each) if timezone.is_aware(each) else each for each in ends.values())
-        days = (first.date() + timedelta(days=n) for n in range((last.date() - first.date()).days + 1))
-        starts = {(day.year, day.month if kind != "year" else 1, day.day if kind == "day" else 1) for day in days}
-        return [datetime(*each) for each in sorted(starts)]
+        days = (first + timedelta(days=n) for n in range((last - first).days + 1))
+        chosen, depth = tuple(self.chosen), KINDS.index(kind) + 1
+        parts = {(day.year, day.month, day.day)[:depth] for day in days}
+        found = sorted(each for each in parts if each[: len(chosen)] == chosen)
+        return [datetime(*each, *(1, 1)[: 3 - len(each)]) for each in found]  # type: ignore[arg-type]
+
+
+def _day(time: datetime | None) -> date | None:
+    if time is None:
+        return None
+    return (timezone.localtime(time) if timezone.is_aware(time) else time).date()
 
 
 class QueueChangeList(ChangeList):
@@ -224,8 +243,10 @@ class QueueChangeList(ChangeList):
 
     def __init__(self, request: Any, *arguments: Any, **options: Any) -> None:
         self.queue = queue_number(request)
+        self.date_hierarchy: Any
         self.queryset: Any
         self.result_list: Any
+        self.root_queryset: Any
         super().__init__(request, *arguments, **options)
 
     def get_results(self, request: Any) -> None:
@@ -234,6 +255,10 @@ class QueueChangeList(ChangeList):
             with time_limit(self.queryset.db):
                 super().get_results(request)
                 self.result_list = list(self.result_list)
+                if self.date_hierarchy:
+                    self.queryset.ends = self.model_admin.ends(self.root_queryset)
+                    chosen = (self.params.get(f"{self.date_hierarchy}__{kind}") for kind in KINDS)
+                    self.queryset.chosen = [int(each) for each in chosen if each]
         except DatabaseError as error:
             messages.error(request, f"The list cannot be read: {error}")
             self.date_hierarchy = None
@@ -262,7 +287,12 @@ class QueueAdmin(admin.ModelAdmin):
 
     def get_queryset(self, request: Any) -> Any:
         """Return the rows of the queue of the request."""
-        return self.model.objects.of_queue(*queues()[queue_number(request)])
+        found = self.model.objects.of_queue(*queues()[queue_number(request)])
+        return DatedQuerySet(self.model, query=found.query, using=found.db)
+
+    def ends(self, rows: Any) -> Any:
+        """Return the first and the last time of the date hierarchy, which an index serves."""
+        return rows.aggregate(first=Min(self.date_hierarchy), last=Max(self.date_hierarchy))
 
     def get_object(self, request: Any, object_id: str, from_field: str | None = None) -> Any:
         """Return the row with this key, the first one of several; None for a key that cannot be one."""
@@ -293,10 +323,26 @@ class QueueAdmin(admin.ModelAdmin):
         return False
 
     def _response(self, request: Any, template: str, title: str, **context: Any) -> Any:
+        request.current_app = self.admin_site.name  # to which the links of the templates lead
         number = queue_number(request)
         alias, schema = queues()[number]
-        known = {**self.admin_site.each_context(request), "title": title, "opts": self.opts, "queue": number}
-        known["schema"] = f"{schema} in {alias}" if len(queues()) > 1 else ""
+        site = self.admin_site.name
+        list_url = reverse(f"{site}:graphile_worker_job_changelist") + (f"?queue={number}" if number else "")
+        crumbs = [
+            (reverse(f"{site}:index"), "Home"),
+            (reverse(f"{site}:app_list", args=[self.opts.app_label]), self.opts.app_config.verbose_name),
+            *([(list_url, "Jobs")] if self.model is Job else []),
+        ]
+        known = {
+            **self.admin_site.each_context(request),
+            "title": title,
+            "opts": self.opts,
+            "queue": number,
+            "schema": f"{schema} in {alias}" if len(queues()) > 1 else "",
+            "list_url": list_url,
+            "crumbs": crumbs,
+            "crumbs_are_items": VERSION >= (6, 1),
+        }
         return TemplateResponse(request, f"graphile_worker/{template}.html", {**known, **context})
 
     def _client(self, request: Any) -> Client:
@@ -323,7 +369,8 @@ class JobAdmin(QueueAdmin):
 
     action_form = JobActionForm
     actions = ("retry", "cancel", "complete", "reschedule", "pause", "resume")
-    list_display = ("id", "task", "state", "attempt", "priority", "run_at", "queue_name", "key", "error")
+    date_hierarchy = "created_at"
+    list_display = ("id", "task", "state", "attempt", "error", "run_at", "queue_name", "key", "priority")
     list_filter = (QueueFilter, StateFilter, TaskFilter, SerialQueueFilter, ("created_at", admin.DateFieldListFilter))
     ordering = ("-id",)
     search_fields = ("task", "queue_name", "key", "locked_by")
@@ -337,6 +384,11 @@ class JobAdmin(QueueAdmin):
             ids = [each for each in request.POST.getlist(ACTION_CHECKBOX_NAME) if _number(each)]
             request.POST.setlist(ACTION_CHECKBOX_NAME, ids)
         return super().changelist_view(request, extra_context)
+
+    def ends(self, rows: Any) -> Any:
+        """Return when the first and the last job were added; no index has that time, but ids are in its order."""
+        added = rows.values_list(self.date_hierarchy, flat=True)
+        return {"first": added.order_by("pk").first(), "last": added.order_by("-pk").first()}
 
     def get_ordering(self, request: Any) -> Sequence[str]:
         """Return the order of an index: the latest failure first, else the newest job."""
@@ -371,12 +423,16 @@ class JobAdmin(QueueAdmin):
             raise Http404
         job = payload = problem = None
         attempts: Sequence[EndedAttempt] = ()
+        steps: Sequence[JobStep] = ()
+        groups: Sequence[WaitingGroup] = ()
         try:
             with self._client(request) as client:
                 attempts = client.history.attempts(number)
                 if found := client.jobs.get(number):
                     payload = found.payload
                     job = self.get_queryset(request).filter(pk=number).first()
+                    groups = client.groups.list(number, limit=MAX_NAMES)
+                steps = client.jobs.steps(number)
         except (GraphileWorkerError, DatabaseError) as error:
             problem = str(error)
         if job is None and not attempts and problem is None:
@@ -391,6 +447,9 @@ class JobAdmin(QueueAdmin):
             number=number,
             payload=_written(payload),
             attempts=[(each, _written(each.result) if each.result_json is not None else "") for each in attempts],
+            groups=groups,
+            steps=[(each, Truncator(each.value_json).chars(MAX_VALUE)) for each in steps[-MAX_NAMES:]],
+            steps_before=max(len(steps) - MAX_NAMES, 0),
             problem=problem,
             actions=self._descriptions(request) if job else {},
         )
@@ -441,7 +500,9 @@ class JobAdmin(QueueAdmin):
     @admin.action(description="Reschedule to the time beside", permissions=["reschedule"])
     def reschedule(self, request: Any, queryset: Any) -> None:
         """Change when jobs run; a failed job gets an attempt again by `retry`."""
-        text = request.POST.get("run_at", "")
+        times, index = request.POST.getlist("run_at"), _number(request.POST.get("index", "")) or 0
+        # The list has this form above and below it: the one of the button comes first, then the other.
+        text = next(filter(None, (*times[index : index + 1], *times)), "")
         try:
             run_at = forms.DateTimeField(required=False).clean(text) or timezone.now()
         except ValidationError:
@@ -553,17 +614,12 @@ class AttemptAdmin(QueueAdmin):
     """What became of jobs, where history is kept; each attempt leads to the page of its job."""
 
     date_hierarchy = "finished_at"
-    list_display = ("job_id", "task", "attempt", "state", "started_at", "finished_at", "failure", "worker_id")
+    list_display = ("job_id", "task", "attempt", "state", "failure", "started_at", "finished_at", "worker_id")
     list_filter = (QueueFilter, OutcomeFilter, TaskFilter)
     ordering = ("-finished_at",)
     search_fields = ("task",)
     search_help_text = "The id of a job, or the whole name of a task"
     sortable_by = ()
-
-    def get_queryset(self, request: Any) -> Any:
-        """Return the attempts of the queue of the request."""
-        found = super().get_queryset(request)
-        return AttemptsByDate(self.model, query=found.query, using=found.db)
 
     def get_search_results(self, request: Any, queryset: Any, search_term: str) -> tuple[Any, bool]:
         """Return the attempts of a job or a task."""

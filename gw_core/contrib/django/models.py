@@ -6,6 +6,7 @@ They are not managed: the queue has its own tables. Programs change jobs with `g
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from django.db import models
@@ -19,13 +20,21 @@ from gw_core import JobState
 from gw_core.contrib.django.discovery import queue_of
 
 
+class Infinity(models.Func):
+    """The time at which a job runs that waits for others."""
+
+    template = "'infinity'::timestamptz"
+    output_field = models.DateTimeField()
+
+
 def _states() -> Mapping[str, Q]:
     """Return the condition of each state."""
     idle, has_attempts = Q(locked_at=None), Q(attempts__lt=F("max_attempts"))
     failed_before = Q(attempts__gt=0, last_error__isnull=False)
-    later = idle & has_attempts & Q(run_at__gt=Now())
+    later = idle & has_attempts & Q(run_at__gt=Now(), run_at__lt=Infinity())
     return {
         JobState.READY: idle & has_attempts & Q(run_at__lte=Now()),
+        JobState.WAITING: idle & has_attempts & Q(run_at=Infinity()),
         JobState.SCHEDULED: later & ~failed_before,
         JobState.BACKOFF: later & failed_before,
         JobState.RUNNING: Q(locked_at__isnull=False),
@@ -50,7 +59,7 @@ class QueueQuerySet(models.QuerySet):
     """Rows of one queue."""
 
     def in_state(self, state: JobState | str) -> Any:
-        """Return the jobs in one state: ready, scheduled, backoff, running or failed.
+        """Return the jobs in one state: ready, scheduled, waiting, backoff, running or failed.
 
         An index has the failed jobs in the order of `run_at`, and the running ones in the order of `locked_at`.
         """
@@ -108,6 +117,20 @@ class JsonColumn(models.JSONField):
         return name, "django.db.models.JSONField", arguments, options
 
 
+class RunAt(models.DateTimeField):
+    """A time within Python's calendar; None for infinity."""
+
+    def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
+        """Return the column as drivers can read it."""
+        known = f"least(greatest({sql}, '0001-01-03 00:00Z'), '9999-12-29 00:00Z')"
+        return f"case when {sql} < 'infinity' then {known} end", (*params, *params)
+
+    def deconstruct(self) -> Any:
+        """Be a `DateTimeField` in migrations."""
+        name, _, arguments, options = super().deconstruct()
+        return name, "django.db.models.DateTimeField", arguments, options
+
+
 class QueueModel(models.Model):
     """A table or view of the queue."""
 
@@ -135,7 +158,7 @@ class Job(QueueModel):
     task = models.TextField(db_column="task_identifier")
     queue_name = models.TextField("queue", null=True)
     priority = models.SmallIntegerField()
-    run_at = models.DateTimeField()
+    run_at = RunAt()
     attempts = models.SmallIntegerField()
     max_attempts = models.SmallIntegerField()
     last_error = models.TextField(null=True)
@@ -164,12 +187,15 @@ class Job(QueueModel):
 
     @property
     def state(self) -> str:
-        """The state of the job: ready, scheduled, backoff, running or failed."""
+        """The state of the job: ready, scheduled, waiting, backoff, running or failed."""
         if self.locked_at is not None:
             return JobState.RUNNING.value
         if self.attempts >= self.max_attempts:
             return JobState.FAILED.value
-        if self.run_at <= timezone.now():
+        run_at: datetime | None = self.run_at
+        if run_at is None:
+            return JobState.WAITING.value
+        if run_at <= timezone.now():
             return JobState.READY.value
         return (JobState.BACKOFF if self.attempts and self.last_error is not None else JobState.SCHEDULED).value
 

@@ -6,6 +6,7 @@ import html
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
@@ -21,10 +22,10 @@ from django.urls import reverse
 from django.utils import timezone
 from shop import tasks
 from shop.models import Order
-from worker import URL, run_jobs
+from worker import URL, make_due, run_jobs
 
 from gw_core import Client, Job, JobSpec, Runner, Selection
-from gw_core.contrib.django import client, enqueue_many
+from gw_core.contrib.django import client, enqueue_many, job_spec
 from gw_core.contrib.django.models import Job as AdminJob
 from gw_core.contrib.django.worker import registry
 
@@ -112,6 +113,35 @@ def test_the_list_shows_the_error_and_how_many_jobs_are_in_each_state() -> None:
     assert "ready (0)" in shown
 
 
+def test_jobs_are_found_by_the_date_when_they_were_added() -> None:
+    waiting = tasks.noop.enqueue(1).id
+    seen = browser("view_job", "retry_job")
+    today = timezone.localtime()
+    month = f"created_at__month={today.month}&created_at__year={today.year}"
+    day = f"created_at__day={today.day}&{month}"
+
+    assert f"?{day}" in links(page(seen.get(reverse(JOBS))))
+    assert shown_ids(page(seen.get(f"{reverse(JOBS)}?{day}"))) == [waiting]
+    assert f"?{day}" in links(page(seen.get(f"{reverse(JOBS)}?{month}")))
+    assert f"?{month}" in links(page(seen.get(f"{reverse(JOBS)}?created_at__year={today.year}")))
+    other = page(seen.get(f"{reverse(JOBS)}?created_at__year={today.year - 1}"))
+    assert shown_ids(other) == []
+    assert month not in html.unescape(other)
+
+
+@pytest.mark.parametrize("run_at", ["infinity", "-infinity", "20000-01-01", "0044-03-15 BC", "9999-12-31 23:59+00"])
+def test_a_job_of_any_time_is_shown(run_at: str) -> None:
+    result = tasks.noop.enqueue(1)
+    with connection.cursor() as cursor:
+        cursor.execute("update graphile_worker._private_jobs set run_at = %s::text::timestamptz", [run_at])
+    seen = browser("view_job", "retry_job")
+    job = AdminJob.objects.get()
+
+    assert [each.pk for each in AdminJob.objects.in_state(job.state)] == [int(result.id)]
+    assert shown_ids(page(seen.get(reverse(JOBS)))) == [result.id]
+    assert f"<td>{job.state}</td>" in page(seen.get(reverse(JOB, args=[result.id])))
+
+
 def test_a_list_that_is_longer_than_a_page_can_be_continued() -> None:
     enqueue_many(tasks.noop, [[number] for number in range(60)])
     seen = browser("view_job", "retry_job")
@@ -163,7 +193,7 @@ def test_pages_and_counts_of_the_list_are_read_by_an_index() -> None:
             page(seen.get(f"{reverse(JOBS)}?{query}"))
 
     read = [each["sql"] for each in captured.captured_queries if '"jobs"' in each["sql"]]
-    assert len(read) == 8
+    assert len(read) == 16
     with connection.cursor() as cursor:
         for statement in read:
             cursor.execute(f"explain {statement}")
@@ -219,6 +249,38 @@ def test_attempts_are_found_by_their_date() -> None:
 
     assert f"finished_at__day={today.day}" in html.unescape(found)
     assert "shop.tasks.noop" in found
+
+
+def test_jobs_that_wait_for_each_other_lead_to_each_other() -> None:
+    first = tasks.noop.enqueue(1).id
+    last = client().add(replace(job_spec(tasks.noop, 2), after=[int(first)]))
+    assert isinstance(last, Job)
+    seen = browser("view_job", "retry_job")
+
+    assert shown_ids(page(seen.get(reverse(JOBS), {"state": "waiting"}))) == [str(last.id)]
+    assert shown_ids(page(seen.get(reverse(JOBS), {"state": "scheduled"}))) == []
+    of_last, of_first = (page(seen.get(reverse(JOB, args=[each]))) for each in (last.id, first))
+    assert "<td>waiting</td>" in of_last
+    assert reverse(JOB, args=[first]) in links(of_last)
+    assert reverse(JOB, args=[last.id]) in links(of_first)
+
+
+def test_the_steps_of_a_job_are_shown_while_it_waits_and_after_its_end() -> None:
+    with override_settings(TASKS=with_results()):
+        result = tasks.count_in_steps.enqueue(2)
+        run_jobs()
+        seen = browser("view_job")
+        waiting = page(seen.get(reverse(JOB, args=[result.id])))
+        make_due()
+        run_jobs()
+        ended = page(seen.get(reverse(JOB, args=[result.id])))
+
+    for shown in (waiting, ended):
+        assert "<td>&lt;count&gt;</td>" in shown
+        assert "<td>rows</td>" in shown
+        assert "[&quot;counted&quot;,7]" in shown
+    assert "<td>backoff</td>" in waiting
+    assert "not in the queue any more" in ended
 
 
 def test_a_job_that_does_not_exist_is_not_found() -> None:
@@ -303,6 +365,17 @@ def test_reschedule_changes_the_time(jobs: Any) -> None:
     assert entries() == ["Rescheduled in the admin."] * 2
 
 
+@pytest.mark.parametrize(
+    ("times", "index"), [(("2100-01-01", ""), 0), (("", "2100-01-01"), 1), (("2101-01-01", "2100-01-01"), 1)]
+)
+def test_the_time_of_either_form_of_the_list_counts(times: tuple[str, str], index: int, jobs: Any) -> None:
+    waiting = tasks.noop.enqueue(1).id
+    data = {"action": ["reschedule"] * 2, "_selected_action": [waiting], "run_at": times, "index": index}
+    browser("view_job", "reschedule_job").post(reverse(JOBS), data)
+
+    assert [job["run_at"].year for job in jobs()] == [2100]
+
+
 def test_pause_and_resume_the_tasks_of_jobs() -> None:
     waiting = tasks.noop.enqueue(1).id
     seen = browser("view_job", "pause_job")
@@ -328,6 +401,17 @@ def test_an_action_needs_its_permission(action: str, jobs: Any) -> None:
     assert jobs() == before
     assert client().pauses.list() == []
     assert entries() == []
+
+
+def test_the_pages_lead_back_as_those_of_django() -> None:
+    """Django writes this navigation in another way since 6.1."""
+    seen = browser("view_job", "view_schedule")
+    own = page(seen.get(reverse(JOBS)))
+    made = '<ol class="breadcrumbs">' if '<ol class="breadcrumbs">' in own else '<div class="breadcrumbs">'
+    for url in (reverse(JOB, args=[tasks.noop.enqueue(1).id]), reverse(SCHEDULES)):
+        shown = page(seen.get(url))
+        assert made in shown
+        assert {reverse("admin:index"), reverse("admin:app_list", args=["graphile_worker"])} <= set(links(shown))
 
 
 def test_the_page_of_a_job_has_its_actions() -> None:
@@ -472,7 +556,7 @@ HOSTILE = ["9" * 5_000, str(2**63), str(2**63 - 1), "0", "-1", "", "x", "\x00", 
 
 
 PARAMETERS = {
-    JOBS: ("q", "p", "o", "queue", "state", "task", "created_at__gte", "_changelist_filters"),
+    JOBS: ("q", "p", "o", "queue", "state", "task", "created_at__gte", "created_at__year", "_changelist_filters"),
     ATTEMPTS: ("q", "state", "finished_at__year"),
     SCHEDULES: ("queue",),
 }

@@ -187,3 +187,12 @@ def use_cache() -> None:
 @task
 def return_too_much() -> str:
     return "x" * 2_000_000
+
+
+@task(takes_context=True)
+def count_in_steps(context: Any, succeeds_at: int) -> None:
+    context.job_context.step("<count>", lambda: ["counted", 7])
+    with context.job_context.step("rows") as step:
+        step.save(context.attempt)
+        if context.attempt < succeeds_at:
+            raise RuntimeError("not yet")
