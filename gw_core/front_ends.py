@@ -149,6 +149,13 @@ if TYPE_CHECKING:
         UNSAFE_TEXT as UNSAFE_TEXT,
         shell_command as shell_command,
     )
+    from gw_core.execution.context import (
+        Payload as Payload,
+        TakesContext as TakesContext,
+        TakesContextByName as TakesContextByName,
+        TakesPayload as TakesPayload,
+        TaskFunction as TaskFunction,
+    )
     from gw_core.execution.executables import ExecutableError as ExecutableError
     from gw_core.execution.executor import TaskResultError as TaskResultError
     from gw_core.execution.process_pool import IsolatedProcessError as IsolatedProcessError
@@ -257,6 +264,7 @@ else:
         gw_core.domain.rules.roles: RoleKind
         gw_core.domain.rules.settings: PoolerMode
         gw_core.domain.safe_text: UNSAFE_NAME UNSAFE_TEXT shell_command
+        gw_core.execution.context: Payload TakesContext TakesContextByName TakesPayload TaskFunction
         gw_core.execution.executables: ExecutableError
         gw_core.execution.executor: TaskResultError
         gw_core.execution.process_pool: IsolatedProcessError

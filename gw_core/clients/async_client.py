@@ -25,7 +25,7 @@ from gw_core.postgres.road.add_calls import Call
 
 if TYPE_CHECKING:
     from gw_core.clients.sharding import AsyncShardedClient, ShardKey
-    from gw_core.execution.context import TakesContextByName, TaskFunction
+    from gw_core.execution.context import Payload, TakesContext, TakesContextByName, TakesPayload, TaskFunction
 
 P = TypeVar("P")
 T = TypeVar("T")
@@ -114,9 +114,15 @@ class AsyncClient(QueueClient[OnLoop]):
     @overload
     async def add(self, task: str | JobSpec, payload: Any = None, **options: Unpack[AddOptions]) -> Job: ...
     @overload
-    async def add(self, task: TaskFunction[P], payload: P, **options: Unpack[AddOptions]) -> Job: ...
+    async def add(self, task: TaskFunction[P, object], payload: P, **options: Unpack[AddOptions]) -> Job: ...
     @overload
-    async def add(self, task: TakesContextByName[P], payload: P, **options: Unpack[AddOptions]) -> Job: ...
+    async def add(self, task: TakesPayload[P, object], payload: Payload[P], **options: Unpack[AddOptions]) -> Job: ...
+    @overload
+    async def add(self, task: TakesContext[P, object], payload: Payload[P], **options: Unpack[AddOptions]) -> Job: ...
+    @overload
+    async def add(
+        self, task: TakesContextByName[P, object], payload: Payload[P], **options: Unpack[AddOptions]
+    ) -> Job: ...
     @overload
     async def add(self, task: Callable[[], object], **options: Unpack[AddOptions]) -> Job: ...
     async def add(

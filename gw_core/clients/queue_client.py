@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
 
-from gw_core.clients.verbs import Part, R, Request, blocking, verb
+from gw_core.clients.verbs import Part, R, Request, add_verb, batch_verb, blocking, verb
 from gw_core.domain.job.job import Job, JobOptions, JobSpec, batch_spec, job_spec
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.plugins import Skip
@@ -133,7 +133,7 @@ class QueueClient(Part[R]):
 
     # -- add and remove --------------------------------------------------------------------------------------------
 
-    @verb
+    @add_verb
     def try_add(
         self,
         task: str | JobSpec | Any,
@@ -154,7 +154,7 @@ class QueueClient(Part[R]):
         """
         return Request(self._runtime.adds.add_many(specs), conn)
 
-    @verb
+    @batch_verb
     def add_batch(
         self,
         task: str | JobSpec | Any,

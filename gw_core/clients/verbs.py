@@ -16,6 +16,7 @@ from gw_core.postgres.connection.error_mapping import translated
 from gw_core.postgres.connection.statement_steps import Operation
 
 if TYPE_CHECKING:
+    from gw_core.execution.context import Adds, AddsBatch
     from gw_core.postgres.connection.connections import ConnectionSource
     from gw_core.postgres.connection.database import Connection
     from gw_core.postgres.road.bulk_actions import Batches
@@ -121,6 +122,34 @@ class verb(_Returning[P, T]):  # noqa: N801 - a decorator
         # Help and signatures show what the caller gets.
         returned = str(function.__annotations__["return"])
         function.__annotations__["return"] = returned.removeprefix("Request[").removesuffix("]")
+
+
+class add_verb(verb[..., T]):  # noqa: N801 - a decorator
+    """A verb that adds a job; type checkers compare the payload with what the task takes."""
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, part: None, owner: object = None) -> Callable[..., Any]: ...
+        @overload
+        def __get__(self, part: Part[OnThreads], owner: object = None) -> Adds[T]: ...
+        @overload
+        def __get__(self, part: Part[OnLoop], owner: object = None) -> Adds[Coroutine[Any, Any, T]]: ...
+        def __get__(self, part: Part[Any] | None, owner: object = None) -> Any: ...
+
+
+class batch_verb(verb[..., T]):  # noqa: N801 - a decorator
+    """As `add_verb`, for the items of a batch job."""
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, part: None, owner: object = None) -> Callable[..., Any]: ...
+        @overload
+        def __get__(self, part: Part[OnThreads], owner: object = None) -> AddsBatch[T]: ...
+        @overload
+        def __get__(self, part: Part[OnLoop], owner: object = None) -> AddsBatch[Coroutine[Any, Any, T]]: ...
+        def __get__(self, part: Part[Any] | None, owner: object = None) -> Any: ...
 
 
 class blocking(_Returning[P, T]):  # noqa: N801 - a decorator

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, TypeVarTuple, Union, Unpack, overload
 
 import msgspec
 
@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from gw_core.postgres.road.enqueue import Enqueuer
 
 P = TypeVar("P")
+R = TypeVar("R")
 T = TypeVar("T")
 A = TypeVarTuple("A")
 P_contra = TypeVar("P_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
 
 
 class Calls(Protocol):
@@ -117,6 +119,30 @@ class StopSignal:
         if self._is_set:
             return True
         return self._event.wait(timeout)
+
+
+class _Adding(Protocol[R_co]):
+    @overload
+    def __get__(self, owner: None, kind: type) -> Callable[..., R_co]: ...
+    @overload
+    def __get__(self, owner: object, kind: type) -> Adds[R_co]: ...
+
+
+class _AddingBatch(Protocol[R_co]):
+    @overload
+    def __get__(self, owner: None, kind: type) -> Callable[..., R_co]: ...
+    @overload
+    def __get__(self, owner: object, kind: type) -> AddsBatch[R_co]: ...
+
+
+def adding(method: Callable[..., R]) -> _Adding[R]:
+    """Let type checkers see the method as one of `Adds`."""
+    return method
+
+
+def adding_batch(method: Callable[..., R]) -> _AddingBatch[R]:
+    """Let type checkers see the method as one of `AddsBatch`."""
+    return method
 
 
 class JobContext:
@@ -239,14 +265,7 @@ class JobContext:
         """Where the connections of this context lead."""
         return self._resources.connections.database
 
-    @overload
-    def add(self, task: str | JobSpec, payload: Any = None, **options: Unpack[AddOptions]) -> Job: ...
-    @overload
-    def add(self, task: TaskFunction[P], payload: P, **options: Unpack[AddOptions]) -> Job: ...
-    @overload
-    def add(self, task: TakesContextByName[P], payload: P, **options: Unpack[AddOptions]) -> Job: ...
-    @overload
-    def add(self, task: Callable[[], object], **options: Unpack[AddOptions]) -> Job: ...
+    @adding
     def add(
         self,
         task: str | JobSpec | Callable[..., object],
@@ -258,6 +277,7 @@ class JobContext:
         """Add a job and return it, as `Client.add` does."""
         return self._resources.adder.add(job_spec(task, payload, **options), conn=conn)
 
+    @adding
     def try_add(
         self,
         task: str | JobSpec | Callable[..., object],
@@ -273,6 +293,7 @@ class JobContext:
         """Add several jobs, all or none, and return their ids, as `Client.add_many` does."""
         return self._resources.adder.add_many(specs, conn=conn)
 
+    @adding_batch
     def add_batch(
         self,
         task: str | JobSpec | Callable[..., object],
@@ -298,12 +319,79 @@ class JobContext:
             return fetch_all(connection, statement, values)
 
 
-TaskFunction = Callable[[P], object] | Callable[[P, JobContext], object]
+# -- how type checkers compare a payload with what its task takes ------------------------------------------------------
+
+TaskFunction = Callable[[P], R] | Callable[[P, JobContext], R]
 """A function of a payload, with or without a context."""
 
 
-class TakesContextByName(Protocol[P_contra]):
+class TakesPayload(Protocol[P_contra, R_co]):
+    """A function of a payload."""
+
+    def __call__(self, payload: P_contra, /) -> R_co:
+        """Run the task."""
+
+
+class TakesContext(Protocol[P_contra, R_co]):
+    """A function of a payload and a context."""
+
+    def __call__(self, payload: P_contra, context: JobContext, /) -> R_co:
+        """Run the task."""
+
+
+class TakesContextByName(Protocol[P_contra, R_co]):
     """A function of a payload and a keyword `context`."""
 
-    def __call__(self, payload: P_contra, /, *, context: JobContext) -> object:
+    def __call__(self, payload: P_contra, /, *, context: JobContext) -> R_co:
         """Run the task."""
+
+
+class _Inferred(Generic[P]):
+    """Has no instance."""
+
+
+# For mypy alone: other calls fit an overload with `TaskFunction`, which stands first.
+# mypy infers what stands in a callable after the rest, so it knows the type from the task when it comes to the payload.
+# It would otherwise infer `dict[str, int]` for a literal that is to be a `dict[str, float]`, or a `TypedDict`.
+Payload = Union[P, "_Inferred[Callable[[P], object]]"]
+"""A payload of the type that the task takes."""
+Items = Union[Sequence[P], "_Inferred[Callable[[P], object]]"]
+"""The items of a batch job of a task that takes a list of them."""
+
+
+class Adds(Protocol[R_co]):
+    """A method that adds a job."""
+
+    @overload
+    def __call__(self, task: str | JobSpec, payload: Any = None, **options: Unpack[AddOptions]) -> R_co: ...
+    @overload
+    def __call__(self, task: TaskFunction[P, object], payload: P, **options: Unpack[AddOptions]) -> R_co: ...
+    @overload
+    def __call__(self, task: TakesPayload[P, object], payload: Payload[P], **options: Unpack[AddOptions]) -> R_co: ...
+    @overload
+    def __call__(self, task: TakesContext[P, object], payload: Payload[P], **options: Unpack[AddOptions]) -> R_co: ...
+    @overload
+    def __call__(
+        self, task: TakesContextByName[P, object], payload: Payload[P], **options: Unpack[AddOptions]
+    ) -> R_co: ...
+    @overload
+    def __call__(self, task: Callable[[], object], **options: Unpack[AddOptions]) -> R_co: ...
+
+
+class AddsBatch(Protocol[R_co]):
+    """A method that adds a batch job."""
+
+    @overload
+    def __call__(self, task: str | JobSpec, items: Sequence[Any] = (), **options: Unpack[AddOptions]) -> R_co: ...
+    @overload
+    def __call__(
+        self, task: TaskFunction[list[P], object], items: Sequence[P], **options: Unpack[AddOptions]
+    ) -> R_co: ...
+    @overload
+    def __call__(self, task: TakesPayload[list[P], object], items: Items[P], **options: Unpack[AddOptions]) -> R_co: ...
+    @overload
+    def __call__(self, task: TakesContext[list[P], object], items: Items[P], **options: Unpack[AddOptions]) -> R_co: ...
+    @overload
+    def __call__(
+        self, task: TakesContextByName[list[P], object], items: Items[P], **options: Unpack[AddOptions]
+    ) -> R_co: ...

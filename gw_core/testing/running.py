@@ -6,9 +6,9 @@ from collections.abc import Callable, Coroutine, Iterator, MutableMapping, Seque
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
-from gw_core import Job, JobContext, JobSpec, Plugin, TaskRegistry
+from gw_core import Job, JobSpec, Plugin, TaskRegistry
 from gw_core.errors import GraphileWorkerError
 from gw_core.front_ends import Failed, Returned
 from gw_core.runner.synchronous import (
@@ -31,21 +31,12 @@ from gw_core.testing.clock import Clock
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
+    from gw_core.front_ends import Payload, TakesContext, TakesContextByName, TakesPayload, TaskFunction
+
 P = TypeVar("P")
-P_contra = TypeVar("P_contra", contravariant=True)
 R = TypeVar("R")
 
 Function = Callable[..., object]
-Taking = Callable[[P], R] | Callable[[P, JobContext], R]
-
-
-class TakingContextByName(Protocol[P_contra]):
-    """A function of a payload and a keyword `context`."""
-
-    def __call__(self, payload: P_contra, /, *, context: JobContext) -> object:
-        """Run the task."""
-
-
 Time = Clock | datetime | None
 
 
@@ -110,11 +101,27 @@ def perform(task: Callable[[], Coroutine[Any, Any, R]], **options: Unpack[Perfor
 @overload
 def perform(task: Callable[[], R], **options: Unpack[PerformOptions]) -> R: ...
 @overload
-def perform(task: Taking[P, Coroutine[Any, Any, R]], payload: P, **options: Unpack[PerformOptions]) -> R: ...
+def perform(task: TaskFunction[P, Coroutine[Any, Any, R]], payload: P, **options: Unpack[PerformOptions]) -> R: ...
 @overload
-def perform(task: Taking[P, R], payload: P, **options: Unpack[PerformOptions]) -> R: ...
+def perform(task: TaskFunction[P, R], payload: P, **options: Unpack[PerformOptions]) -> R: ...
 @overload
-def perform(task: TakingContextByName[P], payload: P, **options: Unpack[PerformOptions]) -> Any: ...
+def perform(
+    task: TakesPayload[P, Coroutine[Any, Any, R]], payload: Payload[P], **options: Unpack[PerformOptions]
+) -> R: ...
+@overload
+def perform(task: TakesPayload[P, R], payload: Payload[P], **options: Unpack[PerformOptions]) -> R: ...
+@overload
+def perform(
+    task: TakesContext[P, Coroutine[Any, Any, R]], payload: Payload[P], **options: Unpack[PerformOptions]
+) -> R: ...
+@overload
+def perform(task: TakesContext[P, R], payload: Payload[P], **options: Unpack[PerformOptions]) -> R: ...
+@overload
+def perform(
+    task: TakesContextByName[P, Coroutine[Any, Any, R]], payload: Payload[P], **options: Unpack[PerformOptions]
+) -> R: ...
+@overload
+def perform(task: TakesContextByName[P, R], payload: Payload[P], **options: Unpack[PerformOptions]) -> R: ...
 def perform(
     task: Function | str,
     payload: Any = None,

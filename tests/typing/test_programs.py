@@ -1,7 +1,7 @@
 """Type checkers accept the right lines of programs as users write them, and reject each wrong one.
 
-`# wrong` ends a line that mypy and pyright reject, with `# wrong for mypy` one that mypy alone rejects. The programs of
-the manual and of examples/ have no wrong line; their functions need no annotations.
+`# wrong` ends a line that mypy and pyright reject. The programs of the manual and of examples/ have no wrong line;
+their functions need no annotations.
 """
 
 from __future__ import annotations
@@ -47,12 +47,11 @@ NOT_HERE = {"mypy": ["name-defined", "no-redef"], "pyright": ["reportUndefinedVa
 Line = tuple[str, int]
 
 
-def wrong_lines(checker: str) -> Iterator[Line]:
+def wrong_lines() -> Iterator[Line]:
     """Yield the lines that a checker has to reject."""
     for path in sorted(PROGRAMS.glob("*.py")):
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
-            marked = re.search(r"# wrong(?: for (\w+))?", line)
-            if marked and marked[1] in (None, checker):
+            if "# wrong" in line:
                 yield path.name, number
 
 
@@ -69,9 +68,9 @@ def programs(checker: str) -> list[Path]:
     return [*sorted(PROGRAMS.glob("*.py")), *written]
 
 
-def check(checker: str, rejected: dict[Line, str]) -> None:
+def check(rejected: dict[Line, str]) -> None:
     """Compare what a checker rejects with the lines that it has to reject."""
-    wrong = set(wrong_lines(checker))
+    wrong = set(wrong_lines())
     assert {line: message for line, message in rejected.items() if line not in wrong} == {}
     assert wrong - set(rejected) == set()
 
@@ -88,7 +87,7 @@ def test_mypy_rejects_exactly_the_wrong_lines(tmp_path: Path) -> None:
 
     found = re.findall(r"^(.+?):(\d+): error: (.*)", done.stdout, re.MULTILINE)
     assert found, done.stderr
-    check("mypy", {(Path(file).name, int(number)): message for file, number, message in found})
+    check({(Path(file).name, int(number)): message for file, number, message in found})
 
 
 def test_pyright_rejects_exactly_the_wrong_lines() -> None:
@@ -98,9 +97,7 @@ def test_pyright_rejects_exactly_the_wrong_lines() -> None:
 
     errors = [each for each in json.loads(done.stdout)["generalDiagnostics"] if each["severity"] == "error"]
     errors = [each for each in errors if each["rule"] not in NOT_HERE["pyright"]]
-    check(
-        "pyright", {(Path(each["file"]).name, each["range"]["start"]["line"] + 1): each["message"] for each in errors}
-    )
+    check({(Path(each["file"]).name, each["range"]["start"]["line"] + 1): each["message"] for each in errors})
 
 
 def run(command: list[str]) -> subprocess.CompletedProcess[str]:

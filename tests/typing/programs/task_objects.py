@@ -74,7 +74,11 @@ def report() -> int:
 
 
 @task("by_name")
-def by_name(payload: Resize, *, context: JobContext) -> None: ...
+def by_name(payload: Resize, *, context: JobContext) -> None:
+    context.try_add(floats, {"a": 1})
+    context.add_batch(optional_numbers, [1, 2])
+    context.add_batch(optional_numbers, ["a"])  # wrong
+    context.try_add(pay, Crop(1))  # wrong
 
 
 @task("above")
@@ -99,7 +103,15 @@ queue.add(report.job())
 queue.add(above.job(Resize(1)))
 queue.add(pay, Resize(1))
 queue.add(by_name, Resize(1))
-queue.add(optional_numbers, [1, 2])  # wrong for mypy: `add` binds the payload's type by both arguments; use job()
+queue.add(mail, {"to": "ann@example.com"})
+queue.add(floats, {"a": 1}, run_at=timedelta(minutes=5))
+queue.add(optional_numbers, [1, 2])
+queue.add(edits, [Crop(1)])
+queue.try_add(mail, {"to": "ann@example.com"})
+queue.try_add(report)
+queue.add_batch(optional_numbers, [1, 2])
+queue.add_batch(edits, (Crop(1), Resize(2)), job_key="edits")
+queue.add_batch("edits", [1, 2])
 
 
 def specs() -> Iterator[JobSpec]:
@@ -125,6 +137,10 @@ async def results(client: AsyncClient, job_id: int) -> None:
     paid: Receipt = queue.result(job_id, pay, timeout=5)
     edited: list[int] = queue.result(job_id, edits)
     print(receipt, total, paid, edited, queue.result(job_id)["anything"])
+    await client.add(floats, {"a": 1})
+    await client.add_batch(optional_numbers, [1, 2])
+    await client.add_batch(optional_numbers, ["a"])  # wrong
+    await client.try_add(mail, {"too": "ann"})  # wrong
     number: str = await client.result(job_id, pay)  # wrong
     print(number, queue.result(job_id, report).total)  # wrong
 
@@ -147,6 +163,19 @@ report.job({"a": 1})  # wrong
 above.job(Crop(1))  # wrong
 mail({"to": 3})  # wrong
 queue.add(pay, Crop(1))  # wrong
+queue.add(mail, {"to": 3})  # wrong
+queue.add(mail, {"too": "ann"})  # wrong
+queue.add(floats, {"a": "b"})  # wrong
+queue.add(pay, Resize)  # wrong: the class
+queue.add(pay, lambda: Resize(1))  # wrong
+queue.try_add(pay, Crop(1))  # wrong
+queue.try_add(mail, {"to": 3}, priorty=1)  # wrong
+queue.add_batch(optional_numbers, ["a"])  # wrong
+queue.add_batch(edits, [Receipt(total=1)])  # wrong
+queue.add_batch(pay, [Resize(1)])  # wrong: the task takes no list
+queue.add_batch(optional_numbers)  # wrong
+queue.add_batch(report, [1])  # wrong
+queue.add_batch(optional_numbers, [1], max_attempt=3)  # wrong
 queue.add(by_name, Crop(1))  # wrong
 queue.groups.add([report.job()], then=report.job(), on_failure="holt")  # wrong
 queue.add(pay.job(Resize(1)), priority="high")  # wrong

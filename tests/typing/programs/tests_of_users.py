@@ -27,6 +27,11 @@ def ship(payload: Order, context: JobContext) -> str:
 tasks.register("orders/ship", ship)
 
 
+@task("orders/prices")
+async def prices(payload: dict[str, float], *, context: JobContext) -> list[float]:
+    return list(payload.values())
+
+
 @pytest.fixture
 def session() -> Iterator[Session]:
     with Session(create_engine("postgresql+psycopg:///test")) as made:
@@ -43,6 +48,7 @@ def test_an_order_is_shipped(session: Session, gw: Queue) -> None:
     assert gw.drain().failed == []
     assert [job.payload["number"] for job in enqueued(session, ship)] == [1]
     shipped: str = perform(ship, Order(number=1), attempt=2, conn=session)
+    assert perform(prices, {"book": 1})[0] == 1.0
     assert shipped == perform("orders/ship", {"number": 1}, tasks=tasks)
     with inline(tasks) as attempts:
         gw.client.add(ship.job(Order(number=1)))
@@ -59,5 +65,6 @@ def test_mistakes(session: Session, gw: Queue) -> None:
     gw.client.add(ship, {"number": 1})  # wrong
     perform(ship, {"number": 1})  # wrong
     perform(ship)  # wrong
+    perform(prices, {"book": "one"})  # wrong
     number: int = perform(ship, Order(number=1))  # wrong
     gw.drained(number)  # wrong
