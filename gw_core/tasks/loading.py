@@ -386,7 +386,7 @@ def _offered(module: ModuleType, identifier: str, path: Path) -> list[tuple[str,
     """Return the tasks of a module: all its marked functions, else the one named like the file, else `run`."""
     own_names = names_of_file(path)
     marked = {
-        id(task): (task, each) for each in vars(module).values() for task in tasks_of(each)[:1] if _is_of(module, each)
+        id(task): (task, each) for each in vars(module).values() for task in tasks_of(each) if _is_of(module, each)
     }
     if marked:
         return [

@@ -130,7 +130,7 @@ def _made(function: Any, identifier: str | None, options: TaskOptions) -> Task[.
     """Return the task that `@task` makes; raises `TaskLoadError` for an option that is wrong."""
     if not callable(function):
         raise TaskLoadError(f"@task marks functions, not {type(function).__name__} objects")
-    inner = next(iter(tasks_of(function)), None)  # of another @task below
+    inner = _inner_task(function)
     given: Mapping[str, Any] = {name: value for name, value in options.items() if name in _JOB_OPTIONS}
     run_options = _run_options(options)
     if inner is not None:
@@ -140,7 +140,15 @@ def _made(function: Any, identifier: str | None, options: TaskOptions) -> Task[.
     _check_defaults(given)
     if identifier is None:
         _name_of(function)
-    return Task(called_function(function), identifier)._with(given, run_options)
+    made: Task[..., Any] = Task(called_function(function), identifier)._with(given, run_options)
+    note_task(made.function, made)  # for `task("name")(function)`, whose result nothing holds
+    return made
+
+
+def _inner_task(function: Function) -> Task[..., Any] | None:
+    """Return the task of another `@task` below, also below other decorators."""
+    known = tasks_of(function)
+    return known[0] if known and known[0].function is not function else None
 
 
 def _check_names(options: TaskOptions) -> None:
@@ -340,9 +348,11 @@ class TaskRegistry:
 
 def named_task(identifier: str, registered: Function) -> Any:
     """Return the `Task` of this identifier: with the options of `@task`, also below other decorators."""
-    known = tasks_of(registered)
-    if isinstance(registered, Task) or (known and known[0].function is not registered):
-        return known[0]._named(identifier, registered)
+    if isinstance(registered, Task):
+        return registered._named(identifier, registered)
+    for known in tasks_of(registered):
+        if known.function is not registered or known._identifier in (None, identifier):
+            return known._named(identifier, registered)
     made: Task[..., Any] = Task(registered, identifier)
     note_task(registered, made)
     return made

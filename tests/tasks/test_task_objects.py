@@ -18,7 +18,7 @@ import pydantic
 import pytest
 from support.task_builders import a_job, attempt, write
 
-from gw_core import GiveUp, JobContext, JobSpec, TaskRegistry, cron, task
+from gw_core import Client, GiveUp, JobContext, JobSpec, TaskRegistry, cron, task
 from gw_core.errors import InvalidJobError
 from gw_core.front_ends import Failed, TaskLoadError, load_folder
 
@@ -195,6 +195,25 @@ def test_a_function_named_like_its_file_has_no_identifier_until_a_worker_loads_i
 
     load_folder(tmp_path / "tasks", strict=True)
     assert module["weekly"].job({}).task == "reports/weekly"
+
+
+def test_a_function_is_marked_also_where_nothing_holds_the_task(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "tasks" / "mail.py",
+        "from gw_core import task\n"
+        "def send(payload): ...\ndef run(payload): ...\n"
+        "task('mail/send', timeout=3)(send)\ntask('mail/later', max_attempts=2)(send)\ntask(timeout=4)(run)\n",
+    )
+
+    registry = load_folder(tmp_path / "tasks", strict=True).registry
+
+    assert {each.identifier: each.timeout for each in registry} == {
+        "mail": timedelta(seconds=4),
+        "mail/later": None,
+        "mail/send": timedelta(seconds=3),
+    }
+    with pytest.raises(InvalidJobError, match=r"a task under 2 identifiers \(mail/send, mail/later\)"):
+        Client("postgres://localhost/none").add(imported_from(path)["send"])
 
 
 # -- other decorators ----------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ TASKS: Final = "__graphile_tasks__"
 
 def note_task(function: Callable[..., object], task: Any) -> None:
     """Keep the task on the function; one that takes no attributes can be added by its identifier only."""
-    others = [each for each in getattr(function, TASKS, ()) if each.identifier != task.identifier]
+    others = [each for each in getattr(function, TASKS, ()) if each._identifier != task._identifier]
     with suppress(AttributeError):
         setattr(function, TASKS, (*others, task))
 
