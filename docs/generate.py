@@ -112,8 +112,8 @@ def _sentences(paragraph: str) -> str:
 
 
 def _marked(text: str) -> str:
-    """Write the options in the text as code."""
-    return re.sub(r"(?<![`\w-])--[a-z][a-z-]*", r"`\g<0>`", text)
+    """Write the options in the text as code; parts that are code stay."""
+    return re.sub(r"(`[^`]*`)|(?<![\w-])--[a-z][a-z-]*", lambda found: found[1] or f"`{found[0]}`", text)
 
 
 def _flags(option: Any) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 import json5
 import psycopg
 import pytest
-from pages import ROOT, Block, blocks, pages
+from pages import FENCE, ROOT, Block, blocks, pages
 from support.cli_program import every_command
 from typer._click.exceptions import UsageError
 
@@ -37,6 +37,8 @@ PARTS = {
 """Pages whose programs are parts of a project, and the project, which other tests run."""
 ADDRESS = re.compile(r"postgres(?:ql)?:///my_db")
 COMMANDS = {tuple(name.split()): command for name, command in every_command().items()}
+
+INCOMPLETE = re.compile(r"^gw (cron|groups|help.*)$|[|>…]|COMMAND")
 
 BLOCKS = [block for page in pages() for block in blocks(page) if not block.language.startswith(DIRECTIVES)]
 
@@ -104,16 +106,32 @@ def commands(block: Block) -> Iterator[str]:
                 yield re.sub(r" (?:2?>>?|<) ?\S+.*| &$", "", part)
 
 
+def error_of(line: str) -> str:
+    """Return what gw does not understand in a command; "": nothing."""
+    words = shlex.split(line)[1:]
+    name = max((each for each in COMMANDS if tuple(words[: len(each) - 1]) == each[1:]), key=len, default=())
+    if not name:
+        return f"no such command: {line}"
+    try:
+        COMMANDS[name].make_context("gw", words[len(name) - 1 :])
+    except UsageError as error:
+        return f"{line}: {error.format_message()}"
+    return ""
+
+
 @pytest.mark.parametrize("block", of("sh", "console"), ids=str)
 def test_gw_understands_its_commands(block: Block) -> None:
-    for line in commands(block):
-        words = shlex.split(line)[1:]
-        name = max((each for each in COMMANDS if tuple(words[: len(each) - 1]) == each[1:]), key=len, default=())
-        assert name, f"{block}: no such command: {line}"
-        try:
-            COMMANDS[name].make_context("gw", words[len(name) - 1 :])
-        except UsageError as error:
-            raise AssertionError(f"{block}: {line}: {error.format_message()}") from None
+    assert [error for line in commands(block) if (error := error_of(line))] == []
+
+
+@pytest.mark.parametrize("page", [each for each in pages() if "adr" not in each.parts], ids=lambda page: page.stem)
+def test_gw_understands_the_commands_in_sentences(page: Path) -> None:
+    """In prose, a command or an option may lack its value."""
+    text = FENCE.sub("", page.read_text("utf-8"))
+    named = [line for line in re.findall(r"(?<!`)`(gw [a-z][^`\n]*)`(?!`)", text) if not INCOMPLETE.search(line)]
+    errors = [error for line in named if (error := error_of(line))]
+
+    assert [each for each in errors if not re.search("Missing argument|requires an argument", each)] == []
 
 
 @pytest.mark.parametrize("block", of("toml"), ids=str)
