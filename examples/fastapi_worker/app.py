@@ -6,14 +6,16 @@ Run it with: uvicorn app:app
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import Depends, FastAPI, HTTPException
+from pydantic import BaseModel
 from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from gw_core import AsyncClient, Runner, TaskRegistry, WorkerSettings
+from gw_core import AsyncClient, Job, Runner, TaskRegistry, WorkerSettings
 
 DATABASE_URL = os.environ["DATABASE_URL"]
 engine = create_async_engine(make_url(DATABASE_URL).set(drivername="postgresql+asyncpg"))
@@ -67,13 +69,31 @@ async def create_order(item: str, db: Database) -> dict[str, int]:
     order = Order(item=item)
     db.add(order)
     await db.flush()
-    await queue.add("send_receipt", {"order": order.id}, conn=db)
+    job = await queue.add(send_receipt, {"order": order.id}, conn=db)
     if item == "sold-out":
         raise HTTPException(409, "sold out")  # the transaction rolls back, and the job with it
-    return {"id": order.id}
+    return {"id": order.id, "job": job.id}
 
 
 @app.get("/orders/{number}")
 async def read_order(number: int, db: Database) -> dict[str, str | None]:
     order = await db.get_one(Order, number)
     return {"item": order.item, "receipt": order.receipt}
+
+
+class JobStatus(BaseModel):
+    """What the API shows of a job."""
+
+    id: int
+    task: str
+    attempts: int
+    run_at: datetime
+    last_error: str | None
+
+
+@app.get("/jobs/{number}", response_model=JobStatus)
+async def read_job(number: int, db: Database) -> Job:
+    job = await queue.jobs.get(number, conn=db)
+    if job is None:
+        raise HTTPException(404, "the job has ended, or there was none")
+    return job

@@ -56,6 +56,17 @@ async def test_an_order_that_fails_leaves_no_job(session: AsyncSession, browser:
     await AsyncQueue(session).refute_enqueued("send_receipt")
 
 
+async def test_a_job_is_shown_until_it_has_ended(session: AsyncSession, browser: AsyncClient) -> None:
+    number = (await browser.post("/orders/book")).json()["job"]
+    waiting = (await browser.get(f"/jobs/{number}")).json()
+
+    await AsyncQueue(session, tasks=tasks).drain()
+
+    assert waiting.pop("run_at").endswith("Z")
+    assert waiting == {"id": number, "task": "send_receipt", "attempts": 0, "last_error": None}
+    assert (await browser.get(f"/jobs/{number}")).status_code == 404
+
+
 async def test_a_receipt_names_the_item(session: AsyncSession) -> None:
     session.add(order := Order(item="pen"))
     await session.commit()

@@ -100,7 +100,7 @@ def test_the_tests_of_the_application_with_a_worker_pass(empty_database_url: str
     options = ("-n0", "-p", "no:django", "-p", "no:cacheprovider", "--rootdir", ".", "-c", "/dev/null")
     output = run("fastapi_worker", empty_database_url, sys.executable, "-m", "pytest", *options)
 
-    assert "3 passed" in output
+    assert "4 passed" in output
 
 
 def test_a_django_request_enqueues_its_task_in_its_transaction(empty_database_url: str) -> None:
