@@ -141,7 +141,14 @@ def test_a_failed_job_that_was_removed_is_still_known_as_failed(site: QueueFixtu
 
 
 @pytest.mark.parametrize(
-    ("case", "reason"), [("unknown", "unknown"), ("expired", "expired"), ("not kept", "not kept"), ("big", "rejected")]
+    ("case", "reason"),
+    [
+        ("unknown", "unknown"),
+        ("expired", "expired"),
+        ("rolled back", "expired"),
+        ("not kept", "not kept"),
+        ("big", "rejected"),
+    ],
 )
 def test_a_result_that_is_not_there_says_why(site: QueueFixture, ask: Ask, case: str, reason: str) -> None:
     match case:
@@ -150,6 +157,10 @@ def test_a_result_that_is_not_there_says_why(site: QueueFixture, ask: Ask, case:
         case "expired":
             job_id = ended(site, {"answer": 1})
             site.run("update _private_gw_history set expires_at = now()")
+        case "rolled back":
+            with psycopg.connect(site.url) as connection, Client(site.url) as client:
+                job_id = client.add("work", conn=connection).id
+                connection.rollback()
         case "not kept":
             job_id = ended(site, {"answer": 1}, result=False)
         case _:

@@ -218,12 +218,12 @@ class JobPendingError(ResultError):
 
 def _missing(job_id: int, *, is_known: bool | None) -> ResultUnavailableError:
     if is_known is False:
-        return ResultUnavailableError(job_id, "unknown", f"there is no job {job_id}, and there never was")
+        return ResultUnavailableError(job_id, "unknown", f"no job has had the id {job_id} yet")
     return ResultUnavailableError(
         job_id,
         "expired",
-        f"job {job_id} is neither in the queue nor in history: its period is over, its task keeps nothing, or the "
-        "transaction that added it is not committed",
+        f"neither the queue nor history has job {job_id}: its period in history is over, its task keeps nothing, or "
+        "the transaction that added it is open or was rolled back",
     )
 
 
