@@ -162,10 +162,15 @@ def _probe(configuration: Configuration, process: int | None) -> ProbeSettings |
 
 def _tasks(configuration: Configuration, *, once: bool) -> TaskRegistry | Path:
     source = project.task_source(configuration)
-    is_app = not isinstance(source, Path)
-    if configuration[table.WATCH] and (is_app or once):
-        reason = "--app has none" if is_app else "--once ends before anything changes"
-        raise InvalidInputError(f"--watch reads the files of a task folder again, and {reason}; leave one of them out")
+    if configuration[table.WATCH] and not isinstance(source, Path):
+        raise InvalidInputError(
+            "--watch reads the files of a task folder again, and --app has none; leave one of them out, or let changes "
+            f"restart the worker: watchfiles --filter python 'gw run --app {source.app}'"
+        )
+    if configuration[table.WATCH] and once:
+        raise InvalidInputError(
+            "--watch reads the files of a task folder again, and --once ends before they change; leave one of them out"
+        )
     return source
 
 
