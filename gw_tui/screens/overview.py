@@ -37,7 +37,7 @@ from gw_tui.screens.worker_actions import WorkerActionsMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.redact import masked
 from gw_tui.widgets.bars import Bars
-from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, duration_cell, sign_cell
+from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, duration_cell
 from gw_tui.widgets.text_panel import TextPanel
 from gw_tui.widgets.tiles import Tile
 
@@ -246,7 +246,7 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
         later = [self._count(state, snapshot) for state in (JobState.SCHEDULED, JobState.BACKOFF)]
         due = snapshot.next_due_at
         self.query_one("#waiting", Tile).show(
-            "  ".join(_shown(count) for count in later),
+            [_shown(count) for count in later],
             next_due(due, snapshot.at) if snapshot.knows_waiting else "unknown",
         )
         self._tile("failed", snapshot.failed or self._count(JobState.FAILED, snapshot), self._total(snapshot))
@@ -272,7 +272,7 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
         return f"oldest {formatting.duration(age)}" + ("" if left is None else f", ~{formatting.duration(left)} left")
 
     def _tile(self, name: str, count: Count | None, about: str) -> None:
-        self.query_one(f"#{name}", Tile).show(_shown(count), about)
+        self.query_one(f"#{name}", Tile).show([_shown(count)], about)
 
     def _count(self, state: JobState, snapshot: QueueSnapshot) -> Count | None:
         """Return the best number known: exact ones first, then the sample's; None where the role sees no rows."""
@@ -496,8 +496,12 @@ def _priorities(snapshot: QueueSnapshot) -> Iterator[TableRow]:
 
 def _alert(key: str, alert: Alert) -> TableRow:
     symbol = symbols.ALARM if alert.severity is Severity.CRITICAL else symbols.WARNING
+    what = sanitize.line(alert.what)
+    subject = next(
+        (each for each in (alert.subject, alert.subject.split(" ")[-1]) if each and what.startswith(each)), ""
+    )
     cells: dict[str, Cell | str] = {
-        "what": sign_cell(symbol, alert.what),
+        "what": Cell(symbol.before(what), symbol.role, coloured=len(symbol.before(subject))),
         "age": formatting.duration(alert.age),
         "go": GO[alert.place],
     }

@@ -70,6 +70,19 @@ _LINES: Final = {
     **dict.fromkeys("│┃║╎╏┆┇┊┋╵╷╹╻▏▕", "|"),
     **dict.fromkeys("┌┐└┘├┤┬┴┼╭╮╯╰╔╗╚╝╠╣╦╩╬┏┓┗┛┣┫┳┻╋", "+"),
 }
+_LEVELS: Final = (0xC0, 0x24, 0x12, 0x09)
+"""The dots of each height of a braille pattern, from the lowest up."""
+
+
+def _plain_dots(pattern: int) -> str:
+    """Return a character for the dots of a chart: where a single height has some, which one."""
+    heights = [place for place, dots in enumerate(_LEVELS) if pattern & dots]
+    return "|" if len(heights) > 1 else "_.-'"[heights[0]] if heights else " "
+
+
 _RAMP: Final = dict(zip("▁▂▃▄▅▆▇█", ".:-=+*#@", strict=True))
-ASCII: Final = {ord(sign): plain for sign, plain in {**_SIGNS, **_LINES, **_RAMP, "▌": "|", "▐": "|", "▀": "^"}.items()}
+_DOTS: Final = {chr(0x2800 + pattern): _plain_dots(pattern) for pattern in range(256)}
+ASCII: Final = {
+    ord(sign): plain for sign, plain in {**_SIGNS, **_LINES, **_RAMP, **_DOTS, "▌": "|", "▐": "|", "▀": "^"}.items()
+}
 """What stands for our own signs where only ASCII can be shown."""

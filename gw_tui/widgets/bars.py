@@ -1,4 +1,4 @@
-"""A chart of rates: one column is one step of time, from zero upwards, with its scale above and its times below."""
+"""A chart of rates as a line of dots: one column is one step of time, with its scale beside and its times below."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from textual.widget import Widget
 
 from gw_tui.text import formatting
 
-BLOCKS: Final = " ▁▂▃▄▅▆▇█"
-STEPS: Final = len(BLOCKS) - 1
-ZERO: Final = "_"
+DOTS: Final = 4
+"""Dots above each other in a cell."""
+LEFT: Final = (0x40, 0x04, 0x02, 0x01)
+RIGHT: Final = (0x80, 0x20, 0x10, 0x08)
+"""The dots of the two columns of a cell in Unicode's braille patterns, from the lowest up."""
+BRAILLE: Final = 0x2800
 GAP: Final = "·"
 LONG_STEP: Final = 60
 """From this many seconds on, several steps share a column where there is no room for all: they change seldom."""
-FLAT: Final = 0.9
-"""Values of which the least is a larger share of the largest than this are drawn as a line."""
 TALL: Final = 5
-"""From this height on, the times stand below the bars."""
+"""From this height on, the times stand below the line, and the largest value and zero beside it."""
+WIDE: Final = 24
+"""A narrower chart has no numbers beside it."""
 
 
 class Bars(Widget):
-    """Draws values, newest at the right edge; `·` is a gap, where nothing was measured, and `_` is zero."""
+    """Draws values, newest at the right edge; `·` is a gap, where nothing was measured."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"bars--bar", "bars--title", "bars--scale"}
     DEFAULT_CSS = """
@@ -56,9 +59,25 @@ class Bars(Widget):
         return height - 2 if height >= TALL else height - 1
 
     def _slice(self, values: Sequence[float | None], top: float, y: int) -> str:
-        ground = self._ground
-        blocks = "".join(_block(value, top, ground, level=ground - y) for value in values)
-        return blocks.rjust(self.size.width)
+        """Return what the line shows at one height."""
+        most = self._ground * DOTS - 1
+        dots = [None if value is None else round(value / top * most) if top > 0 else 0 for value in values]
+        pairs = zip([None, *dots], dots, strict=False)
+        return "".join(_cell(before, here, self._ground - y) for before, here in pairs).rjust(self._plot)
+
+    @property
+    def _axis(self) -> tuple[str, str]:
+        """The largest value and zero, as they stand beside the line; empty where there is no room."""
+        top = max((value for value in self._values if value is not None), default=0.0)
+        if self.size.height < TALL or self.size.width < WIDE or not top:
+            return "", ""
+        high, low = self._write(top), "0"
+        return f"{high} ", low.rjust(len(high)) + " "
+
+    @property
+    def _plot(self) -> int:
+        """The width of the line."""
+        return max(0, self.size.width - len(self._axis[0]))
 
     def _times(self, width: int) -> str:
         """Return the times below the bars: how long ago the left edge and the middle were."""
@@ -84,16 +103,17 @@ class Bars(Widget):
         width, style = self.size.width, self.rich_style
         if y == 0:
             return self._head(width)
+        quiet = style + self.get_component_rich_style("bars--scale", partial=True)
+        high, low = self._axis
+        margin = high if y == 1 else low if y == self._ground else " " * len(high)
         if y > self._ground:
-            quiet = style + self.get_component_rich_style("bars--scale", partial=True)
-            return Strip([Segment(self._times(width), quiet)]).adjust_cell_length(width, style)
-        values = self._fitted(width)
-        known = [value for value in values if value is not None]
-        bar = style + self.get_component_rich_style("bars--bar", partial=True)
-        top = max(known, default=0.0)
-        if min(known, default=0.0) > FLAT * top:
-            top *= self._ground * STEPS  # a line: a full block would report nothing
-        return Strip([Segment(self._slice(values, top, y), bar)]).adjust_cell_length(width, style)
+            return Strip([Segment(" " * len(high) + self._times(self._plot), quiet)]).adjust_cell_length(width, style)
+        values = self._fitted(self._plot)
+        top = max((value for value in values if value is not None), default=0.0)
+        line = style + self.get_component_rich_style("bars--bar", partial=True)
+        return Strip([Segment(margin, quiet), Segment(self._slice(values, top, y), line)]).adjust_cell_length(
+            width, style
+        )
 
     def _head(self, width: int) -> Strip:
         style = self.rich_style
@@ -102,9 +122,9 @@ class Bars(Widget):
         known = [value for value in self._values if value is not None]
         left = width - len(self._title) - 1
         newest = _first_that_fits(left, ("no data yet",), "…") if self.newest is None else self._write(self.newest)
-        shown, step = self._columns(width)
+        shown, step = self._columns(self._plot)
         period = _ago(timedelta(seconds=len(shown) * step)) if shown else self._range
-        parts = (f"max {self._write(max(known))}" if known else "", period)
+        parts = ("" if self._axis[0] or not known else f"max {self._write(max(known))}", period)
         abouts = [gap + gap.join(filter(None, parts)) for gap in ("  ", " ")]
         about = _first_that_fits(left - len(newest), (*abouts, f" {period}"), "")
         segments = [
@@ -153,9 +173,13 @@ def _first_that_fits(width: int, texts: Sequence[str], last: str) -> str:
     return next((text for text in texts if len(text) <= width), last)
 
 
-def _block(value: float | None, top: float, height: int, *, level: int) -> str:
-    """Return what one column shows at one level, the lowest being 0."""
-    if value is None or value <= 0 or top <= 0:
-        return " " if level else GAP if value is None else ZERO
-    eighths = max(1, round(value / top * height * STEPS))
-    return BLOCKS[min(STEPS, max(0, eighths - level * STEPS))]
+def _cell(before: int | None, here: int | None, level: int) -> str:
+    """Return one cell of the line at one level, the lowest being 0: its dots, joined to those of the cell before."""
+    if here is None:
+        return " " if level else GAP
+    first, last = sorted((here if before is None else before, here))
+    bottom = level * DOTS
+    bits = sum(LEFT[row] for row in range(DOTS) if first <= bottom + row <= last)
+    if bottom <= here < bottom + DOTS:
+        bits |= LEFT[here - bottom] | RIGHT[here - bottom]
+    return chr(BRAILLE + bits) if bits else " "

@@ -27,6 +27,9 @@ SIGNS: Final = {
 }
 
 
+FORMS: Final = ((" ", "title", " "), (" ", "title", ""), ("", "title", ""), (" ", "short", ""), ("", "short", ""))
+"""How tabs are written, the roomiest first: what follows the key, which word, and what follows that."""
+
 Fact = tuple[int, str, str]
 """A part of the connection line: its rank, its text and its style. The largest rank is left out first."""
 
@@ -39,16 +42,18 @@ class TabBar(Line):
         self._active = active
 
     def content_for(self, width: int) -> Content:
-        roomy = sum(len(place.title) + 4 for place in SCREENS)
-        is_short = width < roomy - len(SCREENS)
-        has_room = width >= sum(len(place.short) + 4 for place in SCREENS) if is_short else width >= roomy
-        end = " " if has_room else ""
-        parts: list[Content | str] = [Content.styled(NAME, "bold")] if width >= roomy + len(NAME) else []
-        for place in SCREENS:
-            title = f" {place.key} {place.short if is_short else place.title}{end}"
-            style = "bold reverse" if place.id == self._active else "$quiet"
+        forms = [
+            [(place, f" {place.key}", f"{gap}{getattr(place, name)}{end}") for place in SCREENS]
+            for gap, name, end in FORMS
+        ]
+        form = next((each for each in forms if sum(len(key + title) for _, key, title in each) <= width), forms[-1])
+        has_name = form is forms[0] and sum(len(key + title) for _, key, title in form) + len(NAME) <= width
+        parts: list[Content | str] = [Content.styled(NAME, "bold")] if has_name else []
+        for place, key, title in form:
+            is_active = place.id == self._active
+            styles = ("bold reverse", "bold reverse") if is_active else ("$primary", "$quiet")
             link = Style.from_meta({"@click": f"app.go('{place.id}')"})
-            parts.append(Content.styled(title, style).stylize(link))
+            parts.append(Content.assemble(*zip((key, title), styles, strict=True)).stylize(link))
         return Content("").join(parts)
 
 

@@ -22,6 +22,7 @@ from gw_tui.rules.stable_order import RowOrder, arranged, held
 from gw_tui.rules.table_choice import TableSort, sort_value, sorted_by
 from gw_tui.text import formatting, sanitize
 from gw_tui.text.symbols import GONE, MARK, Symbol
+from gw_tui.widgets.contrast import readable
 
 if TYPE_CHECKING:
     from gw_core.front_ends import Count
@@ -62,11 +63,13 @@ class Cell:
     """A text and its role: the name of a state, or `quiet`, `strong`, `warning`, `error`.
 
     `value` is what its column sorts by where the text is not in that order, such as the seconds of a duration.
+    `coloured` is how many of its first characters have the role; all of them if it is None.
     """
 
     text: str
     role: str = ""
     value: float | None = field(default=None, compare=False)
+    coloured: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -489,10 +492,14 @@ class KeyedTable(ScrollView, can_focus=True):
             if (size := self.widths.get(column.key)) is None:
                 continue
             cell = row.cells.get(column.key, "")
-            text, role = (cell.text, cell.role) if isinstance(cell, Cell) else (cell, "")
-            style = ground if is_gone or not role else ground + self._style(role)
-            cells.append(Segment(_fitted(sanitize.line(text), size, right=column.right), _over(style, over)))
-            cells.append(Segment(" " * GAP, _over(ground, over)))
+            cell = cell if isinstance(cell, Cell) else Cell(cell)
+            text = _fitted(sanitize.line(cell.text), size, right=column.right)
+            base = _over(ground, over)
+            style = base if is_gone or not cell.role else base + readable(self._style(cell.role), over)
+            cells += [
+                Segment(text[: cell.coloured], style),
+                Segment(text[len(text[: cell.coloured]) :] + " " * GAP, base),
+            ]
         if is_gone:
             cells = _stamped(cells, width, _over(ground, over), GONE)
         return self._line(cells, width, _over(ground, over))

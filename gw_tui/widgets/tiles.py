@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,7 +25,8 @@ class Tile(Line):
     def __init__(self, *states: str, id: str) -> None:
         super().__init__(id=id)
         self._states = states
-        self._shown = (formatting.NOTHING, "")
+        self._numbers: Sequence[str] = (formatting.NOTHING,)
+        self._about = ""
 
     @dataclass
     class Clicked(Message):
@@ -35,20 +37,26 @@ class Tile(Line):
     def on_click(self) -> None:
         self.post_message(self.Clicked(self))
 
-    def show(self, number: str, about: str) -> None:
-        self._shown = (number, about)
+    def show(self, numbers: Sequence[str], about: str) -> None:
+        """Show a number for each state, and a line about them."""
+        self._numbers, self._about = numbers, about
         self.draw()
 
     def content_for(self, width: int) -> Content:
-        number, about = self._shown
-        about = about if len(about) <= width else about.partition(", ")[0]
-        lines = ((sanitize.line(number), "bold"), (sanitize.line(about), "$quiet"))
-        return Content("\n").join([self._head(width), *(Content.styled(*line) for line in lines)])
+        about = self._about if len(self._about) <= width else self._about.partition(", ")[0]
+        titles = self._titles(width)
+        sizes = [max(map(len, pair)) for pair in zip(titles, self._numbers, strict=False)]
+        heads = [
+            Content.styled(title.ljust(size), f"$state-{state}")
+            for title, size, state in zip(titles, sizes, self._states, strict=False)
+        ]
+        numbers = " ".join(number.ljust(size) for number, size in zip(self._numbers, sizes, strict=False))
+        lines = [Content.styled(sanitize.line(numbers), "bold"), Content.styled(sanitize.line(about), "$quiet")]
+        return Content("\n").join([Content(" ").join(heads), *lines])
 
-    def _head(self, width: int) -> Content:
-        """Return the states with their signs, each in its colour; short words where the long ones do not fit."""
+    def _titles(self, width: int) -> list[str]:
+        """Return the states with their signs; short words where the long ones do not fit."""
         titles = [symbols.state(each).upper() for each in self._states]
         if len(" ".join(titles)) > width and len(titles) > 1:
             titles[0] = titles[0][:SHORT]
-        parts = zip(titles, self._states, strict=True)
-        return Content(" ").join(Content.styled(title, f"$state-{state}") for title, state in parts)
+        return titles

@@ -48,7 +48,7 @@ def test_every_screen_is_reached_by_its_key() -> None:
         for place in SCREENS:
             await console.press(place.key)
             await console.until(lambda place=place: place.id == front(console).SCREEN_ID)
-            await console.shows(f"{place.key} {place.short}")
+            await console.shows(f"{place.key}{place.title}")
 
     run(scenario, screen="overview")
 
@@ -131,7 +131,7 @@ def test_a_panel_takes_the_whole_screen_and_gives_it_back() -> None:
         await console.press("z")
         await console.until(lambda: "Next jobs" not in console.text)
         lines = console.text.splitlines()
-        assert "1 Over" in lines[0]
+        assert "1Overview" in lines[0]
         assert "LIVE" in lines[1]
         assert "Alerts" in lines[2]
         assert "Quit" in lines[-1]

@@ -54,12 +54,13 @@ def lines_of(values: list[float | None], *, height: int, step: int = 1) -> list[
 def test_a_chart_separates_zero_from_unknown_and_has_times() -> None:
     shown = lines_of([None] * 10 + [0.0] * 10 + [5.0] * 20, height=8, step=10)
 
-    assert shown[-2] == "·" * 10 + "_" * 10 + "█" * 20
-    assert shown[-1].split() == ["-6m40s", "-3m20s", "now"]
+    assert shown[-2] == "  0 " + "·" * 6 + "⣀" * 10 + "⡇" + " " * 19
+    assert shown[1] == "5.0 " + " " * 16 + "⡏" + "⠉" * 19
+    assert shown[-1].split() == ["-6m", "-3m", "now"]
 
 
 def test_a_low_chart_has_no_line_for_times() -> None:
-    assert lines_of([0.0] * 40, height=3)[-1] == "_" * 40
+    assert lines_of([0.0] * 40, height=3)[-1] == "⣀" * 40
 
 
 def test_the_status_line_says_that_the_console_is_unfocused() -> None:
