@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from gw_core.clients.client import Client
     from gw_core.domain.reports.diagnosis import DoctorFacts
     from gw_core.domain.reports.lock_waits import BackendSession
-    from gw_core.domain.reports.query_results import Count, QueueSize
+    from gw_core.domain.reports.query_results import Count, QueueReport, QueueSize
     from gw_core.domain.reports.snapshot import QueueSnapshot
     from gw_core.domain.rules.sweep_rules import RecoverySettings
     from gw_core.postgres.connection.database import Connection
@@ -66,6 +67,18 @@ class FrontEnd:
         It reads gw's index of queued jobs whole: 114 ms for a million jobs in 2,000 queues.
         """
         return self._queries.queue_sizes()
+
+    def ranked_queues(self, sizes: Sequence[QueueSize]) -> Sequence[QueueReport]:
+        """Return the queues of these sizes in their order, with them as exact counts."""
+        from gw_core.domain.reports.query_results import Count
+
+        reports = self._queries.queues(names=[each.name for each in sizes], limit=len(sizes), most=1)
+        found = {each.name: each for each in reports}
+        return [
+            replace(found[each.name], waiting=Count(each.waiting), due=Count(each.due))
+            for each in sizes
+            if each.name in found
+        ]
 
     def names(self, kind: NameKind, prefix: str = "", *, limit: int = 200) -> Sequence[str]:
         """Return the first names of a kind that begin with `prefix`, for completion; none if that takes long."""

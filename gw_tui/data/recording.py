@@ -69,6 +69,7 @@ _KINDS: Final[Mapping[str, Any]] = {
     "runs": RunSeries,
     "queues": list[QueueReport],
     "queue_sizes": list[QueueSize],
+    "ranked_queues": list[QueueReport],
     "crontabs": Crontabs,
     "findings": list[Finding],
     "blockages": LockWaits,

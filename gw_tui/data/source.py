@@ -166,6 +166,10 @@ class DataSource:
         key = f"queues {'locked' if only_locked else 'all'} {after}"
         return self.answer(key, lambda live: live.read_queues(after, limit, only_locked=only_locked))
 
+    def ranked_queues(self, text: str = "", *, after: int = 0, limit: int = PAGE) -> Sequence[QueueReport]:
+        """Return named queues with waiting jobs whose names hold a text, the most due jobs first, counted exactly."""
+        return self.answer(f"ranked_queues {after} {text}", lambda live: live.read_ranked_queues(text, after, limit))
+
     def queue_sizes(self) -> Sequence[QueueSize]:
         """Return how many jobs wait in each named queue that has any, the most due jobs first."""
         return self.answer("queue_sizes", lambda live: live.read_queue_sizes())
@@ -304,10 +308,18 @@ class ClientSource(DataSource):
         """Return the sizes of queues; they are counted again seldom, because it reads an index whole."""
         now = time.monotonic()
         if self._sizes is None or now - self._sizes[0] > SIZES_REST * self._sizes[1]:
-            found = self.front_end.queue_sizes()
+            try:
+                found = self.front_end.queue_sizes()
+            except StatementTimeoutError:  # it is not tried again soon, either
+                found = ()
             took = time.monotonic() - now
             self._sizes = time.monotonic(), took, found
         return self._sizes[2]
+
+    def read_ranked_queues(self, text: str, after: int, limit: int) -> Sequence[QueueReport]:
+        """Return a page of the queues with waiting jobs, the most due jobs first."""
+        sizes = [each for each in self.read_queue_sizes() if text.lower() in each.name.lower()]
+        return self.front_end.ranked_queues(sizes[after : after + limit])
 
     def read_crontabs(self) -> Crontabs:
         """Return the recurring tasks; the file is read again, so that changes show."""

@@ -15,7 +15,7 @@ class Page(Protocol):
     """A page of a list."""
 
     @property
-    def after(self) -> str | None:
+    def after(self) -> object:
         """The cursor of the next page; None after the last one."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from time import monotonic
@@ -13,7 +13,7 @@ from textual import work
 from gw_core.front_ends import Count, Quality, written
 from gw_core.operations import QueueReport
 from gw_tui.actions.actions import CountExactly
-from gw_tui.data.source import QUEUES_INTERVAL, DataSource, Query
+from gw_tui.data.source import QUEUES_INTERVAL, DataSource, Query, known
 from gw_tui.screens.paged_list import PagedList
 from gw_tui.screens.pause_actions import PauseMixin
 from gw_tui.screens.worker_actions import WorkerActionsMixin
@@ -34,11 +34,13 @@ FRESH: Final = timedelta(seconds=10)
 
 @dataclass(frozen=True, slots=True)
 class QueuePage:
-    """Queues whose names hold a text, and the name after which to go on; None when nothing follows."""
+    """Queues whose names hold a text, and where to go on: a place in the ranking, or a name; None at the end."""
 
     queues: tuple[QueueReport, ...] = ()
-    after: str | None = None
+    after: int | str | None = None
     scanned: int = 0
+    ranked: int = 0
+    """This many of them are in order of their due jobs, before those in order of their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +60,14 @@ class ExactCount:
 
 @dataclass(frozen=True)
 class QueuesQuery(Query):
-    """A page of queues in order of their names."""
+    """A page of queues: those with waiting jobs by their exact number of due jobs, then the others by name.
+
+    Where counting takes too long, all of them are in order of their names.
+    """
 
     every: ClassVar[timedelta | None] = QUEUES_INTERVAL
 
-    after: str = ""
+    after: int | str = 0
     text: str = ""
     only_locked: bool = False
     holders: frozenset[str] | None = None
@@ -70,16 +75,31 @@ class QueuesQuery(Query):
 
     def ask(self, source: DataSource) -> QueuePage:
         """Return those that match, searching for at most a fraction of a second."""
-        until, after, scanned = monotonic() + TIMEOUT, self.after, 0
+        sizes = () if self.only_locked else known(source.queue_sizes) or ()
+        ranked: Sequence[QueueReport] = ()
+        if sizes and isinstance(self.after, int):
+            ranked = source.ranked_queues(self.text, after=self.after)
+            matching = sum(self.text.lower() in each.name.lower() for each in sizes)
+            if matching > self.after + PAGE:
+                return QueuePage(tuple(ranked), self.after + PAGE, len(ranked), len(ranked))
+        others = self._by_name(source, {each.name for each in sizes}, PAGE - len(ranked))
+        return replace(others, queues=(*ranked, *others.queues), ranked=len(ranked))
+
+    def _by_name(self, source: DataSource, ranked: Collection[str], limit: int) -> QueuePage:
+        until, scanned = monotonic() + TIMEOUT, 0
+        after = self.after if isinstance(self.after, str) else ""
         found: list[QueueReport] = []
         while True:
             page = source.queues(after=after, limit=PAGE, only_locked=self.only_locked)
             scanned += len(page)
-            found += [each for each in page if self._matches(each)]
+            for each in page:
+                if len(found) >= limit:
+                    return QueuePage(tuple(found), after, scanned)
+                found += [each] if each.name not in ranked and self._matches(each) else []
+                after = each.name
             if len(page) < PAGE:
                 return QueuePage(tuple(found), None, scanned)
-            after = page[-1].name
-            if len(found) >= PAGE or monotonic() >= until:
+            if monotonic() >= until:
                 return QueuePage(tuple(found), after, scanned)
 
     def _matches(self, queue: QueueReport) -> bool:
@@ -106,10 +126,10 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage, QueueRep
         TableColumn("run_at", "run at", 10, right=True, rank=1),
     )
     EMPTY = "No named queues"
-    SORT_NOTE = "Sorting affects the page shown; pages are in order of the names."
+    SORT_NOTE = "Pages are in order of the due jobs, then of the names; other columns sort the page shown."
 
     PLACEHOLDER = "part of a name; locked: or stuck: shows only those"
-    FIRST = ""
+    FIRST = 0
 
     def __init__(self) -> None:
         super().__init__()
@@ -153,14 +173,14 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage, QueueRep
             dead = self._dead()
             if stuck := sum(queue.locked_by in dead for queue in snapshot.locked_queues):
                 yield f"{stuck}{more} stuck"
-        yield "by name"
+        yield "by due jobs" if known.ranked else "by name"
         if (queue := self.selected) is not None and queue.pause is not None:
             yield sanitize.line(queue.pause.description, 120)
         if (age := self._heartbeat_age_of_holder()) is not None:
             yield f"heartbeat {formatting.duration(age)} ago"
         if self._counted is not None:
             yield self._counted.words(self.console.now)
-        if known.after is not None:
+        if isinstance(known.after, str):
             yield f"n continues after {sanitize.line(known.after, 30)!r}"
 
     def _heartbeat_age_of_holder(self) -> timedelta | None:

@@ -37,6 +37,7 @@ from (
     from :GRAPHILE_WORKER_SCHEMA._private_job_queues as named
    where named.queue_name > %(after)s::text
      and (named.locked_at is not null or not %(only_locked)s::boolean)
+     and (%(names)s::text[] is null or named.queue_name = any(%(names)s::text[]))
    order by named.queue_name
    limit %(limit)s::bigint
 ) as queues

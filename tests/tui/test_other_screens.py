@@ -48,7 +48,8 @@ def test_a_queue_says_who_holds_it_and_leads_to_its_jobs() -> None:
     async def scenario(console: Console) -> None:
         await ready(console)
         assert any("imports" in line and "stuck" in line and "gw-app-3" in line for line in console.text.splitlines())
-        await console.press("G", "enter")
+        console.table().move_to("imports")
+        await console.press("enter")
         await reaches_jobs(console, "queue:imports")
 
     run(scenario, screen="queues")
@@ -70,6 +71,40 @@ def test_queues_are_found_by_a_part_of_their_name_or_by_being_held() -> None:
         await console.until(lambda: len(console.table().keys) > len(held))
 
     run(scenario, screen="queues")
+
+
+def test_queues_are_ranked_by_their_due_jobs_over_all_pages_and_counted_exactly() -> None:
+    source = QueueSource(jobs=0)
+    for number in range(PAGE + 5):
+        source.queue.insert("t", queue=f"a{number:04}")
+    for _ in range(12):
+        source.queue.insert("t", queue="tenant-150")
+    source.queue.run("insert into _private_job_queues (queue_name) values ('an empty one')")
+
+    async def scenario(console: Console) -> None:
+        await ready(console)
+        assert console.table().keys[0] == "tenant-150"
+        assert console.table().shown_rows["tenant-150"].cells["due"].text == "12"
+        await console.press("n")
+        await console.until(lambda: console.table().keys[-1:] == ("an empty one",))
+        assert len(console.table().keys) == 7
+
+    run(scenario, source=source, screen="queues")
+
+
+def test_queues_stand_by_name_where_counting_them_takes_too_long() -> None:
+    class Slow(QueueSource):
+        def read_queue_sizes(self) -> Any:
+            raise StatementTimeoutError("canceling statement due to statement timeout")
+
+    source = Slow()
+
+    async def scenario(console: Console) -> None:
+        await ready(console)
+        assert list(console.table().keys) == sorted(console.table().keys)
+        await console.shows("by name")
+
+    run(scenario, source=source, screen="queues")
 
 
 def test_queues_are_shown_page_by_page() -> None:

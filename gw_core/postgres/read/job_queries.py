@@ -434,13 +434,20 @@ class JobQueries:
         )
 
     def queues(
-        self, *, after: str = "", limit: int = 50, only_locked: bool = False, most: int | None = None
+        self,
+        *,
+        after: str = "",
+        limit: int = 50,
+        only_locked: bool = False,
+        most: int | None = None,
+        names: Sequence[str] | None = None,
     ) -> list[QueueReport]:
         """Return named queues in order of their names, those after `after`, or only those of them that are held.
 
-        The jobs of each are counted up to `most`, by default a thousand.
+        The jobs of each are counted up to `most`, by default a thousand. With `names`, only these queues are returned.
         """
-        values, objects = {"after": after, "limit": limit, "only_locked": only_locked}, self._objects
+        wanted = None if names is None else list(names)
+        values, objects = {"after": after, "limit": limit, "only_locked": only_locked, "names": wanted}, self._objects
         if QUEUE_INDEX in objects:
             limits = {"most": MAX_WAITING if most is None else most, "levels": MAX_QUEUE_PRIORITIES}
             rows = self._rows("queue_list", {**values, **limits})
