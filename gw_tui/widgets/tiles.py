@@ -46,13 +46,13 @@ class Tile(Line):
         about = self._about if len(self._about) <= width else self._about.partition(", ")[0]
         titles = self._titles(width)
         sizes = [max(map(len, pair)) for pair in zip(titles, self._numbers, strict=False)]
-        heads = [
+        colours = [
             Content.styled(title.ljust(size), f"$state-{state}")
             for title, size, state in zip(titles, sizes, self._states, strict=False)
         ]
         numbers = " ".join(number.ljust(size) for number, size in zip(self._numbers, sizes, strict=False))
         lines = [Content.styled(sanitize.line(numbers), "bold"), Content.styled(sanitize.line(about), "$quiet")]
-        return Content("\n").join([Content(" ").join(heads), *lines])
+        return Content("\n").join([Content(" ").join(colours), *lines])
 
     def _titles(self, width: int) -> list[str]:
         """Return the states with their signs; short words where the long ones do not fit."""

@@ -23,7 +23,7 @@ from support.shell import CliResult, InProcessShell
 from gw_core import AsyncClient, Client, JobSpec, TaskRegistry, run_once
 from gw_core.domain.rules.roles import OF_RUST, RECORD, TABLES
 from gw_core.errors import GraphileWorkerError, PermissionDeniedError
-from gw_core.front_ends import CleanupTarget, FrontEnd, NameKind, RoleKind
+from gw_core.front_ends import CleanupTarget, FrontEnd, NameKind, QueueSize, RoleKind
 
 HIDEABLE: Final = [each for each in TABLES if each not in (OF_RUST, "migrations")]
 """The tables with row security."""
@@ -101,6 +101,7 @@ METHODS: Final[Mapping[str, Callable[[Client], Any]]] = {
     "jobs.steps": lambda client: client.jobs.steps(1),
     "jobs.show": lambda client: client.jobs.show(1),
     "front end.queue_sizes": lambda client: FrontEnd(client).queue_sizes(),
+    "front end.ranked_queues": lambda client: FrontEnd(client).ranked_queues([QueueSize("q", 1, 1)]),
     "front end.at_server_time": lambda client: FrontEnd(client).at_server_time("task:mail created_at:<-1h"),
     "jobs.complete": lambda client: client.jobs.complete([9999]),
     "jobs.fail": lambda client: client.jobs.fail([9999]),
