@@ -14,6 +14,7 @@ from gw_cli.exit_codes import ExitCode
 from gw_cli.job_files import Entry, job_bytes, read
 from gw_cli.records import counted
 from gw_core.errors import InvalidInputError
+from gw_core.events import JobAdded
 
 if TYPE_CHECKING:
     from gw_core import Client, JobSpec
@@ -41,6 +42,8 @@ class Import:
     skipped: int = 0
     through: int = 0
     """The last line that was dealt with."""
+    _is_counting: bool = False
+    """Whether the jobs that were added are counted by their events, which a unique job that is there does not have."""
     _began: float = field(default_factory=time.monotonic)
     _reported_at: float = field(default_factory=time.monotonic)
 
@@ -69,8 +72,11 @@ class Import:
         stderr.note(f"line {line} was skipped: {reason}")
 
     def _store(self, jobs: Jobs, through: int) -> None:
+        if not self._is_counting and any(spec.unique_for is not None for _, spec in jobs):
+            self.client.events.on(JobAdded, self._count)
+            self._is_counting = True
         try:
-            self.added += len(self.client.add_many([spec for _, spec in jobs]))
+            self._add([spec for _, spec in jobs])
         except InvalidInputError as error:
             if not self.skip:
                 first, last = jobs[0][0], jobs[-1][0]
@@ -79,11 +85,18 @@ class Import:
         self.through = through
         self._progress()
 
+    def _add(self, specs: list[JobSpec]) -> None:
+        ids = self.client.add_many(specs)
+        self.added += 0 if self._is_counting else len(ids)
+
+    def _count(self, event: JobAdded) -> None:
+        self.added += 1
+
     def _store_singly(self, jobs: Jobs) -> None:
         """Add the jobs one by one, to find those that PostgreSQL rejects."""
         for line, spec in jobs:
             try:
-                self.added += len(self.client.add_many([spec]))
+                self._add([spec])
             except InvalidInputError as error:
                 self._reject(line, str(error))
 

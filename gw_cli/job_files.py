@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from gw_cli.arguments import STDIN, checked_json, point_in_time, whole_number
+from gw_cli.arguments import STDIN, checked_json, duration, point_in_time, whole_number
 from gw_cli.sanitize import uncapitalized, visible
 from gw_core import JobSpec
 from gw_core.errors import InvalidInputError
@@ -36,6 +36,9 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     job_key_mode: str | None = None
     priority: int | None = None
     flags: list[str] | None = None
+    after: list[int] | None = None
+    on_failure: str | None = None
+    unique_for: str | None = None
 
 
 _FIELDS: Final = dict(zip(_Line.__struct_encode_fields__, _Line.__struct_fields__, strict=True))
@@ -84,6 +87,8 @@ def _spec(line: _Line, defaults: Mapping[str, Any]) -> JobSpec:
         raise InvalidInputError("it names no task; give one on the line, or one for all lines as TASK")
     if line.run_at is not None:
         fields["run_at"] = point_in_time("run_at", line.run_at)
+    if line.unique_for is not None:
+        fields["unique_for"] = duration("unique_for", line.unique_for)
     return JobSpec(**fields)
 
 
@@ -172,6 +177,8 @@ def _from_cells(columns: list[str], row: list[str]) -> _Line | str:
         for name in ("max_attempts", "priority"):
             if name in cells:
                 cells[name] = whole_number(name, cells[name])
+        if "after" in cells:
+            cells["after"] = [whole_number("after", each.strip()) for each in cells["after"].split(",")]
     except InvalidInputError as error:
         return str(error)
     if "flags" in cells:

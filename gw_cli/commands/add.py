@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gw_cli import output
-from gw_cli.arguments import one_of, payload_text, point_in_time, whole_number
+from gw_cli.arguments import duration, one_of, payload_text, point_in_time, whole_number
 from gw_cli.command import Json, command
 from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode
@@ -58,6 +58,17 @@ def add(
     flag: Annotated[
         list[str] | None, typer.Option("--flag", metavar="FLAG", help="Flag of the job (repeatable)")
     ] = None,
+    after: Annotated[
+        list[str] | None, typer.Option("--after", metavar="ID", help="Job that has to end first (repeatable)")
+    ] = None,
+    on_failure: Annotated[
+        str | None,
+        typer.Option("--on-failure", metavar="ACTION", help="If such a job fails: hold, cancel or run [default: hold]"),
+    ] = None,
+    unique_for: Annotated[
+        str | None,
+        typer.Option("--unique-for", metavar="DURATION", help="Add it once within this time, by its task and payload"),
+    ] = None,
     from_file: Annotated[
         str | None, typer.Option("--from", metavar="FILE", help="File of jobs, JSON lines or CSV; - reads stdin")
     ] = None,
@@ -74,13 +85,21 @@ def add(
     """Add a job.
 
     Prints the job's id. With --from, adds the jobs of a file instead, in atomic batches; the other options are the
-    defaults of its lines.
+    defaults of its lines. With --unique-for, prints the id of the job that was added within this time, if there is one.
     """
     from gw_cli.typos import doubt_about
     from gw_core import JobKeyMode, JobSpec
     from gw_core.errors import JobSkipped
+    from gw_core.events import JobAdded
     from gw_core.front_ends import NameKind
 
+    long_work = _given(
+        {
+            "after": None if after is None else [whole_number("--after", each) for each in after],
+            "on_failure": on_failure,
+            "unique_for": None if unique_for is None else duration("--unique-for", unique_for),
+        }
+    )
     if from_file is not None:
         if not payload is payload_file is job_key is job_key_mode is None:
             raise InvalidInputError("the lines of the file have payloads and keys; leave the options out")
@@ -91,6 +110,7 @@ def add(
             "max_attempts": whole_number("--max-attempts", max_attempts),
             "priority": whole_number("--priority", priority),
             "flags": tuple(flag) if flag else None,
+            **long_work,
         }
         JobSpec(**{"task": "any", **_given(defaults)})  # A wrong option is not an error of every line.
         return _add_from(configuration, from_file, file_format, on_error, _given(defaults), as_json=as_json)
@@ -108,19 +128,23 @@ def add(
         job_key_mode=mode,
         priority=whole_number("--priority", priority),
         flags=tuple(flag or ()),
+        **long_work,
     )
     text = payload_text(payload, payload_file)
     with open_to_change(configuration, "adder") as client:
         doubt = doubt_about(client, NameKind.TASKS, task)
         if doubt and strict:
             raise InvalidInputError(f"{doubt} (--strict)")
+        added: list[JobAdded] = []
+        client.events.on(JobAdded, added.append)
         try:
             job = FrontEnd(client).add_json(spec, text)
         except JobSkipped as skipped:
             raise InvalidInputError(f"the job was not added: {skipped}") from None
     if doubt:
         note(doubt)
-    _answer(job, untouched=spec.job_key_mode is JobKeyMode.UNSAFE_DEDUPE and job.revision > 0, as_json=as_json)
+    is_deduplicated = spec.job_key_mode is JobKeyMode.UNSAFE_DEDUPE and job.revision > 0
+    _answer(job, untouched=is_deduplicated or not added, as_json=as_json)
     return ExitCode.OK
 
 

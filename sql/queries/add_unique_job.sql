@@ -1,6 +1,17 @@
--- Add one job that is unique for a time, or return the one that is there, or was.
+-- Add one job that is unique for a time, or return the one that is there, or was; the last column: whether it was added.
+-- A job that another session added since this snapshot was updated in another transaction, and one that this transaction
+-- had added is in the snapshot.
 select
   \ir parts/added_job.sql
+  ,
+  job.updated_at = now()
+  and not exists (
+        select
+          from :GRAPHILE_WORKER_SCHEMA._private_gw_unique as earlier
+         where earlier.key = %(unique_key)s::text
+           and earlier.job_id = job.id
+           and earlier.expires_at > clock_timestamp()
+      )
 from :GRAPHILE_WORKER_SCHEMA._private_gw_add_unique(
   %(job)s::text::json, %(unique_key)s::text, %(period_seconds)s::double precision
 ) as job

@@ -561,3 +561,23 @@ def test_workers_are_notified_of_what_was_unlocked(gw: CliProgram, queue: Queue)
         notifications = list(listener.notifies(timeout=60, stop_after=1))
 
     assert '"count":1' in notifications[0].payload
+
+
+def test_a_job_is_added_after_others_and_once_within_a_time(gw: CliProgram, queue: Queue) -> None:
+    first, second = (gw("add", "mail").out.strip() for _ in range(2))
+    waiting = gw("add", "report", "--after", first, "--after", second, "--on-failure", "cancel").out.strip()
+    assert [str(each["id"]) for each in gw("list", "state:waiting", "--json").json] == [waiting]
+
+    added, again = (gw("add", "mail", "-p", "[1]", "--unique-for", "1h", terminal=True) for _ in range(2))
+    assert added.out.startswith("Added job ")
+    assert again.out == added.out.replace("Added job", "Left as it is: job")
+
+    for options, message in (
+        (("--after", "x"), "--after 'x': give a whole number"),
+        (("--on-failure", "run"), "on_failure was given without jobs to wait for"),
+        (("--after", first, "--on-failure", "no"), "'no'"),
+        (("--after", first, "--unique-for", "1h"), "unique for a time takes neither after"),
+        (("--unique-for", "soon"), "--unique-for: "),
+    ):
+        ended = gw("add", "report", *options)
+        assert (ended.code, message in ended.err) == (2, True), ended.err

@@ -284,3 +284,28 @@ def test_a_job_with_another_payload_is_the_same_in_everything_else() -> None:
     )
 
     assert spec.with_payload(2) == replace(spec, payload=2)
+
+
+def test_lines_may_wait_for_jobs_and_be_unique_for_a_time(gw: CliProgram, queue: Queue, tmp_path: Path) -> None:
+    first, second = (int(gw("add", "mail").out) for _ in range(2))
+    waiting = {"task": "report", "after": [first, second], "on_failure": "run"}
+    unique = {"task": "mail", "payload": {"n": 1}, "unique_for": "1h"}
+    text = "".join(json.dumps(each) + "\n" for each in (waiting, unique, unique))
+    (tmp_path / "jobs.csv").write_text(f'task,after,unique_for\nreport,"{first}, {second}",\nmail,,1h\nmail,,1h\n')
+
+    assert gw("add", "--from", "-", "--json", stdin=text.encode()).json == {"added": 2, "skipped": 0, "last_line": 3}
+    assert gw("add", "--from", "jobs.csv").out == "2\n"
+    assert gw("add", "--from", "jobs.csv").out == "1\n"
+
+    assert [each["task"] for each in gw("list", "state:waiting", "--json").json] == 3 * ["report"]
+    assert len(gw("list", "task:mail", "--json").json) == 4
+
+
+def test_a_wrong_line_of_long_work_is_reported_with_its_number(gw: CliProgram) -> None:
+    for line, message in (
+        ('{"task": "t", "on_failure": "run"}', "line 1: on_failure was given without jobs to wait for"),
+        ('{"task": "t", "after": ["x"]}', "line 1: it is not a job as JSON: expected `int`"),
+        ('{"task": "t", "unique_for": "soon"}', "line 1: unique_for: "),
+    ):
+        ended = gw("add", "--from", "-", stdin=f"{line}\n".encode())
+        assert (ended.code, message in ended.err) == (2, True), ended.err

@@ -15,6 +15,7 @@ from support.waiting import wait_until
 
 from gw_core import AsyncClient, Job, JobSpec
 from gw_core.errors import InvalidJobError
+from gw_core.events import JobAdded
 
 HOUR = timedelta(hours=1)
 SOON_OVER = timedelta(microseconds=1)
@@ -102,3 +103,44 @@ def test_bulks_and_asynchronous_clients_add_it_once(site: QueueFixture) -> None:
 def test_wrong_input_gets_one_sentence(site: QueueFixture, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidJobError, match=message):
         site.client.add("work", **options)
+
+
+def test_a_job_that_was_there_has_no_event(site: QueueFixture) -> None:
+    added: list[JobAdded] = []
+    site.client.events.on(JobAdded, added.append)
+    unique = [JobSpec(task="work", payload=n, unique_for=HOUR) for n in (1, 2, 1)]
+
+    first = add(site, 1)
+    assert add(site, 1) == first
+    assert [event.job_id for event in added] == [first.id]
+
+    added.clear()
+    ids = site.client.add_many([*unique, JobSpec(task="other"), unique[1], JobSpec(task="work", unique_for=HOUR)])
+    assert len(set(ids)) == 4
+    assert [(event.spec.task, event.spec.payload) for event in added] == [("work", 2), ("other", None), ("work", None)]
+
+    added.clear()
+    site.client.groups.add(unique, then=JobSpec(task="last"))
+    assert added == []
+
+
+def test_a_job_added_twice_in_a_transaction_has_one_event(site: QueueFixture) -> None:
+    added: list[JobAdded] = []
+    site.client.events.on(JobAdded, added.append)
+    with psycopg.connect(site.url) as connection:
+        first = add(site, 1, conn=connection)
+        assert add(site, 1, conn=connection) == first
+        assert add(site, 2, job_key="k", conn=connection).id != first.id
+    assert len(added) == 2
+
+
+def test_of_two_that_add_at_the_same_time_one_has_the_event(site: QueueFixture) -> None:
+    added: list[JobAdded] = []
+    site.client.events.on(JobAdded, added.append)
+    with psycopg.connect(site.url) as connection, ThreadPoolExecutor(1) as threads:
+        first = add(site, 1, conn=connection)
+        second = threads.submit(add, site, 1)
+        wait_until(lambda: site.run("select pid from pg_locks where not granted"), what="the other to wait")
+        connection.commit()
+        assert second.result() == first
+    assert len(added) == 1

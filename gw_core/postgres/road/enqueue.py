@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import structs
 
@@ -48,6 +48,9 @@ T = TypeVar("T")
 AddInline = Callable[[JobSpec, str | None, object | None], Job]
 """Runs a job in place of adding it: the spec, JSON text that replaces its payload, and the caller's connection."""
 
+Rows = Sequence[Sequence[Any]]
+"""The rows of the jobs that were added; the first column is the id."""
+
 add_inline: Final[ContextVar[AddInline | None]] = ContextVar("add_inline", default=None)
 """Set by `gw_core.testing.inline`."""
 
@@ -82,9 +85,11 @@ class AddOperations:
             return ran
         with self._adding([admitted]) as addition:
             [row] = yield _call(spec, addition.specs[0], payload)
-            job = Job(*row)
+            is_unique = addition.specs[0].unique_for is not None
+            job = Job(*(row[:-1] if is_unique else row))
             addition.ids = [job.id]
-        self._added(addition.specs, job.id)
+        if not is_unique or row[-1]:
+            self._added(addition.specs, job.id)
         return job
 
     def add_or_raise(self, spec: JobSpec, payload: str | None = None) -> Operation[Job]:
@@ -107,9 +112,10 @@ class AddOperations:
             return ran
         with self._adding(admitted) as addition:
             specs = addition.specs
-            addition.ids = ids = yield Unit(partial(_inserting, specs), is_atomic=not is_one_statement(specs))
-        self._added(specs)
-        return list(ids)
+            rows: Rows = yield Unit(partial(_inserting, specs), is_atomic=not is_one_statement(specs))
+            addition.ids = ids = _ids(rows)
+        self._added(_new(specs, rows))
+        return ids
 
     def add_group(self, specs: Iterable[JobSpec], then: JobSpec, on_failure: OnFailure | str) -> Operation[JobGroup]:
         """Add the members of a group and the job that waits for them, which must not be skipped."""
@@ -126,10 +132,10 @@ class AddOperations:
             return JobGroup(None, tuple(ids))
         with self._adding(admitted) as addition:
             specs = addition.specs
-            group: JobGroup = yield Unit(partial(_inserting_group, specs, last, policy), is_atomic=True)
-            addition.ids = list(group.job_ids)
-        self._added(specs)
-        return group
+            [waiting], *rows = yield Unit(partial(_inserting_group, specs, last, policy), is_atomic=True)
+            addition.ids = _ids(rows)
+        self._added(_new(specs, rows))
+        return JobGroup(waiting, tuple(addition.ids))
 
     def _as_plugins_see(self, spec: JobSpec, payload: str | None = None) -> JobSpec:
         """Return the job with plain JSON values as its payload; without plugins nothing is converted."""
@@ -183,15 +189,27 @@ def _call(spec: JobSpec, admitted: JobSpec, payload: str | None) -> Call:
     return add_call(admitted, payload if admitted.payload is spec.payload else None)
 
 
-def _inserting(specs: Sequence[JobSpec]) -> BulkSteps[list[int]]:
-    rows = yield bulk_calls(specs)
+def _inserting(specs: Sequence[JobSpec]) -> BulkSteps[Rows]:
+    return (yield bulk_calls(specs))
+
+
+def _inserting_group(specs: Sequence[JobSpec], last: JobSpec, on_failure: OnFailure) -> BulkSteps[Rows]:
+    rows = yield from _inserting(specs)
+    [waiting] = yield add_call(last._waiting_for(_ids(rows), on_failure))
+    return [waiting[:1], *rows]
+
+
+def _ids(rows: Rows) -> list[int]:
     return [row[0] for row in rows]
 
 
-def _inserting_group(specs: Sequence[JobSpec], last: JobSpec, on_failure: OnFailure) -> BulkSteps[JobGroup]:
-    ids = yield from _inserting(specs)
-    [row] = yield add_call(last._waiting_for(ids, on_failure))
-    return JobGroup(row[0], tuple(ids))
+def _new(specs: Sequence[JobSpec], rows: Rows) -> Sequence[JobSpec]:
+    """Return the jobs that were added, without those that are unique for a time and were there already."""
+    if all(spec.unique_for is None for spec in specs):
+        return specs
+    # Only their rows end with a boolean, and they are in the order of their jobs.
+    are_new = iter([row[-1] for row in rows if isinstance(row[-1], bool)])
+    return [spec for spec in specs if spec.unique_for is None or next(are_new)]
 
 
 class Enqueuer(QueueOperations, frozen=True):
