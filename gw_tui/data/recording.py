@@ -29,7 +29,7 @@ from gw_core.operations import (
     RunSeries,
 )
 from gw_tui.data.playback import Playback
-from gw_tui.data.source import ClientSource, DataSource
+from gw_tui.data.source import ClientSource, DataSource, JobRelations
 from gw_tui.rules.options import QueueInfo
 from gw_tui.rules.recurring import Crontabs
 
@@ -64,6 +64,7 @@ _KINDS: Final[Mapping[str, Any]] = {
     "page": JobPage,
     "job": JobReport | None,
     "attempts": list[EndedAttempt],
+    "relations": JobRelations,
     "statistics": QueueCounts,
     "history": HistoryPage,
     "runs": RunSeries,

@@ -9,6 +9,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gw_core import Client, CronItem, Selection, SessionLimits, __version__
@@ -35,6 +36,7 @@ from gw_core.front_ends import (
     StatementTimeoutError,
     operator_name,
 )
+from gw_core.operations import JobStep, WaitingGroup
 from gw_tui.actions.actions import Action, Result
 from gw_tui.data.playback import Playback
 from gw_tui.rules.connection_state import FailureKind
@@ -100,6 +102,13 @@ RUNS_INTERVAL: Final = 10.0
 """Statistics of minutes are asked for no more often, in seconds."""
 
 
+class JobRelations(Struct, frozen=True):
+    """What belongs to a job beside its row: the steps that it has saved, and the jobs that wait for it."""
+
+    steps: Sequence[JobStep] = ()
+    groups: Sequence[WaitingGroup] = ()
+
+
 # -- what may be asked -----------------------------------------------------------------------------------------------
 
 
@@ -146,6 +155,10 @@ class DataSource:
     def attempts(self, job_id: int) -> Sequence[EndedAttempt]:
         """Return the recorded attempts of one job, the first one first."""
         return self.answer(f"attempts {job_id}", lambda live: live.read_client.history.attempts(job_id))
+
+    def relations(self, job_id: int) -> JobRelations:
+        """Return the steps that a job has saved, and the jobs that wait for it."""
+        return self.answer(f"relations {job_id}", lambda live: live.read_relations(job_id))
 
     def statistics(self) -> QueueCounts:
         """Return how many jobs are in each state, from a sample when there are many."""
@@ -279,6 +292,13 @@ class ClientSource(DataSource):
 
     def count_locks(self) -> timedelta | None:
         return self.front_end.count_locks(self.info.recovery)
+
+    def read_relations(self, job_id: int) -> JobRelations:
+        """Return what belongs to a job beside its row."""
+        client = self.read_client
+        steps = known(lambda: client.jobs.steps(job_id, with_value=False)) or ()
+        groups = known(lambda: client.groups.list(job_id)) or ()
+        return JobRelations(steps, [each for each in groups if each.id != job_id])
 
     def read_runs(self, back: timedelta, step: timedelta, task: str | None) -> RunSeries:
         """Return what ended in each step; workers record it once a minute, so the last answer serves for a while."""

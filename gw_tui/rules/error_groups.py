@@ -9,13 +9,15 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from gw_core import Job, JobState
-from gw_core.front_ends import FoundJob, retry_delay, written
+from gw_core.front_ends import FoundJob, HistoryState, retry_delay, written
+from gw_core.operations import EndedAttempt
 
 VARYING: Final = re.compile(
     r"""'[^']*'|"[^"]*"|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b0x[0-9a-f]+\b|\b[0-9a-f]{12,}\b|\d+""",
     re.IGNORECASE,
 )
 LONGEST: Final = 300
+FAILED: Final = (HistoryState.RETRIED, HistoryState.FAILED)
 RECENT: Final = timedelta(minutes=1)
 """A group with a failure this recent is still growing."""
 
@@ -29,6 +31,8 @@ class ErrorGroup:
     text: str
     """The longest part of the error that all of them share."""
     jobs: tuple[FoundJob, ...]
+    recorded: tuple[datetime, ...] = ()
+    """When attempts failed with this error, as far as history has them."""
 
     @property
     def key(self) -> str:
@@ -37,13 +41,13 @@ class ErrorGroup:
 
     @property
     def first(self) -> datetime:
-        """The earliest of the last failures."""
-        return failed_at(self.jobs[-1].job)
+        """The earliest recorded failure, or the earliest of the last failures."""
+        return min((failed_at(self.jobs[-1].job), *self.recorded))
 
     @property
     def last(self) -> datetime:
         """The latest failure."""
-        return failed_at(self.jobs[0].job)
+        return max((failed_at(self.jobs[0].job), *self.recorded))
 
     @property
     def failed(self) -> int:
@@ -61,21 +65,24 @@ class ErrorGroup:
         return f"state:backoff,failed task:{written(self.task)}{text}"
 
 
-def error_groups(jobs: Iterable[FoundJob]) -> list[ErrorGroup]:
-    """Group jobs by task and error, the largest group first."""
+def error_groups(jobs: Iterable[FoundJob], ended: Iterable[EndedAttempt] = ()) -> list[ErrorGroup]:
+    """Group jobs by task and error, the largest group first; ended attempts say when they failed."""
+    times: dict[tuple[str, str], list[datetime]] = {}
+    for attempt in ended:
+        if attempt.error and attempt.state in FAILED:
+            times.setdefault((attempt.task, fingerprint(attempt.error)), []).append(attempt.finished_at)
     found: dict[tuple[str, str], list[FoundJob]] = {}
     for each in jobs:
         if each.job.last_error:
             found.setdefault((each.job.task, fingerprint(each.job.last_error)), []).append(each)
-    groups = [_group(task, print_, members) for (task, print_), members in found.items()]
+    groups = [_group(*kind, members, tuple(times.get(kind, ()))) for kind, members in found.items()]
     return sorted(groups, key=lambda group: (-len(group.jobs), group.key))
 
 
-def _group(task: str, print_: str, jobs: list[FoundJob]) -> ErrorGroup:
+def _group(task: str, print_: str, jobs: list[FoundJob], recorded: tuple[datetime, ...]) -> ErrorGroup:
     newest = sorted(jobs, key=lambda each: (failed_at(each.job), -each.job.id), reverse=True)
-    return ErrorGroup(
-        task=task, fingerprint=print_, text=_shared_part(newest[0].job.last_error or ""), jobs=tuple(newest)
-    )
+    text = _shared_part(newest[0].job.last_error or "")
+    return ErrorGroup(task=task, fingerprint=print_, text=text, jobs=tuple(newest), recorded=recorded)
 
 
 def failed_at(job: Job) -> datetime:

@@ -11,9 +11,9 @@ from textual.content import Content
 
 from gw_core import JobState, Selection
 from gw_core.front_ends import FoundJob
-from gw_core.operations import JobPage, JobReport
+from gw_core.operations import EndedAttempt, JobPage, JobReport
 from gw_tui.actions.actions import Retry
-from gw_tui.data.source import DataSource, Query
+from gw_tui.data.source import DataSource, Query, known
 from gw_tui.rules.error_groups import ErrorGroup, error_groups, failed_at
 from gw_tui.screens.job_actions import JobActionsMixin
 from gw_tui.screens.list_screen import ListScreen
@@ -25,15 +25,18 @@ MAX_JOBS: Final = 1_000
 """Jobs of each state that are read; more are not counted."""
 MAX_NAMED: Final = 10
 """Jobs of a group that the pane names, the latest failure first."""
+FAILURES: Final = "state:retried,failed"
+"""The attempts of history that failed."""
 TIMEOUT: Final = timedelta(milliseconds=200)
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorsSample:
-    """Jobs with errors, and the job that is retried as a probe."""
+    """Jobs with errors, the attempts that failed last, and the job that is retried as a probe."""
 
     failed: JobPage
     backoff: JobPage
+    ended: Sequence[EndedAttempt] = ()
     probe: JobReport | None = None
 
     @property
@@ -56,7 +59,8 @@ class ErrorsQuery(Query):
             for state in (JobState.FAILED, JobState.BACKOFF)
         )
         probe = None if self.probe is None else source.job(self.probe, with_payload=False)
-        return ErrorsSample(failed, backoff, probe)
+        history = known(lambda: source.history(FAILURES))
+        return ErrorsSample(failed, backoff, () if history is None else history.attempts, probe)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +116,7 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample, ErrorGroup]):
         if isinstance(answer, ErrorsSample) and query == self.current_query():
             if self._probe is not None:
                 self._probe = self._probe.read(answer.probe)
-            self._groups = error_groups((*answer.failed.jobs, *answer.backoff.jobs))
+            self._groups = error_groups((*answer.failed.jobs, *answer.backoff.jobs), answer.ended)
         super().show_answer(query, answer)
 
     # -- drawing ---------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from gw_core import JobState
 from gw_core.front_ends import FoundJob, QueueSnapshot
 from gw_core.operations import EndedAttempt, JobReport
 from gw_tui.clipboard import is_too_long
-from gw_tui.data.source import DataSource, Query, known
+from gw_tui.data.source import DataSource, JobRelations, Query, known
 from gw_tui.rules.attempts import AttemptRow, Certainty, attempt_rows, recorded_rows
 from gw_tui.rules.commands import JOB
 from gw_tui.rules.connection_state import FailureKind
@@ -28,6 +28,8 @@ from gw_tui.text.json_view import JsonView, Role, json_view
 from gw_tui.text.redact import masked
 from gw_tui.widgets.job_rows import RowContext, state_cell
 from gw_tui.widgets.text_panel import TextPanel
+
+NO_RELATIONS: Final = JobRelations()
 
 Neighbour = Callable[[int, int], int | None]
 
@@ -44,10 +46,11 @@ STYLES: Final = {
 
 @dataclass(frozen=True)
 class JobAnswer:
-    """A job as it is now, and its recorded attempts."""
+    """A job as it is now, its recorded attempts, its steps, and the jobs that wait for it."""
 
     report: JobReport | None
     ended: Sequence[EndedAttempt] = ()
+    relations: JobRelations = NO_RELATIONS
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,8 @@ class JobQuery(Query):
 
     def ask(self, source: DataSource) -> JobAnswer:
         ended = known(lambda: source.attempts(self.job_id)) or ()
-        return JobAnswer(source.job(self.job_id, with_payload=self.with_payload), ended)
+        relations = known(lambda: source.relations(self.job_id)) or NO_RELATIONS
+        return JobAnswer(source.job(self.job_id, with_payload=self.with_payload), ended, relations)
 
 
 class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
@@ -94,6 +98,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
         self.report: JobReport | None = None
         self._gone_at: datetime | None = None
         self._ended: Sequence[EndedAttempt] = ()
+        self._relations = NO_RELATIONS
         self._failure = ""
         self._is_unmasked = False
         self._payload: tuple[tuple[object, ...], JsonView] | None = None
@@ -142,7 +147,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
         had_row = self.has_row
         self._failure = ""
         assert isinstance(answer, JobAnswer)  # noqa: S101 - each query has its kind of answer
-        self._ended = answer.ended
+        self._ended, self._relations = answer.ended, answer.relations
         if answer.report is not None:
             self.report, self._gone_at = answer.report, None
         elif self._gone_at is None:
@@ -176,7 +181,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
         rows = attempt_rows(report, self._ended)
         is_inferred = any(each.certainty is Certainty.INFERRED for each in rows)
         attempts.border_subtitle = Content("≈ inferred · wait e^min(n,10) s" if is_inferred else "")
-        attempts.show(_attempts(rows, report.at))
+        attempts.show(Content("\n\n").join([_attempts(rows, report.at), *_related(self._relations, report.at)]))
 
     def _draw_lines(self) -> None:
         if not self.stands:
@@ -264,7 +269,8 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
         if found is None:
             self.notify("End of list")
             return
-        self._job_id, self.report, self._gone_at, self._ended = found, None, None, ()
+        self._job_id, self.report, self._gone_at = found, None, None
+        self._ended, self._relations = (), NO_RELATIONS
         self.ask()
         self._draw_lines()
 
@@ -343,3 +349,16 @@ def _attempt(row: AttemptRow, now: datetime) -> Content:
     note = sanitize.line(row.note, 200) or f"{row.certainty}{', last' if row.is_last else ''}"
     text = f"{sign}{row.number:>3} {about}{formatting.day(row.at, now):<12} {wait:>6} {note}"
     return Content.styled(text, "bold" if row.is_next else "$quiet" if row.certainty is Certainty.INFERRED else "")
+
+
+def _related(relations: JobRelations, now: datetime) -> Iterator[Content]:
+    """Yield the steps of a job, and who waits for it."""
+    steps = [
+        f"{formatting.day(each.saved_at, now):<12} attempt {each.attempt}"
+        f" {'finished' if each.finished else 'cursor of'} {sanitize.line(each.name, 100)}"
+        for each in relations.steps
+    ]
+    waiting = [sanitize.line(each.sentence, 200) for each in relations.groups]
+    for title, lines in (("Steps", steps), ("Waited for", waiting)):
+        if lines:
+            yield Content.assemble((title, "bold $quiet"), "\n" + "\n".join(lines))

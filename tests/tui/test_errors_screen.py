@@ -118,3 +118,21 @@ def test_a_probe_that_fails_again_says_so() -> None:
         await console.shows(f"probe {probe.id} failed again")
 
     run(scenario, source=source, screen="errors", size=(120, 34))
+
+
+def test_the_first_and_last_failure_are_those_that_history_recorded() -> None:
+    source = QueueSource()
+    source.queue.run("update _private_gw_history set finished_at = finished_at - interval '3 hours'")
+    ended = source.history("state:retried,failed").attempts
+
+    plain, recorded = (error_groups(failing(source), attempts) for attempts in ((), ended))
+
+    for before, group in zip(plain, recorded, strict=True):
+        times = [
+            each.finished_at
+            for each in ended
+            if each.task == group.task and fingerprint(each.error or "") == group.fingerprint
+        ]
+        assert group.first == min([before.first, *times])
+        assert group.last == max([before.last, *times])
+    assert any(before.first > group.first for before, group in zip(plain, recorded, strict=True))

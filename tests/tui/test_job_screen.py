@@ -7,7 +7,7 @@ from typing import Any
 from console_fixture import Console, run
 from support.console_source import QueueSource
 
-from gw_core import Job, JobState
+from gw_core import Client, Job, JobSpec, JobState
 
 
 def a_job(source: Any, state: JobState, **changes: object) -> Job:
@@ -159,3 +159,22 @@ def test_the_help_of_the_job_screen_is_about_one_job() -> None:
         await console.shows("Help: Job ")
 
     run(scenario, source=source, filter=f"id:{job.id}")
+
+
+def test_the_steps_of_a_job_and_what_waits_for_it_are_shown() -> None:
+    source = QueueSource()
+    job = a_job(source, JobState.BACKOFF, attempts=3, max_attempts=5)
+    source.queue.run(
+        "insert into _private_gw_steps (job_id, name, value, finished, attempt, job_created_at)"
+        " select id, 'charge', '1', true, 2, created_at from _private_jobs where id = %s",
+        job.id,
+    )
+    with Client(source.queue.url, schema=source.queue.schema) as client:
+        client.add(JobSpec(task="mail", after=[job.id]))
+
+    async def scenario(console: Console) -> None:
+        await opened(console)
+        await console.shows("attempt 2 finished charge")
+        await console.shows("of mail waits for 1 job")
+
+    run(scenario, source=source, filter=f"id:{job.id}", size=(160, 45))
