@@ -1,4 +1,4 @@
-"""A shop built as the chapter on Django says: from `startproject` to the services of the Compose file."""
+"""A shop built with the chapter on Django: from `startproject` to the services of the Compose file."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Shop:
             process.wait()
 
     def mails(self) -> int:
-        """Count the mails; those that are sent at the same moment may be in one file."""
+        """Count the mails; those that are sent at the same time may share a file."""
         return sum(path.read_text().count("Subject: ") for path in (self.folder / "mails").glob("*"))
 
     def value(self, statement: str) -> Any:

@@ -5,7 +5,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from gw_core.contrib.django import client, enqueue_many, job_spec
 from orders.models import Order, Report
-from orders.tasks import ask_the_bank, bind_book, look_around, make_invoice, make_page, make_report
+from orders.tasks import ask_the_bank, bind_book, describe_process, make_invoice, make_page, make_report
 
 
 def place_order(customer, amount):
@@ -64,7 +64,7 @@ def book(request):
 
 @csrf_exempt
 def environment(request):
-    return JsonResponse({"found": client().result(int(look_around.enqueue().id), timeout=30)})
+    return JsonResponse({"found": client().result(int(describe_process.enqueue().id), timeout=30)})
 
 
 @csrf_exempt
