@@ -7,6 +7,7 @@ import contextvars
 import inspect
 import sys
 import threading
+from collections import Counter
 from collections.abc import Awaitable, Iterator
 from datetime import timedelta
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from support.task_builders import DEADLINE, a_context, attempt, in_thread, run, run_python
 
 from gw_core import JobContext, Snooze, TaskRegistry
-from gw_core.execution.event_loop import SHARED, THREAD_NAME, EventLoopThread, SharedLoop
+from gw_core.execution.event_loop import SHARED, STEPS_PER_TURN, THREAD_NAME, EventLoopThread, SharedLoop
 from gw_core.front_ends import Completed, Failed, Returned
 
 
@@ -202,6 +203,67 @@ def test_a_coroutine_that_is_interrupted_before_it_begins_is_closed() -> None:
     assert inspect.getcoroutinestate(work) == inspect.CORO_CLOSED
     loop.request_stop()
     assert loop.join(timedelta(seconds=DEADLINE))
+
+
+def test_few_jobs_start_or_end_in_one_turn_of_the_loop() -> None:
+    loop, count, may_go_on, all_wait = EventLoopThread(), 300, threading.Event(), threading.Event()
+    turns, running, done = 0, 0, asyncio.Event()
+    started, ended = Counter[int](), Counter[int]()
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def block() -> None:
+        assert may_go_on.wait(DEADLINE)
+
+    async def work() -> None:
+        nonlocal running
+        started[turns] += 1
+        running += 1
+        if running == count:
+            all_wait.set()
+        await done.wait()
+
+    async def end_all() -> None:
+        done.set()
+
+    counting = loop.begin(count_turns())
+    loop.begin(block())
+    waiting = [loop.begin(work()) for _ in range(count)]  # all wait for the turn after the block
+    for each in waiting:
+        each.add_done_callback(lambda _: ended.update([turns]))
+    may_go_on.set()
+    assert all_wait.wait(DEADLINE)
+    loop.begin(end_all()).result(DEADLINE)
+    for each in waiting:
+        each.result(DEADLINE)
+
+    assert (started.total(), ended.total()) == (count, count)
+    # Twice, because a turn of the counter reaches from the middle of one turn of the loop to the middle of the next.
+    assert max(*started.values(), *ended.values()) <= 2 * STEPS_PER_TURN
+    loop.interrupt(counting)
+    loop.request_stop()
+    assert loop.join(timedelta(seconds=DEADLINE))
+
+
+def test_work_that_waits_for_its_turn_is_interrupted_when_the_loop_stops() -> None:
+    loop, is_blocked, may_go_on = EventLoopThread(), threading.Event(), threading.Event()
+
+    async def block() -> None:
+        is_blocked.set()
+        assert may_go_on.wait(DEADLINE)
+
+    loop.begin(block())
+    assert is_blocked.wait(DEADLINE)
+    waiting = [loop.begin(asyncio.sleep(3600)) for _ in range(3 * STEPS_PER_TURN)]
+    loop.request_stop()
+    may_go_on.set()
+
+    assert loop.join(timedelta(seconds=DEADLINE))
+    assert {type(each.exception(DEADLINE)) for each in waiting} == {Snooze}
 
 
 def test_stopping_the_loop_interrupts_what_runs_and_the_next_run_starts_another() -> None:
