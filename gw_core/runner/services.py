@@ -12,7 +12,7 @@ from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import HeartbeatLate, JobsSettled, MaintenanceFailed
 from gw_core.domain.rules.plugins import Interceptors
 from gw_core.domain.rules.settings import WorkerSettings
-from gw_core.maintenance.group_check import GroupCheck
+from gw_core.maintenance.follow_up_check import FollowUpCheck
 from gw_core.maintenance.heartbeat import Heartbeat, HeartbeatHandlers
 from gw_core.maintenance.history_expiry import HistoryExpiry
 from gw_core.maintenance.lock_renewal import ExpiredLocks, LockRenewal
@@ -68,7 +68,7 @@ class Services:
         pool, connection, events, settings = self._pool, self._connections.maintenance, self._events, self._settings
         between = settings.expired_lock_interval
         yield ExpiredLocks(worker_id=pool.id, connection=connection, events=events, between=between)
-        yield GroupCheck(connection=connection, events=events)
+        yield FollowUpCheck(connection=connection, events=events)
         if settings.recover:
             yield self._sweeper(heartbeat)
         if settings.recycles:

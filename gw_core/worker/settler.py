@@ -314,7 +314,7 @@ class Settler(Service):
     def _end_what_belongs_to(self, written: Sequence[Outcome]) -> None:
         """Let the groups of these jobs go on and delete their steps, in transactions after the one that settled them.
 
-        If that fails, or the process ends between the two, `GroupCheck` does it.
+        If that fails, or the process ends between the two, `FollowUpCheck` does it.
         """
         members, with_steps = self.follow_ups.take_members(written), self.follow_ups.take_with_steps(written)
         if not members and not with_steps:

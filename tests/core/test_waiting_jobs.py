@@ -308,3 +308,24 @@ def test_a_result_that_is_not_kept_is_an_error(site: QueueFixture) -> None:
         f"job {first.id} has no result: its task keeps no results, or history no longer has them; "
         "declare it with result=True"
     ]
+
+
+def test_a_function_of_the_shared_schema_starts_a_waiting_job_if_it_is_given_a_time(site: QueueFixture) -> None:
+    """The function is upstream's and ignores `after`, as the guide on compatibility describes."""
+    first = site.client.add("work", {"n": 1}, run_at=timedelta(hours=1))
+    second = add(site, 2, first)
+    ran = RunRecord()
+
+    site.run("select from reschedule_jobs(array[%s], priority => 5)", second.id)
+    assert site.run_once({"work": ran}).completed == 0
+    assert waiting(site) == [second.id]
+
+    site.run("select from reschedule_jobs(array[%s], run_at => now())", second.id)
+    assert site.run_once({"work": ran}).completed == 1
+    site.run("select from reschedule_jobs(array[%s], run_at => now())", first.id)
+    assert site.run_once({"work": ran}).completed == 1
+
+    assert ran.entries == [2, 1], "each ran once"
+    site.run("update _private_gw_waiting set checked_at = now() - interval '1 hour'")
+    site.value("select _private_gw_end_members(null)")
+    assert (site.jobs(), site.run("select job_id from _private_gw_waiting")) == ([], [])

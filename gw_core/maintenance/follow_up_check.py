@@ -1,4 +1,7 @@
-"""Let groups go on, and delete steps, whose jobs were ended by others: workers in other languages, SQL, a crash."""
+"""Do what follows the end of jobs that others ended: workers in other languages, SQL, a worker that died.
+
+Jobs that waited for them go on, and their steps are deleted. Keys of unique jobs whose time is over are deleted too.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,15 @@ from gw_core.runtime.service import MaintenanceService
 INTERVAL: Final = timedelta(minutes=1)
 
 
-class GroupCheck(MaintenanceService):
-    """Thread `gw-groups`. Each group is checked about once a minute, by one of all workers."""
+class FollowUpCheck(MaintenanceService):
+    """Thread `gw-follow-ups`. Each waiting job is checked about once a minute, by one of all workers."""
 
     def __init__(self, *, connection: SharedConnection, events: Events) -> None:
-        super().__init__("gw-groups", events)
+        super().__init__("gw-follow-ups", events)
         self._connection = connection
 
     def step(self) -> timedelta:
-        """Check the groups; rest, more or less, so that a fleet spreads out."""
+        """Check all jobs; rest, more or less, so that a fleet spreads out."""
         with self._reporting(), self._connection.connection() as connection:
             store = JobStore(connection, self._connection.database.schema)
             store.end_members(None)
