@@ -154,7 +154,7 @@ def act(
             survey = client.jobs.count(wanted)
             total = survey.jobs
             if total == 0 and not manner.allow_none:
-                raise NothingMatchedError(f"no job matches; nothing was {verb.past.lower()}{_doubts(client, wanted)}")
+                raise NothingMatchedError(f"no job matches; nothing was {verb.past.lower()}{doubts(client, wanted)}")
             if manner.dry_run:
                 return _preview(survey, verb, idle(survey), as_json=manner.as_json)
             if total and not manner.yes:
@@ -172,7 +172,7 @@ def meant(client: Client, wanted: Selection, total: int, infinitive: str) -> str
     return f"{infinitive.capitalize()} {jobs} ({', '.join(named)}) in {visible(front_end.place)}?"
 
 
-def _doubts(client: Client, wanted: Selection) -> str:
+def doubts(client: Client, wanted: Selection) -> str:
     """Return what to add to an answer for no job: the names in the selection that are probably misspelled."""
     kinds = {"task": NameKind.TASKS, "queue": NameKind.QUEUES}
     named = [

@@ -26,8 +26,28 @@ OF_OPTION: Final = {
     "--screen": " ".join(SCREENS),
     **{each.flag: each.kind.completion for each in SETTINGS if each.kind.completion},
 }
-OF_METAVAR: Final = {"SHELL": "bash zsh fish", "FILE": FILES, "FILE...": FILES, "DIR": FILES, "FOLDER": FILES}
-OF_ARGUMENT: Final = {"TASK": "tasks", "KEY": "keys", "WORKER...": "workers", "TARGET...": CLEANUPS, **OF_METAVAR}
+SELECTION: Final = "[SELECTION]..."
+TARGET: Final = "KIND:NAME"
+PAUSABLE: Final = "KIND:NAME..."
+OF_METAVAR: Final = {
+    TARGET: TARGET,
+    "SHELL": "bash zsh fish",
+    "FILE": FILES,
+    "FILE...": FILES,
+    "DIR": FILES,
+    "FOLDER": FILES,
+}
+OF_ARGUMENT: Final = {
+    "TASK": "tasks",
+    "KEY": "keys",
+    "WORKER...": "workers",
+    "TARGET...": CLEANUPS,
+    SELECTION: SELECTION,
+    PAUSABLE: PAUSABLE,
+    **OF_METAVAR,
+}
+OF_TERM: Final = {"task": "tasks", "queue": "queues", "worker": "workers", "job_key": "keys"}
+"""Where the names come from in a condition or a target, such as `task:mail`."""
 
 ANY_FILE: Final = ":"
 """The line that lets the shell complete a file; no word of ours."""
@@ -53,10 +73,36 @@ def completed(root: Any, words: Sequence[str], names: Names) -> Iterator[str]:
     values = _values(command, flag or before[-1])
     if values == FILES:
         yield ANY_FILE
+    elif values == SELECTION:
+        yield from _selections(current, names)
+    elif values in (TARGET, PAUSABLE):
+        yield from (f"{flag}{equals}{target}" for target in _targets(start, names, is_pause=values == PAUSABLE))
     elif values in names:
         yield from (f"{flag}{equals}{name}" for name in names[values](start))
     else:
         yield from (f"{flag}{equals}{word}" for word in values.split() if word.startswith(start))
+
+
+def _selections(current: str, names: Names) -> Iterator[str]:
+    """Yield the conditions that begin like this, as in the console; names have to begin like the last value."""
+    from gw_core.front_ends import suggest
+
+    term, _, values = current.partition(":")
+    of = OF_TERM.get(term, "")
+    known = {of: names[of](values.rpartition(",")[2])} if of in names else {}
+    for each in suggest(current, len(current), known):
+        if each.text.startswith(current):
+            yield f"{each.text}\t{each.help}".rstrip()
+
+
+def _targets(start: str, names: Names, *, is_pause: bool) -> Iterator[str]:
+    """Yield what can be paused or resumed, or what `--only` may name."""
+    kind, colon, name = start.partition(":")
+    if not colon:
+        kinds = ["task:", "queue:", *(["flag:", "all"] if is_pause else [])]
+        yield from (each for each in kinds if each.startswith(start))
+    elif kind in ("task", "queue") and OF_TERM[kind] in names:
+        yield from (f"{kind}:{each}" for each in names[OF_TERM[kind]](name))
 
 
 def _described(offers: Mapping[str, str], start: str) -> Iterator[str]:

@@ -78,7 +78,8 @@ def _confirmed(client: Client, selection: Selection, *, yes: bool) -> Selection:
     running = wanted if wanted.is_by_name else wanted & parse("state:running")
     jobs = client.jobs.count(running).jobs
     if not jobs:
-        raise NothingMatchedError(f"no job matches {quoted(str(running))}; nothing was cancelled")
+        doubts = bulk_command.doubts(client, running)
+        raise NothingMatchedError(f"no job matches {quoted(str(running))}; nothing was cancelled{doubts}")
     if not (yes or wanted.is_by_name):
         question = bulk_command.meant(client, running, jobs, "cancel")
         bulk_command.confirm(question, f"{counted(jobs)} would be cancelled")

@@ -29,6 +29,7 @@ _gw() {
             compopt -o default 2>/dev/null
         else
             COMPREPLY+=("${word#"$before"}")
+            [[ $word == *: ]] && compopt -o nospace 2>/dev/null
         fi
     done < <(gw --complete "${words[@]}" 2>/dev/null)
 }
@@ -43,7 +44,9 @@ _gw() {
         compset -P '--*='
         _files
     else
-        compadd -- ${found%%$'\t'*}
+        found=(${found%%$'\t'*})
+        compadd -- ${found:#*:}
+        compadd -S '' -- ${(M)found:#*:}
     fi
 }
 
@@ -81,7 +84,7 @@ def completion(
 ) -> None:
     """Print the completion script of a shell.
 
-    It completes commands, options, and the names of tasks, queues, keys and workers in the database.
+    It completes commands, options, selections, and the names of tasks, queues, keys and workers in the database.
     """
     one_of("SHELL", shell, tuple(SCRIPTS))
     output.script(SCRIPTS[shell])

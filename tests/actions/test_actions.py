@@ -240,6 +240,7 @@ def test_a_misspelled_name_in_a_selection_is_suggested(gw: CliProgram, queue: Qu
     queue.failed("mail", queue_name="letters")
 
     assert "did you mean 'mail'?" in gw("retry", "task:mial", "--yes").err
+    assert "did you mean 'mail'?" in gw("cancel", "task:mial", "--yes").err
     assert "did you mean 'letters'?" in gw("complete", "--queue", "leters", "--yes").err
 
 

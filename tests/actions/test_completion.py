@@ -59,6 +59,14 @@ def completed(shell: Shell, *words: str, program: str = f"'{PROGRAM}' \"$@\"") -
         pytest.param(("completion", "f"), ["fish"], id="an argument"),
         pytest.param(("complete", "--yes", "--state", "ba"), ["backoff"], id="after another option"),
         pytest.param(("reschedule", "--priority", ""), [], id="a value nobody knows"),
+        pytest.param(("list", "state:ba"), ["backoff"], id="a value of a condition"),
+        pytest.param(("retry", "state:failed,ba"), ["failed,backoff"], id="another value of a condition"),
+        pytest.param(("count", "--yes", "att"), ["attempts:"], id="a condition"),
+        pytest.param(("cancel", "pay"), ["payload."], id="a condition on the payload"),
+        pytest.param(("pause", ""), ["task:", "queue:", "flag:", "all"], id="what can be paused"),
+        pytest.param(("resume", "task:a", "q"), ["queue:"], id="what else can be resumed"),
+        pytest.param(("run", "--only", ""), ["task:", "queue:"], id="what a worker can be restricted to"),
+        pytest.param(("run", "--only=q"), ["queue:"], id="the same behind an equals sign"),
     ],
 )
 def test_bash_offers(shell: Shell, words: tuple[str, ...], offered: list[str]) -> None:
@@ -77,6 +85,18 @@ def test_values_come_from_the_database(shell: Shell, queue: Queue, kind: str, na
 
     # A slow answer is there for the next Tab.
     wait_until(lambda: shell.complete(kind, name[:1]).out == f"{name}\n", deadline_seconds=60, every=0.1)
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("words", ["list", "pause", "run --only", "retry --yes", "resume all"])
+@pytest.mark.parametrize("name", ["task:mail", "queue:q-1"])
+def test_names_in_selections_and_targets_come_from_the_database(
+    shell: Shell, queue: Queue, words: str, name: str
+) -> None:
+    queue.ready("mail", queue_name="q-1")
+    start = name[: name.index(":") + 2]
+
+    wait_until(lambda: shell.gw("--complete", "gw", *words.split(), start).out == f"{name}\n", every=0.1)
 
 
 @pytest.mark.acceptance
