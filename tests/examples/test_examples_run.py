@@ -94,6 +94,28 @@ def test_a_worker_inside_the_application_shares_its_engine(empty_database_url: s
     assert rows(empty_database_url, "select count(*) from graphile_worker._private_jobs") == [(0,)]
 
 
+ANSWERS_OF_SERVICE = """\
+book 200 {"orderId":1,"total":"3.75"}
+slow 200 {"orderId":2,"total":"3.75"}
+stolen 422 {"detail":"PermissionError: stolen card
+True 3 PermissionError: stolen card
+['retried', 'completed']
+[0, 10, 20]
+1 1
+{'detail': 'expired'} {'detail': 'unknown'}
+True
+start stop ['charge', 'mail', 'publish', 'resize']
+"""
+
+
+def test_a_service_that_was_written_from_the_manual(empty_database_url: str) -> None:
+    for module in ("fastapi", "asyncpg"):
+        pytest.importorskip(module)
+    folder = Path(__file__).parent / "fastapi_service"
+
+    assert run(str(folder), empty_database_url, sys.executable, "browse.py") == ANSWERS_OF_SERVICE
+
+
 def test_the_tests_of_the_application_with_a_worker_pass(empty_database_url: str) -> None:
     for module in ("fastapi", "asyncpg", "anyio"):
         pytest.importorskip(module)
