@@ -464,7 +464,10 @@ def test_without_plugins_no_code_of_plugins_runs_around_a_task_or_an_add(site: Q
 
 
 def test_without_plugins_a_job_costs_few_calls(site: QueueFixture) -> None:
-    """Calls cost most of a short job's time: 12.9 for each, in all threads; 13.9 before there were plugins."""
+    """Calls cost most of a short job's time: 10 for each, in all threads.
+
+    Calls for each claim are not counted: a busy machine needs more claims for as many jobs.
+    """
     jobs, calls = 5_000, Counter[str]()
 
     def count(frame: FrameType, event: str, _: Any) -> None:
@@ -478,7 +481,8 @@ def test_without_plugins_a_job_costs_few_calls(site: QueueFixture) -> None:
     finally:
         threading.setprofile(None)
 
-    assert 5 < calls.total() / jobs < 16, calls.most_common(20)
+    of_jobs = {name: count // jobs for name, count in calls.items() if count >= jobs and count % jobs < jobs / 50}
+    assert 5 < sum(of_jobs.values()) < 12, of_jobs
 
 
 def test_without_listeners_no_event_of_a_run_is_made(site: QueueFixture) -> None:
