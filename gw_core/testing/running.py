@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator, MutableMapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
-from gw_core import Job, JobSpec, Plugin, TaskRegistry
-from gw_core.errors import GraphileWorkerError
+from gw_core import Job, JobSpec, Plugin, Task, TaskRegistry
+from gw_core.errors import GraphileWorkerError, InvalidJobError
 from gw_core.front_ends import Failed, Returned
 from gw_core.runner.synchronous import (
     DEFAULT_SCHEMA,
@@ -200,11 +200,20 @@ def performed(
 ) -> Any:
     """Run one task at the place, and return what `perform` returns."""
     found = task_for(task, tasks)
-    spec = JobSpec(**{"task": found.identifier, "payload": payload, "max_attempts": 25, "priority": 0, **fields})
+    stored = _stored(task, payload)
+    spec = JobSpec(**{"task": found.identifier, "payload": stored, "max_attempts": 25, "priority": 0, **fields})
     kept = MemorySteps({} if steps is None else steps, interrupts_at)
     with TaskRunner(session=place.session, steps=kept, results=results, **place.options) as runner:
         now = None if place.clock is None else place.clock()
         return _value(runner.run(found, unstored_job(spec, attempt=attempt, now=now, worker_id=runner.worker_id)))
+
+
+def _stored(task: Function | str, payload: Any) -> Any:
+    """Return the payload that a job has: without one, `null` if the task takes None, and otherwise `{}`."""
+    if payload is None and isinstance(task, Task):
+        with suppress(InvalidJobError):  # the run names what does not fit
+            return task.job().payload
+    return payload
 
 
 def _value(attempt: Attempt) -> Any:

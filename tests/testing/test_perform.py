@@ -39,6 +39,21 @@ def test_perform_finds_a_task_by_its_identifier() -> None:
         perform("sned", {"to": "ann"}, tasks=tasks)
 
 
+def test_a_task_that_takes_none_is_performed_with_what_its_job_stores() -> None:
+    @task("optional")
+    def optional(mail: Mail | None) -> Mail | None:
+        return mail
+
+    @task("needed")
+    def needed(mail: Mail) -> Mail:
+        return mail
+
+    assert perform(optional, None) is None
+    assert perform(optional, Mail("ann")) == Mail("ann")
+    with pytest.raises(PayloadError):
+        perform(needed, None)  # type: ignore[arg-type] # as a program without types may
+
+
 def test_perform_raises_what_the_task_raises() -> None:
     def fail(payload: Any) -> None:
         raise Snooze(payload["seconds"])
