@@ -7,6 +7,7 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from msgspec import structs
@@ -232,8 +233,10 @@ class WorkerPool:
     def use(self, registry: TaskRegistry) -> None:
         """Run the tasks of this registry from the next job on."""
         around = self._interceptors.around_run
-        only = Only.parse(self._settings.only)
+        only, timeout = Only.parse(self._settings.only), self._settings.timeout
         chosen = [task for task in registry if only.runs(task.identifier)]
+        if timeout is not None:
+            chosen = [task if task.timeout is not None else replace(task, timeout=timeout) for task in chosen]
         tasks = {task.identifier: intercepted(task, self._interceptors) if around else task for task in chosen}
         # Changed in place: the threads find their tasks by this dictionary's own `get`.
         self._tasks.update(tasks)

@@ -14,7 +14,8 @@ from support.queue_fixture import DEADLINE, RunningWorker, RunRecord, ms
 from support.recovery_fixture import RecoveryFixture
 from support.waiting import wait_until
 
-from gw_core import JobContext, TaskRegistry, task
+from gw_core import JobContext, TaskRegistry, WorkerSettings, task
+from gw_core.errors import InvalidSettingError
 from gw_core.events import JobCompleted, JobErrored, JobLockLost, JobOverran
 from gw_core.front_ends import TaskLoadError
 from gw_core.worker import timeouts
@@ -200,6 +201,32 @@ def test_a_task_that_waits_for_the_signal_ends_immediately(ward: RecoveryFixture
         assert ended.wait(DEADLINE)
 
     assert ward.jobs()[0]["last_error"] == REASON
+
+
+def test_the_timeout_of_the_worker_is_that_of_tasks_without_one(ward: RecoveryFixture) -> None:
+    own: dict[str, Any] = {}
+
+    def until_stopped(payload: Any, context: JobContext) -> None:
+        assert context.should_stop.wait(DEADLINE)
+
+    registry = a_registry(until_stopped, timeout=None)
+
+    @registry.task("long", timeout=3_600)
+    def long(payload: Any) -> None:
+        (run,) = [each for each in own["worker"].pool.timeouts.runs.values() if each.context.job.task == "long"]
+        own["timeout"] = run.timeout
+
+    ward.add("slow")
+    with ward.running(registry, timeout=SHORT) as running:
+        own["worker"] = running
+        running.recorded.wait_for(JobCompleted)
+        ward.add("long")
+        running.recorded.wait_for(JobCompleted, count=2)
+
+    assert ward.jobs()[0]["last_error"] == REASON
+    assert own["timeout"] == timedelta(hours=1)
+    with pytest.raises(InvalidSettingError, match="timeout must be at least one millisecond"):
+        WorkerSettings(timeout=timedelta(0))
 
 
 def test_a_coroutine_is_cancelled(ward: RecoveryFixture) -> None:

@@ -94,6 +94,9 @@ class WorkerSettings(RecoverySettings):
     statistics: DurationField[timedelta] = DurationField(timedelta(days=1))
     """How long to keep the statistics of each task and minute, which the console's charts show; 0 records none."""
 
+    timeout: DurationField[timedelta | None] = DurationField(None)
+    """How long a run of a task may take that has no `timeout` of its own; None for no limit."""
+
     executable_env: Sequence[str] | None = ()
     """The environment variables that executable tasks get besides PATH, HOME and the like; None passes all."""
 
@@ -176,6 +179,8 @@ class WorkerSettings(RecoverySettings):
         ):
             if interval < _MIN_INTERVAL:
                 raise InvalidSettingError(f"{name} must be at least one millisecond, got {interval}")
+        if self.timeout is not None and self.timeout < _MIN_INTERVAL:
+            raise InvalidSettingError(f"timeout must be at least one millisecond, got {self.timeout}")
         if not _MIN_INTERVAL <= self.lock_renewal_interval < LOCK_EXPIRY:
             raise InvalidSettingError(
                 f"lock_renewal_interval must be at least one millisecond and less than the {LOCK_EXPIRY} after "
