@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+import msgspec
 
 from gw_cli import output, stderr
 from gw_cli.bulk_command import PROGRESS_SECONDS, interruptions
@@ -31,8 +32,7 @@ Jobs = list[tuple[int, "JobSpec"]]
 ON_ERROR: Final = ("stop", "skip")
 
 
-@dataclass(slots=True)
-class Import:
+class Import(msgspec.Struct):
     """One file on its way into the queue."""
 
     client: Client
@@ -44,8 +44,8 @@ class Import:
     """The last line that was dealt with."""
     _is_counting: bool = False
     """Whether the jobs that were added are counted by their events, which a unique job that is there does not have."""
-    _began: float = field(default_factory=time.monotonic)
-    _reported_at: float = field(default_factory=time.monotonic)
+    _began: float = msgspec.field(default_factory=time.monotonic)
+    _reported_at: float = msgspec.field(default_factory=time.monotonic)
 
     def run(self, entries: Iterable[Entry]) -> None:
         """Add all, batch by batch."""

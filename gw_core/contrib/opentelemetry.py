@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+import msgspec
 from opentelemetry import baggage, context as otel_context, metrics, trace
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.context import Context
@@ -207,8 +207,7 @@ class OpenTelemetry(Plugin):
         span.end()
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(msgspec.Struct):
     """A run until its outcome is settled."""
 
     span: Span

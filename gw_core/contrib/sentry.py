@@ -11,10 +11,10 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+import msgspec
 import sentry_sdk
 from sentry_sdk.crons import capture_checkin
 from sentry_sdk.integrations.logging import ignore_logger
@@ -47,16 +47,14 @@ _DRIVERS: Final = frozenset({"psycopg", "psycopg_pool", "psycopg2", "asyncpg", "
 _MECHANISM: Final = {"type": "graphile_worker", "handled": False}
 
 
-@dataclass(slots=True)
-class _CheckIn:
+class _CheckIn(msgspec.Struct):
     """A check-in that is in progress."""
 
     id: str | None
     slug: str
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(msgspec.Struct):
     """What Sentry knows about a run until its outcome is known."""
 
     isolation_scope: Scope

@@ -6,9 +6,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+
+import msgspec
 
 from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError, InvalidSettingError
 from gw_core.domain.job.history import HistoryStatus
@@ -33,8 +34,7 @@ UNTIL_WOKEN: Final = timedelta(hours=1)
 Status = TypeVar("Status")
 
 
-@dataclass(frozen=True, slots=True)
-class MetricInfo:
+class MetricInfo(msgspec.Struct, frozen=True):
     """A metric of `/metrics`; Prometheus adds `_total` to the name of a counter."""
 
     name: str
@@ -130,8 +130,7 @@ class MetricsCollector:
         self.connection_losses += 1
 
 
-@dataclass(frozen=True, slots=True)
-class QueueSample:
+class QueueSample(msgspec.Struct, frozen=True):
     """What the queue was like, and when by our steady clock."""
 
     statistics: QueueCounts

@@ -9,10 +9,11 @@ import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from http import HTTPStatus
 from typing import Final
+
+import msgspec
 
 from gw_core.domain.errors import InvalidSettingError
 from gw_core.runtime.service import Service
@@ -31,8 +32,7 @@ PRIVATE_DOMAINS: Final = ("localhost", "local", "internal", "svc")
 TEXT: Final = "text/plain; charset=utf-8"
 
 
-@dataclass(frozen=True, slots=True)
-class HttpResponse:
+class HttpResponse(msgspec.Struct, frozen=True):
     """What a path answers."""
 
     status: int

@@ -8,9 +8,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
+
+import msgspec
 
 from gw_core.domain.durations import Duration, as_duration
 from gw_core.domain.rules.event_bus import Events
@@ -60,8 +61,7 @@ GRACEFUL_EXITS: Final = (0, -signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP)
 """How a process that was asked to stop ends; a service manager may have asked it as well."""
 
 
-@dataclass(slots=True, eq=False)
-class _Place:
+class _Place(msgspec.Struct, eq=False):
     """The place of one process, whichever process has it now."""
 
     number: int
@@ -71,8 +71,7 @@ class _Place:
     was_ready: bool = False
 
 
-@dataclass(slots=True)
-class StopRequest:
+class StopRequest(msgspec.Struct):
     """That all shall end: why, with which code, and when those that have not are killed."""
 
     reason: str

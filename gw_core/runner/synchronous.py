@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 from threading import current_thread
@@ -67,8 +67,7 @@ _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
 
 @hides("value")
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True):
     """One run of a job: its outcome, what the task returned, and what it raised.
 
     Example: docs/api/testing.md

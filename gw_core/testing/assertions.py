@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, TypedDict, Unpack
+
+import msgspec
 
 from gw_core import Job, JobSpec
 from gw_core.errors import InvalidInputError
@@ -121,8 +122,7 @@ def _time(now: Clock | datetime | None) -> datetime | None:
     return now.now() if isinstance(now, Clock) else now
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """The conditions of an assertion."""
 
     task: str

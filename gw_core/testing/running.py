@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
+
+import msgspec
 
 from gw_core import Job, JobSpec, Plugin, Task, TaskRegistry
 from gw_core.errors import GraphileWorkerError, InvalidJobError
@@ -47,8 +48,7 @@ class DrainLimitError(GraphileWorkerError):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class FailedAttempt:
+class FailedAttempt(msgspec.Struct, frozen=True):
     """A job whose attempt failed during a drain, and what its task raised.
 
     Example: docs/api/testing.md
@@ -58,18 +58,17 @@ class FailedAttempt:
     error: BaseException
 
 
-@dataclass(slots=True)
-class DrainResult:
+class DrainResult(msgspec.Struct):
     """What a drain has done.
 
     Example: docs/api/testing.md
     """
 
-    completed: list[Job] = field(default_factory=list)
+    completed: list[Job] = msgspec.field(default_factory=list)
     """The jobs whose tasks returned, in the order in which they ran."""
-    failed: list[FailedAttempt] = field(default_factory=list)
+    failed: list[FailedAttempt] = msgspec.field(default_factory=list)
     """The attempts that failed; more than one of a job if it ran again."""
-    returned: list[Job] = field(default_factory=list)
+    returned: list[Job] = msgspec.field(default_factory=list)
     """The jobs whose tasks raised `Snooze`."""
 
     def __len__(self) -> int:

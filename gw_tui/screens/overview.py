@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
+from msgspec import structs
 from textual import work
 from textual.app import ComposeResult
 from textual.containers import Container, Horizontal, Vertical
@@ -443,7 +444,7 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
 def _aged(snapshot: QueueSnapshot, now: datetime) -> QueueSnapshot:
     """Return what was known then as it looks by now: ages have gone on."""
     workers = [aged(worker, now - snapshot.at) for worker in snapshot.workers]
-    return replace(snapshot, at=now, workers=workers)
+    return structs.replace(snapshot, at=now, workers=workers)
 
 
 def _workers(snapshot: QueueSnapshot) -> str:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from time import monotonic
 from typing import ClassVar, Final
 
+from msgspec import structs
 from textual import work
 
 from gw_core.front_ends import Count, Quality, written
@@ -155,7 +156,7 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage, QueueRep
         counted = self._counted
         if counted is None or counted.name != queue.name or self.console.now - counted.at > FRESH:
             return queue
-        return replace(queue, waiting=counted.waiting, due=counted.due)
+        return structs.replace(queue, waiting=counted.waiting, due=counted.due)
 
     def _dead(self) -> frozenset[str]:
         return RowContext.from_snapshot(self.console.snapshot).dead_workers

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -44,7 +43,7 @@ RUST_WORKER = WorkerInfo(id="graphile_worker_0123456789abcdef01", heartbeat_age=
 
 
 def of(check: str, **facts: Any) -> Finding:
-    return next(each for each in diagnose(replace(SOUND, **facts)) if each.check == check)
+    return next(each for each in diagnose(structs.replace(SOUND, **facts)) if each.check == check)
 
 
 def test_a_sound_queue_is_healthy_and_every_check_says_so() -> None:
@@ -180,7 +179,7 @@ def test_what_may_be_meant_so_is_noted_and_healthy(check: str, facts: dict[str, 
 
     assert finding.status is CheckStatus.WARNING
     assert message in finding.message
-    assert is_healthy(diagnose(replace(SOUND, **facts)))
+    assert is_healthy(diagnose(structs.replace(SOUND, **facts)))
 
 
 @pytest.mark.parametrize(
@@ -216,19 +215,19 @@ def test_what_is_usual_is_sound(check: str, facts: dict[str, Any]) -> None:
     ],
 )
 def test_graphile_worker_rs_is_not_mentioned_without_a_reason(facts: dict[str, Any]) -> None:
-    found = diagnose(replace(SOUND, **{"holders": [holder(oldest_lock_age=HOUR)], **facts}))
+    found = diagnose(structs.replace(SOUND, **{"holders": [holder(oldest_lock_age=HOUR)], **facts}))
 
     assert [each for each in found if each.check == "rust"] == []
 
 
 def test_without_a_schema_nothing_more_is_said() -> None:
-    findings = diagnose(replace(SOUND, revision=None, schema_problem="no queue"))
+    findings = diagnose(structs.replace(SOUND, revision=None, schema_problem="no queue"))
 
     assert [each.check for each in findings] == ["server", "clock", "pooler", "schema"]
 
 
 def test_a_dead_worker_with_locks_has_one_finding_and_one_fix() -> None:
-    dead = replace(SOUND, holders=[holder(id="dead", heartbeat_age=HOUR)], stale_workers=["dead", "gone"])
+    dead = structs.replace(SOUND, holders=[holder(id="dead", heartbeat_age=HOUR)], stale_workers=["dead", "gone"])
 
     found = [each for each in diagnose(dead) if each.status is not CheckStatus.OK]
 

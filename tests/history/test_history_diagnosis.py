@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from urllib.request import urlopen
 
@@ -32,7 +31,7 @@ select n, 1, 25, 'work', 'completed', true, now(), now(), now() + interval '3 da
 
 def findings(status: HistoryStatus, url: str) -> list[Finding]:
     with Client(url) as client:
-        facts: DoctorFacts = replace(FrontEnd(client).examine(), history=status)
+        facts: DoctorFacts = structs.replace(FrontEnd(client).examine(), history=status)
     return [each for each in diagnose(facts) if each.check == "history"]
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec import structs
 from psycopg.conninfo import make_conninfo
 from support.databases import Databases
 from support.jobs_in_states import Queue
@@ -347,7 +347,7 @@ def seen(queue: Queue) -> QueueSnapshot:
 
 def later(found: QueueSnapshot, seconds: float, *, inserted: int, updated: int = 0, deleted: int = 0) -> QueueSnapshot:
     counters = TableCounters(inserted=inserted, updated=updated, deleted=deleted, live_rows=0, dead_rows=0)
-    return replace(found, at=NOON + timedelta(seconds=seconds), counters=counters)
+    return structs.replace(found, at=NOON + timedelta(seconds=seconds), counters=counters)
 
 
 def test_two_snapshots_make_a_throughput(seen: QueueSnapshot) -> None:
@@ -380,15 +380,15 @@ def test_counters_that_began_again_make_no_spike(seen: QueueSnapshot) -> None:
 def test_another_server_makes_a_new_beginning(seen: QueueSnapshot) -> None:
     meter = ThroughputMeter()
     meter.read(later(seen, 0, inserted=10))
-    other = replace(seen.server, started_at=NOON)
+    other = structs.replace(seen.server, started_at=NOON)
 
-    assert meter.read(replace(later(seen, 1, inserted=1_000_000), server=other)) is None
+    assert meter.read(structs.replace(later(seen, 1, inserted=1_000_000), server=other)) is None
 
 
 def test_a_snapshot_without_counters_is_passed_over(seen: QueueSnapshot) -> None:
     meter = ThroughputMeter()
     meter.read(later(seen, 0, inserted=10))
-    assert meter.read(replace(seen, at=NOON + timedelta(seconds=1), counters=None)) is None
+    assert meter.read(structs.replace(seen, at=NOON + timedelta(seconds=1), counters=None)) is None
 
     flow = meter.read(later(seen, 2, inserted=14))
 

@@ -6,14 +6,13 @@ The console's tests, the pictures of the documentation and the recording of `gw 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
-import msgspec
 import psycopg
+from msgspec import structs
 
 from gw_core import Client, Job, JobState, Selection, SessionLimits, cron_item
 from gw_core.front_ends import (
@@ -87,7 +86,7 @@ CRONTAB: Final = tuple(
 
 def relaxed(limits: SessionLimits) -> SessionLimits:
     """Return limits of a console by which a busy machine ends no query: it would show old rows for half a minute."""
-    return msgspec.structs.replace(
+    return structs.replace(
         limits,
         statement_timeout=timedelta(minutes=2),
         lock_timeout=timedelta(minutes=2),
@@ -552,12 +551,12 @@ SERVER: Final = ServerInfo(
 def as_seen(snapshot: QueueSnapshot, queue: ConsoleQueue) -> QueueSnapshot:
     """Return a snapshot with the same server, statistics and durations each time."""
     total, waiting = queue.counts()
-    return replace(
+    return structs.replace(
         snapshot,
         took=timedelta(milliseconds=3),
         server_time=None,
         locks_age=timedelta(),
-        server=replace(SERVER, read_only=snapshot.server.read_only),
+        server=structs.replace(SERVER, read_only=snapshot.server.read_only),
         counters=TableCounters(
             inserted=queue.inserted,
             updated=queue.updated,

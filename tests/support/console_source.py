@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from gw_core import Client
 from gw_core.front_ends import FrontEnd, JobListener, LockWaits, QueueSize, QueueSnapshot, StatementTimeoutError
@@ -110,7 +110,7 @@ class QueueSource(ClientSource):
         self.check()
         match query(self):
             case QueueCounts() as statistics:
-                return replace(statistics, table_bytes=TABLE_BYTES)
+                return structs.replace(statistics, table_bytes=TABLE_BYTES)
             case LockWaits():
                 return LOCK_WAITS
             case answer:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from dataclasses import replace
 from typing import Any
 
-import msgspec
+from msgspec import structs
 
 from gw_core import Selection
 from gw_core.front_ends import FoundJob, QueueSnapshot
@@ -26,29 +25,27 @@ class HostileSource(recording.ReplaySource):
 
     def snapshot(self) -> QueueSnapshot:
         snapshot = super().snapshot()
-        return replace(
+        return structs.replace(
             snapshot,
-            server=replace(snapshot.server, user=EVIL, host=EVIL, database=EVIL, version=EVIL),
-            priorities=[replace(head, oldest_task=EVIL) for head in snapshot.priorities],
-            workers=[
-                msgspec.structs.replace(worker, id=f"{EVIL}{number}") for number, worker in enumerate(snapshot.workers)
-            ],
-            locked_queues=[replace(queue, name=EVIL, locked_by=EVIL) for queue in snapshot.locked_queues],
+            server=structs.replace(snapshot.server, user=EVIL, host=EVIL, database=EVIL, version=EVIL),
+            priorities=[structs.replace(head, oldest_task=EVIL) for head in snapshot.priorities],
+            workers=[structs.replace(worker, id=f"{EVIL}{number}") for number, worker in enumerate(snapshot.workers)],
+            locked_queues=[structs.replace(queue, name=EVIL, locked_by=EVIL) for queue in snapshot.locked_queues],
             errors=[(EVIL, EVIL)],
         )
 
     def page(self, wanted: Selection, **more: Any) -> JobPage:
         page = super().page(wanted, **more)
         texts = dict.fromkeys(("task", "queue_name", "job_key", "last_error", "locked_by"), EVIL)
-        jobs = tuple(FoundJob(msgspec.structs.replace(each.job, **texts), each.state) for each in page.jobs)
-        return replace(page, jobs=jobs)
+        jobs = tuple(FoundJob(structs.replace(each.job, **texts), each.state) for each in page.jobs)
+        return structs.replace(page, jobs=jobs)
 
 
 class FaultySource(HostileSource):
     """Answers with something that no screen can draw."""
 
     def snapshot(self) -> QueueSnapshot:
-        return replace(super().snapshot(), priorities=[SECRET])
+        return structs.replace(super().snapshot(), priorities=[SECRET])
 
 
 class StuckScreen(overview.OverviewScreen):

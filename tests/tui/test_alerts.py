@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-import msgspec
 import pytest
+from msgspec import structs
 from support.console_queue import START
 from support.console_source import QueueSource
 
@@ -20,14 +20,14 @@ def quiet_snapshot() -> QueueSnapshot:
     """Return a snapshot at a queue where all is well."""
     snapshot = QueueSource(jobs=60).snapshot()
     workers = [worker for worker in snapshot.workers if worker.has_heartbeat and not worker.is_stale]
-    priorities = [replace(head, oldest_due_at=None, ready=Count(0)) for head in snapshot.priorities]
-    counters = replace(snapshot.counters, dead_rows=0)
-    return replace(snapshot, workers=workers, priorities=priorities, locked_queues=(), counters=counters)
+    priorities = [structs.replace(head, oldest_due_at=None, ready=Count(0)) for head in snapshot.priorities]
+    counters = structs.replace(snapshot.counters, dead_rows=0)
+    return structs.replace(snapshot, workers=workers, priorities=priorities, locked_queues=(), counters=counters)
 
 
 def with_backlog(snapshot: QueueSnapshot, age: timedelta) -> QueueSnapshot:
-    head = replace(snapshot.priorities[0], oldest_due_at=snapshot.at - age, oldest_task="mail", ready=Count(60))
-    return replace(snapshot, priorities=[head, *snapshot.priorities[1:]])
+    head = structs.replace(snapshot.priorities[0], oldest_due_at=snapshot.at - age, oldest_task="mail", ready=Count(60))
+    return structs.replace(snapshot, priorities=[head, *snapshot.priorities[1:]])
 
 
 def found(snapshot: QueueSnapshot, *, is_listening: bool = True, **sample: object) -> list[Alert]:
@@ -52,7 +52,7 @@ def test_a_queue_held_for_long_is_named() -> None:
     held = LockedQueue(name="imports", locked_by="w1", locked_at=START - timedelta(minutes=16))
     fresh = LockedQueue(name="mail", locked_by="w1", locked_at=START - timedelta(minutes=14))
 
-    (alert,) = found(replace(quiet_snapshot(), locked_queues=(fresh, held)))
+    (alert,) = found(structs.replace(quiet_snapshot(), locked_queues=(fresh, held)))
 
     assert (alert.what, alert.place, alert.filter) == ("queue imports locked by w1", "queues", "imports")
 
@@ -67,7 +67,9 @@ def test_a_long_wait_is_reported() -> None:
 def test_the_oldest_job_of_a_known_task_is_not_called_the_oldest_of_all() -> None:
     snapshot = reporting(with_backlog(quiet_snapshot(), timedelta(minutes=50)), "report")
     unknown, known = statistics_of("mail", ready=1), statistics_of("report", ready=1)
-    both = replace(known, tasks={**unknown.tasks, **known.tasks}, activity={**unknown.activity, **known.activity})
+    both = structs.replace(
+        known, tasks={**unknown.tasks, **known.tasks}, activity={**unknown.activity, **known.activity}
+    )
 
     words = [alert.what for alert in found(snapshot, statistics=both)]
 
@@ -98,9 +100,9 @@ def test_a_short_wait_is_nothing() -> None:
 
 
 def test_waiting_jobs_without_workers_are_bad() -> None:
-    (alert,) = found(replace(with_backlog(quiet_snapshot(), timedelta(seconds=31)), workers=()))
+    (alert,) = found(structs.replace(with_backlog(quiet_snapshot(), timedelta(seconds=31)), workers=()))
 
-    assert found(replace(with_backlog(quiet_snapshot(), timedelta(seconds=29)), workers=())) == []
+    assert found(structs.replace(with_backlog(quiet_snapshot(), timedelta(seconds=29)), workers=())) == []
     assert (alert.severity, alert.what) == (Severity.CRITICAL, "jobs are waiting, no live worker (mail)")
 
 
@@ -109,13 +111,13 @@ def statistics_of(task: str, *, lately: int = 0, **jobs: int) -> QueueCounts:
     states = {state: Count(jobs.get(state.value, 0)) for state in JobState}
     since = START - timedelta(minutes=46)
     activity = TaskActivity(failed_lately=Count(lately), failing_since=since, due_since=since)
-    return replace(QueueSource(jobs=60).statistics(), tasks={task: states}, activity={task: activity})
+    return structs.replace(QueueSource(jobs=60).statistics(), tasks={task: states}, activity={task: activity})
 
 
 def reporting(snapshot: QueueSnapshot, *tasks: str) -> QueueSnapshot:
     """Return a snapshot whose workers report these tasks."""
     reports = {"tasks": list(tasks)}
-    return replace(snapshot, workers=[msgspec.structs.replace(each, metadata=reports) for each in snapshot.workers])
+    return structs.replace(snapshot, workers=[structs.replace(each, metadata=reports) for each in snapshot.workers])
 
 
 @pytest.mark.parametrize(("failed", "is_alert"), [(10, True), (9, False)])
@@ -154,9 +156,9 @@ def test_what_waits_behind_a_dead_worker_is_counted() -> None:
     names = [f"q{number}" for number in range(8)]
     queues = [LockedQueue(name=name, locked_by=dead.id, locked_at=START - timedelta(hours=1)) for name in names]
     report = source.queues()[0]
-    held = [replace(report, name=name, locked_by=dead.id, due=Count(90)) for name in names]
+    held = [structs.replace(report, name=name, locked_by=dead.id, due=Count(90)) for name in names]
 
-    first = found(replace(snapshot, locked_queues=queues), held=held)[0]
+    first = found(structs.replace(snapshot, locked_queues=queues), held=held)[0]
 
     assert first.what == f"720 due jobs in 8 queues wait: worker {dead.id} is gone"
     assert (first.place, first.filter) == ("workers", dead.id)
@@ -165,8 +167,8 @@ def test_what_waits_behind_a_dead_worker_is_counted() -> None:
 def keys_of(number: int) -> set[str]:
     """Return the keys of alerts that all have this number in their words."""
     snapshot = with_backlog(QueueSource().snapshot(), timedelta(hours=number))
-    counters = replace(snapshot.counters, live_rows=1_000, dead_rows=10_000 * number)
-    changed = replace(snapshot, counters=counters, errors=(("failed", f"cancelled after {number} ms"),))
+    counters = structs.replace(snapshot.counters, live_rows=1_000, dead_rows=10_000 * number)
+    changed = structs.replace(snapshot, counters=counters, errors=(("failed", f"cancelled after {number} ms"),))
     findings = [Finding("indexes", CheckStatus.ERROR, f"{number} indexes are invalid")]
     statistics = statistics_of("sync_crm", lately=10 * number, backoff=number, ready=number)
     return {alert.key for alert in found(changed, findings=findings, statistics=statistics)}
@@ -182,20 +184,20 @@ def test_an_alert_that_changes_its_numbers_stays_the_same_alert() -> None:
 def test_a_missed_run_is_named_once_it_is_late(seconds: int, is_alert: bool) -> None:
     at = START.replace(minute=30, second=0) + timedelta(seconds=seconds)
     crontabs = replace(QueueSource(jobs=60).crontabs(), items=[cron_item("30 14 * * *", "sync_customer")])
-    known = [msgspec.structs.replace(each, last_execution=at - timedelta(days=1)) for each in crontabs.known]
+    known = [structs.replace(each, last_execution=at - timedelta(days=1)) for each in crontabs.known]
 
     crontabs = replace(crontabs, known=known)
-    named = [alert.what for alert in found(replace(quiet_snapshot(), at=at), crontabs=crontabs)]
+    named = [alert.what for alert in found(structs.replace(quiet_snapshot(), at=at), crontabs=crontabs)]
 
     assert named == (["sync_customer missed 14:30"] if is_alert else [])
 
 
 def test_hidden_rows_standbys_lost_notifications_and_unseen_parts_are_reported() -> None:
     snapshot = quiet_snapshot()
-    changed = replace(
+    changed = structs.replace(
         snapshot,
-        schema=replace(snapshot.schema, rows_hidden=True),
-        server=replace(snapshot.server, in_recovery=True),
+        schema=structs.replace(snapshot.schema, rows_hidden=True),
+        server=structs.replace(snapshot.server, in_recovery=True),
         errors=(("priorities", "too slow"),),
     )
 
@@ -209,9 +211,9 @@ def test_hidden_rows_standbys_lost_notifications_and_unseen_parts_are_reported()
 
 def test_dead_rows_that_pile_up_are_reported() -> None:
     snapshot = quiet_snapshot()
-    counters = replace(snapshot.counters, live_rows=1_000, dead_rows=20_000, last_vacuum_at=None)
+    counters = structs.replace(snapshot.counters, live_rows=1_000, dead_rows=20_000, last_vacuum_at=None)
 
-    assert found(replace(snapshot, counters=counters))[0].what == "20.0k dead rows wait for vacuum"
+    assert found(structs.replace(snapshot, counters=counters))[0].what == "20.0k dead rows wait for vacuum"
 
 
 def test_the_doctor_is_asked_where_nothing_newer_is_known() -> None:

@@ -8,11 +8,11 @@ from dataclasses import replace
 from time import thread_time
 from typing import Any
 
-import msgspec
 import pytest
 from console_fixture import Console, run
 from hostile_console import HostileSource
 from hypothesis import given, strategies as st
+from msgspec import structs
 
 from gw_core.front_ends import UNSAFE_TEXT
 from gw_core.operations import JobReport, QueueReport
@@ -28,13 +28,11 @@ class MoreHostile(HostileSource):
 
     def queues(self, *, after: str = "", limit: int = 100, only_locked: bool = False) -> Sequence[QueueReport]:
         found = super().queues(after=after, limit=limit, only_locked=only_locked)
-        return [replace(each, name=EVIL) for each in found[:1]] if not after else []
+        return [structs.replace(each, name=EVIL) for each in found[:1]] if not after else []
 
     def crontabs(self) -> Any:
         found = super().crontabs()
-        return replace(
-            found, known=[msgspec.structs.replace(each, identifier=EVIL) for each in found.known[:1]], items=None
-        )
+        return replace(found, known=[structs.replace(each, identifier=EVIL) for each in found.known[:1]], items=None)
 
 
 def test_what_y_copies_is_one_line_without_controls() -> None:
@@ -80,7 +78,7 @@ def test_a_payload_is_copied_as_one_line_of_json() -> None:
             report = super().job(job_id)
             assert report is not None
             payload = '{"a": [1, 2.50], "b": "x\\ny$(touch pwned)"}'
-            return replace(report, job=msgspec.structs.replace(report.job, payload_json=payload))
+            return structs.replace(report, job=structs.replace(report.job, payload_json=payload))
 
     async def scenario(console: Console) -> None:
         await console.until(lambda: console.table("#jobs").keys)
@@ -101,7 +99,7 @@ def test_a_payload_too_large_to_copy_is_rejected_before_it_is_laid_out(monkeypat
         def job(self, job_id: int, *, with_payload: bool = True) -> JobReport | None:
             report = super().job(job_id)
             assert report is not None
-            return replace(report, job=msgspec.structs.replace(report.job, payload_json=payload))
+            return structs.replace(report, job=structs.replace(report.job, payload_json=payload))
 
     async def scenario(console: Console) -> None:
         await console.until(lambda: console.table("#jobs").keys)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import stat
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from console_fixture import Console, run
+from msgspec import structs
 from support.console_source import QueueSource
 
 from gw_core import JobState, Selection
@@ -21,7 +21,7 @@ from gw_tui.dialogs import export
 def found(**changes: object) -> FoundJob:
     (each,) = QueueSource().page(Selection.of(state=JobState.FAILED), limit=1).jobs
     fields = {name: getattr(each.job, name) for name in each.job.__struct_fields__}
-    return replace(each, job=type(each.job)(**{**fields, **changes}))
+    return structs.replace(each, job=type(each.job)(**{**fields, **changes}))
 
 
 def test_both_kinds_say_the_same(tmp_path: Path) -> None:

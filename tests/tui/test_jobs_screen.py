@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 from console_fixture import Console, run, search_of
+from msgspec import structs
 from support.console_source import QueueSource
 from support.profiles import scaled
 from textual import events
@@ -35,7 +35,7 @@ class Piecemeal(QueueSource):
     """A queue in which a search finds few jobs at a time."""
 
     def page(self, wanted: Selection, *, limit: int = 100, **more: Any) -> JobPage:
-        return replace(super().page(wanted, limit=min(limit, 5), **more), is_full=False)
+        return structs.replace(super().page(wanted, limit=min(limit, 5), **more), is_full=False)
 
 
 async def ready(console: Console) -> Any:

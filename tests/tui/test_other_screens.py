@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import msgspec
 import pytest
 from console_fixture import Console, run, search_of
+from msgspec import structs
 from support.console_source import QueueSource
 
 from gw_core import Selection, cron_item
@@ -204,7 +204,7 @@ class ExactCount(QueueSource):
         self._ago = ago
 
     def snapshot(self) -> QueueSnapshot:
-        return replace(super().snapshot(), locks_age=self._ago)
+        return structs.replace(super().snapshot(), locks_age=self._ago)
 
 
 def test_an_old_count_of_what_workers_hold_says_its_age() -> None:
@@ -260,7 +260,7 @@ def test_only_an_old_transaction_is_listed_as_one() -> None:
         def blockages(self) -> LockWaits:
             (session,) = super().blockages().oldest_transactions
             age = timedelta(seconds=self.seconds)
-            return LockWaits(oldest_transactions=(msgspec.structs.replace(session, transaction_age=age),), is_all=True)
+            return LockWaits(oldest_transactions=(structs.replace(session, transaction_age=age),), is_all=True)
 
     source = Claiming()
 

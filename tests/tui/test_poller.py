@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar
 
 import pytest
+from msgspec import structs
 from support.console_source import QueueSource
 from support.task_builders import a_job
 from support.waiting import wait_until
@@ -81,7 +82,11 @@ class Room:
         def lasting(*arguments: object) -> object:
             self.now += self.takes
             answer = read(*arguments)
-            return replace(answer, took=timedelta(seconds=self.takes)) if isinstance(answer, QueueSnapshot) else answer
+            return (
+                structs.replace(answer, took=timedelta(seconds=self.takes))
+                if isinstance(answer, QueueSnapshot)
+                else answer
+            )
 
         return lasting
 
@@ -283,7 +288,7 @@ def test_announcements_refresh_no_more_often_than_an_expensive_refresh_allows(ro
 def test_the_way_to_the_database_does_not_count_as_work_for_the_server(room: Room) -> None:
     snapshot = room.source.snapshot
     room.takes = 0.3
-    room.source.snapshot = lambda: replace(snapshot(), server_time=timedelta(milliseconds=2))
+    room.source.snapshot = lambda: structs.replace(snapshot(), server_time=timedelta(milliseconds=2))
     room.turn()
 
     assert room.until_next_snapshot() < 1.0

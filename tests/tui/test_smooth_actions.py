@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 from console_fixture import Console, console_on, queue_source, run
+from msgspec import structs
 from support.console_source import QueueSource
 
 from gw_core import Client, JobSpec, Runner, TaskRegistry, WorkerSettings
@@ -135,9 +136,8 @@ def test_the_title_of_a_chart_has_the_time_that_it_shows() -> None:
 def test_a_total_is_not_less_than_what_the_tiles_count() -> None:
     class Crashed(QueueSource):
         def read_snapshot(self):  # type: ignore[no-untyped-def]
-            from dataclasses import replace
 
-            return replace(super().read_snapshot(), total=Count(0))
+            return structs.replace(super().read_snapshot(), total=Count(0))
 
     async def scenario(console: Console) -> None:
         await console.shows("of ")

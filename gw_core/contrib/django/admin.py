@@ -6,11 +6,12 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import parse_qs
 
+import msgspec
 from django import VERSION, forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME, ActionForm
@@ -70,13 +71,12 @@ def _number(text: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) <= len(str(MAX_ID)) and int(text) <= MAX_ID else None
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """What the filters of a list offer."""
 
     tasks: Sequence[str] = ()
     queues: Sequence[str] = ()
-    states: Mapping[str, str] = field(default_factory=dict)
+    states: Mapping[str, str] = msgspec.field(default_factory=dict)
     """How many jobs are in a state, with the mark of an estimate."""
 
 

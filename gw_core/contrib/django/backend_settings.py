@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
+import msgspec
 from django.core.exceptions import ImproperlyConfigured
 
 APP: Final = "gw_core.contrib.django.worker:registry"
@@ -22,8 +22,7 @@ LANES_VARIABLE: Final = "DJANGO_GW_LANES"
 """The environment variable with the lanes to serve, separated by commas; without it a worker serves all."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one backend; in `OPTIONS` their names are in upper case."""
 
     database: str = "default"
@@ -40,7 +39,7 @@ class Options:
     """How long the results of tasks are kept; None: they are not."""
     plugins: tuple[str, ...] = ()
     """Plugins of the client that adds the jobs, each as `module:name`."""
-    aliases: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Earlier paths of tasks with their present paths, so that waiting jobs still find a renamed task."""
 
     @classmethod

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
+
+import msgspec
 
 from gw_core.domain.durations import format_duration
 from gw_core.domain.job.group import GroupStatus
@@ -56,8 +57,7 @@ class CheckStatus(StrEnum):
     """Needs an operator; the queue is not healthy."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """The result of one check as a message, and how to fix it.
 
     Example: docs/api/parts.md
@@ -69,8 +69,7 @@ class Finding:
     fix: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TableHealth:
+class TableHealth(msgspec.Struct, frozen=True):
     """How many dead rows a table has, and whether autovacuum cleans it."""
 
     name: str
@@ -82,8 +81,7 @@ class TableHealth:
     """The number of dead rows at which autovacuum starts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoctorFacts:
+class DoctorFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What the doctor read. A check that could not run is listed in `not_checked` with its reason."""
 
     schema: str
@@ -133,7 +131,7 @@ class DoctorFacts:
     """The tasks of the live workers; None if not all of them report theirs."""
     due_tasks: Sequence[tuple[str, timedelta]] = ()
     """The tasks of the jobs that are next in line, and how long the first job of each has been due."""
-    not_checked: Sequence[tuple[str, str]] = field(default=())
+    not_checked: Sequence[tuple[str, str]] = msgspec.field(default=())
     left_out: Sequence[str] = ()
     """Checks that need more rights than roles of these kinds have."""
     pauses: Sequence[Pause] = ()
@@ -176,8 +174,7 @@ ERROR: Final = CheckStatus.ERROR
 WARNING: Final = CheckStatus.WARNING
 
 
-@dataclass(frozen=True, slots=True)
-class _Check:
+class _Check(msgspec.Struct, frozen=True):
     """A check by its name: what it finds, and the message if there is none; None reports nothing then."""
 
     name: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, Self
@@ -117,16 +116,14 @@ class PageCursor(msgspec.Struct, frozen=True):
         return "/".join((self.order, *self.place)).replace(" ", "_")
 
 
-@dataclass(frozen=True, slots=True)
-class FoundJob:
+class FoundJob(msgspec.Struct, frozen=True):
     """A job with its state."""
 
     job: Job
     state: JobState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobPage:
+class JobPage(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that matched, and where to go on.
 
     `after` is None when nothing can follow. `scanned` counts the jobs that were read; a page that is not `is_full`
@@ -146,8 +143,7 @@ class JobPage:
 # -- one job ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobReport:
+class JobReport(msgspec.Struct, frozen=True, kw_only=True):
     """Everything about one job at `at` of the database's clock.
 
     `failed_at` is when the last attempt failed; None while that is not known. A job's row does not record it, and the
@@ -183,8 +179,7 @@ class TaskActivity(msgspec.Struct, frozen=True, kw_only=True):
     running_since: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueCounts:
+class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
     """How much is in the queue at `at`; the times of the first due and the next job are exact.
 
     Example: docs/api/parts.md
@@ -198,8 +193,8 @@ class QueueCounts:
     queues: int
     locked_queues: int
     table_bytes: int
-    tasks: Mapping[str, Counts] = field(default_factory=dict)
-    activity: Mapping[str, TaskActivity] = field(default_factory=dict)
+    tasks: Mapping[str, Counts] = msgspec.field(default_factory=dict)
+    activity: Mapping[str, TaskActivity] = msgspec.field(default_factory=dict)
     """By task, for those that have jobs."""
     pauses: tuple[Pause, ...] = ()
     """What is paused, the oldest pause first."""
@@ -209,8 +204,7 @@ class QueueCounts:
     """Groups whose last job waits for members."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueReport:
+class QueueReport(msgspec.Struct, frozen=True, kw_only=True):
     """A named queue: who holds it and since when, how many jobs wait, how many of them are due, and which is next.
 
     Example: docs/api/parts.md

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import add
+
+import msgspec
 
 from gw_core.domain.reports.counters import BOUNDS
 
 
-@dataclass(frozen=True, slots=True)
-class StatisticsStatus:
+class StatisticsStatus(msgspec.Struct, frozen=True):
     """What the table of statistics holds, and who writes it."""
 
     rows: int | None
@@ -27,8 +27,7 @@ class StatisticsStatus:
     live_workers: int
 
 
-@dataclass(frozen=True, slots=True)
-class RunStatistics:
+class RunStatistics(msgspec.Struct, frozen=True):
     """The attempts that ended in some time.
 
     Example: docs/api/parts.md
@@ -82,8 +81,7 @@ class RunStatistics:
         return timedelta(seconds=BOUNDS[-1])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPoint:
+class RunPoint(msgspec.Struct, frozen=True, kw_only=True):
     """What ended in one step of time."""
 
     at: datetime
@@ -91,8 +89,7 @@ class RunPoint:
     runs: RunStatistics
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSeries:
+class RunSeries(msgspec.Struct, frozen=True, kw_only=True):
     """What ended in each step of time. A step without a point is a gap: no worker that records statistics was alive.
 
     Example: docs/api/parts.md

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
+
+import msgspec
 
 from gw_core.domain.cron.cron_item import KnownCronItem
 from gw_core.domain.reports.query_results import Count, Quality
@@ -20,8 +21,7 @@ _USUAL_WINDOW: Final = timedelta(seconds=3)
 # -- where -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ServerInfo:
+class ServerInfo(msgspec.Struct, frozen=True):
     """Which server answered, and as what; `host` is None for a local socket."""
 
     version: str
@@ -38,8 +38,7 @@ class ServerInfo:
     """The role has the privileges to change and delete jobs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaInfo:
+class SchemaInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What is installed in the schema."""
 
     name: str
@@ -53,8 +52,7 @@ class SchemaInfo:
 # -- what ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class TableCounters:
+class TableCounters(msgspec.Struct, frozen=True):
     """How many rows of jobs were ever inserted, updated and deleted, as the server's statistics know it.
 
     They lag by a second, by ten where a session became idle, and restart after a crash or a reset.
@@ -68,8 +66,7 @@ class TableCounters:
     last_vacuum_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PrioritySummary:
+class PrioritySummary(msgspec.Struct, frozen=True):
     """The jobs of one priority: how many are ready up to a bound, which came due first, and when the next will be."""
 
     priority: int
@@ -80,8 +77,7 @@ class PrioritySummary:
     next_due_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockedQueue:
+class LockedQueue(msgspec.Struct, frozen=True, kw_only=True):
     """A named queue that a worker holds, or that is paused."""
 
     name: str
@@ -94,8 +90,7 @@ class LockedQueue:
         return (self.locked_by or "").startswith(PAUSE_LOCK)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueSnapshot:
+class QueueSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The queue at `at` of the database's clock.
 
     A number that could not be had cheaply is None; a part that failed is named with its reason in `errors`: `revision`,
@@ -132,7 +127,7 @@ class QueueSnapshot:
     crontabs: Sequence[KnownCronItem] = ()
     blocked: int = 0
     """Sessions of this database that wait for a lock, as far as our role may see them."""
-    errors: Sequence[tuple[str, str]] = field(default=())
+    errors: Sequence[tuple[str, str]] = msgspec.field(default=())
     denied: str | None = None
     """The reason, if a part failed because the role lacks a right or row security hides its rows."""
 
@@ -185,8 +180,7 @@ class QueueSnapshot:
 # -- how fast --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Throughput:
+class Throughput(msgspec.Struct, frozen=True, kw_only=True):
     """How many jobs per second were added, done and otherwise changed, over a period that ended at `at`.
 
     `done` counts every row that went: completed and removed ones. `changed` counts claims, failures and whatever else

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Self
+
+import msgspec
 
 from gw_core.domain.errors import InvalidInputError, InvalidSettingError
 from gw_core.domain.rules.pause import PauseKind, PauseTarget
 
 
-@dataclass(frozen=True, slots=True)
-class Only:
+class Only(msgspec.Struct, frozen=True):
     """The tasks and queues that the setting `only` names; without any, a worker runs all jobs of its tasks."""
 
     tasks: frozenset[str]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from operator import attrgetter
 from typing import Any, Final
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from gw_core.domain.errors import (
     DatabaseError,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from operator import attrgetter
@@ -13,6 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from gw_core.domain.durations import Duration, as_duration
 from gw_core.domain.errors import InvalidInputError, PermissionDeniedError

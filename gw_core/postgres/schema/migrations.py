@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Literal, LiteralString
 
@@ -24,6 +23,7 @@ from gw_core.domain.errors import (
     PermissionDeniedError,
     TransientDatabaseError,
 )
+from gw_core.domain.hidden_fields import hides
 from gw_core.postgres.connection.database import DEFAULT_SCHEMA, Database
 from gw_core.postgres.connection.error_mapping import sentence, translate
 from gw_core.postgres.connection.statements import MARKER, in_schema, sql_folder, sql_text
@@ -53,8 +53,8 @@ Target = str | Database | psycopg.Connection[Any]
 """Where to migrate: a connection string, a `Database`, or a connection of the caller's."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MigrationStep:
+@hides("sql")
+class MigrationStep(msgspec.Struct, frozen=True, kw_only=True):
     """One step that takes the schema forward, run in a transaction of its own."""
 
     name: str
@@ -64,7 +64,7 @@ class MigrationStep:
     breaking: bool
     reapplied: bool
     """Whether the step ran before and another program has replaced its work since."""
-    sql: LiteralString = field(repr=False)
+    sql: LiteralString
     """All it runs: the ledger's row first, then the work, then the notification."""
 
 

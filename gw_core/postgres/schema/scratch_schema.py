@@ -5,11 +5,11 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any, Final, Self
 
+import msgspec
 from psycopg import sql
 
 from gw_core.postgres.connection.database import Connection, Database, find_conninfo
@@ -26,8 +26,7 @@ _DROP: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerTiming:
+class ServerTiming(msgspec.Struct, frozen=True, kw_only=True):
     """What the shortest statements cost here, in seconds; the median of many."""
 
     server: str
