@@ -30,6 +30,10 @@ class MoreHostile(HostileSource):
         found = super().queues(after=after, limit=limit, only_locked=only_locked)
         return [structs.replace(each, name=EVIL) for each in found[:1]] if not after else []
 
+    def ranked_queues(self, text: str = "", *, after: int = 0, limit: int = 100) -> Sequence[QueueReport]:
+        found = super().ranked_queues(text, after=after, limit=limit)
+        return [structs.replace(each, name=EVIL) for each in found[:1]]
+
     def crontabs(self) -> Any:
         found = super().crontabs()
         return replace(found, known=[structs.replace(each, identifier=EVIL) for each in found.known[:1]], items=None)
