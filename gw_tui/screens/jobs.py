@@ -492,7 +492,10 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
         """Mark every job that matches the filter, up to a bound."""
         self._end_following()
         most = self.console.options.max_marked
-        self.gathering = BulkMark(Ask(self.search.wanted, None, MARK_PAGE_SIZE), most)
+        wanted = self.search.wanted
+        # In the order of claims, a list ends after a thousand jobs.
+        first = None if wanted.states == {JobState.FAILED} else PageCursor.after_id(0)
+        self.gathering = BulkMark(Ask(wanted, first, MARK_PAGE_SIZE), most)
         self.refresh_bindings()
         self.ask()
         self.draw()

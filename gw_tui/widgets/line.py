@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.style import Style
 from textual.content import Content
 from textual.widgets import Static
 
@@ -12,6 +13,11 @@ class Line(Static):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__("", id=id, markup=False)
         self._drawn = Content("")
+
+    @property
+    def link_style(self) -> Style:
+        """Nothing: what can be clicked keeps the colours of its own."""
+        return Style.null()
 
     def content_for(self, width: int) -> Content:
         """Return what to show in this many columns."""

@@ -423,3 +423,15 @@ def test_no_action_runs_while_all_matches_are_being_marked() -> None:
         assert screen.check_action("retry", ()) is True
 
     run(scenario, filter="state:failed")
+
+
+def test_every_ready_job_of_a_long_queue_can_be_marked() -> None:
+    source = QueueSource(jobs=0)
+    source.queue.run("select count(add_job('t', run_at => now() - interval '1 hour')) from generate_series(1, 1200)")
+
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table().keys)
+        await console.press("ctrl+a")
+        await console.until(lambda: len(console.table().marks) == 1_200)
+
+    run(scenario, source=source, filter="state:ready")

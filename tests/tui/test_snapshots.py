@@ -20,6 +20,7 @@ from textual.theme import Theme
 from textual.widgets import Input, TextArea
 
 KEPT = Path(__file__).parent / "snapshots"
+MAX_TRIES = 10
 COLOURLESS = [scene for scene in SCENES if scene.name in ("overview", "jobs", "question", "commands", "down")]
 
 
@@ -34,13 +35,18 @@ async def settled(console: Console) -> None:
 
 async def seen(console: Console, *, with_paint: bool = True) -> RenderedScreen:
     """Return what is on the screen, in all our themes if its colours count."""
-    found, variables = {}, {}
     themes = [name for name in console.app.theme_names if name.startswith("gw-")]
-    for theme in themes if with_paint and console.app.options.colour else themes[:1]:
-        console.app.use_theme(theme)
-        await settled(console)
-        found[theme] = cells(console.app)
-        variables[theme] = colours_of(console.app.available_themes[theme])
+    wanted = themes if with_paint and console.app.options.colour else themes[:1]
+    variables = {theme: colours_of(console.app.available_themes[theme]) for theme in wanted}
+    # An answer may arrive between two themes: then all of them are drawn again.
+    for _ in range(MAX_TRIES):
+        found = {}
+        for theme in wanted:
+            console.app.use_theme(theme)
+            await settled(console)
+            found[theme] = cells(console.app)
+        if len({str([[text for text, _ in line] for line in each]) for each in found.values()}) == 1:
+            break
     return painted(variables, found)
 
 
