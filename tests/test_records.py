@@ -22,6 +22,8 @@ COPIED = {
 LACKING = {
     "LoadedTask": "`==` leaves its functions out",
     "PauseRules": "`==` leaves the time until the end out",
+    "Account": "the embedded server starts in any Python, with the standard library alone",
+    "Binaries": "the embedded server starts in any Python, with the standard library alone",
     "WatchdogArguments": "its program imports the standard library alone",
 }
 """The dataclasses that need what structs lack."""

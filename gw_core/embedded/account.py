@@ -6,10 +6,9 @@ import os
 import pwd
 import stat
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from gw_core.domain.errors import EmbeddedError
 
@@ -22,7 +21,8 @@ SHARED = "nobody"
 HANDED_ON = ("PATH", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
-class Account(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Account:
     """A user and group; `borrowed` when they are not our own and we must switch to them."""
 
     uid: int

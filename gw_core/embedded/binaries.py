@@ -11,10 +11,8 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-
-import msgspec
-from msgspec.structs import replace
 
 from gw_core.domain.errors import EmbeddedError
 from gw_core.embedded.account import Account, can_reach
@@ -35,7 +33,8 @@ UNSAFE_IN_SHELL = frozenset('"$`\\\n')
 MAX_PATH_LENGTH = 900
 
 
-class Binaries(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Binaries:
     """A folder that holds `postgres` and `initdb`, and their major version."""
 
     folder: Path

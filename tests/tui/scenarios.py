@@ -125,7 +125,7 @@ async def result(console: Console) -> None:
     await _press(console, "f", until="Confirm")
     console.source.queue.change(changed, attempts=1)
     await _press(console, "tab", "enter", until="ResultDialog")
-    await console.shows("1 change")  # the list behind it has the row that is gone
+    await console.shows("1 change (")  # the list behind it has the row that is gone
 
 
 async def down(console: Console) -> None:

@@ -68,7 +68,7 @@ def test_the_editor_has_the_terminal_and_what_it_wrote_stands_in_the_form(
     # The screen is released before the editor writes; afterwards everything is redrawn, also what is behind.
     assert terminal.output.index(OFF) < terminal.output.index(b"EDITING") < terminal.output.index(ON)
     terminal.output = terminal.output.partition(ON)[2]
-    for words in ("Add a job", "Max attempts", "the editor", "Cancel", "1Overview"):
+    for words in ("Add a job", "Max attempts", "the editor", "Cancel", "Overview"):
         terminal.until(words)
 
 
