@@ -17,7 +17,7 @@ ENTRIES: Final = (
     CommandInfo("fail", "Jobs", "Fail jobs permanently", "change"),
     CommandInfo("reschedule", "Jobs", "Change when and how jobs run", "change"),
     CommandInfo("retry", "Jobs", "Retry failed jobs now", "change"),
-    CommandInfo("cancel", "Jobs", "Cancel running jobs"),
+    CommandInfo("cancel", "Jobs", "Cancel running jobs, and drop jobs that wait for others"),
     CommandInfo("remove", "Jobs", "Remove the job with a key", "change"),
     CommandInfo("pause", "Jobs", "Pause tasks, named queues, flags or everything"),
     CommandInfo("resume", "Jobs", "Resume what is paused", "pause"),

@@ -1,4 +1,4 @@
-"""`gw cancel`: stop running jobs."""
+"""`gw cancel`: stop running jobs, and drop jobs that wait for others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from gw_cli.settings import Configuration
 from gw_core import Selection
 from gw_core.errors import InvalidInputError
 from gw_core.front_ends import FrontEnd, operator_name, parse_duration
-from gw_core.selection import parse
 
 if TYPE_CHECKING:
     from gw_core import Client
@@ -38,7 +37,9 @@ MAX_WAIT: Final = timedelta(hours=1)
 @command("cancel")
 def cancel(
     configuration: Configuration,
-    wanted: Annotated[Selection, bulk_command.selected_by("job_key", "task", "queue", "worker", "flag", "every")],
+    wanted: Annotated[
+        Selection, bulk_command.selected_by("job_key", "state", "task", "queue", "worker", "flag", "every")
+    ],
     yes: bulk_command.Yes = False,
     reason: Annotated[
         str | None, typer.Option("--reason", metavar="TEXT", help="Reason; recorded in their last error")
@@ -49,10 +50,11 @@ def cancel(
     ] = "10s",
     as_json: Json = False,
 ) -> int:
-    """Cancel running jobs.
+    """Cancel running jobs, and drop jobs that wait for others.
 
-    Prints the result of each job. With --retry the jobs are retried, as after any failure. A task that does not react
-    loses its job after 5 s, although its thread continues; a job of a named queue ends with its task.
+    Prints the result of each job. Conditions mean running jobs, or waiting ones with state:waiting: those are dropped
+    with the jobs that wait for them. With --retry running jobs are retried, as after any failure. A task that does not
+    react loses its job after 5 s, although its thread continues; a job of a named queue ends with its task.
     """
     timeout = _timeout(wait)
     if reason is not None and len(reason) > MAX_REASON_LENGTH:
@@ -75,15 +77,15 @@ def _confirmed(client: Client, selection: Selection, *, yes: bool) -> Selection:
     wanted = FrontEnd(client).at_server_time(selection)
     if wanted.ids is not None:
         return wanted
-    running = wanted if wanted.is_by_name else wanted & parse("state:running")
-    jobs = client.jobs.count(running).jobs
+    meant = FrontEnd(client).cancellable(wanted)
+    jobs = client.jobs.count(meant).jobs
     if not jobs:
-        doubts = bulk_command.doubts(client, running)
-        raise NothingMatchedError(f"no job matches {quoted(str(running))}; nothing was cancelled{doubts}")
+        doubts = bulk_command.doubts(client, meant)
+        raise NothingMatchedError(f"no job matches {quoted(str(meant))}; nothing was cancelled{doubts}")
     if not (yes or wanted.is_by_name):
-        question = bulk_command.meant(client, running, jobs, "cancel")
+        question = bulk_command.meant(client, meant, jobs, "cancel")
         bulk_command.confirm(question, f"{counted(jobs)} would be cancelled")
-    return running
+    return meant
 
 
 def _timeout(text: str) -> timedelta:

@@ -41,6 +41,12 @@ class FrontEnd:
 
         return JobQueries(self._runtime.connections, self._runtime.schema)
 
+    def cancellable(self, selection: Selection) -> Selection:
+        """Return those jobs of a selection that `client.jobs.cancel` acts on."""
+        from gw_core.selection.selection import cancellable
+
+        return cancellable(selection)
+
     def snapshot(self, recovery: RecoverySettings | None = None, *, with_locks: bool = True) -> QueueSnapshot:
         """Return the state of the whole queue in one round trip, at a cost that does not grow with the queue.
 

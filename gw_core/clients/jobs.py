@@ -26,7 +26,7 @@ from gw_core.postgres.road.bulk_actions import (
 from gw_core.postgres.road.enqueue import getting
 from gw_core.postgres.road.step_store import listing_steps
 from gw_core.selection.parser import Which, selection_of, selection_to_change
-from gw_core.selection.selection import Selection
+from gw_core.selection.selection import Selection, cancellable
 
 if TYPE_CHECKING:
     from gw_core.domain.job.cancellation import CancelledJob
@@ -226,12 +226,13 @@ class Jobs(_JobActions[R]):
         retry: bool = False,
         timeout: Duration = CANCEL_TIMEOUT,
     ) -> Sequence[CancelledJob]:
-        """Cancel running jobs: their tasks are asked to stop, and their attempts fail.
+        """Cancel running jobs: their tasks are asked to stop, and their attempts fail. A job that waits is dropped.
 
         They are not retried, unless `retry` leaves them their other attempts. `by` names who cancels, by default the
         database user. Waits until the jobs have ended, at most `timeout`; an unanswered request stays for an hour.
         It takes no `conn`: workers see a request after its commit only, so it could not end in your transaction.
-        Jobs given by id or key are reported in any state; of other selections, only running jobs count.
+        Jobs given by id or key are reported in any state. Of other selections only running jobs count, and those that
+        wait for others if it has `state:waiting`; with them, the jobs that wait for them are dropped.
         """
         from gw_core.postgres.road.cancel_requests import CancelRequests
 
@@ -269,7 +270,7 @@ def _ids_of(selection: Selection, queries: JobQueries) -> Sequence[int]:
     """Return the ids of the jobs of a selection; those that it names by id need not exist."""
     if selection.ids is not None and len(selection.conditions) == 1:
         return selection.ids
-    wanted = queries.at_server_time(selection if selection.is_by_name else selection & Selection.of(state="running"))
+    wanted = queries.at_server_time(cancellable(selection))
     found: list[int] = []
     after: PageCursor | None = None
     while True:

@@ -217,6 +217,14 @@ class Selection:
 EVERYTHING: Final = Selection()
 
 
+def cancellable(selection: Selection) -> Selection:
+    """Return those jobs of a selection that can be cancelled: running ones, and waiting ones if it names that state."""
+    if selection.is_by_name:
+        return selection
+    names_states = any(True for _ in selection._positive("state"))
+    return selection & Selection.of(state=("running", "waiting") if names_states else "running")
+
+
 def _condition(term: Term, given: Any) -> Condition:
     """Return the condition of a keyword argument."""
     several = [given] if isinstance(given, str | int) else list(given)

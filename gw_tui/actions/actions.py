@@ -181,7 +181,7 @@ class Complete(JobAction, frozen=True, kw_only=True):
 
 
 class Cancel(JobAction, frozen=True, kw_only=True):
-    """Cancel running jobs: their tasks are asked to stop, and they are not retried."""
+    """Cancel running jobs, whose tasks are asked to stop, and jobs that wait for others."""
 
     done_words: ClassVar[str] = "cancelled"
 

@@ -218,7 +218,7 @@ COMMANDS: Final = (
     _change("reschedule", "t", "Time", "Change the job's time, priority or attempts.", on=_OF_JOBS, rank=3),
     _destroy("fail", "f", "Fail", "Fail the job permanently.", on=_OF_JOBS | {"errors"}, rank=4),
     _destroy("complete", "x", "Complete", "Delete the job as if it had completed; U restores it.", on=_OF_JOBS, rank=5),
-    _destroy("cancel", "c", "Cancel", "Cancel the running job: its task is asked to stop.", on=_OF_JOBS, rank=4),
+    _destroy("cancel", "c", "Cancel", "Cancel a job that runs or waits for others.", on=_OF_JOBS, rank=4),
     _maintain(
         "remove_by_key", "K", "Remove by key", "Remove the job with a key, even if it is running.", on=_OF_JOBS, rank=28
     ),

@@ -35,6 +35,9 @@ KEY_IS_REMOVED: Final = "It will not run; U restores it while this console runs.
 KEY_IS_TAKEN: Final = "{} is running it: the job finishes, loses its key and is not retried.\nThis cannot be undone."
 
 
+CANCELLABLE: Final = frozenset({JobState.RUNNING, JobState.WAITING})
+"""The states of jobs that can be cancelled."""
+
 WAITING_ONLY: Final = frozenset({"retry", "reschedule", "fail", "complete"})
 
 
@@ -115,15 +118,14 @@ class JobActionsMixin(ConsoleScreen):
 
     @work
     async def action_cancel(self) -> None:
-        jobs = tuple(each for each in self.targets() if each.state is JobState.RUNNING)
+        jobs = tuple(each for each in self.targets() if each.state in CANCELLABLE)
         if not jobs:
             self.notify("No running job is selected; f fails a job that is not running", severity="warning")
             return
         action = Cancel(jobs=_seen(jobs))
         snapshot = self.console.snapshot
         workers = {} if snapshot is None else {each.id: each for each in snapshot.workers}
-        effects = "\n".join(cancel_effects(jobs, workers))
-        words = f"{named(jobs)}\n{effects}\nJobs that stop fail and are not retried; one that ends first completes."
+        words = "\n".join([named(jobs), *cancel_effects(jobs, workers), *_after_cancelling(jobs)])
         title, ok = ("Cancel the job?", "Cancel job") if len(jobs) == 1 else ("Cancel the jobs?", "Cancel jobs")
         if await confirmed(self.console, action, title, words, ok=ok, to_type=_to_type(jobs), leave="Back"):
             await self._run(action)
@@ -147,8 +149,9 @@ class JobActionsMixin(ConsoleScreen):
     @property
     def useless_keys(self) -> frozenset[str]:
         """The commands that the first target rejects."""
-        running = [each.state is JobState.RUNNING for each in self.targets()[:1]]
-        return WAITING_ONLY if running == [True] else frozenset({"cancel"}) if running else frozenset()
+        state = next((each.state for each in self.targets()), None)
+        running = WAITING_ONLY if state is JobState.RUNNING else frozenset()
+        return running if state is None or state in CANCELLABLE else running | {"cancel"}
 
     def available_actions(self) -> Sequence[tuple[Choice, Action]]:
         return tuple(_offered(self.targets()))
@@ -192,6 +195,15 @@ def _offered(jobs: Sequence[FoundJob]) -> Iterator[tuple[Choice, Action]]:
         yield Choice("remove_by_key", "remove by key", sanitize.line(key, 40)), RemoveByKey(key=key, job=seen[0])
     if holders := sorted({each.job.locked_by for each in jobs if each.job.locked_by is not None}):
         yield Choice("unlock", "unlock", "release all locks of its worker"), Unlock(workers=holders)
+
+
+def _after_cancelling(jobs: Sequence[FoundJob]) -> Iterator[str]:
+    """Yield what becomes of running jobs and of waiting ones."""
+    states = {each.state for each in jobs}
+    if JobState.RUNNING in states:
+        yield "Jobs that stop fail and are not retried; one that ends first completes."
+    if JobState.WAITING in states:
+        yield "Jobs that wait for others are dropped, and so are the jobs that wait for them. This cannot be undone."
 
 
 def _to_type(jobs: Sequence[FoundJob]) -> str:

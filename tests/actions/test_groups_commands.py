@@ -11,8 +11,21 @@ from gw_core import Client, JobSpec
 def add_group(queue: Queue, key: str) -> int:
     with Client(queue.url) as client:
         group = client.groups.add([JobSpec(task="work")] * 2, then=JobSpec(task="last", job_key=key))
-    assert group.id is not None
     return group.id
+
+
+def test_waiting_jobs_are_cancelled_as_running_ones_are(gw: CliProgram, queue: Queue) -> None:
+    first, second, third = add_group(queue, "a"), add_group(queue, "b"), add_group(queue, "c")
+
+    assert gw("cancel", "task:last", "--yes").code == 6
+    assert gw("cancel", "--job-key", "a", "--json").json == [
+        {"id": first, "task": "last", "result": "cancelled", "worker": None}
+    ]
+    refused = gw("cancel", "state:waiting")
+    assert (refused.code, "2 jobs would be cancelled" in refused.err) == (2, True)
+    done = gw("cancel", "--state", "waiting", "--yes", "--json")
+    assert (done.code, [each["id"] for each in done.json]) == (0, [second, third])
+    assert gw("groups", "list", "--json").json == []
 
 
 def test_waiting_groups_are_listed_and_cancelled(gw: CliProgram, queue: Queue) -> None:

@@ -181,6 +181,19 @@ def test_a_waiting_job_is_cancelled_with_those_that_wait_for_it(site: QueueFixtu
     assert [job["id"] for job in site.jobs()] == [first.id]
 
 
+def test_a_selection_cancels_waiting_jobs_if_it_names_their_state(site: QueueFixture) -> None:
+    first = site.client.add("work", {"n": 1})
+    second, third = add(site, 2, first), add(site, 3, first)
+    cancel = site.client.jobs.cancel
+
+    assert (cancel("task:work"), cancel("state:ready task:work")) == ([], [])
+    assert [(each.id, each.result) for each in cancel("state:running,waiting task:work")] == [
+        (second.id, "cancelled"),
+        (third.id, "cancelled"),
+    ]
+    assert [job["id"] for job in site.jobs()] == [first.id]
+
+
 def test_a_waiting_job_that_an_operator_completes_counts_as_ended(site: QueueFixture) -> None:
     first = site.client.add("slow")
     second = add(site, 2, first)

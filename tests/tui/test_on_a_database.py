@@ -323,6 +323,29 @@ def test_a_running_job_is_cancelled_on_its_worker(queue: Queue, source: Any) -> 
     assert queue.run(f"select attempts >= max_attempts from _private_jobs where id = {job.id}") == [(True,)]
 
 
+def test_a_waiting_job_is_cancelled_with_its_key(queue: Queue) -> None:
+    with Client(queue.url) as client:
+        first = client.add("work")
+        client.add("last", after=[first])
+
+    async def scenario(console: Console) -> None:
+        await live(console)
+        console.app.visit("jobs")
+        await console.reach("jobs")
+        await console.press("slash")
+        await console.type("state:waiting")
+        await console.press("enter")
+        await console.until(lambda: len(console.table("#jobs").keys) == 1)
+        await console.press("c")
+        await console.reach("Confirm")
+        assert "wait for others are dropped" in console.text
+        await console.press("right", "enter")
+        await console.shows("cancelled")
+
+    play(queue.url, scenario)
+    assert queue.run("select count(*) from _private_jobs where run_at = 'infinity'") == [(0,)]
+
+
 def test_the_console_shows_a_task_that_cannot_be_stopped(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timeouts, "FORCE_AFTER", 0.1)
     monkeypatch.setattr(timeouts, "OVERRUN_AFTER", 0.1)

@@ -65,7 +65,7 @@ class CancelResult(StrEnum):
     """The result of a request to cancel a job."""
 
     CANCELLED = "cancelled"
-    """Its attempt has failed."""
+    """Its attempt has failed, or it waited for others and was dropped."""
     ALREADY_FINISHED = "already_finished"
     """It finished, or another worker claimed it, before the request arrived."""
     STOPPING = "stopping"

@@ -17,12 +17,13 @@ _FLAG_IN_JSON: Final = f'"{GROUP_FLAG}"'
 
 
 class JobGroup(msgspec.Struct, frozen=True):
-    """A group that was added. `id` is None when plugins skipped all members: the last job is then added already.
+    """A group that was added. When plugins skipped all members, its last job waits for nothing.
 
     Example: docs/api/parts.md
     """
 
-    id: int | None
+    id: int
+    """The id of the last job."""
     job_ids: tuple[int, ...]
 
 

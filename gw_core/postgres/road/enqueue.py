@@ -128,8 +128,8 @@ class AddOperations:
             raise InvalidInputError("the last job of a group waits for its members; leave out after")
         if not admitted or add_inline.get() is not None:
             ids = yield from self.add_many(admitted)
-            yield from self.add(then)
-            return JobGroup(None, tuple(ids))
+            added = yield from self.add_or_raise(then)
+            return JobGroup(added.id, tuple(ids))
         with self._adding(admitted) as addition:
             specs = addition.specs
             [waiting], *rows = yield Unit(partial(_inserting_group, specs, last, policy), is_atomic=True)
