@@ -30,6 +30,8 @@ MIN_GAP: Final = timedelta(seconds=1)
 MIN_TEARDOWN_TIME: Final = timedelta(seconds=0.1)
 """What taking the heartbeat away may take in any case."""
 
+OUTAGES: Final = (DatabaseUnavailableError, TransientDatabaseError)
+
 
 def heartbeat_session(response_timeout: timedelta) -> Mapping[str, str]:
     """Return the session settings of the connection for heartbeats: it waits neither for locks nor for disks.
@@ -48,6 +50,8 @@ class HeartbeatHandlers(msgspec.Struct, frozen=True, kw_only=True):
     """Gets the monotonic time of a ping."""
     on_written: Callable[[timedelta], None] = lambda since: None
     """Called after each heartbeat that was written, with the time since it was sent."""
+    on_rejected: Callable[[], None] = lambda: None
+    """Called when the database cannot write a heartbeat for a reason that lasts, such as a missing right."""
     on_cancel_request: Callable[[], None] = lambda: None
     """Called when a heartbeat has read that jobs of the pool are to be cancelled."""
     on_claim_rules: Callable[[], None] = lambda: None
@@ -91,6 +95,7 @@ class Heartbeat(Service):
         """When the last heartbeat that was written was sent, by the steady clock; others read it and may be late."""
         self._tried_at = float("-inf")
         self._is_wanted = False
+        self._is_other_session = False
         self._late_at: float | None = None
         self._too_late = settings.lease.total_seconds()
         self._has_seen_migration = False
@@ -101,6 +106,11 @@ class Heartbeat(Service):
 
     def step(self) -> timedelta:
         """Write a heartbeat; rest until the next."""
+        if self._is_other_session:
+            # The connection may lead to a server that is no longer the primary.
+            self._is_other_session = False
+            self._connection.close()
+            return self.write()
         if self._is_wanted:
             too_soon = self._tried_at + MIN_GAP.total_seconds() - time.monotonic()
             return timedelta(seconds=too_soon) if too_soon > 0 else self.write()
@@ -116,6 +126,11 @@ class Heartbeat(Service):
         self._is_wanted = True
         self.wake()
 
+    def renew_session(self) -> None:
+        """Write a heartbeat immediately, over a new connection, because the worker claims over one; from any thread."""
+        self._is_other_session = True
+        self.wake()
+
     def held_up_at(self) -> float | None:
         """Return when heartbeats last came too late, by the steady clock: now, if one is overdue; None: never.
 
@@ -127,9 +142,7 @@ class Heartbeat(Service):
     @property
     def is_delayed(self) -> bool:
         """Whether none was ever written, because the database could not do it at the time."""
-        return self.last_written_at is None and isinstance(
-            self._error, DatabaseUnavailableError | TransientDatabaseError
-        )
+        return self.last_written_at is None and isinstance(self._error, OUTAGES)
 
     def write(self) -> timedelta:
         """Write a heartbeat now; return how long to rest."""
@@ -140,6 +153,8 @@ class Heartbeat(Service):
             self._report_failure(error)
             self._error = error
             self._is_wanted = True
+            if not isinstance(error, OUTAGES):
+                self._handlers.on_rejected()
             return min(self._every, TRY_AGAIN_AFTER)
         return self._every
 

@@ -354,7 +354,9 @@ class Runner(AsyncLifetime):
         # Notifications may have been missed while there was no connection.
         self.events.on(PoolConnectionRestored, lambda event: self._write_heartbeat_soon())
         pool.timeouts.on_overruns = self._write_heartbeat_soon
-        return services.heartbeat(registry, once=once, on_breaking_migration=self._on_breaking_migration)
+        heartbeat = services.heartbeat(registry, once=once, on_breaking_migration=self._on_breaking_migration)
+        pool.on_new_session = heartbeat.renew_session
+        return heartbeat
 
     def _write_heartbeat_soon(self) -> None:
         if self._heartbeat is not None:

@@ -122,6 +122,7 @@ class Services:
                 needs_ping=pool.notifications.needs_ping if settings.listen else lambda: False,
                 on_ping_sent=pool.expect_ping,
                 on_written=pool.renew_lease,
+                on_rejected=pool.claim_without_heartbeat,
                 on_cancel_request=pool.claimer.on_cancel_request,
                 on_claim_rules=pool.claimer.on_claim_rules,
                 on_breaking_migration=on_breaking_migration,

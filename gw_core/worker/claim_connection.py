@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
@@ -14,6 +15,7 @@ from gw_core.postgres.connection.error_mapping import needs_connection
 from gw_core.postgres.connection.notifications import Subscription, worker_channels
 from gw_core.postgres.road.claims import CLAIM_PLAN
 from gw_core.postgres.road.job_store import JobStore
+from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.listener import NotificationHealth
 from gw_core.worker.own_locks import OwnLocks
 from gw_core.worker.settler import reconnect_delay
@@ -27,6 +29,7 @@ class ClaimConnection:
     """Belongs to the thread that claims, which rests in `wakeup`; other threads read `tries`.
 
     Without `notifications` it does not listen; behind a pooler in transaction mode it cannot.
+    `on_new_session` requests a heartbeat over a new connection: until it is written, the `lease` allows no claim.
     """
 
     def __init__(
@@ -38,6 +41,8 @@ class ClaimConnection:
         notifications: NotificationHealth | None,
         wakeup: Wakeup,
         events: Events,
+        lease: Lease,
+        on_new_session: Callable[[], None],
     ) -> None:
         self.own_locks = own_locks
         """Knows whether a claim is under way, and what a lost one may have locked."""
@@ -48,6 +53,8 @@ class ClaimConnection:
         self._notifications = notifications
         self._wakeup = wakeup
         self._events = events
+        self._lease = lease
+        self._on_new_session = on_new_session
         self._store: JobStore | None = None
         self._listener: Subscription | None = None
 
@@ -60,6 +67,9 @@ class ClaimConnection:
             if self._notifications is not None and connection.pooling is not PoolerMode.TRANSACTION:
                 self._listen(connection, self._notifications)
             self._store = JobStore(connection, self._database.schema)
+            if not self._lease.has_no_heartbeats:
+                self._lease.begin_session(steady_time())
+                self._on_new_session()
         return self._store
 
     def close(self) -> None:

@@ -64,8 +64,8 @@ class ClaimDemand:
         return 1 if mean is None else max(1, jobs_in_window(mean, window=self._window, claim_limit=limit))
 
     def _limit(self) -> int:
-        """Return how many jobs to claim; none while too many outcomes are unwritten or the lease is over."""
-        if self._settler.unsettled >= MAX_UNSETTLED or self._lease.is_over:
+        """Return how many jobs to claim; none while too many outcomes are unwritten or the lease allows none."""
+        if self._settler.unsettled >= MAX_UNSETTLED or not self._lease.allows_claims:
             return 0
         demand = claim_demand(
             idle=self._handoff.idle,

@@ -99,6 +99,8 @@ class WorkerPool:
         self._is_stopped = False
         self.use(registry)
         self._lease = Lease()
+        self.on_new_session: Callable[[], None] = lambda: None
+        """Requests a heartbeat over a new connection; called when the connection for claims was opened."""
         self._handoff = Handoff(on_low=lambda: self.claimer.wake())
         self.settler = Settler(
             worker_id=self.id,
@@ -181,6 +183,8 @@ class WorkerPool:
                 notifications=self.notifications if settings.listen and self._listener is None else None,
                 wakeup=wakeup,
                 events=events,
+                lease=self._lease,
+                on_new_session=lambda: self.on_new_session(),
             ),
             wakeup=wakeup,
             policy=policy,
@@ -281,13 +285,19 @@ class WorkerPool:
         """Claim nothing until a heartbeat has been written; call it before `start`."""
         self._lease.until = float("-inf")
 
+    def claim_without_heartbeat(self) -> None:
+        """Claim although no heartbeat was written since the connection for claims was opened: none can be."""
+        self._lease.begin_session(float("-inf"))
+        self.claimer.request_claim()
+
     def renew_lease(self, since: timedelta) -> None:
         """Record a heartbeat that was sent this long ago. After a long pause, return jobs claimed before it."""
-        was_over = self._lease.is_over
-        if was_over:
+        allowed_claims = self._lease.allows_claims
+        if self._lease.is_over:
             self.claimer.claimed_jobs.return_unstarted(LEASE_IS_OVER)
-        self._lease.renew(steady_time() + (self._settings.lease - since).total_seconds())
-        if was_over:
+        sent_at = steady_time() - since.total_seconds()
+        self._lease.renew(sent_at + self._settings.lease.total_seconds(), sent_at=sent_at)
+        if not allowed_claims:
             self.claimer.request_claim()
 
     def stop(self, reason: str) -> None:

@@ -42,6 +42,7 @@ AFTER: Final = 3 * SECOND
 
 SERVER_FAULTS: Final = frozenset({"crash", "failover", "backend", "restart", "stall"})
 CUTTING_FAULTS: Final = frozenset({"freeze", "doze", "cut", "mute"})
+LOSING_FAULTS: Final = frozenset({"crash", "failover"})
 HARMLESS_FAULTS: Final = frozenset({"lose", "swallow", "late", "delay", "lock"})
 """What no job may run again for: lost and late answers, and a table that stays locked."""
 
@@ -417,8 +418,8 @@ class _Court:
         return began <= ended + after and over >= run.began - before
 
     def _overlap(self, where: str, one: Run, other: Run) -> Iterator[str]:
-        """Excuse a run that had lost its queue without knowing, if its result counted for nothing."""
-        cut_off = [run for run in (one, other) if self._was_cut_off(run)]
+        """Excuse a run that had lost its claim without knowing, if its result counted for nothing."""
+        cut_off = [run for run in (one, other) if self._was_cut_off(run) or self._has_lost_its_claim(run)]
         if not cut_off:
             yield f"{where} jobs {one.n} and {other.n} ran at the same time{self._story(one.n, other.n)}"
             return
@@ -434,6 +435,18 @@ class _Court:
 
     def _was_cut_off(self, run: Run) -> bool:
         return any(f.what in CUTTING_FAULTS and self._concerns(f, run) for f in self._of_pid[run.pid])
+
+    def _has_lost_its_claim(self, run: Run) -> bool:
+        """Whether a server may have gone away before the claim was safe: only claims of named queues are durable."""
+        added = self._added.get(run.n)
+        return (
+            added is not None
+            and added.spec.queue_name is None
+            and any(
+                fault.what in LOSING_FAULTS and fault.began - BEFORE <= run.began <= (fault.ended or fault.began)
+                for fault in self._of_servers
+            )
+        )
 
     def _is_void(self, run: Run) -> bool:
         """Whether its process reported the job as lost, or could not report or know it.

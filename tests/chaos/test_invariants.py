@@ -131,6 +131,9 @@ KEPT = {
         runs=[ran(1, 1, 2), ran(1, 12, 13, pid=OTHER)],
         faults=[fault("lock", 1.5, 8), fault("kill", 9, 9, pid=ONE)],
     ),
+    "its claim was lost with a server": evidence(
+        added(1), runs=[ran(1, 1, 9), ran(1, 3, 4, pid=OTHER)], faults=CRASHED, lost={ONE: {1}}
+    ),
     "its worker was frozen": evidence(
         added(1), runs=[ran(1, 1, 9), ran(1, 7, 8, pid=OTHER)], faults=FROZEN, lost={ONE: {1}}
     ),
@@ -301,6 +304,10 @@ BROKEN = {
     ),
     "a queue beside itself after a crash": (
         evidence(added(1, **QUEUED), added(2, **QUEUED), runs=LATE, faults=CRASHED, lost={ONE: {1}}),
+        "ran at the same time",
+    ),
+    "it ran beside itself long after a crash": (
+        evidence(added(1), runs=[ran(1, 5, 9), ran(1, 7, 8, pid=OTHER)], faults=CRASHED, lost={ONE: {1}}),
         "ran at the same time",
     ),
     "a queue out of order": (

@@ -276,6 +276,8 @@ class WorkerPool:
                 notifications=None,
                 wakeup=self.wakeup,
                 events=self.events,
+                lease=Lease(),
+                on_new_session=lambda: None,
             ),
             wakeup=self.wakeup,
             policy=claim_policy.ClaimPolicy(
@@ -604,7 +606,12 @@ class World:
         if left:
             self.complain(f"these jobs never ran to their end: {left}")
         self.store.end_steps(None)
-        if steps := self.run("select job_id from _private_gw_steps where kept_until is null"):
+        # A job that failed permanently stays, and so do its steps: a retry goes on from there.
+        steps = self.run(
+            "select job_id from _private_gw_steps "
+            "where kept_until is null and job_id not in (select id from _private_jobs)"
+        )
+        if steps:
             self.complain(f"these jobs are gone, and their steps are not: {steps}")
         if groups := self.run(FINISHED_GROUPS):
             self.complain(f"these groups have ended, and their last jobs were not added: {groups}")

@@ -61,6 +61,42 @@ def test_a_worker_is_known_before_it_claims(ward: RecoveryFixture) -> None:
     assert known == [[runner.worker_id]]
 
 
+def loses_its_heartbeats(ward: RecoveryFixture) -> None:
+    """Do what a failover or a crash does: heartbeats wait neither for the disk nor for a standby."""
+    ward.run("delete from _private_gw_workers")
+
+
+def test_a_heartbeat_that_a_failover_loses_before_the_first_claim_is_written_again(ward: RecoveryFixture) -> None:
+    ward.add()
+    runner, recorded, _ = ward.runner({"work": RunRecord()}, heartbeat_interval=ms(60_000))
+    known: list[list[str]] = []
+    runner.events.on(RecoveryConfigured, lambda event: loses_its_heartbeats(ward))
+    runner.events.on(PoolClaimed, lambda event: known.append(known_to(ward)))
+    runner.start()
+    recorded.wait_for(JobCompleted)
+    runner.stop()
+    runner.wait()
+
+    assert known == [[runner.worker_id]]
+
+
+def test_a_heartbeat_that_a_failover_loses_is_written_again_before_the_next_claim(ward: RecoveryFixture) -> None:
+    known: list[list[str]] = []
+    with ward.running({"work": RunRecord()}, heartbeat_interval=ms(60_000)) as running:
+        ward.add()
+        running.recorded.wait_for(JobCompleted)
+        running.runner.events.on(PoolClaimed, lambda event: known.append(known_to(ward)))
+        loses_its_heartbeats(ward)
+        ward.run(
+            "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() "
+            "and application_name in ('gw:claim', 'gw:settle', 'gw:heartbeat', 'gw:maintenance')"
+        )
+        ward.add()
+        running.recorded.wait_for(JobCompleted, count=2)
+
+    assert known == [[running.worker_id]]
+
+
 def test_the_heartbeat_says_who_and_where(ward: RecoveryFixture) -> None:
     with ward.running({"work": RunRecord(), "more": RunRecord()}, concurrency=3) as running:
         (row,) = ward.run("select *, started_at <= last_heartbeat_at as is_older from _private_gw_workers")
