@@ -19,14 +19,13 @@ from gw_cli import command, output, stderr
 from gw_cli.arguments import one_of
 from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
-from gw_cli.records import counted
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
 from gw_cli.settings.typer_options import OptionGroup
 from gw_cli.typos import doubt_about
 from gw_core import JobState
 from gw_core.errors import GraphileWorkerError, InvalidInputError
-from gw_core.front_ends import FrontEnd, NameKind
+from gw_core.front_ends import FrontEnd, NameKind, counted
 from gw_core.selection.values import Text
 
 if TYPE_CHECKING:
@@ -158,7 +157,10 @@ def act(
             if manner.dry_run:
                 return _preview(survey, verb, idle(survey), as_json=manner.as_json)
             if total and not manner.yes:
-                confirm(meant(client, wanted, total, verb.infinitive), f"{counted(total)} would be {verb.past.lower()}")
+                confirm(
+                    meant(client, wanted, total, verb.infinitive),
+                    f"{counted(total, 'job')} would be {verb.past.lower()}",
+                )
         answer = Answer(verb, total, as_json=manner.as_json)
         return _carry_out(do(client.jobs.in_batches(), wanted), answer, wanted, allow_none=manner.allow_none)
 
@@ -168,8 +170,7 @@ def meant(client: Client, wanted: Selection, total: int, infinitive: str) -> str
     front_end = FrontEnd(client)
     tasks = front_end.tasks_of(wanted, most=MAX_TASKS + 1)
     named = [f"{visible(task)} {count:,}" for task, count in tasks[:MAX_TASKS]] + ["…"] * (len(tasks) > MAX_TASKS)
-    jobs = "1 job" if total == 1 else f"{total:,} jobs"
-    return f"{infinitive.capitalize()} {jobs} ({', '.join(named)}) in {visible(front_end.place)}?"
+    return f"{infinitive.capitalize()} {counted(total, 'job')} ({', '.join(named)}) in {visible(front_end.place)}?"
 
 
 def doubts(client: Client, wanted: Selection) -> str:
@@ -187,8 +188,8 @@ def doubts(client: Client, wanted: Selection) -> str:
 
 def _preview(survey: SelectionCount, verb: Verb, skipped: int, *, as_json: bool) -> ExitCode:
     record = {"jobs": survey.jobs - skipped, "skipped": skipped, "dry_run": True}
-    but = f"; {counted(skipped)} would be skipped" if skipped else ""
-    message = f"Would {verb.infinitive} {counted(survey.jobs - skipped)}{but}"
+    but = f"; {counted(skipped, 'job')} would be skipped" if skipped else ""
+    message = f"Would {verb.infinitive} {counted(survey.jobs - skipped, 'job')}{but}"
     output.answer(message, plain=str(survey.jobs - skipped), record=record, as_json=as_json)
     return ExitCode.OK
 
@@ -303,7 +304,7 @@ class Answer:
 
     def _sum(self) -> str:
         skipped = f", skipped {self.skipped}" if self.skipped else ""
-        return f"{self.verb.past} {counted(self.done)}{skipped}"
+        return f"{self.verb.past} {counted(self.done, 'job')}{skipped}"
 
     def _say(self, number: int, task: str | None, reason: str | None, locked_by: str | None, sentence: str) -> None:
         if self._for_a_person:

@@ -13,9 +13,9 @@ from gw_cli import output, stderr
 from gw_cli.bulk_command import PROGRESS_SECONDS, interruptions
 from gw_cli.exit_codes import ExitCode
 from gw_cli.job_files import Entry, job_bytes, read
-from gw_cli.records import counted
 from gw_core.errors import InvalidInputError
 from gw_core.events import JobAdded
+from gw_core.front_ends import counted
 
 if TYPE_CHECKING:
     from gw_core import Client, JobSpec
@@ -105,7 +105,9 @@ class Import(msgspec.Struct):
         if now - self._reported_at >= PROGRESS_SECONDS:
             self._reported_at = now
             rate = self.added / (now - self._began)
-            stderr.note(f"Added {self.added:,} jobs, {rate:,.0f}/s, up to line {self.through:,}{self._share()} …")
+            stderr.note(
+                f"Added {counted(self.added, 'job')}, {rate:,.0f}/s, up to line {self.through:,}{self._share()} …"
+            )
 
     def _share(self) -> str:
         """Return how much of a file was read; nothing for a pipe."""
@@ -126,12 +128,12 @@ def add_from(
     except BaseException:
         if work.through:
             stderr.note(
-                f"Added {counted(work.added)} of the lines up to {work.through}, which stay; "
+                f"Added {counted(work.added, 'job')} of the lines up to {work.through}, which stay; "
                 "nothing of the later lines was added."
             )
         raise
     record = {"added": work.added, "skipped": work.skipped, "last_line": work.through}
-    output.answer(f"Added {counted(work.added)}", plain=str(work.added), record=record, as_json=as_json)
+    output.answer(f"Added {counted(work.added, 'job')}", plain=str(work.added), record=record, as_json=as_json)
     if work.skipped:
         stderr.note(f"{counted(work.skipped, 'line')} of {work.through} skipped.")
     return ExitCode.FAILED if work.skipped else ExitCode.OK

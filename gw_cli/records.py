@@ -44,11 +44,6 @@ def job_record(job: Job, state: str | None = None) -> dict[str, object]:
     return {**JOBS.record(job), "state": state}
 
 
-def counted(number: int, what: str = "job") -> str:
-    """Return a number with its noun."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
 def count_record(count: Count) -> dict[str, object]:
     """Return a count under the keys we promise."""
     return {"count": count.value, "quality": count.quality.value}

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gw_core.clients.sharding import ShardKey as ShardKey
     from gw_core.clients.verbs import OnThreads as OnThreads
     from gw_core.clients.workers import Workers as Workers
+    from gw_core.domain.counted import counted as counted
     from gw_core.domain.cron.cron_item import reject_duplicates as reject_duplicates
     from gw_core.domain.cron.crontab import (
         CrontabLineError as CrontabLineError,
@@ -228,6 +229,7 @@ else:
         gw_core.clients.sharding: ShardKey
         gw_core.clients.verbs: OnThreads
         gw_core.clients.workers: Workers
+        gw_core.domain.counted: counted
         gw_core.domain.cron.cron_item: reject_duplicates
         gw_core.domain.cron.crontab: CrontabLineError format_item
         gw_core.domain.cron.schedule_events: CronBackfill CronBackfilled CronItemFailed CronItemsRejected

@@ -20,7 +20,7 @@ from textual.filter import LineFilter, NoColor
 from textual.screen import Screen
 from textual.widgets import Input, TextArea
 
-from gw_core.front_ends import CleanupTarget
+from gw_core.front_ends import CleanupTarget, counted
 from gw_tui import clipboard
 from gw_tui.action_runner import ActionRunner
 from gw_tui.actions.actions import Action
@@ -203,7 +203,7 @@ class ConsoleApp(Console):
 
     @on(JobsAnnounced)
     def _announced(self, message: JobsAnnounced) -> None:
-        self.note(EntryKind.JOBS, f"{formatting.counted(message.jobs, 'job')} announced")
+        self.note(EntryKind.JOBS, f"{counted(message.jobs, 'job')} announced")
 
     @on(ListenStateChanged)
     def _on_listen_state(self, message: ListenStateChanged) -> None:
@@ -296,7 +296,7 @@ class ConsoleApp(Console):
         yield 3, sanitize.line(self._where(target.where), 60), "bold"
         yield 4, *(("READ-ONLY", "bold $warning") if self.is_read_only else ("READ-WRITE", "bold"))
         if waiting := screen.waiting_changes:
-            yield 5, f"{formatting.counted(waiting, 'change')} (.)", "$warning"
+            yield 5, f"{counted(waiting, 'change')} (.)", "$warning"
         yield 8, f"schema {sanitize.line(target.schema, 40)}", "$quiet"
         cost = "" if self.cost is None else f" · {max(1, round(self.cost * 1_000))} ms"
         unfocused = "unfocused: every " if self._is_blurred else ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from gw_core import JobState, Selection
-from gw_core.front_ends import CheckStatus, CleanupTarget
+from gw_core.front_ends import CheckStatus, CleanupTarget, counted
 from gw_tui.actions.actions import MAX_CLEANED, Cleanup, CleanupSelected, RunDoctor, Sweep
 from gw_tui.dialogs.choose import Choice, Choose
 from gw_tui.dialogs.confirm import confirmed
@@ -91,7 +91,7 @@ class Maintenance:
         if count == 0:
             self._console.notify(f"Nothing to clean up: no {cleanup.thing}s")
             return
-        many = "Too many to count quickly." if count is None else f"{formatting.counted(count, cleanup.thing)}."
+        many = "Too many to count quickly." if count is None else f"{counted(count, cleanup.thing)}."
         words = f"{many}\n{_consequences(cleanup)}"
         # Deleted jobs cannot be restored, so a key pressed too often must not delete them.
         deletes_jobs = isinstance(cleanup, CleanupSelected) or cleanup.target is CleanupTarget.FAILED_JOBS
@@ -103,8 +103,8 @@ class Maintenance:
         if (result := await self._runner.begin(RunDoctor())) is None:
             return
         found = [each.status for each in result.findings]
-        errors = formatting.counted(found.count(CheckStatus.ERROR), "error")
-        self._console.notify(f"Doctor: {errors}, {formatting.counted(found.count(CheckStatus.WARNING), 'warning')}")
+        errors = counted(found.count(CheckStatus.ERROR), "error")
+        self._console.notify(f"Doctor: {errors}, {counted(found.count(CheckStatus.WARNING), 'warning')}")
         self._console.visit("locks")
         self._console.refresh_now()
 
@@ -117,7 +117,7 @@ def _consequences(cleanup: Cleanup | CleanupSelected) -> str:
 
 
 def _preview(report: SweepReport) -> str:
-    jobs, queues = formatting.counted(report.jobs, "job"), formatting.counted(report.queues, "queue")
+    jobs, queues = counted(report.jobs, "job"), counted(report.queues, "queue")
     return "\n".join([f"{jobs} returned (attempt not counted) and {queues} released, from:", *_named(report.workers)])
 
 

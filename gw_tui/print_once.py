@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gw_core.errors import PermissionDeniedError
+from gw_core.front_ends import counted
 from gw_tui.rules.alerts import Alert, AlertInput, QueueSample, Severity, alerts
 from gw_tui.text import formatting, sanitize, symbols
 
@@ -138,5 +139,5 @@ def _lines(data: OverviewData) -> Iterator[str]:
         yield ""
         yield "workers"
     for worker in snapshot.workers:
-        holds = f"{formatting.counted(worker.jobs, 'job')}, {formatting.counted(worker.queues, 'queue')}"
+        holds = f"{counted(worker.jobs, 'job')}, {counted(worker.queues, 'queue')}"
         yield f"  {worker.id}  {worker_state(worker).replace('_', ' ')}  {holds}"

@@ -12,12 +12,11 @@ from gw_cli import bulk_command, output
 from gw_cli.command import Json, command
 from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
-from gw_cli.records import counted
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
 from gw_core import Selection
 from gw_core.errors import InvalidInputError
-from gw_core.front_ends import FrontEnd, operator_name, parse_duration
+from gw_core.front_ends import FrontEnd, counted, operator_name, parse_duration
 
 if TYPE_CHECKING:
     from gw_core import Client
@@ -84,7 +83,7 @@ def _confirmed(client: Client, selection: Selection, *, yes: bool) -> Selection:
         raise NothingMatchedError(f"no job matches {quoted(str(meant))}; nothing was cancelled{doubts}")
     if not (yes or wanted.is_by_name):
         question = bulk_command.meant(client, meant, jobs, "cancel")
-        bulk_command.confirm(question, f"{counted(jobs)} would be cancelled")
+        bulk_command.confirm(question, f"{counted(jobs, 'job')} would be cancelled")
     return meant
 
 

@@ -10,10 +10,10 @@ import typer
 from gw_cli import bulk_command, output, project, stderr
 from gw_cli.command import Json, command
 from gw_cli.connect import open_to_change
-from gw_cli.records import counted
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
 from gw_core.errors import InvalidInputError
+from gw_core.front_ends import counted
 
 if TYPE_CHECKING:
     from gw_core.front_ends import Cleanup, OnThreads
@@ -83,8 +83,8 @@ def _ask(cleanup: Cleanup[OnThreads]) -> None:
     count = cleanup.count(CleanupTarget.FAILED_JOBS)
     if count:
         bulk_command.confirm(
-            f"Delete {counted(count)} that failed permanently?",
-            f"{counted(count)} would be deleted",
+            f"Delete {counted(count, 'job')} that failed permanently?",
+            f"{counted(count, 'job')} would be deleted",
         )
 
 

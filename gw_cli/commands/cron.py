@@ -17,11 +17,10 @@ from gw_cli.command import Json, Printed, command
 from gw_cli.connect import open_client, open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.output import Column, JsonText, Shape
-from gw_cli.records import counted
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration, table
 from gw_core.errors import InvalidInputError
-from gw_core.front_ends import describe_schedule, format_duration, parse_time
+from gw_core.front_ends import counted, describe_schedule, format_duration, parse_time
 
 if TYPE_CHECKING:
     from gw_core import CronItem

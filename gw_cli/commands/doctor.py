@@ -12,10 +12,10 @@ from gw_cli import output, stderr
 from gw_cli.command import Json, command
 from gw_cli.connect import open_client
 from gw_cli.exit_codes import ExitCode
-from gw_cli.records import counted
 from gw_cli.sanitize import visible
 from gw_cli.settings import Configuration
 from gw_cli.sharding import for_each_shard
+from gw_core.front_ends import counted
 
 if TYPE_CHECKING:
     from gw_core.operations import Finding

@@ -12,10 +12,10 @@ from gw_cli.command import Json, Printed, command
 from gw_cli.connect import open_client
 from gw_cli.exit_codes import NothingMatchedError
 from gw_cli.output import Column, Shape
-from gw_cli.records import counted
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
 from gw_core.errors import InvalidInputError
+from gw_core.front_ends import counted
 
 Role = Annotated[str, typer.Argument(metavar="ROLE", help="Database role, written as it is named, without quotes")]
 Sql = Annotated[bool, typer.Option("--sql", help="Only print the SQL that would run, for psql")]

@@ -12,10 +12,10 @@ from gw_cli.bulk_command import AllSelected
 from gw_cli.command import DEFAULT_LIMIT, MAX_ROWS, After, Json, Limit, Printed, Timeout, command
 from gw_cli.connect import open_client
 from gw_cli.output import Shape
-from gw_cli.records import JOBS, PAYLOAD, counted
+from gw_cli.records import JOBS, PAYLOAD
 from gw_cli.settings import Configuration
 from gw_cli.sharding import for_each_shard
-from gw_core.front_ends import FrontEnd
+from gw_core.front_ends import FrontEnd, counted
 
 if TYPE_CHECKING:
     from gw_core.operations import JobPage
@@ -66,7 +66,7 @@ def _note(page: JobPage, rest: JobPage | None) -> None:
             stderr.note(f"There may be more jobs; continue with --after {page.after}")
     else:
         stderr.note(
-            f"The search checked {page.scanned:,} jobs and found {len(page.jobs)}; there are more to check: "
+            f"The search checked {counted(page.scanned, 'job')} and found {len(page.jobs)}; there are more to check: "
             f"continue with --after {page.after} or search longer with --timeout 10s"
         )
 
@@ -84,4 +84,4 @@ def count(
     with open_client(configuration) as client:
         found = client.jobs.count(FrontEnd(client).at_server_time(wanted))
     record = {"jobs": found.jobs, "running": found.running}
-    output.answer(counted(found.jobs), plain=str(found.jobs), record=record, as_json=as_json)
+    output.answer(counted(found.jobs, "job"), plain=str(found.jobs), record=record, as_json=as_json)

@@ -10,10 +10,10 @@ import typer
 from gw_cli import output, stderr
 from gw_cli.command import Json, command
 from gw_cli.connect import open_client
-from gw_cli.records import counted
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration, table
 from gw_core.errors import InvalidInputError
+from gw_core.front_ends import counted
 
 if TYPE_CHECKING:
     from gw_core.front_ends import MigrationStep

@@ -15,11 +15,12 @@ from gw_cli.commands import history
 from gw_cli.connect import open_client
 from gw_cli.exit_codes import NothingMatchedError
 from gw_cli.output import Column, JsonText, Shape
-from gw_cli.records import JOBS, PAYLOAD, counted, job_record
+from gw_cli.records import JOBS, PAYLOAD, job_record
 from gw_cli.sanitize import indented, quoted, visible
 from gw_cli.settings import Configuration
 from gw_core import JobState
 from gw_core.errors import InvalidInputError, SchemaMissingError
+from gw_core.front_ends import counted
 
 if TYPE_CHECKING:
     from gw_core.front_ends import PlannedAttempt

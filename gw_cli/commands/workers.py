@@ -13,11 +13,10 @@ from gw_cli.command import Json, Printed, command
 from gw_cli.connect import open_client, open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.output import Column, Shape
-from gw_cli.records import counted
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration, table
 from gw_core.errors import InvalidInputError
-from gw_core.front_ends import format_duration
+from gw_core.front_ends import counted, format_duration
 
 if TYPE_CHECKING:
     from gw_core import RecoverySettings
@@ -125,7 +124,7 @@ def _show_sweep(report: SweepReport, *, as_json: bool) -> None:
 def _sentence(report: SweepReport) -> str:
     if not report.workers and not report.queues:
         return "No worker counts as dead."
-    jobs, queues = counted(report.jobs), counted(report.queues, "queue")
+    jobs, queues = counted(report.jobs, "job"), counted(report.queues, "queue")
     if report.dry_run:
         return f"Would recover {jobs} and release {queues}; nothing was changed."
     return f"Recovered {jobs} and released {queues}."
@@ -170,7 +169,7 @@ def unlock(
                 f"{', '.join(map(quoted, names))} holds no job and no queue; nothing was unlocked"
             )
         _warn(held)
-        what = f"{counted(jobs)} and {counted(queues, 'queue')}"
+        what = f"{counted(jobs, 'job')} and {counted(queues, 'queue')}"
         if not (dry_run or yes):
             bulk_command.confirm(f"Unlock {what}?", f"{what} would be unlocked")
         freed = held if dry_run else client.workers.unlock(names)

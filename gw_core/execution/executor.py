@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from gw_core.domain.counted import counted
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.job.history import encoded_result
 from gw_core.domain.job.outcome import (
@@ -194,7 +195,7 @@ def _judge_batch(job: Job, context: JobContext, results: list[Any]) -> _Verdict:
     if len(results) != len(items):
         _warn(
             context,
-            f"Task {job.task} returned {len(results)} results for a batch of {len(items)} items; "
+            f"Task {job.task} returned {counted(len(results), 'result')} for a batch of {counted(len(items), 'item')}; "
             "the job counts as done. Return one result for each item, or None.",
         )
         return None, None, results

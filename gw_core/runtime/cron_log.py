@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from datetime import datetime
 
+from gw_core.domain.counted import counted
 from gw_core.domain.cron import schedule_events as e
-from gw_core.runtime.log_messages import EventLog, counted
+from gw_core.runtime.log_messages import EventLog
 from gw_core.runtime.loggers import get_logger
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Final, get_type_hints
 
+from gw_core.domain.counted import counted
 from gw_core.domain.durations import format_duration
 from gw_core.domain.job.cancellation import StopReason
 from gw_core.domain.job.job import Job
@@ -351,8 +352,3 @@ def _quoted(names: Sequence[str]) -> str:
 def _some(names: Sequence[str]) -> str:
     rest = len(names) - MAX_NAMES
     return _quoted(names[:MAX_NAMES]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def counted(number: int, noun: str, nouns: str | None = None) -> str:
-    """Return a number with its noun, singular or plural."""
-    return f"1 {noun}" if number == 1 else f"{number} {nouns or noun + 's'}"

@@ -8,8 +8,8 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from gw_core.front_ends import counted
 from gw_tui.actions.actions import Action, Complete, JobAction, RemoveByKey, Restore, Result
-from gw_tui.text import formatting
 
 PART: Final = 500
 """Jobs changed in one go; each is one short transaction."""
@@ -69,7 +69,7 @@ class ActionBatch(msgspec.Struct, frozen=True, kw_only=True):
         if self.result.message:
             return self.result.message
         number = len(self.result.done) if self.result.count is None else self.result.count
-        words = f"{formatting.counted(number, self.action.thing)} {self.action.done_words}"
+        words = f"{counted(number, self.action.thing)} {self.action.done_words}"
         if self.result.skipped:
             words += f", {len(self.result.skipped)} skipped"
         if self.is_stopped and not self.is_whole:

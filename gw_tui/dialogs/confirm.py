@@ -9,9 +9,9 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Button, Static
 
-from gw_core.front_ends import FoundJob
+from gw_core.front_ends import FoundJob, counted
 from gw_tui.dialogs.base import Dialog, entry
-from gw_tui.text import formatting, sanitize, symbols
+from gw_tui.text import sanitize, symbols
 
 if TYPE_CHECKING:
     from gw_tui.actions.actions import Action
@@ -108,4 +108,4 @@ def named(jobs: Sequence[FoundJob]) -> str:
     lines = [f"  {count:>6,}  {sanitize.line(task, 50)}" for task, count in most[:NAMED]]
     if len(most) > NAMED:
         lines.append(f"  {sum(count for _, count in most[NAMED:]):>6,}  of {len(most) - NAMED} other tasks")
-    return "\n".join([f"{formatting.counted(len(jobs), 'job')}:", *lines])
+    return "\n".join([f"{counted(len(jobs), 'job')}:", *lines])

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gw_core import JobState
-from gw_core.front_ends import MIN_FAILURES, PauseKind, written
+from gw_core.front_ends import MIN_FAILURES, PauseKind, counted, written
 from gw_tui.rules.recurring import Crontabs
 from gw_tui.rules.task_info import TaskInfo, tasks_of
 from gw_tui.text import formatting
@@ -236,7 +236,7 @@ def _workers(known: AlertInput) -> Iterator[Alert]:
             remedy=f"gw unlock {worker.id}",
         )
     if (more := len(dead) - MAX_OF_A_KIND) > 0:
-        words = f"{formatting.counted(more, 'more worker')} gone"
+        words = f"{counted(more, 'more worker')} gone"
         yield _critical(what=words, subject="more", place="workers", remedy="gw sweep")
 
 
@@ -252,8 +252,8 @@ def _behind(known: AlertInput, worker: WorkerInfo) -> str:
     """Return what a dead worker holds up: its queues with their due jobs, or else its own jobs."""
     names = {each.name for each in known.snapshot.locked_queues if each.locked_by == worker.id}
     if not names:
-        return f"{formatting.counted(worker.jobs, 'job')} locked"
-    queues = formatting.counted(len(names), "queue")
+        return f"{counted(worker.jobs, 'job')} locked"
+    queues = counted(len(names), "queue")
     reports = [each for each in known.sample.held if each.name in names]
     due = sum(each.due.value for each in reports)
     if len(reports) < len(names) or not due:  # not counted, or not all of them; or nothing waits
@@ -280,7 +280,7 @@ def _large_queues(known: AlertInput) -> Iterator[Alert]:
         if queue.due >= MIN_LARGE and queue.due > LARGE_SHARE * due and len(known.sample.sizes) > 1:
             others = len(known.sample.sizes) - 1
             yield _warning(
-                what=f"queue {queue.name}: {queue.due:,} due jobs, {due - queue.due:,} in {others:,} others",
+                what=f"queue {queue.name}: {queue.due:,} due jobs, {due - queue.due:,} in {counted(others, 'other')}",
                 subject=f"large {queue.name}",
                 place="queues",
                 filter=queue.name,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Final
 
+from gw_core.front_ends import counted
 from gw_core.operations import RunSeries, RunStatistics
 from gw_tui.rules.chart_series import LENGTH
 from gw_tui.text import formatting
@@ -59,7 +60,7 @@ def summary(runs: RunStatistics) -> str:
     """Return what ended, in words."""
     if not runs.ended:
         return "nothing ended"
-    parts = [f"{runs.ended:,} attempts ended", f"{_share(runs.failed, runs.ended)} failed"]
+    parts = [f"{counted(runs.ended, 'attempt')} ended", f"{_share(runs.failed, runs.ended)} failed"]
     for share, name in ((0.5, "p50"), (0.95, "p95")):
         parts.append(f"{name} {run_time(_seconds(runs.percentile(share)) or 0.0)}")
     if (wait := runs.mean_wait) is not None:

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import structs
 
 from gw_core import RecoverySettings
-from gw_core.front_ends import FoundJob
+from gw_core.front_ends import FoundJob, counted
 from gw_core.operations import WorkerInfo
 from gw_tui.text import formatting, sanitize
 
@@ -63,7 +63,7 @@ def cancel_effects(jobs: Iterable[FoundJob], workers: Mapping[str, WorkerInfo]) 
 
 
 def _effect(count: int, worker: WorkerInfo | None) -> str:
-    jobs = formatting.counted(count, "job")
+    jobs = counted(count, "job")
     if worker is None or worker.heartbeat_age is None:
         return f"{jobs}; sends no heartbeats, so it may be unable to cancel, like a Node.js worker"
     age = formatting.duration(worker.heartbeat_age)

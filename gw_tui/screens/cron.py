@@ -12,7 +12,7 @@ from textual import work
 from textual.content import Content
 
 from gw_core import CronItem, JobSpec
-from gw_core.front_ends import QueueSnapshot, describe_schedule, written
+from gw_core.front_ends import QueueSnapshot, counted, describe_schedule, written
 from gw_tui.actions.actions import Action, Add, Forget
 from gw_tui.data.source import DataSource, Query
 from gw_tui.dialogs.choose import Choice
@@ -114,7 +114,7 @@ class CronScreen(AddJobMixin, ListScreen[Crontabs, Recurring]):
 
     def status(self, known: Crontabs) -> Iterator[str]:
         found = [row.course for row in self._rows]
-        yield formatting.counted(len(found), "recurring task")
+        yield counted(len(found), "recurring task")
         yield from (f"{found.count(each)} {each}" for each in CronStatus if each in found)
         if known.items is None:
             yield "--crontab FILE shows when they are due"

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from textual.content import Content
 
 from gw_core import JobState, Selection
-from gw_core.front_ends import FoundJob
+from gw_core.front_ends import FoundJob, counted
 from gw_core.operations import EndedAttempt, JobPage, JobReport
 from gw_tui.actions.actions import Retry
 from gw_tui.data.source import DataSource, Query, known
@@ -148,9 +148,9 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample, ErrorGroup]):
     def status(self, known: ErrorsSample) -> Iterator[str]:
         if self._probe is not None:
             yield f"probe {self._probe.job_id} {self._probe.state}"
-        yield formatting.counted(len(self._groups), "kind") + " of errors"
+        yield counted(len(self._groups), "kind") + " of errors"
         jobs = sum(len(each.jobs) for each in self._groups)
-        yield formatting.counted(jobs, "job") if known.is_complete else f"the first {jobs:,} jobs"
+        yield counted(jobs, "job") if known.is_complete else f"the first {counted(jobs, 'job')}"
 
     def preview(self) -> Content:
         if (group := self.selected) is None:

@@ -11,6 +11,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.widgets import Input
 
+from gw_core.front_ends import counted
 from gw_core.runtime.files import write_new
 from gw_tui.rules.journal import EntryKind, Journal, LogEntry
 from gw_tui.screens.list_screen import ListScreen
@@ -41,7 +42,7 @@ class EventsScreen(ListScreen[Journal, LogEntry]):
         return (_row(entry) for entry in self._wanted()[:MAX_SHOWN])
 
     def status(self, known: Journal) -> Iterator[str]:
-        yield formatting.counted(len(known), "event")
+        yield counted(len(known), "event")
 
     def _wanted(self) -> Sequence[LogEntry]:
         words = self.query_one("#filter", Input).value.lower().split()
@@ -92,7 +93,7 @@ class EventsScreen(ListScreen[Journal, LogEntry]):
         except OSError as error:
             self.notify(f"Cannot write the events: {error.strerror}", severity="error")
         else:
-            self.notify(f"Wrote {formatting.counted(len(lines), 'event')} to {path}")
+            self.notify(f"Wrote {counted(len(lines), 'event')} to {path}")
 
 
 def _row(entry: LogEntry) -> TableRow:

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from textual.content import Content
 
 from gw_core.errors import InvalidInputError
-from gw_core.front_ends import HISTORY_TERMS, HistoryState
+from gw_core.front_ends import HISTORY_TERMS, HistoryState, counted
 from gw_core.operations import EndedAttempt, HistoryPage
 from gw_core.selection import parse
 from gw_tui.data.source import DataSource, Query
@@ -73,7 +73,7 @@ class HistoryScreen(PagedList[HistoryPage, EndedAttempt]):
         return (_row(each, self.console.now) for each in known.attempts)
 
     def status(self, known: HistoryPage) -> Iterator[str]:
-        yield formatting.counted(len(known.attempts), "attempt")
+        yield counted(len(known.attempts), "attempt")
         if len(self.begins) > 1 or known.after is not None:
             yield f"page {len(self.begins)}{'' if known.after is None else ' of more'}"
         if self._which:

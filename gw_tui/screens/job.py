@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from gw_core import JobState
-from gw_core.front_ends import FoundJob, QueueSnapshot
+from gw_core.front_ends import FoundJob, QueueSnapshot, counted
 from gw_core.operations import EndedAttempt, JobReport
 from gw_tui.clipboard import is_too_long
 from gw_tui.data.source import DataSource, JobRelations, Query, known
@@ -289,7 +289,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
 
 
 def _payload_title(view: JsonView, payload: str) -> str:
-    kind = "batch of " + formatting.counted(view.items, "item") if view.items is not None else "json"
+    kind = "batch of " + counted(view.items, "item") if view.items is not None else "json"
     return f"Payload ({kind if view.is_json else 'as it stands'}, {formatting.size(len(payload.encode()))})"
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from textual import work
 
 from gw_core import Job, JobState
-from gw_core.front_ends import FoundJob
+from gw_core.front_ends import FoundJob, counted
 from gw_tui.actions.actions import (
     Action,
     Add,
@@ -29,7 +29,7 @@ from gw_tui.dialogs.key import KeyDialog
 from gw_tui.dialogs.reschedule import RescheduleDialog
 from gw_tui.rules.worker_health import cancel_effects
 from gw_tui.screens.base import ConsoleScreen
-from gw_tui.text import formatting, sanitize
+from gw_tui.text import sanitize
 
 KEY_IS_REMOVED: Final = "It will not run; U restores it while this console runs."
 KEY_IS_TAKEN: Final = "{} is running it: the job finishes, loses its key and is not retried.\nThis cannot be undone."
@@ -168,7 +168,7 @@ class JobActionsMixin(ConsoleScreen):
         if running and not free:
             self.notify(f"Running jobs cannot be {what}; c cancels them", severity="warning")
         elif running:
-            self.notify(f"{formatting.counted(running, 'running job')} skipped", severity="warning")
+            self.notify(f"{counted(running, 'running job')} skipped", severity="warning")
         return free
 
     async def _run(self, action: Action) -> None:

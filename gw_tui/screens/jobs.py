@@ -17,7 +17,7 @@ from textual.timer import Timer
 
 from gw_core import JobState, Selection
 from gw_core.errors import SelectionError
-from gw_core.front_ends import EVERYTHING, FoundJob, NameKind, PageCursor
+from gw_core.front_ends import EVERYTHING, FoundJob, NameKind, PageCursor, counted
 from gw_core.operations import JobPage
 from gw_core.selection import parse
 from gw_tui.actions.actions import GONE
@@ -290,7 +290,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
             return "Searching…"
         if not self.search.wanted.conditions:
             return "No jobs"
-        return f"No matches in {self.search.scanned:,} jobs read" if self.search.is_dear else "No matches"
+        return f"No matches in {counted(self.search.scanned, 'job')} read" if self.search.is_dear else "No matches"
 
     @property
     def has_warning(self) -> bool:
@@ -312,7 +312,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
         if table.marks:
             yield f"{len(table.marks):,} marked"
         if table.waiting:
-            yield f"{formatting.counted(table.waiting, 'change')} (.)"
+            yield f"{counted(table.waiting, 'change')} (.)"
         if table.sort is None:
             yield FOUND_ORDERS.get(search.order, "as found")
         if search.stage is Stage.STOPPED:
@@ -323,7 +323,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
     def _extent(self) -> str:
         jobs = len(self.search.jobs)
         if len(self.begins) == 1 and self.search.stage is Stage.OVER:
-            return formatting.counted(jobs, "job")
+            return counted(jobs, "job")
         more = "" if self.search.stage is Stage.OVER else self._of_how_many()
         return f"page {len(self.begins)} · {jobs} rows{more}"
 
@@ -519,7 +519,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
         self._seen.update({str(each.job.id): each for each in gathering.found})
         self.table.marks |= {str(each.job.id) for each in gathering.found}
         more = " (the limit); more match" if len(gathering.found) == gathering.most else ""
-        self.notify(f"{formatting.counted(len(gathering.found), 'job')} marked{more}")
+        self.notify(f"{counted(len(gathering.found), 'job')} marked{more}")
 
     # -- other commands --------------------------------------------------------------------------------------------
 
@@ -540,7 +540,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
     @work
     async def action_export(self) -> None:
         jobs = self.targets() if self.table.marks else self.search.jobs
-        title = f"Export {formatting.counted(len(jobs), 'job')}"
+        title = f"Export {counted(len(jobs), 'job')}"
         if (kind := await self.app.push_screen_wait(Choose(title, export.KINDS))) is None:
             return
         path = Path(f"gw-jobs-{self.console.now:%Y%m%dT%H%M%SZ}.{kind}")
@@ -549,4 +549,4 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
         except OSError as error:
             self.notify(f"{path} cannot be written: {error.strerror}", severity="error")
         else:
-            self.notify(f"{formatting.counted(len(jobs), 'job')} written to {path}")
+            self.notify(f"{counted(len(jobs), 'job')} written to {path}")

@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 
-from gw_core.front_ends import BackendSession, CheckStatus, CleanupTarget, LockWaits
+from gw_core.front_ends import BackendSession, CheckStatus, CleanupTarget, LockWaits, counted
 from gw_core.operations import Finding
 from gw_tui.actions.actions import Action, Cleanup
 from gw_tui.data.source import DataSource, Query
@@ -144,8 +144,8 @@ class LocksScreen(SessionMixin, ListScreen[LocksData, Finding]):
     def status(self, known: LocksData) -> Iterator[str]:
         verdicts = [each.status for each in known.findings]
         wrong, blocked = verdicts.count(CheckStatus.ERROR), len(known.blockages.blocked)
-        yield formatting.counted(wrong, "error") if wrong else "no errors"
-        yield formatting.counted(verdicts.count(CheckStatus.WARNING), "warning")
+        yield counted(wrong, "error") if wrong else "no errors"
+        yield counted(verdicts.count(CheckStatus.WARNING), "warning")
         yield f"{verdicts.count(CheckStatus.OK)} ok"
         yield f"{blocked} blocked" if blocked else "none blocked"
 

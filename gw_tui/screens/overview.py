@@ -22,6 +22,7 @@ from gw_core.front_ends import (
     LockTimeoutError,
     Quality,
     StatementTimeoutError,
+    counted,
     written,
 )
 from gw_tui.actions.actions import CountExactly
@@ -455,7 +456,7 @@ def _workers(snapshot: QueueSnapshot) -> str:
     beating = sum(worker.has_heartbeat for worker in live)
     more = [(len(live) - beating, "unknown"), (len(snapshot.workers) - len(live), "stale")]
     parts = [f"{count} {words}" for count, words in more if count]
-    return " · ".join([f"{beating} live", *parts]) if parts else formatting.counted(beating, "worker")
+    return " · ".join([f"{beating} live", *parts]) if parts else counted(beating, "worker")
 
 
 def _panel(title: str, table: KeyedTable) -> KeyedTable:

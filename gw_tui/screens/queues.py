@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 from msgspec import structs
 from textual import work
 
-from gw_core.front_ends import Count, Quality, written
+from gw_core.front_ends import Count, Quality, counted, written
 from gw_core.operations import QueueReport
 from gw_tui.actions.actions import CountExactly
 from gw_tui.data.source import QUEUES_INTERVAL, DataSource, Query, known
@@ -167,7 +167,7 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage, QueueRep
             narrowed = f"{self._only.replace(':', ', ')}{f'with {self._text!r}' if self._text else ''}".rstrip(", ")
             yield sanitize.line(narrowed)
         yield f"page {len(self.begins)}"
-        yield formatting.counted(len(known.queues), "queue")
+        yield counted(len(known.queues), "queue")
         if snapshot is not None:
             more = "" if snapshot.locked_queues_are_all else "+"
             yield f"{len(snapshot.locked_queues)}{more} locked in all"

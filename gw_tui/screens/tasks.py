@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from gw_core import JobState
-from gw_core.front_ends import STOPPED_AFTER, Count, PauseKind, written
+from gw_core.front_ends import STOPPED_AFTER, Count, PauseKind, counted, written
 from gw_core.operations import Pause, QueueCounts, RunSeries, TaskLimit
 from gw_tui.data.source import DataSource, Query, known
 from gw_tui.rules import run_charts
@@ -157,7 +157,7 @@ class TasksScreen(LimitMixin, ListScreen[QueueCounts, TaskInfo]):
 
     def status(self, known: QueueCounts) -> Iterator[str]:
         found = self._tasks()
-        yield formatting.counted(len(found), "task")
+        yield counted(len(found), "task")
         if unknown := sum(task.is_unknown for task in found):
             yield f"{unknown} unknown to every live worker"
         if (pause := self._pauses().get(self.table.highlighted or "")) is not None:
@@ -232,4 +232,4 @@ def _known_by(task: TaskInfo) -> Cell:
         return sign_cell(symbols.UNKNOWN, "unknown")
     if task.is_unknown:
         return sign_cell(symbols.ALARM, "no worker", 0)
-    return Cell(formatting.counted(len(task.known_by), "worker"), "", len(task.known_by))
+    return Cell(counted(len(task.known_by), "worker"), "", len(task.known_by))

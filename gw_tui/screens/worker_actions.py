@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from textual import work
 
 from gw_core import RecoverySettings
+from gw_core.front_ends import counted
 from gw_core.operations import WorkerInfo
 from gw_tui.actions.actions import Action, Unlock
 from gw_tui.dialogs.choose import Choice
@@ -54,7 +55,7 @@ def _about(worker_id: str, info: WorkerInfo | None, recovery: RecoverySettings) 
     """Return what is known of a worker, and what unlocking it does."""
     if info is None:
         return f"{sanitize.line(worker_id, 64)} is unknown. If it still runs jobs, they run twice."
-    holds = f"{formatting.counted(info.jobs, 'job')} and {formatting.counted(info.queues, 'queue')}"
+    holds = f"{counted(info.jobs, 'job')} and {counted(info.queues, 'queue')}"
     if info.is_stale:
         age = info.heartbeat_age
         heartbeat = "No heartbeat" if age is None else f"Last heartbeat {formatting.duration(age)} ago"

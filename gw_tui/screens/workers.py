@@ -13,7 +13,7 @@ from textual.containers import Vertical
 from textual.content import Content
 
 from gw_core import JobState, RecoverySettings, Selection
-from gw_core.front_ends import QueueSnapshot, written
+from gw_core.front_ends import QueueSnapshot, counted, written
 from gw_core.operations import JobPage, WorkerInfo
 from gw_tui.actions.actions import Action
 from gw_tui.data.source import FRESH, LOCKS_INTERVAL, DataSource, Query
@@ -159,9 +159,9 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[QueueSnapshot, WorkerInfo]):
             yield sanitize.line(self._unseen, 200)
             return
         found = [health(each, self._recovery) for each in self._workers.values()]
-        yield formatting.counted(len(found), "worker")
+        yield counted(len(found), "worker")
         yield from (f"{found.count(each)} {each}" for each in WorkerHealth if each in found)
-        yield f"{formatting.counted(sum(each.jobs for each in self._workers.values()), 'job')} locked"
+        yield f"{counted(sum(each.jobs for each in self._workers.values()), 'job')} locked"
         age = None if self.console.snapshot is None else self.console.snapshot.locks_age
         if age is not None and age > FRESH:
             yield f"counted {formatting.duration(age)} ago"

@@ -100,11 +100,6 @@ def size(count: int) -> str:
     return f"{left:.1f} TiB"
 
 
-def counted(count: int, what: str) -> str:
-    """Return a number with its noun."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
-
-
 def _three_digits(value: float) -> str:
     for places, least in ((2, 9.995), (1, 99.95)):
         if abs(value) < least:

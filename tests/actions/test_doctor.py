@@ -104,7 +104,7 @@ def test_a_worker_that_stopped_sending_heartbeats_with_a_job_is_named(gw: CliPro
 
     ended = gw("doctor")
 
-    assert (ended.code, r"stale\x1b has locked 1 jobs" in ended.out, "\x1b" in ended.out) == (7, True, False)
+    assert (ended.code, r"stale\x1b has locked 1 job" in ended.out, "\x1b" in ended.out) == (7, True, False)
 
 
 def test_a_database_without_a_queue_reports_what_to_run(gw: CliProgram, empty_database_url: str) -> None:

@@ -268,7 +268,7 @@ def test_a_job_says_how_full_the_limit_of_its_value_is(site: QueueFixture) -> No
     full, free = (each["id"] for each in site.run("select id from _private_jobs where locked_by is null order by id"))
 
     assert limits_of(site, full) == [
-        ("its task has a limit: 1 of at most 1 jobs with its tenant are locked", False),
+        ("its task has a limit by tenant: 1 of at most 1 with the same value are locked", False),
     ]
     assert limits_of(site, free) == []
 

@@ -220,7 +220,7 @@ def test_a_full_limit_and_a_pause_are_the_cause_of_a_backlog(queue: Queue) -> No
         with queue.worker(tasks):
             wait_until(lambda: queue.sql(locked) == [(1,)])
             words = queue.words()
-            assert "report: 19 ready, limited: 1 of at most 1 jobs are locked" in words
+            assert "report: 19 ready, limited: 1 of at most 1 job is locked" in words
             assert "task paused is paused by root@vm: billing freeze, 20 ready" in words
             assert not any("oldest ready job" in each for each in words)
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from gw_core.domain.counted import counted
 from gw_core.domain.job.job import Job, OnFailure, timestamp
 
 GROUP_FLAG: Final = "gw:group"
@@ -53,8 +54,8 @@ class WaitingGroup(msgspec.Struct, frozen=True):
         """What the job waits for."""
         failed = f", {self.failed} failed permanently" if self.failed else ""
         return (
-            f"job {self.id} of {self.task} waits for {self.members} jobs; "
-            f"{self.members - self.open} have ended{failed} (on failure: {self.on_failure})"
+            f"job {self.id} of {self.task} waits for {counted(self.members, 'job')}; "
+            f"{counted(self.members - self.open, 'has', 'have')} ended{failed} (on failure: {self.on_failure})"
         )
 
 

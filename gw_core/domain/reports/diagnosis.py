@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from gw_core.domain.counted import counted
 from gw_core.domain.durations import format_duration
 from gw_core.domain.job.group import GroupStatus
 from gw_core.domain.job.history import HistoryStatus
@@ -273,7 +274,8 @@ def _indexes(facts: DoctorFacts) -> Found:
 def _locks(facts: DoctorFacts) -> Found:
     for each in facts.holders:
         oldest = each.oldest_lock_age or timedelta()
-        what = f"{each.id} has locked {each.jobs} jobs and {each.queues} queues, the oldest for {_rounded(oldest)}"
+        locked = f"{counted(each.jobs, 'job')} and {counted(each.queues, 'queue')}"
+        what = f"{each.id} has locked {locked}, the oldest for {_rounded(oldest)}"
         # A sweep does not count the attempts; what it would leave needs gw unlock.
         fix = _command(facts, "sweep") if is_dead(each, RecoverySettings()) else _unlock(facts, each.id)
         if each.heartbeat_age is not None and each.heartbeat_age > STALE_AFTER:
@@ -344,12 +346,17 @@ def _unconfirmed(facts: DoctorFacts) -> Found:
         yield ERROR, message, "restart it, with the newest version of gw"
 
 
+def _locked_jobs(facts: DoctorFacts) -> str:
+    locked = sum(each.jobs for each in facts.holders)
+    return f"{counted(locked, 'job is', 'jobs are')} locked, none by a dead worker"
+
+
 def _groups(facts: DoctorFacts) -> Found:
     found = facts.groups
     if found is not None and found.held:
         message = (
-            f"{found.held} of {found.waiting} jobs that wait for others are held by jobs that failed permanently, "
-            f"the first, {found.first_held}, by job {found.first_failed_job}"
+            f"{counted(found.held, 'job that waits for others is', 'jobs that wait for others are')} held by jobs "
+            f"that failed permanently, the first, {found.first_held}, by job {found.first_failed_job}"
         )
         fix = _typed(facts, "retry", str(found.first_failed_job)) or f"gw retry {found.first_failed_job}"
         yield WARNING, message, fix
@@ -477,7 +484,7 @@ _QUEUE: Final = (
     _Check("row security", _row_security, lambda facts: "hides no rows from this role"),
     _Check("rights", _rights, lambda facts: f"the role has all rights of {_kinds(facts)}"),
     _Check("indexes", _indexes, lambda facts: "all present and valid"),
-    _Check("locks", _locks, lambda f: f"{sum(each.jobs for each in f.holders)} jobs are locked, none by a dead worker"),
+    _Check("locks", _locks, _locked_jobs),
     _Check("locks", _orphaned_queues),
     _Check("workers", _workers, lambda facts: f"{facts.live_workers} alive"),
     _Check("overruns", _overruns),

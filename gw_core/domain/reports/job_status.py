@@ -196,7 +196,9 @@ def _of_limit(around: JobFacts) -> Iterator[Reason]:
         message = f"its task has a limit by {limit.field} without an index, so none of its jobs is claimed"
         yield Reason(ReasonCode.LIMITED, message)
     elif locked is not None and limit.running is not None and locked >= limit.running:
-        message = f"its task has a limit: {locked} of at most {limit.running} jobs with its {limit.field} are locked"
+        message = (
+            f"its task has a limit by {limit.field}: {locked} of at most {limit.running} with the same value are locked"
+        )
         yield Reason(ReasonCode.LIMITED, message)
     elif limit.is_full or limit.per_period is not None:
         yield Reason(ReasonCode.LIMITED, f"its task has a limit: {limit.description}", not limit.is_full)

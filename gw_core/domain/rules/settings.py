@@ -7,6 +7,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
+from gw_core.domain.counted import counted
 from gw_core.domain.durations import DurationField, DurationRangeField, format_duration, settings
 from gw_core.domain.errors import InvalidSettingError
 from gw_core.domain.job.history import MAX_KEEP
@@ -129,8 +130,7 @@ class WorkerSettings(RecoverySettings):
     def limit_reached(self, *, ended: int, lived: timedelta, rss: int | None) -> str | None:
         """Return why the worker should end now, or None; `ended` counts the attempts that were settled."""
         if self.max_jobs is not None and ended >= self.max_jobs:
-            ran = "1 job has run" if ended == 1 else f"{ended} jobs have run"
-            return f"{ran}, the limit is {self.max_jobs}"
+            return f"{counted(ended, 'job has', 'jobs have')} run, the limit is {self.max_jobs}"
         if self.max_lifetime is not None and lived >= self.max_lifetime:
             return f"its lifetime of {format_duration(self.max_lifetime)} has ended"
         if self.max_rss is not None and rss is not None and rss >= self.max_rss:

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from gw_core.domain.counted import counted
 from gw_core.domain.durations import format_duration
 from gw_core.domain.errors import InvalidInputError
 
@@ -65,9 +66,9 @@ class TaskLimit(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def description(self) -> str:
         """What is allowed, and how many of its jobs are locked, as a phrase."""
-        parts = [] if self.running is None else [f"{self.locked} of at most {self.running} jobs are locked"]
+        parts = [] if self.running is None else [f"{self.locked} of at most {_locked(self.running)}"]
         if self.field is not None and self.running is not None:
-            parts = [f"at most {self.running} jobs are locked"]
+            parts = [f"at most {_locked(self.running)}"]
         if self.per_period is not None and self.period is not None:
             parts.append(f"at most {self.per_period} start in {format_duration(self.period)}")
         if self.field is not None:
@@ -112,3 +113,7 @@ class LimitRoom(msgspec.Struct, frozen=True, kw_only=True):
         if self.tokens is None or not self.tokens_per_second or self.bucket_size is None:
             return 0.0
         return max(0.0, (max(1.0, self.bucket_size / 2) - self.tokens) / self.tokens_per_second)
+
+
+def _locked(jobs: int) -> str:
+    return counted(jobs, "job is locked", "jobs are locked")

@@ -1,0 +1,11 @@
+"""Write a number with its noun."""
+
+from __future__ import annotations
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Return a number with its noun, singular or plural: "1 job", "0 jobs", "1,200 jobs".
+
+    The noun may have a verb: `counted(2, "job is", "jobs are")`. Without `many`, the plural has an "s".
+    """
+    return f"1 {one}" if number == 1 else f"{number:,} {many or one + 's'}"
