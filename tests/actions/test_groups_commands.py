@@ -21,8 +21,8 @@ def test_waiting_jobs_are_cancelled_as_running_ones_are(gw: CliProgram, queue: Q
     assert gw("cancel", "--job-key", "a", "--json").json == [
         {"id": first, "task": "last", "result": "cancelled", "worker": None}
     ]
-    refused = gw("cancel", "state:waiting")
-    assert (refused.code, "2 jobs would be cancelled" in refused.err) == (2, True)
+    asked = gw("cancel", "state:waiting")
+    assert (asked.code, "2 jobs would be cancelled" in asked.err) == (2, True)
     done = gw("cancel", "--state", "waiting", "--yes", "--json")
     assert (done.code, [each["id"] for each in done.json]) == (0, [second, third])
     assert gw("groups", "list", "--json").json == []
