@@ -47,7 +47,10 @@ OF_ARGUMENT: Final = {
     **OF_METAVAR,
 }
 OF_TERM: Final = {"task": "tasks", "queue": "queues", "worker": "workers", "job_key": "keys"}
-"""Where the names come from in a condition or a target, such as `task:mail`."""
+"""Where the names come from in a condition, such as `task:mail`."""
+
+OF_TARGET: Final = {"task": "tasks", "queue": "queues", "cron": "cron"}
+"""Where the names come from in a target of a pause."""
 
 ANY_FILE: Final = ":"
 """The line that lets the shell complete a file; no word of ours."""
@@ -99,10 +102,10 @@ def _targets(start: str, names: Names, *, is_pause: bool) -> Iterator[str]:
     """Yield what can be paused or resumed, or what `--only` may name."""
     kind, colon, name = start.partition(":")
     if not colon:
-        kinds = ["task:", "queue:", *(["flag:", "all"] if is_pause else [])]
+        kinds = ["task:", "queue:", *(["flag:", "cron:", "all"] if is_pause else [])]
         yield from (each for each in kinds if each.startswith(start))
-    elif kind in ("task", "queue") and OF_TERM[kind] in names:
-        yield from (f"{kind}:{each}" for each in names[OF_TERM[kind]](name))
+    elif kind in ("task", "queue", *(["cron"] if is_pause else [])) and OF_TARGET[kind] in names:
+        yield from (f"{kind}:{each}" for each in names[OF_TARGET[kind]](name))
 
 
 def _described(offers: Mapping[str, str], start: str) -> Iterator[str]:

@@ -30,6 +30,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "gw pause": (
         "gw pause task:send_mail --until 14:00 --reason 'provider down'",
         "gw pause queue:billing --until +90m",
+        "gw pause cron:nightly_report",
         "gw pause all",
     ),
     "gw resume": ("gw resume task:send_mail", "gw resume queue:billing all"),

@@ -10,11 +10,15 @@ from gw_core.front_ends import FrontEnd, NameKind
 if TYPE_CHECKING:
     from gw_core import Client
 
-_UNKNOWN: Final = {NameKind.TASKS: "no worker has registered a task", NameKind.QUEUES: "there is no queue"}
+_UNKNOWN: Final = {
+    NameKind.TASKS: "no worker has registered a task",
+    NameKind.QUEUES: "there is no queue",
+    NameKind.CRON: "no worker has registered a cron item",
+}
 
 
 def doubt_about(client: Client, kind: NameKind, name: str) -> str:
-    """Return a warning about a task or named queue that does not exist, with the most similar name; else an empty text.
+    """Return a warning about a name of this kind that does not exist, with the most similar one; else an empty text.
 
     In a queue without any such names nothing is misspelled: jobs may be added before the first worker starts.
     """

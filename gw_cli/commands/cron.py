@@ -55,7 +55,7 @@ RUNS: Final = Shape(
     )
 )
 
-KNOWN_KEYS: Final = ("id", "known_since", "last_run", "next_run", "tz", "missed")
+KNOWN_KEYS: Final = ("id", "known_since", "last_run", "next_run", "tz", "missed", "paused")
 KNOWN_COLUMNS: Final = (
     Column("id", "ID", shrinks=True),
     Column("known_since", "KNOWN SINCE", rank=1),
@@ -63,6 +63,7 @@ KNOWN_COLUMNS: Final = (
     Column("next_run", "NEXT RUN"),
     Column("tz", "ZONE", rank=2),
     Column("missed", "MISSED", right=True),
+    Column("paused", "PAUSED", shrinks=True, rank=3),
 )
 MAX_MISSED: Final = 1_000
 
@@ -226,8 +227,8 @@ def list_known(
 ) -> None:
     """Show the items the database knows.
 
-    For items of this project, from its crontab, gw.toml and @cron, it also shows the next run, the time zone and the
-    number of runs missed since the last one.
+    With the pause of each, if it is paused. For items of this project, from its crontab, gw.toml and @cron, it also
+    shows the next run, the time zone and the number of runs missed since the last one.
     """
     items = {item.identifier: item for item in project.cron_items(configuration)}
     with open_client(configuration) as client:
@@ -283,6 +284,7 @@ def _known_record(known: KnownCronItem, item: CronItem | None, now: datetime) ->
         "next_run": next_run,
         "tz": None if item is None else item.schedule.tz,
         "missed": missed,
+        "paused": None if known.pause is None else known.pause.description,
     }
 
 

@@ -1,4 +1,4 @@
-"""`gw pause`, `gw resume` and `gw pauses`: start no further job of a task, a queue, a flag, or at all."""
+"""`gw pause`, `gw resume` and `gw pauses`: no further job of a task, queue, flag or cron item, or none at all."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COLUMNS: Final = (Column("target", "TARGET", shrinks=True), Column("result", "RE
 
 Targets = Annotated[
     list[str],
-    typer.Argument(metavar="KIND:NAME...", help="task:NAME, queue:NAME, flag:NAME or all"),
+    typer.Argument(metavar="KIND:NAME...", help="task:NAME, queue:NAME, flag:NAME, cron:ID or all"),
 ]
 
 PAUSES: Final = Shape(
@@ -55,10 +55,11 @@ def pause(
     reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Reason; shown with the pause")] = None,
     as_json: Json = False,
 ) -> int:
-    """Pause tasks, named queues, flags or everything.
+    """Pause tasks, named queues, flags, recurring tasks or everything.
 
     Workers start no more matching jobs; running jobs finish. A paused queue is locked for workers in every language;
-    other pauses bind gw workers only. Prints the workers that do not confirm within 2 s, and then exits with 1.
+    other pauses bind gw workers only. A paused cron item adds no jobs; the runs that it skips are not backfilled.
+    Prints the workers that do not confirm within 2 s, and then exits with 1.
     """
     end = None if until is None else end_time(until, datetime.now().astimezone())
     with open_to_change(configuration) as client:
@@ -101,7 +102,7 @@ def pauses(configuration: Configuration, layout: Printed) -> None:
 
 def _doubts(client: Client, targets: Sequence[str]) -> list[str]:
     """Return a warning for each target whose name is probably misspelled."""
-    kinds = {PauseKind.TASK: NameKind.TASKS, PauseKind.QUEUE: NameKind.QUEUES}
+    kinds = {PauseKind.TASK: NameKind.TASKS, PauseKind.QUEUE: NameKind.QUEUES, PauseKind.CRON: NameKind.CRON}
     named = [(kinds[each.kind], each.name) for each in map(PauseTarget.parse, targets) if each.kind in kinds]
     return [doubt for kind, name in named if (doubt := doubt_about(client, kind, name))]
 

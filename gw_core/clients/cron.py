@@ -15,7 +15,7 @@ class Cron(Part[R]):
     @verb
     def list(self, *, conn: object | None = None) -> Request[Sequence[KnownCronItem]]:
         """Return the crontab items the database has seen, with their last run, in order of their identifiers."""
-        return Request(known_items(), conn)
+        return Request(known_items(self._schema), conn)
 
     @verb
     def forget(self, identifier: str, *, conn: object | None = None) -> Request[KnownCronItem | None]:

@@ -1,4 +1,4 @@
-"""Pause and resume tasks, named queues, flags or everything."""
+"""Pause and resume tasks, named queues, flags, recurring tasks or everything."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ NO_WAIT = timedelta(0)
 class Pauses(Part[R]):
     """What is paused in a queue; `client.pauses` is one.
 
-    A target is `task:NAME`, `queue:NAME`, `flag:NAME` or `all`. No further job of it starts in any gw worker; running
-    jobs finish. A paused named queue stays locked for workers in every language. Other pauses bind gw workers only.
+    A target is `task:NAME`, `queue:NAME`, `flag:NAME`, `cron:IDENTIFIER` or `all`. No further job of it starts in any
+    gw worker; running jobs finish. A paused named queue stays locked for workers in every language. Other pauses bind
+    gw workers only. A paused cron item adds no jobs, and the runs that it skips are not backfilled.
     """
 
     @verb

@@ -73,7 +73,7 @@ METRICS: Final[Mapping[str, MetricInfo]] = {
         MetricInfo("gw_queue_longest_wait_seconds", "gauge", "Time since the oldest ready job became due."),
         MetricInfo("gw_queue_named_queues", "gauge", "Named queues."),
         MetricInfo("gw_queue_named_queues_locked", "gauge", "Locked named queues."),
-        MetricInfo("gw_queue_paused", "gauge", "1 for each paused task, queue or flag.", ("target",)),
+        MetricInfo("gw_queue_paused", "gauge", "1 for each paused task, queue, flag or recurring task.", ("target",)),
         MetricInfo("gw_queue_history_rows", "gauge", "Ended attempts in history, an estimate."),
         MetricInfo("gw_queue_history_bytes", "gauge", "Size of history with its indexes."),
         MetricInfo("gw_queue_history_rows_without_partition", "gauge", "Rows that wait for a partition."),

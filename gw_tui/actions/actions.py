@@ -305,10 +305,10 @@ class EndSession(Action, frozen=True, kw_only=True):
 
 
 class PauseAction(Action, frozen=True, kw_only=True):
-    """An action on a task or a named queue."""
+    """An action on a task, a named queue or a recurring task."""
 
     target: str
-    """`task:NAME` or `queue:NAME`."""
+    """`task:NAME`, `queue:NAME` or `cron:IDENTIFIER`."""
     reason: str | None = None
 
     @property
@@ -325,7 +325,7 @@ class PauseAction(Action, frozen=True, kw_only=True):
 
 
 class FindPause(Action, frozen=True, kw_only=True):
-    """Find the pause of a task or a named queue."""
+    """Find the pause of a task, a named queue or a recurring task."""
 
     reads_only: ClassVar[bool] = True
 

@@ -298,7 +298,8 @@ def _pauses(known: AlertInput) -> Iterator[Alert]:
         age = known.snapshot.at - pause.since
         if age <= LONG_HOLD and not (waiting is not None and waiting.value) and pause.target.kind is not PauseKind.ALL:
             continue
-        place = {PauseKind.TASK: "tasks", PauseKind.QUEUE: "queues"}.get(pause.target.kind, "locks")
+        places = {PauseKind.TASK: "tasks", PauseKind.QUEUE: "queues", PauseKind.CRON: "cron"}
+        place = places.get(pause.target.kind, "locks")
         reason = "" if pause.reason is None else f": {pause.reason}"
         jobs = "" if waiting is None or not waiting.value else f", {formatting.count(waiting)} ready"
         what = "everything" if pause.target.kind is PauseKind.ALL else f"{pause.target.kind} {pause.target.name}"
@@ -498,9 +499,10 @@ def _most(tasks: Iterable[TaskInfo], size: Callable[[TaskInfo], int]) -> Sequenc
 
 
 def _crontabs(known: AlertInput) -> Iterator[Alert]:
-    last = {each.identifier: each.last_execution or each.known_since for each in known.sample.crontabs.known}
+    since = {each.identifier: each.missed_from for each in known.sample.crontabs.known}
     for item in known.sample.crontabs.items or ():
-        if item.identifier in last and (missed := _missed(item, last[item.identifier], known.snapshot.at)) is not None:
+        start = since.get(item.identifier)
+        if start is not None and (missed := _missed(item, start, known.snapshot.at)) is not None:
             yield _warning(
                 what=f"{item.identifier} missed {missed:%H:%M}",
                 subject=item.identifier,
@@ -511,10 +513,9 @@ def _crontabs(known: AlertInput) -> Iterator[Alert]:
             )
 
 
-def _missed(item: CronItem, last: datetime, now: datetime) -> datetime | None:
+def _missed(item: CronItem, since: datetime, now: datetime) -> datetime | None:
     """Return the first run that should have been and was not."""
-    start = last.replace(second=0, microsecond=0) + timedelta(minutes=1)
-    return next(iter(item.schedule.between(max(start, now - timedelta(days=2)), now - LATE_RUN)), None)
+    return next(iter(item.schedule.between(max(since, now - timedelta(days=2)), now - LATE_RUN)), None)
 
 
 def _rows(known: AlertInput) -> Iterator[Alert]:

@@ -12,7 +12,7 @@ from typing import Final
 
 from gw_core import CronItem
 from gw_core.crontab import Schedule
-from gw_core.operations import KnownCronItem
+from gw_core.operations import KnownCronItem, Pause
 
 MAX_MISSED: Final = 1_000
 
@@ -21,6 +21,7 @@ class CronStatus(StrEnum):
     """How a recurring task goes, in one word."""
 
     ON_TIME = "on time"
+    PAUSED = "paused"
     MISSED = "missed"
     """A run that was due has not been added."""
     NEW = "new"
@@ -51,6 +52,7 @@ class Recurring:
     next_run: datetime | None = None
     missed: int | None = None
     missed_is_bound: bool = False
+    pause: Pause | None = None
 
     @property
     def task(self) -> str:
@@ -81,7 +83,11 @@ def _rows(known: Sequence[KnownCronItem], items: Sequence[CronItem] | None, now:
 
 def _without_item(memory: KnownCronItem, course: CronStatus) -> Recurring:
     return Recurring(
-        identifier=memory.identifier, course=course, known_since=memory.known_since, last_run=memory.last_execution
+        identifier=memory.identifier,
+        course=CronStatus.PAUSED if memory.pause else course,
+        known_since=memory.known_since,
+        last_run=memory.last_execution,
+        pause=memory.pause,
     )
 
 
@@ -91,13 +97,14 @@ def _with_item(memory: KnownCronItem, item: CronItem, now: datetime) -> Recurrin
     missed = _count(item.schedule, memory.missed_from, minute)
     return Recurring(
         identifier=memory.identifier,
-        course=CronStatus.MISSED if missed else CronStatus.ON_TIME,
+        course=CronStatus.PAUSED if memory.pause else CronStatus.MISSED if missed else CronStatus.ON_TIME,
         item=item,
         known_since=memory.known_since,
         last_run=memory.last_execution,
         next_run=_next(item.schedule, minute),
         missed=missed,
         missed_is_bound=missed == MAX_MISSED,
+        pause=memory.pause,
     )
 
 

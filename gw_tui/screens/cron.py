@@ -20,6 +20,7 @@ from gw_tui.dialogs.confirm import confirmed
 from gw_tui.rules.recurring import CronStatus, Crontabs, Recurring, recurring
 from gw_tui.screens.job_actions import AddJobMixin
 from gw_tui.screens.list_screen import ListScreen
+from gw_tui.screens.pause_actions import PauseMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.json_view import json_view
 from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, day_cell, duration_cell, sign_cell
@@ -27,6 +28,7 @@ from gw_tui.widgets.text_panel import TextPanel
 
 _SYMBOLS: Final = {
     CronStatus.ON_TIME: symbols.OK,
+    CronStatus.PAUSED: symbols.WARNING,
     CronStatus.MISSED: symbols.ALARM,
     CronStatus.NEW: symbols.WARNING,
     CronStatus.FOREIGN: symbols.UNKNOWN,
@@ -34,6 +36,7 @@ _SYMBOLS: Final = {
 }
 _MEANINGS: Final = {
     CronStatus.ON_TIME: "All due runs were added.",
+    CronStatus.PAUSED: "No job of it is added. The runs of this time are skipped and not backfilled.",
     CronStatus.MISSED: "Due runs were not added: no worker ran this crontab at the time.",
     CronStatus.NEW: "Not registered yet: no worker has started with this crontab.",
     CronStatus.FOREIGN: "Not in the given crontab; another worker may run it.",
@@ -45,6 +48,7 @@ _REGISTERED_AGAIN: Final = (
 )
 _FORGOTTEN: Final = {
     CronStatus.ON_TIME: _REGISTERED_AGAIN,
+    CronStatus.PAUSED: "A worker that has it registers it again at the next start, without backfill. It stays paused.",
     CronStatus.MISSED: _REGISTERED_AGAIN,
     CronStatus.FOREIGN: (
         "A worker that has it in another crontab registers it again at the next start, without backfill."
@@ -66,8 +70,10 @@ class CrontabsQuery(Query):
         return source.crontabs()
 
 
-class CronScreen(AddJobMixin, ListScreen[Crontabs, Recurring]):
+class CronScreen(PauseMixin, AddJobMixin, ListScreen[Crontabs, Recurring]):
     """The recurring tasks above, and below everything about the one under the cursor."""
+
+    PAUSE_WORDS = "No further job of it is added until it is resumed. Runs in between are skipped and not backfilled."
 
     SCREEN_ID = "cron"
     TABLE = "crontabs"
@@ -158,6 +164,9 @@ class CronScreen(AddJobMixin, ListScreen[Crontabs, Recurring]):
     def _run_of(self, item: CronItem) -> JobSpec:
         return replace(item.job_spec(self.console.now, backfilled=False), run_at=None)
 
+    def pause_target(self) -> str | None:
+        return None if self.selected is None else f"cron:{self.selected.identifier}"
+
     def task_to_add(self) -> str:
         return "" if self.selected is None else self.selected.task
 
@@ -219,6 +228,8 @@ def _about(row: Recurring, now: datetime) -> Content:
         if item.payload:
             compact = " ".join(str(json_view(json.dumps(item.payload, ensure_ascii=False))).split())
             lines.append(("payload", sanitize.line(compact)))
+    if row.pause is not None:
+        lines.insert(1, ("pause", sanitize.line(row.pause.description, 120)))
     if row.known_since is not None:
         lines.append(("known", f"since {formatting.day(row.known_since, now)}"))
     return Content("\n").join(Content.assemble((f"{name:<9}" if name else "", "$quiet"), text) for name, text in lines)

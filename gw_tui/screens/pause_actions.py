@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from textual import work
 
 from gw_core.front_ends import BackendSession
@@ -12,11 +14,12 @@ from gw_tui.screens.base import ConsoleScreen
 from gw_tui.text import formatting, sanitize
 from gw_tui.text.redact import masked
 
-WORDS = "Running jobs finish and no further job of it starts, until it is resumed."
-
 
 class PauseMixin(ConsoleScreen):
     """A screen whose `pause_target` can be paused and resumed."""
+
+    PAUSE_WORDS: ClassVar[str] = "Running jobs finish and no further job of it starts, until it is resumed."
+    """What a pause does."""
 
     def pause_target(self) -> str | None:
         """Return what is under the cursor, such as `task:mail`; None when there is nothing to pause."""
@@ -34,7 +37,7 @@ class PauseMixin(ConsoleScreen):
         if pause is None:
             question = Confirm(
                 f"Pause {name}?",
-                WORDS,
+                self.PAUSE_WORDS,
                 ok="Pause",
                 destroys=False,
                 asks_for="Reason (optional)",

@@ -23,6 +23,11 @@ select current_setting('server_version_num')::integer as server_version,
            join namespace on namespace.oid = relnamespace
           where relname::text || '.'::text || attname::text = any(%(relations)s::text[])
             and not attisdropped
+          union all
+         select conname::text
+           from pg_constraint
+           join namespace on namespace.oid = connamespace
+          where conname = any(%(relations)s::name[])
        ) as relations,
        array(
          select word from ts_stat(coalesce((

@@ -1,6 +1,7 @@
 -- Add the jobs of one minute, each unless a worker in any language was here first; answers what was added by this call.
 -- The worker that moves `last_execution` to the minute adds the job; a second one waits for the row, finds it moved and adds
--- nothing. Rows are locked in the order of the crontab, as Graphile Worker does: another order could deadlock with it.
+-- nothing. A run that is due during a pause is not added; `last_execution` stays, because nothing ran.
+-- Rows are locked in the order of the crontab, as Graphile Worker does: another order could deadlock with it.
 with runs as materialized (
   select run.*
     from rows from (
@@ -23,6 +24,13 @@ won as (
   insert into :GRAPHILE_WORKER_SCHEMA._private_known_crontabs as known (identifier, known_since, last_execution)
   select runs.identifier, %(timestamp)s::timestamptz, %(timestamp)s::timestamptz
     from runs
+   where not exists (
+           select
+             from :GRAPHILE_WORKER_SCHEMA._private_gw_pauses as pauses
+            where pauses.kind = 'cron'
+              and pauses.name = runs.identifier
+              and (pauses.until is null or pauses.until > %(timestamp)s::timestamptz)
+         )
    order by runs.ordinality
   on conflict (identifier) do update
      set last_execution = excluded.last_execution

@@ -63,7 +63,7 @@ def completed(shell: Shell, *words: str, program: str = f"'{PROGRAM}' \"$@\"") -
         pytest.param(("retry", "state:failed,ba"), ["failed,backoff"], id="another value of a condition"),
         pytest.param(("count", "--yes", "att"), ["attempts:"], id="a condition"),
         pytest.param(("cancel", "pay"), ["payload."], id="a condition on the payload"),
-        pytest.param(("pause", ""), ["task:", "queue:", "flag:", "all"], id="what can be paused"),
+        pytest.param(("pause", ""), ["task:", "queue:", "flag:", "cron:", "all"], id="what can be paused"),
         pytest.param(("resume", "task:a", "q"), ["queue:"], id="what else can be resumed"),
         pytest.param(("run", "--only", ""), ["task:", "queue:"], id="what a worker can be restricted to"),
         pytest.param(("run", "--only=q"), ["queue:"], id="the same behind an equals sign"),

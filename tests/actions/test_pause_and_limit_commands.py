@@ -46,15 +46,17 @@ def test_what_was_not_paused_is_not_said_to_be_resumed(gw: CliProgram, queue: Qu
 
 def test_an_unknown_name_causes_a_warning_and_is_paused_all_the_same(gw: CliProgram, queue: Queue) -> None:
     queue.ready("mail", queue_name="slow")
+    queue.run("insert into _private_known_crontabs values ('nightly', now())")
 
     for arguments, doubt in (
         (("pause", "task:mial"), "no worker has registered a task 'mial'; did you mean 'mail'?"),
         (("pause", "queue:slwo"), "there is no queue 'slwo'; did you mean 'slow'?"),
+        (("pause", "cron:nihgtly"), "no worker has registered a cron item 'nihgtly'; did you mean 'nightly'?"),
         (("limit", "mial", "--running", "4"), "no worker has registered a task 'mial'; did you mean 'mail'?"),
     ):
         ended = gw(*arguments)
         assert (ended.code, ended.err.strip()) == (0, doubt)
-    assert gw("pause", "task:mail", "queue:slow", "flag:f", "all").err == ""
+    assert gw("pause", "task:mail", "queue:slow", "flag:f", "cron:nightly", "all").err == ""
     assert gw("limit", "mail", "--running", "4").err == ""
 
 

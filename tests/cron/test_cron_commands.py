@@ -248,6 +248,23 @@ def test_an_item_of_a_task_is_run_and_listed_with_its_next_run(gw: Gw, project: 
     assert [(row["id"], row["next_run"][11:]) for row in rows(listed)] == [("marked", "05:00:00Z")]
 
 
+def test_the_list_says_what_is_paused_and_counts_no_run_of_that_time_as_missed(
+    gw: Gw, project: Path, world: CronFixture
+) -> None:
+    options = ("--tasks", str(project / "tasks"), "--connection", world.database.conninfo)
+    world.execute("insert into graphile_worker._private_known_crontabs values ('marked', now() - interval '9 days')")
+    paused = gw("cron", "list", *options), gw("pause", "cron:marked", "--reason", "closing", *options[2:])
+    _, listed, _ = gw("cron", "list", *options)
+    [before], [row] = rows(paused[0][1]), rows(listed)
+
+    assert paused[1][0] == 0
+    assert (int(before["missed"]) >= 8, row["missed"]) == (True, "0")
+    assert row["paused"].endswith(": closing")
+    gw("resume", "cron:marked", *options[2:])
+    [row] = rows(gw("cron", "list", *options)[1])
+    assert (row["missed"], row["paused"]) == ("0", "")
+
+
 # -- next ----------------------------------------------------------------------------------------------------------
 
 

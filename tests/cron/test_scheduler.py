@@ -6,14 +6,14 @@ import random
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from support.cron_fixture import START, CronFixture, CuttableConnection, at
+from support.cron_fixture import START, CronFixture, CuttableConnection, ManualClock, at
 from support.waiting import wait_until
 
-from gw_core import CronItem, Event, JobSpec, cron_item
+from gw_core import Client, CronItem, Event, JobSpec, cron_item
 from gw_core.errors import CrontabError, DatabaseError, JobRejectedError, TransientDatabaseError
 from gw_core.events import CronFailed, CronScheduled
 from gw_core.front_ends import (
@@ -29,6 +29,7 @@ from gw_core.front_ends import (
     CronStarted,
     CronStarting,
     Database,
+    Pauses,
 )
 from gw_core.maintenance.cron_scheduler import CATCH_UP_LIMIT, MAX_REST, Scheduler
 
@@ -609,3 +610,103 @@ def test_a_stop_in_the_midst_of_catching_up_is_heeded(world: CronFixture) -> Non
     scheduler.step()
 
     assert world.jobs() == []
+
+
+# -- pauses -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pauses(world: CronFixture) -> Iterator[Pauses[Any]]:
+    with Client(world.url) as client:
+        yield client.pauses
+
+
+def test_a_paused_item_adds_no_job_in_any_worker_and_the_others_do(world: CronFixture, pauses: Pauses[Any]) -> None:
+    recorded: list[Event] = []
+    workers = [world.scheduler("* * * * * tick\n* * * * * tock", recorded=recorded) for _ in range(2)]
+    for worker in workers:
+        worker.step()
+    result = pauses.pause("cron:tick", by="ada")
+    for _ in range(2):
+        world.clock.advance(minutes=1)
+        for worker in workers:
+            worker.step()
+
+    assert (result.changed, result.unconfirmed) == (1, ())
+    assert world.due() == [("tock", "12:01"), ("tock", "12:02")]
+    assert world.known()["tick"] == (START, None)
+    assert [list(each.jobs) for each in recorded if isinstance(each, CronScheduled)] == [["tock"], [], ["tock"], []]
+
+
+def test_runs_of_a_pause_are_skipped_and_the_next_one_after_it_is_added(
+    world: CronFixture, pauses: Pauses[Any]
+) -> None:
+    scheduler = world.scheduler("* * * * * tick ?fill=1d")
+    scheduler.step()
+    pauses.pause("cron:tick", until=at("12:03:00"))
+    for _ in range(4):
+        world.clock.advance(minutes=1)
+        scheduler.step()
+
+    assert world.due() == [("tick", "12:03"), ("tick", "12:04")]
+
+
+@pytest.mark.parametrize("starts", ["12:02:30", "12:05:30"], ids=["during the pause", "after it"])
+def test_a_worker_that_starts_does_not_make_up_for_a_pause(
+    world: CronFixture, pauses: Pauses[Any], starts: str
+) -> None:
+    world.know("tick", since=at("11:00"), last=at("11:58"))
+    pauses.pause("cron:tick", until=at("12:04:10"))
+    world.clock = ManualClock(at(starts))
+    scheduler = world.scheduler("* * * * * tick ?fill=1d")
+    scheduler.step()
+    started_with = world.due()
+    world.clock.now = at("12:06:00")
+    scheduler.step()
+
+    assert started_with == ([("tick", "12:05")] if starts == "12:05:30" else [])
+    assert world.due() == [("tick", "12:05"), ("tick", "12:06")]
+
+
+def test_a_resumed_item_does_not_make_up_for_its_pause(world: CronFixture, pauses: Pauses[Any]) -> None:
+    now = datetime.now(UTC)
+    world.know("tick", since=now - timedelta(days=2), last=now - timedelta(hours=1))
+    world.clock = ManualClock(now + timedelta(minutes=10))
+    pauses.pause("cron:tick")
+    world.scheduler("* * * * * tick ?fill=1d").catch_up()
+    added_during = world.jobs()
+    resumed = pauses.resume("cron:tick")
+    again = pauses.resume("cron:tick")
+    added = world.scheduler("* * * * * tick ?fill=1d").catch_up()
+
+    assert added_during == []
+    assert ([str(each) for each in resumed.targets], again.changed) == (["cron:tick"], 0)
+    assert 1 <= added <= 10  # the minutes that began after the pause
+    assert pauses.list() == []
+
+
+def test_an_item_that_is_paused_again_keeps_its_first_start(world: CronFixture, pauses: Pauses[Any]) -> None:
+    pauses.pause("cron:tick", by="ada")
+    [first] = pauses.list()
+    pauses.pause("cron:tick", by="bob", until=timedelta(hours=1))
+    [second] = pauses.list()
+
+    assert (second.by, second.since) == ("bob", first.since)
+    pauses.resume("cron:tick")
+    pauses.pause("cron:tick", by="eve")
+    assert pauses.list()[0].since > first.since
+
+
+def test_the_list_of_items_has_their_pauses(world: CronFixture, pauses: Pauses[Any]) -> None:
+    world.know("tick", since=at("11:00"), last=at("11:58"))
+    world.know("tock", since=at("11:00"))
+    world.know("done", since=at("11:00"))
+    pauses.pause("cron:tick", reason="closing")
+    pauses.pause("cron:done", until=at("11:30"))
+    with Client(world.url) as client:
+        known = {each.identifier: each for each in client.cron.list()}
+
+    assert (known["tick"].pause, known["tock"].pause) == (pauses.list()[0], None)
+    assert known["tick"].missed_from == datetime.max.replace(tzinfo=UTC)
+    assert known["done"].missed_from == at("11:30")
+    assert known["tock"].missed_from == at("11:00")

@@ -180,11 +180,21 @@ def test_an_alert_that_changes_its_numbers_stays_the_same_alert() -> None:
     assert len(keys_of(2)) >= 6
 
 
-@pytest.mark.parametrize(("seconds", "is_alert"), [(60, False), (100, True)])
-def test_a_missed_run_is_named_once_it_is_late(seconds: int, is_alert: bool) -> None:
+@pytest.mark.parametrize(
+    ("seconds", "skipped_until", "is_alert"),
+    [
+        pytest.param(60, None, False, id="soon"),
+        pytest.param(100, None, True, id="late"),
+        pytest.param(100, "14:31", False, id="skipped by a pause"),
+        pytest.param(100, "14:29", True, id="after a pause"),
+    ],
+)
+def test_a_missed_run_is_named_once_it_is_late(seconds: int, skipped_until: str | None, is_alert: bool) -> None:
     at = START.replace(minute=30, second=0) + timedelta(seconds=seconds)
     crontabs = replace(QueueSource(jobs=60).crontabs(), items=[cron_item("30 14 * * *", "sync_customer")])
-    known = [structs.replace(each, last_execution=at - timedelta(days=1)) for each in crontabs.known]
+    end = None if skipped_until is None else at.replace(minute=int(skipped_until[3:]), second=0)
+    last = at - timedelta(days=1)
+    known = [structs.replace(each, last_execution=last, skipped_until=end) for each in crontabs.known]
 
     crontabs = replace(crontabs, known=known)
     named = [alert.what for alert in found(structs.replace(quiet_snapshot(), at=at), crontabs=crontabs)]

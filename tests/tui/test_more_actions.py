@@ -266,7 +266,7 @@ def test_the_holder_of_a_queue_is_offered_to_be_unlocked_without_a_choice() -> N
     run(scenario, screen="queues")
 
 
-@pytest.mark.parametrize(("screen", "kind"), [("queues", "queue"), ("tasks", "task")])
+@pytest.mark.parametrize(("screen", "kind"), [("queues", "queue"), ("tasks", "task"), ("cron", "cron")])
 def test_what_is_under_the_cursor_is_paused_and_resumed(screen: str, kind: str) -> None:
     async def scenario(console: Console) -> None:
         await rows(console)

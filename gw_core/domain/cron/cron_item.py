@@ -20,6 +20,7 @@ from gw_core.domain.durations import Duration, as_duration, shown
 from gw_core.domain.errors import CrontabError, InvalidInputError, InvalidJobError
 from gw_core.domain.hidden_fields import hides
 from gw_core.domain.job.job import JobKeyMode, JobSpec, KeyMode, job_spec, json_text
+from gw_core.domain.rules.pause import Pause
 
 _LAST_MINUTE: Final = floor_minute(datetime.max.replace(tzinfo=UTC))
 
@@ -193,10 +194,20 @@ class KnownCronItem(msgspec.Struct, frozen=True):
     identifier: str
     known_since: datetime
     last_execution: datetime | None = None
+    pause: Pause | None = None
+    """Its pause, unless that has ended."""
+    skipped_until: datetime | None = None
+    """The end of its pause, past or future, or `datetime.max` for one without end; earlier runs are not backfilled."""
 
     @property
     def missed_from(self) -> datetime:
-        """The time from which runs count as missed: the minute after its last run, or when it became known."""
+        """The time from which runs count as missed: after its last run and the end of its pause."""
+        due = self._due_from
+        return due if self.skipped_until is None else max(due, self.skipped_until)
+
+    @property
+    def _due_from(self) -> datetime:
+        """The minute after its last run, or when it became known."""
         if self.last_execution is None:
             return self.known_since
         last = floor_minute(self.last_execution)

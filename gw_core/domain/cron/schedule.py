@@ -167,7 +167,10 @@ class Schedule:
 
     def between(self, start: datetime, end: datetime) -> Iterator[datetime]:
         """Yield the minutes from `start` (included) to `end` (excluded) at which the schedule fires."""
-        first, end = ceil_minute(start), in_utc(end)
+        start, end = in_utc(start), in_utc(end)
+        if start >= end:
+            return
+        first = ceil_minute(start)
         for at in self._from(first):
             if at >= end:
                 return

@@ -61,7 +61,8 @@ class CronSchedule(Event, frozen=True):
 class CronScheduled(Event, frozen=True):
     """The jobs due at `timestamp` are added; `jobs` maps the identifiers that this worker scheduled to job ids.
 
-    An identifier is missing if another worker scheduled it. Its id is None if a plugin skipped the job.
+    An identifier is missing if it is paused, or if another worker scheduled it. Its id is None if a plugin skipped the
+    job.
 
     Example: docs/reference/events.md
     """

@@ -94,7 +94,7 @@ class QueueSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The queue at `at` of the database's clock.
 
     A number that could not be had cheaply is None; a part that failed is named with its reason in `errors`: `revision`,
-    `counters`, `priorities`, `locks`, `failed`, `workers`, `rust workers`, `queues` or `crontabs`.
+    `counters`, `priorities`, `locks`, `failed`, `workers`, `rust workers`, `queues`, `crontabs` or `cron pauses`.
     """
 
     at: datetime

@@ -16,6 +16,9 @@ from gw_core.domain.job.job import Job
 PAUSE_LOCK: Final = "gw-pause:"
 """What the `locked_by` of a paused queue starts with; no worker has such an id."""
 
+TARGETS: Final = "task:NAME, queue:NAME, flag:NAME, cron:IDENTIFIER or all"
+"""How the targets of a pause are written."""
+
 MAX_TEXT: Final = 1_000
 """The longest reason and author."""
 
@@ -26,11 +29,13 @@ class PauseKind(StrEnum):
     TASK = "task"
     QUEUE = "queue"
     FLAG = "flag"
+    CRON = "cron"
+    """The runs of a recurring task; jobs of it that were added earlier are not paused."""
     ALL = "all"
 
 
 class PauseTarget(msgspec.Struct, frozen=True):
-    """What to pause or resume: `task:NAME`, `queue:NAME`, `flag:NAME` or `all`."""
+    """What to pause or resume: `task:NAME`, `queue:NAME`, `flag:NAME`, `cron:IDENTIFIER` or `all`."""
 
     kind: PauseKind
     name: str = ""
@@ -41,7 +46,7 @@ class PauseTarget(msgspec.Struct, frozen=True):
         kind, colon, name = text.partition(":")
         is_complete = not colon if kind == PauseKind.ALL else bool(name)
         if kind not in tuple(PauseKind) or not is_complete or "\x00" in name:
-            raise InvalidInputError(f"{text!r} cannot be paused; give task:NAME, queue:NAME, flag:NAME or all")
+            raise InvalidInputError(f"{text!r} cannot be paused; give {TARGETS}")
         return cls(PauseKind(kind), name)
 
     def __str__(self) -> str:

@@ -22,6 +22,7 @@ class NameKind(StrEnum):
     TASKS = "tasks"
     QUEUES = "queues"
     KEYS = "keys"
+    CRON = "cron"
     WORKERS = "workers"
     SCHEMAS = "schemas"
     """Those that have a queue."""
@@ -31,6 +32,7 @@ COLUMNS: Final = {
     NameKind.TASKS: ("_private_tasks", "identifier"),
     NameKind.QUEUES: ("_private_job_queues", "queue_name"),
     NameKind.KEYS: ("_private_jobs", "key"),
+    NameKind.CRON: ("_private_known_crontabs", "identifier"),
 }
 
 

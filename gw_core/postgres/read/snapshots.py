@@ -28,7 +28,7 @@ from gw_core.postgres.connection.row_mapping import RUST_WORKERS, heartbeat
 from gw_core.postgres.connection.statements import quoted
 from gw_core.postgres.read.read_only import Rows, read
 from gw_core.postgres.road.add_calls import Call
-from gw_core.postgres.road.cron_store import known_cron_item
+from gw_core.postgres.road.cron_store import CRON_PAUSES, known_cron_items
 
 STATEMENT_TIMEOUT: Final = timedelta(milliseconds=500)
 LOCK_TIMEOUT: Final = timedelta(milliseconds=100)
@@ -124,7 +124,7 @@ class Snapshots:
             workers_are_all=_has_all_workers(answers, objects),
             locked_queues=held[:MAX_QUEUES],
             locked_queues_are_all=len(held) <= MAX_QUEUES,
-            crontabs=[known_cron_item(row) for row in answers.get("crontabs", ())],
+            crontabs=known_cron_items(answers.get("crontabs", []), answers.get("cron pauses", [])),
             blocked=place[-1],
             errors=tuple((part, str(error)) for part, error in errors),
             denied=next((str(error) for _, error in errors if isinstance(error, PermissionDeniedError)), None),
@@ -173,6 +173,8 @@ class Snapshots:
             questions["failed"] = Call("snapshot_failed", {"most": MAX_FAILED + 1})
         if HEARTBEATS in known:
             questions["workers"] = Call("heartbeat_list", {"limit": MAX_WORKERS})
+        if "_private_gw_pauses" in known:
+            questions["cron pauses"] = CRON_PAUSES
         if "_private_gw_renewed_locks" in known:
             questions["queue starts"] = Call("queue_starts")
         if "_private_workers" in known:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
 
 import msgspec
 
 from gw_core.domain.cron.cron_item import KnownCronItem
 from gw_core.domain.job.job import JobSpec, timestamp
+from gw_core.postgres.connection.callers_connection import Rows
 from gw_core.postgres.connection.row_mapping import optional_timestamp
 from gw_core.postgres.connection.statement_runner import Store
 from gw_core.postgres.connection.statement_steps import Steps
 from gw_core.postgres.road.add_calls import Call, job_element
+from gw_core.postgres.road.pauses import pause_of
+from gw_core.postgres.schema.schema_state import TABLES_STEP, checked
+
+CRON_PAUSES: Final = Call("cron_pause_list")
 
 
 class CronStore(Store):
@@ -27,7 +32,7 @@ class CronStore(Store):
     def schedule(self, minute: datetime, runs: Mapping[str, JobSpec | None]) -> dict[str, int | None]:
         """Add the jobs of one minute by identifier, and return the ids of those this call was first to add.
 
-        A run of `None` marks the minute as done and adds nothing, here or elsewhere.
+        Paused items are left out. A run of `None` marks the minute as done and adds nothing, here or elsewhere.
         """
         jobs: list[object] = [
             {} if spec is None else job_element(spec, mode=spec.job_key_mode) for spec in runs.values()
@@ -37,9 +42,27 @@ class CronStore(Store):
         return {row[0]: row[1] for row in rows}
 
 
-def known_items() -> Steps[Sequence[KnownCronItem]]:
+def known_items(schema: str) -> Steps[Sequence[KnownCronItem]]:
     """Return everything the database remembers, in order of identifiers."""
-    return [known_cron_item(row) for row in (yield Call("list_cron_items"))]
+    state = yield from checked(schema)
+    known = yield Call("list_cron_items")
+    pauses = (yield CRON_PAUSES) if TABLES_STEP in state.own_present else []
+    return known_cron_items(known, pauses)
+
+
+def known_cron_items(known: Rows, pauses: Rows) -> Sequence[KnownCronItem]:
+    """Return what is remembered, from the rows of list_cron_items.sql and cron_pause_list.sql."""
+    found = {name: (kind, name, *rest) for kind, name, *rest in pauses}
+    return [_with_pause(known_cron_item(row), found.get(row[0])) for row in known]
+
+
+def _with_pause(item: KnownCronItem, row: Sequence[Any] | None) -> KnownCronItem:
+    if row is None:
+        return item
+    *pause, is_active = row
+    found = pause_of(*pause)
+    skipped_until = datetime.max.replace(tzinfo=UTC) if found.until is None else found.until
+    return msgspec.structs.replace(item, pause=found if is_active else None, skipped_until=skipped_until)
 
 
 def forgetting(identifier: str) -> Steps[KnownCronItem | None]:
@@ -49,6 +72,11 @@ def forgetting(identifier: str) -> Steps[KnownCronItem | None]:
 
 
 def known_cron_item(row: Sequence[Any]) -> KnownCronItem:
-    """Return what is remembered of an identifier, from a row of list_cron_items.sql."""
-    identifier, known_since, last_execution = row
-    return KnownCronItem(identifier, timestamp(known_since), optional_timestamp(last_execution))
+    """Return what is remembered of an identifier, from a row of list_cron_items.sql or register_cron_items.sql."""
+    identifier, known_since, last_execution, *skipped_until = row
+    return KnownCronItem(
+        identifier,
+        timestamp(known_since),
+        optional_timestamp(last_execution),
+        skipped_until=optional_timestamp(skipped_until[0]) if skipped_until else None,
+    )

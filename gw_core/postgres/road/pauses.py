@@ -1,4 +1,4 @@
-"""Pause and resume tasks, named queues, flags or everything, and read what is paused."""
+"""Pause and resume tasks, named queues, flags, recurring tasks or everything, and read what is paused."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job.job import timestamp
 from gw_core.domain.rules.pause import (
     PAUSE_LOCK,
+    TARGETS,
     Pause,
     PauseKind,
     PauseResult,
@@ -64,21 +65,19 @@ def changing(
     before: Callable[[], Steps[None]] | None = None,
     after: Callable[[], Steps[None]] | None = None,
     target_of: Callable[..., PauseTarget] | None = None,
+    waits: bool = True,
 ) -> Operation[PauseResult]:
     """Change the rules for claims, and wait until all live workers have confirmed it, or until the timeout.
 
-    `change` returns a row for each rule that it changes. `then` runs in the same transaction, `before` and `after`
-    outside of one; `after` only if a rule has changed. `target_of` makes a target of each row.
+    Without `waits`, no worker has to confirm it. `change` returns a row for each rule that it changes. `then` runs in
+    the same transaction, `before` and `after` outside of one; `after` only if a rule has changed. `target_of` makes a
+    target of each row.
     """
     if before is not None:
         yield Unit(before)
     with ending_within(timeout + ANSWER_GRACE):
         revision, changed = yield Unit(partial(_change, change, then), is_atomic=True)
-        recent = RecoverySettings().sweep_threshold
-        unconfirmed = Call("claim_rules_unconfirmed", {"revision": revision, "recent_seconds": recent.total_seconds()})
-        deadline = monotonic() + timeout.total_seconds()
-        while (missing := (yield unconfirmed)) and monotonic() < deadline:
-            yield POLL_SECONDS
+        missing = (yield from _unconfirmed(revision, timeout)) if waits else []
     if changed and after is not None:
         yield Unit(after)
     return PauseResult(
@@ -86,6 +85,18 @@ def changing(
         unconfirmed=tuple(name for (name,) in missing),
         targets=() if target_of is None else tuple(target_of(*row) for row in changed),
     )
+
+
+def _unconfirmed(revision: int, timeout: timedelta) -> Operation[Rows]:
+    """Wait until all live workers have confirmed a revision, or until the timeout; return those that have not."""
+    recent = RecoverySettings().sweep_threshold
+    unconfirmed = Call("claim_rules_unconfirmed", {"revision": revision, "recent_seconds": recent.total_seconds()})
+    deadline = monotonic() + timeout.total_seconds()
+    missing: Rows = yield unconfirmed
+    while missing and monotonic() < deadline:
+        yield POLL_SECONDS
+        missing = yield unconfirmed
+    return missing
 
 
 def _change(change: Call, then: Callable[[], Steps[None]] | None) -> Steps[tuple[int, Rows]]:
@@ -125,7 +136,8 @@ def pausing(
     values = {**_target_columns(checked), **_end_columns(until), "reason": reason, "by": by}
     yield from usable(schema, timeout)
     change = Call("pause_set", values)
-    return (yield from changing(change, timeout, then=partial(_lock_queues, schema), target_of=_target))
+    lock = partial(_lock_queues, schema)
+    return (yield from changing(change, timeout, then=lock, target_of=_target, waits=_bind_claims(checked)))
 
 
 def resuming(targets: Sequence[str | PauseTarget], schema: str, timeout: timedelta) -> Operation[PauseResult]:
@@ -138,7 +150,13 @@ def resuming(targets: Sequence[str | PauseTarget], schema: str, timeout: timedel
     # Also without a row: a queue's lock may be left over from a pause that is gone.
     names = [each.name for each in checked if each.kind is PauseKind.QUEUE]
     change = Call("pause_delete", _target_columns(checked))
-    return (yield from changing(change, timeout, then=partial(_release_queues, names, schema), target_of=_target))
+    release = partial(_release_queues, names, schema)
+    return (yield from changing(change, timeout, then=release, target_of=_target, waits=_bind_claims(checked)))
+
+
+def _bind_claims(targets: Sequence[PauseTarget]) -> bool:
+    """Return whether workers have to confirm pauses of these; the statement that adds cron jobs reads theirs itself."""
+    return any(each.kind is not PauseKind.CRON for each in targets)
 
 
 def _lock_queues(schema: str) -> Steps[None]:
@@ -218,7 +236,7 @@ def _rows(connection: Connection, schema: str, name: str, values: Mapping[str, A
 def _checked_targets(targets: Sequence[str | PauseTarget]) -> Sequence[PauseTarget]:
     """Return the targets, each once. Raises `InvalidInputError`."""
     if not targets:
-        raise InvalidInputError("name what to pause or resume: task:NAME, queue:NAME, flag:NAME or all")
+        raise InvalidInputError(f"name what to pause or resume: {TARGETS}")
     return list(dict.fromkeys(PauseTarget.parse(each) if isinstance(each, str) else each for each in targets))
 
 
