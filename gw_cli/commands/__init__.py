@@ -19,7 +19,7 @@ ENTRIES: Final = (
     CommandInfo("retry", "Jobs", "Retry failed jobs now", "change"),
     CommandInfo("cancel", "Jobs", "Cancel running jobs, and drop jobs that wait for others"),
     CommandInfo("remove", "Jobs", "Remove the job with a key", "change"),
-    CommandInfo("pause", "Jobs", "Pause tasks, named queues, flags, recurring tasks or everything"),
+    CommandInfo("pause", "Jobs", "Pause tasks, queues, flags, cron items or everything"),
     CommandInfo("resume", "Jobs", "Resume what is paused", "pause"),
     CommandInfo("limit", "Jobs", "Limit how many jobs of a task run or start"),
     CommandInfo("cron", "Jobs", "Inspect and run recurring tasks"),

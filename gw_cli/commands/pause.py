@@ -55,7 +55,7 @@ def pause(
     reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Reason; shown with the pause")] = None,
     as_json: Json = False,
 ) -> int:
-    """Pause tasks, named queues, flags, recurring tasks or everything.
+    """Pause tasks, queues, flags, cron items or everything.
 
     Workers start no more matching jobs; running jobs finish. A paused queue is locked for workers in every language;
     other pauses bind gw workers only. A paused cron item adds no jobs; the runs that it skips are not backfilled.
