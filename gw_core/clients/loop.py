@@ -19,6 +19,7 @@ from gw_core.postgres.connection.connections import ConnectionPool
 from gw_core.postgres.connection.database import Database
 from gw_core.postgres.connection.deadlines import in_time
 from gw_core.postgres.connection.error_mapping import translated
+from gw_core.postgres.connection.loop_session import LoopSession
 from gw_core.postgres.connection.statement_steps import Operation, Unit, await_steps, with_limit
 from gw_core.postgres.read.job_results import ResultListener
 from gw_core.postgres.road.add_calls import Call
@@ -131,7 +132,8 @@ class LoopRuntime(OnLoop):
 
         async def act(step: Call | Unit | float | Callable[[object | None], Any]) -> Any:
             if callable(step):
-                return await asyncio.to_thread(_run_beside, asyncio.get_running_loop(), step)
+                session = None if conn is None else await LoopSession.of(conn, self.schema)
+                return await asyncio.to_thread(_run_beside, asyncio.get_running_loop(), step, session)
             if isinstance(step, float):
                 return await asyncio.sleep(step)
             with translated(self.schema):
@@ -176,7 +178,9 @@ class LoopRuntime(OnLoop):
             self.database.close()
 
 
-def _run_beside(loop: asyncio.AbstractEventLoop, step: Callable[[object | None], Any]) -> Any:
+def _run_beside(
+    loop: asyncio.AbstractEventLoop, step: Callable[[object | None], Any], session: LoopSession | None
+) -> Any:
     """Call a function that knows the loop, in a thread with context variables of its own."""
     inline_loop.set(loop)
-    return step(None)
+    return step(session)

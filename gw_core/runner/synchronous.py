@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from contextvars import copy_context
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 from threading import current_thread
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 
@@ -22,19 +22,13 @@ from gw_core.domain.job.job import Job, JobSpec, encode_payload
 from gw_core.domain.job.outcome import Failed, Outcome
 from gw_core.domain.job.task_of_function import identifier_of, tasks_of
 from gw_core.domain.rules.event_bus import Events
-from gw_core.domain.rules.plugins import Interceptors, Plugin, Skip
+from gw_core.domain.rules.plugins import Interceptors, Plugin
 from gw_core.execution.context import JobContext, TaskResources
 from gw_core.execution.signature import compose
 from gw_core.execution.steps import MemorySteps as MemorySteps
 from gw_core.execution.task import LoadedTask, Task, called_function
 from gw_core.postgres.connection.callers_connection import callers_connection
-from gw_core.postgres.connection.callers_transaction import (
-    ClaimPlan,
-    Savepoint,
-    SingleConnection,
-    kept_open,
-    psycopg_connection,
-)
+from gw_core.postgres.connection.callers_transaction import SingleConnection, psycopg_connection
 from gw_core.postgres.connection.connections import ConnectionSource
 from gw_core.postgres.connection.database import DEFAULT_SCHEMA as DEFAULT_SCHEMA, Connection, Database
 from gw_core.postgres.road.add_calls import Call
@@ -42,6 +36,13 @@ from gw_core.postgres.road.enqueue import AddOperations, Enqueuer, add_inline as
 from gw_core.postgres.road.job_store import JobStore
 from gw_core.postgres.schema.migrations import migrate
 from gw_core.postgres.schema.scratch_database import ScratchDatabase as ScratchDatabase
+from gw_core.runner.callers_session import (
+    CallersSession as CallersSession,
+    PsycopgSession as PsycopgSession,
+    async_session_of as async_session_of,
+    loop_session,
+    session_of as session_of,
+)
 from gw_core.tasks.registry import TaskRegistry, load_task, source_of
 from gw_core.worker.cancellations import Cancellations
 from gw_core.worker.follow_ups import ended_members
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
     from gw_core.execution.context import TaskLoop
-    from gw_core.postgres.connection.loop_session import LoopSession
 
 MAX_WAITING_JOBS: Final = 10_000
 _UNSTORED_IDS: Final = count(1)
@@ -101,7 +101,7 @@ class TaskRunner:
         self._interceptors = Interceptors.attached(plugins, self.events)
         adds = AddOperations(self._interceptors, self.events, clock=clock)
         if session is None:
-            connections: ConnectionSource = _NoConnection(_NO_DATABASE)
+            connections: ConnectionSource = _NoConnection()
             adder: Any = Enqueuer(connections, schema, adds)
         else:
             connections, adder = session.connections, session.adder(adds)
@@ -172,24 +172,17 @@ def _on(loop: AbstractEventLoop) -> TaskLoop:
 
 
 class _NoConnection:
-    """Stands in for the database where tasks have no connection of psycopg."""
-
-    def __init__(self, reason: str) -> None:
-        self._reason = reason
+    """Stands in for the database where tasks have no connection."""
 
     @property
     def database(self) -> Database:
-        raise InvalidInputError(self._reason)
+        raise InvalidInputError(_NO_DATABASE)
 
     def connection(self) -> AbstractContextManager[Connection]:
-        raise InvalidInputError(self._reason)
+        raise InvalidInputError(_NO_DATABASE)
 
 
 _NO_DATABASE: Final = "the task asks its context for the database; pass your connection, as conn=…"
-_NO_PSYCOPG: Final = (
-    "the task asks its context for a connection of psycopg, but the test has an asynchronous one; "
-    "let the task use that, or a session bound to it"
-)
 
 
 def _in_this_process(task: LoadedTask) -> LoadedTask:
@@ -197,112 +190,6 @@ def _in_this_process(task: LoadedTask) -> LoadedTask:
     if task.isolation is None or task.function is None:
         return task
     return replace(task, invoke=compose(called_function(task.function)), isolation=None)
-
-
-class CallersSession(Protocol):
-    """The connection of a test: claims and tasks run in its transaction."""
-
-    @property
-    def store_connection(self) -> Connection:
-        """What statements of the store run on."""
-
-    @property
-    def connections(self) -> ConnectionSource:
-        """What tasks get from their context."""
-
-    def adder(self, adds: AddOperations) -> Any:
-        """Return what adds jobs for tasks."""
-
-    def claim_plan(self) -> AbstractContextManager[None]:
-        """Plan the claim in the block as a worker's session does."""
-
-    def savepoint(self) -> AbstractContextManager[None]:
-        """Undo what a task has written if an SQL error aborted the transaction."""
-
-    def flush(self) -> None:
-        """Write the changes that a task left in the caller's session."""
-
-
-class PsycopgSession:
-    """A connection of psycopg, or what leads to one; unwritten changes of a session are flushed."""
-
-    def __init__(self, conn: object, schema: str) -> None:
-        self._conn = conn
-        self._schema = schema
-        self.store_connection = psycopg_connection(conn, schema)
-        self.connections: ConnectionSource = SingleConnection(self.store_connection, schema)
-        self._plan: ClaimPlan | None = None
-
-    def adder(self, adds: AddOperations) -> Enqueuer:
-        """Return what adds jobs on the connection."""
-        return Enqueuer(self.connections, self._schema, adds)
-
-    def claim_plan(self) -> AbstractContextManager[None]:
-        """Plan the claim in the block as a worker's session does."""
-        if self._plan is None:
-            self._plan = ClaimPlan(self.store_connection)
-        return self._plan.in_use()
-
-    @contextmanager
-    def savepoint(self) -> Iterator[None]:
-        """Undo what a task has written if an SQL error aborted the transaction."""
-        savepoint = Savepoint(self.store_connection, self._conn)
-        with kept_open(self._conn):
-            yield
-        savepoint.end()
-
-    def flush(self) -> None:
-        """Write the changes that a task left in the caller's session."""
-        psycopg_connection(self._conn, self._schema)
-
-
-class AsyncSession:
-    """A connection on an event loop, for a worker in a thread beside it."""
-
-    def __init__(self, session: LoopSession) -> None:
-        self._session = session
-        self.store_connection: Connection = session  # type: ignore[assignment] # it runs statements itself
-        self.connections: ConnectionSource = _NoConnection(_NO_PSYCOPG)
-
-    def adder(self, adds: AddOperations) -> AsyncAdder:
-        """Return what adds jobs on the connection."""
-        return AsyncAdder(self._session, adds)
-
-    def claim_plan(self) -> AbstractContextManager[None]:
-        """Plan the claim in the block as a worker's session does."""
-        return self._session.claim_plan()
-
-    @contextmanager
-    def savepoint(self) -> Iterator[None]:
-        """Undo what a task has written if an SQL error aborted the transaction."""
-        is_open = self._session.begin_savepoint()
-        yield
-        if is_open:
-            self._session.end_savepoint()
-
-    def flush(self) -> None:
-        """Write the changes that a task left in the caller's session."""
-        self._session.flush()
-
-
-class AsyncAdder:
-    """Adds jobs for the context of a task, on a connection of an event loop."""
-
-    def __init__(self, session: LoopSession, adds: AddOperations) -> None:
-        self._session = session
-        self._adds = adds
-
-    def add(self, spec: JobSpec, *, conn: object | None = None) -> Job:
-        """Add one job, and return it."""
-        return self._session.run(self._adds.add_or_raise(spec))
-
-    def try_add(self, spec: JobSpec, *, conn: object | None = None) -> Job | Skip:
-        """Add one job and return it, or why a plugin skipped it."""
-        return self._session.run(self._adds.add(spec))
-
-    def add_many(self, specs: Iterable[JobSpec], *, conn: object | None = None) -> list[int]:
-        """Add jobs, and return their ids."""
-        return self._session.run(self._adds.add_many(specs))
 
 
 class ConnectionWorker:
@@ -385,26 +272,10 @@ def _lost_claim(attempt: Attempt) -> BaseException:
     return attempt.error
 
 
-def session_of(conn: object | None, schema: str) -> CallersSession | None:
-    """Return the session of what a caller passes as `conn`, or None without it."""
-    return None if conn is None else PsycopgSession(conn, schema)
-
-
-async def async_session_of(conn: object | None, schema: str) -> CallersSession | None:
-    """Return the session of an asynchronous connection, or None without one."""
-    return None if conn is None else AsyncSession(await _loop_session(conn, schema))
-
-
 async def waiting_jobs_on_loop(conn: object, *, task: str | None = None, schema: str = DEFAULT_SCHEMA) -> list[Job]:
     """Return the waiting jobs that an asynchronous connection sees; see `waiting_jobs`."""
-    session = await _loop_session(conn, schema)
+    session = await loop_session(conn, schema)
     return [Job(*row) for row in await session.fetch(_list_waiting_jobs(task))]
-
-
-async def _loop_session(conn: object, schema: str) -> LoopSession:
-    from gw_core.postgres.connection.loop_session import LoopSession  # asyncio is loaded for those who use it
-
-    return await LoopSession.of(conn, schema)
 
 
 def _list_waiting_jobs(task: str | None) -> Call:

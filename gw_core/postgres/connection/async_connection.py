@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterable
+import re
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import psycopg
+from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import tuple_row
 
@@ -71,9 +73,13 @@ class AsyncCallersConnection:
         """Make a block all or nothing: a savepoint in a transaction, a transaction of its own in autocommit mode."""
         raise NotImplementedError
 
-    async def execute(self, statement: str) -> Rows:
-        """Run a statement without values, and return its rows."""
+    async def execute(self, statement: str, values: Any = None) -> Rows:
+        """Run a statement with values for `%s` or `%(name)s` as psycopg does, and return its rows."""
         raise NotImplementedError
+
+    async def driver(self) -> Any:
+        """Return the driver's own connection."""
+        return self._connection
 
     async def is_in_transaction(self) -> bool:
         """Return whether the next statement belongs to a transaction of the caller's."""
@@ -126,9 +132,9 @@ class AsyncPsycopgConnection(AsyncCallersConnection):
             await cursor.execute(*call.named(self._schema))
             return await cursor.fetchall() if cursor.description is not None else []
 
-    async def execute(self, statement: str) -> Rows:
+    async def execute(self, statement: str, values: Any = None) -> Rows:
         async with psycopg.AsyncCursor(self._connection, row_factory=tuple_row) as cursor:
-            await cursor.execute(statement.encode())
+            await cursor.execute(statement.encode(), values)
             return await cursor.fetchall() if cursor.description is not None else []
 
     async def is_in_transaction(self) -> bool:
@@ -154,8 +160,8 @@ class AsyncpgConnection(AsyncCallersConnection):
         records: Awaitable[Rows] = self._connection.fetch(text, *values)
         return records
 
-    async def execute(self, statement: str) -> Rows:
-        rows: Rows = await self._connection.fetch(statement)
+    async def execute(self, statement: str, values: Any = None) -> Rows:
+        rows: Rows = await self._connection.fetch(_with_literals(statement, values))
         return rows
 
     async def is_in_transaction(self) -> bool:
@@ -177,9 +183,17 @@ class AsyncSqlAlchemyConnection(AsyncCallersConnection):
         result = await connection.exec_driver_sql(text, values)
         return [tuple(row) for row in result] if result.returns_rows else []
 
-    async def execute(self, statement: str) -> Rows:
-        result = await (await self._begun()).exec_driver_sql(statement)
+    async def execute(self, statement: str, values: Any = None) -> Rows:
+        connection = await self._begun()
+        text = _with_literals(statement, values)
+        # SQLAlchemy passes an empty set of values to psycopg, which then reads `%` as the start of a placeholder.
+        text = text if connection.dialect.driver == "asyncpg" else text.replace("%", "%%")
+        result = await connection.exec_driver_sql(text)
         return list(result) if result.returns_rows else []
+
+    async def driver(self) -> Any:
+        raw = await (await self._begun()).get_raw_connection()
+        return raw.driver_connection
 
     async def is_in_transaction(self) -> bool:
         raw = await (await self._begun()).get_raw_connection()
@@ -204,6 +218,23 @@ class AsyncSqlAlchemyConnection(AsyncCallersConnection):
         connection = self._connection if is_connection else await self._connection.connection()
         check_dialect(connection, drivers=("psycopg", "asyncpg"))
         return connection
+
+
+_PLACEHOLDER: Final = re.compile(r"%(?:%|\((?P<name>[^)]+)\)[stb]|[stb])")
+
+
+def _with_literals(statement: str, values: Any) -> str:
+    """Return the statement with its values written as literals, for drivers that know no `%s`."""
+    if values is None:
+        return statement
+    in_order = iter(() if isinstance(values, Mapping) else values)
+
+    def written(found: re.Match[str]) -> str:
+        if found[0] == "%%":
+            return "%"
+        return sql.Literal(values[found["name"]] if found["name"] else next(in_order)).as_string(None)
+
+    return _PLACEHOLDER.sub(written, statement)
 
 
 class AsyncConnectionSource(Protocol):

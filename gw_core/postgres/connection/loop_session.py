@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
@@ -36,7 +36,7 @@ class LoopSession:
     def __init__(self, conn: Any, connection: AsyncCallersConnection, schema: str) -> None:
         self._conn = conn
         self._connection = connection
-        self._schema = schema
+        self.schema = schema
         self.loop = asyncio.get_running_loop()
 
     @classmethod
@@ -53,7 +53,7 @@ class LoopSession:
 
     async def fetch(self, call: Call) -> Rows:
         """Run a statement, and return its rows as tuples."""
-        with translated(self._schema):
+        with translated(self.schema):
             return [tuple(row) for row in await self._connection.fetch(call)]
 
     async def carry_out(self, operation: Operation[T]) -> T:
@@ -61,16 +61,23 @@ class LoopSession:
 
         async def act(step: Any) -> Any:
             if callable(step):
-                return await asyncio.to_thread(step, self._conn)
+                return await asyncio.to_thread(step, self)
             if isinstance(step, float):
                 return await asyncio.sleep(step)
-            with translated(self._schema):
+            with translated(self.schema):
                 return await self._connection.run(step)
 
         return await await_steps(operation, act)
 
+    async def driver(self) -> Any:
+        """Return the driver's own connection."""
+        return await self._connection.driver()
+
+    async def _query(self, statement: str, values: Any) -> Rows:
+        return [tuple(row) for row in await self._connection.execute(statement, values)]
+
     async def _execute(self, statement: str) -> Rows:
-        with translated(self._schema):
+        with translated(self.schema):
             return [tuple(row) for row in await self._connection.execute(statement)]
 
     # -- in threads ------------------------------------------------------------------------------------------------
@@ -88,6 +95,22 @@ class LoopSession:
     def rows(self, name: str, values: Mapping[str, Any], variables: Mapping[str, str]) -> Rows:
         """Run a statement of sql/queries, and return its rows."""
         return self.wait_for(self.fetch(_TextArrays(name, values, variables)))
+
+    def query(self, statement: str, values: Any = None) -> Rows:
+        """Run a statement of a task, and return its rows; raises the driver's errors."""
+        return self.wait_for(self._query(statement, values))
+
+    @contextmanager
+    def atomic(self) -> Iterator[None]:
+        """Make a block all or nothing."""
+        block = self._connection.atomic()
+        self.wait_for(_awaited(block.__aenter__()))
+        try:
+            yield
+        except BaseException as error:
+            self.wait_for(_awaited(block.__aexit__(type(error), error, error.__traceback__)))
+            raise
+        self.wait_for(_awaited(block.__aexit__(None, None, None)))
 
     def run(self, operation: Operation[T]) -> T:
         """Carry an operation out, and return its result."""
@@ -157,6 +180,10 @@ class LoopSession:
                 "give the task a session or a transaction of its own"
             ) from error
         await self._execute(f"release savepoint {_NAME}")
+
+
+async def _awaited(work: Awaitable[T]) -> T:
+    return await work
 
 
 def _is_session(conn: object) -> bool:

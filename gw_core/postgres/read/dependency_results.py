@@ -9,13 +9,13 @@ import msgspec
 from gw_core.domain.errors import ResultUnavailableError
 from gw_core.domain.job.history import HistoryState
 from gw_core.postgres.connection.connections import ConnectionSource
-from gw_core.postgres.connection.statement_runner import StatementRunner
+from gw_core.postgres.connection.statement_runner import statements_over
 
 
 def results_of_dependencies(connections: ConnectionSource, job_id: int) -> list[Any]:
     """Return what these jobs returned, in order; raises `ResultUnavailableError` for a result that is not kept."""
     with connections.connection() as connection:
-        runner = StatementRunner(connection, connections.database.schema)
+        runner = statements_over(connection, connections.database.schema)
         rows = runner.rows("results_of_dependencies", {"job_id": job_id})
     return [_result(*row) for row in rows]
 

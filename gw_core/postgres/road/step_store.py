@@ -13,7 +13,7 @@ from gw_core.domain.errors import DatabaseUnavailableError, TransientDatabaseErr
 from gw_core.domain.job.job import Job, timestamp
 from gw_core.domain.job.step import JobStep, KeptStep, StepLostError
 from gw_core.postgres.connection.connections import ConnectionSource, is_idle, unchecked
-from gw_core.postgres.connection.statement_runner import StatementRunner
+from gw_core.postgres.connection.statement_runner import statements_over
 from gw_core.postgres.connection.statement_steps import Steps
 from gw_core.postgres.road.add_calls import Call
 
@@ -64,7 +64,7 @@ class StepStore(msgspec.Struct, frozen=True):
             try:
                 with unchecked(), self.connections.connection() as connection:
                     is_own = is_idle(connection)
-                    return StatementRunner(connection, self.schema).rows(name, values)
+                    return statements_over(connection, self.schema).rows(name, values)
             except (DatabaseUnavailableError, TransientDatabaseError):
                 if not is_own or gives_up() or time.monotonic() > ends_at:
                     raise

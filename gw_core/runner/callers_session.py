@@ -1,0 +1,158 @@
+"""The connection of a test, synchronous or on an event loop: claims and tasks run in its transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from gw_core.domain.job.job import Job, JobSpec
+from gw_core.domain.rules.plugins import Skip
+from gw_core.postgres.connection.callers_connection import is_instance
+from gw_core.postgres.connection.callers_transaction import (
+    ClaimPlan,
+    Savepoint,
+    SingleConnection,
+    kept_open,
+    psycopg_connection,
+)
+from gw_core.postgres.connection.connections import ConnectionSource
+from gw_core.postgres.connection.database import Connection
+from gw_core.postgres.connection.loop_connection import LoopConnections
+from gw_core.postgres.road.enqueue import AddOperations, Enqueuer
+
+if TYPE_CHECKING:
+    from gw_core.postgres.connection.loop_session import LoopSession
+
+
+class CallersSession(Protocol):
+    """The connection of a test: claims and tasks run in its transaction."""
+
+    @property
+    def store_connection(self) -> Connection:
+        """What statements of the store run on."""
+
+    @property
+    def connections(self) -> ConnectionSource:
+        """What tasks get from their context."""
+
+    def adder(self, adds: AddOperations) -> Any:
+        """Return what adds jobs for tasks."""
+
+    def claim_plan(self) -> AbstractContextManager[None]:
+        """Plan the claim in the block as a worker's session does."""
+
+    def savepoint(self) -> AbstractContextManager[None]:
+        """Undo what a task has written if an SQL error aborted the transaction."""
+
+    def flush(self) -> None:
+        """Write the changes that a task left in the caller's session."""
+
+
+class PsycopgSession:
+    """A connection of psycopg, or what leads to one; unwritten changes of a session are flushed."""
+
+    def __init__(self, conn: object, schema: str) -> None:
+        self._conn = conn
+        self._schema = schema
+        self.store_connection = psycopg_connection(conn, schema)
+        self.connections: ConnectionSource = SingleConnection(self.store_connection, schema)
+        self._plan: ClaimPlan | None = None
+
+    def adder(self, adds: AddOperations) -> Enqueuer:
+        """Return what adds jobs on the connection."""
+        return Enqueuer(self.connections, self._schema, adds)
+
+    def claim_plan(self) -> AbstractContextManager[None]:
+        """Plan the claim in the block as a worker's session does."""
+        if self._plan is None:
+            self._plan = ClaimPlan(self.store_connection)
+        return self._plan.in_use()
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Undo what a task has written if an SQL error aborted the transaction."""
+        savepoint = Savepoint(self.store_connection, self._conn)
+        with kept_open(self._conn):
+            yield
+        savepoint.end()
+
+    def flush(self) -> None:
+        """Write the changes that a task left in the caller's session."""
+        psycopg_connection(self._conn, self._schema)
+
+
+class AsyncSession:
+    """A connection on an event loop, for a worker in a thread beside it."""
+
+    def __init__(self, session: LoopSession) -> None:
+        self._session = session
+        self.store_connection: Connection = session  # type: ignore[assignment] # it runs statements itself
+        self.connections: ConnectionSource = LoopConnections(session)
+        self._schema = session.schema
+
+    def adder(self, adds: AddOperations) -> AsyncAdder:
+        """Return what adds jobs on the connection."""
+        return AsyncAdder(self._session, Enqueuer(self.connections, self._schema, adds), adds)
+
+    def claim_plan(self) -> AbstractContextManager[None]:
+        """Plan the claim in the block as a worker's session does."""
+        return self._session.claim_plan()
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Undo what a task has written if an SQL error aborted the transaction."""
+        is_open = self._session.begin_savepoint()
+        yield
+        if is_open:
+            self._session.end_savepoint()
+
+    def flush(self) -> None:
+        """Write the changes that a task left in the caller's session."""
+        self._session.flush()
+
+
+class AsyncAdder:
+    """Adds jobs for the context of a task, on a connection of an event loop or on the one that the task passes."""
+
+    def __init__(self, session: LoopSession, enqueuer: Enqueuer, adds: AddOperations) -> None:
+        self._session = session
+        self._enqueuer = enqueuer
+        self._adds = adds
+
+    def add(self, spec: JobSpec, *, conn: object | None = None) -> Job:
+        """Add one job, and return it."""
+        if conn is not None:
+            return self._enqueuer.add(spec, conn=conn)
+        return self._session.run(self._adds.add_or_raise(spec))
+
+    def try_add(self, spec: JobSpec, *, conn: object | None = None) -> Job | Skip:
+        """Add one job and return it, or why a plugin skipped it."""
+        if conn is not None:
+            return self._enqueuer.try_add(spec, conn=conn)
+        return self._session.run(self._adds.add(spec))
+
+    def add_many(self, specs: Iterable[JobSpec], *, conn: object | None = None) -> list[int]:
+        """Add jobs, and return their ids."""
+        if conn is not None:
+            return self._enqueuer.add_many(specs, conn=conn)
+        return self._session.run(self._adds.add_many(specs))
+
+
+def session_of(conn: object | None, schema: str) -> CallersSession | None:
+    """Return the session of what a caller passes as `conn`, or None without it."""
+    if is_instance(conn, "gw_core.postgres.connection.loop_session", "LoopSession"):
+        return AsyncSession(conn)
+    return None if conn is None else PsycopgSession(conn, schema)
+
+
+async def async_session_of(conn: object | None, schema: str) -> CallersSession | None:
+    """Return the session of an asynchronous connection, or None without one."""
+    return None if conn is None else AsyncSession(await loop_session(conn, schema))
+
+
+async def loop_session(conn: object, schema: str) -> LoopSession:
+    """Return what runs statements on an asynchronous connection for a thread."""
+    from gw_core.postgres.connection.loop_session import LoopSession  # asyncio is loaded for those who use it
+
+    return await LoopSession.of(conn, schema)
