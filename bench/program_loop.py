@@ -3,7 +3,7 @@
 A program serves requests, each a transaction, and runs its tasks: in turn as tasks of asyncio, and as jobs of a worker
 inside the program. What the second takes longer than the first is due to gw. With `--cpu`, CPU time is measured, which
 other processes do not change: that of gw's own callbacks on the loop, and that of all threads of the program while the
-loop waits for its next turn. `DATABASE_URL` names the server.
+loop waits for its next iteration. `DATABASE_URL` names the server.
 """
 
 from __future__ import annotations

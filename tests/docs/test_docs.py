@@ -37,7 +37,7 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_installs_from_the_checkout(page: Path) -> None:
-    """The package is on no index yet, as the README says beside the command; the changelog is for the release."""
+    """The package is on no index yet, which the README states beside the command; the changelog is for the release."""
     text = page.read_text("utf-8")
     if page.name == "changelog.md" or "not on PyPI yet" in text:
         return

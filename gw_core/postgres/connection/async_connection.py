@@ -227,12 +227,12 @@ def _with_literals(statement: str, values: Any) -> str:
     """Return the statement with its values written as literals, for drivers that know no `%s`."""
     if values is None:
         return statement
-    in_order = iter(() if isinstance(values, Mapping) else values)
+    rest = iter(() if isinstance(values, Mapping) else values)
 
     def written(found: re.Match[str]) -> str:
         if found[0] == "%%":
             return "%"
-        return sql.Literal(values[found["name"]] if found["name"] else next(in_order)).as_string(None)
+        return sql.Literal(values[found["name"]] if found["name"] else next(rest)).as_string(None)
 
     return _PLACEHOLDER.sub(written, statement)
 
