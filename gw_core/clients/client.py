@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
@@ -160,8 +161,8 @@ class Client(QueueClient[OnThreads]):
         failed permanently, `ResultTimeoutError` when it does not end in time, and `ResultUnavailableError` when there
         is no result and none will come. Waiting threads share one connection, which listens.
         """
-        from gw_core.postgres.read.history import HistoryQueries
+        from gw_core.postgres.read.history import end_of
         from gw_core.postgres.read.job_results import wait_for_result
 
-        queries = HistoryQueries(self._connections, self._schema)
-        return wait_for_result(queries, self._runtime.result_listener, job_id, timeout, task)
+        read_end = partial(end_of, self._connections, self._schema, job_id)
+        return wait_for_result(read_end, self._runtime.result_listener, job_id, timeout, task)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gw_core.clients.verbs import Part, R, blocking
+from gw_core.domain.job.job import named
 from gw_core.domain.rules.roles import Grant, RoleKind
-from gw_core.postgres.schema.grants import RoleGrants
+from gw_core.postgres.schema.grants import check_role, installed_rights, require_ownership, run_found
 
 
 class Grants(Part[R]):
@@ -15,7 +16,8 @@ class Grants(Part[R]):
     @blocking
     def list(self) -> Sequence[Grant]:
         """Return the roles that were granted, with what each lacks."""
-        return self._grants.list()
+        with self._connection() as connection:
+            return installed_rights(connection, self._schema).granted()
 
     @blocking
     def grant(self, kind: RoleKind | str, role: str) -> Sequence[str]:
@@ -23,23 +25,30 @@ class Grants(Part[R]):
 
         A role can have several kinds. Raises `InvalidInputError` for a role that does not exist, or owns the queue.
         """
-        return self._grants.grant(kind, role)
+        wanted = named(RoleKind, kind, "a kind of role")
+        with self._connection() as connection:
+            check_role(connection, self._schema, role)
+            return run_found(connection, self._schema, lambda rights: rights.missing(role, wanted))
 
     @blocking
     def statements(self, kind: RoleKind | str, role: str) -> Sequence[str]:
         """Return the statements that `grant` would run, and change nothing."""
-        return self._grants.statements(kind, role)
+        wanted = named(RoleKind, kind, "a kind of role")
+        with self._connection() as connection:
+            check_role(connection, self._schema, role)
+            return [*installed_rights(connection, self._schema).missing(role, wanted)]
 
     @blocking
     def revoke(self, role: str) -> Sequence[str]:
         """Take all rights on the queue back from a role, and return the statements that this took."""
-        return self._grants.revoke(role)
+        with self._connection() as connection:
+            check_role(connection, self._schema, role)
+            require_ownership(connection, self._schema)
+            return run_found(connection, self._schema, lambda rights: rights.revoking(role))
 
     @blocking
     def revoke_statements(self, role: str) -> Sequence[str]:
         """Return the statements that `revoke` would run, and change nothing."""
-        return self._grants.revoke_statements(role)
-
-    @property
-    def _grants(self) -> RoleGrants:
-        return RoleGrants(self._connections, self._schema)
+        with self._connection() as connection:
+            check_role(connection, self._schema, role)
+            return [*installed_rights(connection, self._schema).revoking(role)]

@@ -130,12 +130,10 @@ class LoopRuntime(OnLoop):
         """Carry an operation out on the caller's connection, or each unit on one of the client's."""
         conn = default_conn(self._default_conn, conn)
 
-        async def act(step: Call | Unit | float | Callable[[object | None], Any]) -> Any:
+        async def act(step: Call | Unit | Callable[[object | None], Any]) -> Any:
             if callable(step):
                 session = None if conn is None else await LoopSession.of(conn, self.schema)
                 return await asyncio.to_thread(_run_beside, asyncio.get_running_loop(), step, session)
-            if isinstance(step, float):
-                return await asyncio.sleep(step)
             with translated(self.schema):
                 if conn is not None:
                     return await async_callers_connection(conn, self.schema).run(step)

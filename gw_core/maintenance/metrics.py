@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import msgspec
@@ -20,7 +21,7 @@ from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import JobsSettled, JobStarted, MaintenanceFailed, PoolConnectionLost
 from gw_core.maintenance.readiness import Readiness
 from gw_core.postgres.connection.connections import ConnectionSource
-from gw_core.postgres.read.history import HistoryQueries
+from gw_core.postgres.read.history import status_of
 from gw_core.postgres.read.job_queries import JobQueries
 from gw_core.postgres.read.statistics_queries import StatisticsQueries
 from gw_core.runtime.service import Service
@@ -149,7 +150,7 @@ class QueueSampler(Service):
         self.latest: QueueSample | None = None
         schema = connections.database.schema
         self._reports = JobQueries(connections, schema)
-        self._history = HistoryQueries(connections, schema)
+        self._history = partial(status_of, connections, schema)
         self._recorded = StatisticsQueries(connections, schema)
         self._events = events
         self._every = every.total_seconds()
@@ -178,7 +179,7 @@ class QueueSampler(Service):
     def _sample(self) -> None:
         try:
             found = self._reports.counts()
-            extras = self._if_allowed(self._history.status), self._if_allowed(self._recorded.status)
+            extras = self._if_allowed(self._history), self._if_allowed(self._recorded.status)
             self.latest = QueueSample(found, time.monotonic(), *extras)
             self._refusal = None
         except DatabaseUnavailableError:

@@ -62,8 +62,6 @@ class LoopSession:
         async def act(step: Any) -> Any:
             if callable(step):
                 return await asyncio.to_thread(step, self)
-            if isinstance(step, float):
-                return await asyncio.sleep(step)
             with translated(self.schema):
                 return await self._connection.run(step)
 

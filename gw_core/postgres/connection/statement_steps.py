@@ -48,8 +48,8 @@ class Unit(msgspec.Struct, frozen=True):
     """How long an atomic unit waits for a row on a connection of ours; a caller's keeps its own setting."""
 
 
-Operation = Generator[Call | Unit | float | Callable[[object | None], Any], Any, T]
-"""Yields statements, units, seconds to wait, and functions of the caller's connection; is sent the answer of each."""
+Operation = Generator[Call | Unit | Callable[[object | None], Any], Any, T]
+"""Yields statements, units, and functions of the caller's connection; is sent the answer of each."""
 
 
 def run_steps(steps: Generator[Step, Answer, T], act: Callable[[Step], Answer]) -> T:
@@ -93,11 +93,9 @@ def carry_out(operation: Operation[T], connections: ConnectionSource, schema: st
     """Carry an operation out on the caller's connection, or each unit on one of our own."""
     callers = None if conn is None else callers_connection(conn, schema)
 
-    def act(step: Call | Unit | float | Callable[[object | None], Any]) -> Any:
+    def act(step: Call | Unit | Callable[[object | None], Any]) -> Any:
         if callable(step):
             return step(conn)
-        if isinstance(step, float):
-            return time.sleep(step)
         if callers is None:
             return _run_on_own(connections, schema, step)
         with without_deadline():

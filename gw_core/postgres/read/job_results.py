@@ -21,7 +21,6 @@ from gw_core.postgres.connection.database import Database, QueueConnection
 from gw_core.postgres.connection.deadlines import ending_within, time_left
 from gw_core.postgres.connection.notifications import Notification, Subscription
 from gw_core.postgres.connection.statement_steps import run_steps
-from gw_core.postgres.read.history import HistoryQueries
 from gw_core.runtime import forks
 
 CHANNEL: Final = "gw:done"
@@ -76,7 +75,7 @@ def awaiting(
 
 
 def wait_for_result(
-    history: HistoryQueries,
+    read_end: Callable[[], JobEnd],
     listener: ResultListener,
     job_id: int,
     timeout: Duration | None,
@@ -88,7 +87,7 @@ def wait_for_result(
 
         def act(pause: float | None) -> Any:
             if pause is None:
-                return history.end_of(job_id)
+                return read_end()
             if not pause:
                 stack.enter_context(listener.waiting(job_id, ended.set))
             ended.wait(pause)

@@ -36,8 +36,8 @@ from gw_core.postgres.schema.schema_state import TABLES_STEP, checked
 CONFIRM_TIMEOUT: Final = timedelta(seconds=2)
 """How long workers may take to confirm a change before they are named."""
 
-POLL_SECONDS: Final = 0.01
-"""Seconds between two checks which workers have confirmed a change."""
+WAIT: Final = Call("wait", {"seconds": 0.01})
+"""Between two checks which workers have confirmed a change."""
 
 
 NEW_REVISION: Final = Call("claim_rules_change")
@@ -94,7 +94,7 @@ def _unconfirmed(revision: int, timeout: timedelta) -> Operation[Rows]:
     deadline = monotonic() + timeout.total_seconds()
     missing: Rows = yield unconfirmed
     while missing and monotonic() < deadline:
-        yield POLL_SECONDS
+        yield WAIT
         missing = yield unconfirmed
     return missing
 

@@ -10,11 +10,9 @@ from typing import Any, Final
 from psycopg import errors as pg
 
 from gw_core.domain.errors import InvalidInputError, PermissionDeniedError
-from gw_core.domain.job.job import named
-from gw_core.domain.rules.roles import Grant, InstalledRights, Policy, QueueObject, RoleKind, policy_name
+from gw_core.domain.rules.roles import InstalledRights, Policy, QueueObject, RoleKind, policy_name
 from gw_core.domain.rules.session_limits import milliseconds
 from gw_core.domain.safe_text import printable_identifier
-from gw_core.postgres.connection.connections import QueueOperations
 from gw_core.postgres.connection.database import Connection
 from gw_core.postgres.connection.error_mapping import translated
 from gw_core.postgres.connection.row_security import visible_rows
@@ -34,55 +32,17 @@ Find = Callable[[InstalledRights], Iterable[str]]
 """Finds the statements that are still to run."""
 
 
-class RoleGrants(QueueOperations, frozen=True):
-    """The roles that may use a queue. Only the owner of the queue may change them."""
-
-    def list(self) -> Sequence[Grant]:
-        """Return the roles that were granted, with what each lacks."""
-        with self._connection() as connection:
-            return installed_rights(connection, self.schema).granted()
-
-    def grant(self, kind: RoleKind | str, role: str) -> Sequence[str]:
-        """Give a role the rights of a kind, and return the statements that this took. `migrate` repeats it.
-
-        A role can have several kinds. Raises `InvalidInputError` for a role that does not exist, or owns the queue.
-        """
-        wanted = named(RoleKind, kind, "a kind of role")
-        with self._connection() as connection:
-            self._check(connection, role)
-            return run_found(connection, self.schema, lambda rights: rights.missing(role, wanted))
-
-    def statements(self, kind: RoleKind | str, role: str) -> Sequence[str]:
-        """Return the statements that `grant` would run, and change nothing."""
-        wanted = named(RoleKind, kind, "a kind of role")
-        with self._connection() as connection:
-            self._check(connection, role)
-            return list(installed_rights(connection, self.schema).missing(role, wanted))
-
-    def revoke(self, role: str) -> Sequence[str]:
-        """Take all rights on the queue back from a role, and return the statements that this took."""
-        with self._connection() as connection:
-            self._check(connection, role)
-            _require_ownership(connection, self.schema)
-            return run_found(connection, self.schema, lambda rights: rights.revoking(role))
-
-    def revoke_statements(self, role: str) -> Sequence[str]:
-        """Return the statements that `revoke` would run, and change nothing."""
-        with self._connection() as connection:
-            self._check(connection, role)
-            return list(installed_rights(connection, self.schema).revoking(role))
-
-    def _check(self, connection: Connection, role: str) -> None:
-        check(connection, self.schema).raise_unless_usable()
-        values = {"schema": self.schema, "role": role}
-        [(exists, owner, has_all, _)] = visible_rows(connection, self.schema, "grant_owner", values)
-        if not exists:
-            raise InvalidInputError(
-                f"there is no role {role!r}; create it first: create role {printable_identifier(role)} login"
-            )
-        if has_all:
-            why = "owns the queue" if role == owner else f"is a superuser or a member of the queue's owner {owner!r}"
-            raise InvalidInputError(f"role {role!r} {why}, so it has all rights")
+def check_role(connection: Connection, schema: str, role: str) -> None:
+    """Raise `InvalidInputError` for a role that does not exist, or that has all rights."""
+    check(connection, schema).raise_unless_usable()
+    [(exists, owner, has_all, _)] = visible_rows(connection, schema, "grant_owner", {"schema": schema, "role": role})
+    if not exists:
+        raise InvalidInputError(
+            f"there is no role {role!r}; create it first: create role {printable_identifier(role)} login"
+        )
+    if has_all:
+        why = "owns the queue" if role == owner else f"is a superuser or a member of the queue's owner {owner!r}"
+        raise InvalidInputError(f"role {role!r} {why}, so it has all rights")
 
 
 def installed_rights(connection: Connection, schema: str) -> InstalledRights:
@@ -125,7 +85,7 @@ def run_found(connection: Connection, schema: str, find: Find) -> Sequence[str]:
         found = list(find(installed_rights(connection, schema)))
         if not found:
             return done
-        _require_ownership(connection, schema)
+        require_ownership(connection, schema)
         try:
             for statement in found:
                 _run(connection, statement)
@@ -144,7 +104,8 @@ def _run(connection: Connection, statement: str) -> None:
         connection.execute(statement.encode())
 
 
-def _require_ownership(connection: Connection, schema: str) -> None:
+def require_ownership(connection: Connection, schema: str) -> None:
+    """Raise `PermissionDeniedError` unless this session has the rights of the queue's owner."""
     [(_, owner, _, is_ours)] = visible_rows(connection, schema, "grant_owner", {"schema": schema, "role": None})
     if not is_ours:
         raise PermissionDeniedError(
