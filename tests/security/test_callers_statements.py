@@ -300,6 +300,10 @@ def url(databases: Databases, template: str) -> Iterator[str]:
     databases.drop(name)
 
 
+CHECKED: set[SentText] = set()
+"""What kinds of connections have sent that this process has tested; most send the same."""
+
+
 def sent_by(kind: Kind, url: str) -> set[SentText]:
     """Return the texts that gw and the driver send over the caller's connection."""
     proxy = DatabaseProxy(url)
@@ -353,13 +357,18 @@ def traps_sprung(connection: psycopg.Connection[Any], sent: SentText) -> list[st
 def test_nothing_sent_over_a_caller_s_connection_springs_a_trap(intruder: str, url: str, kind: Kind) -> None:
     for module in kind.needs:
         pytest.importorskip(module)
-    sent = sent_by(kind, url)
+    sent = {SentText("", each.text, each.types) for each in sent_by(kind, url)}
+    assert len(sent) > 20
+    new = sent - CHECKED
+    CHECKED.update(new)
+    if not new:
+        return
 
     with psycopg.connect(url, autocommit=True) as connection:
-        calls = [call for each in sent for call in calls_of(connection, each)]
-        assert traps.plant(connection, calls, intruder, others=OTHER_TYPES) > 100
+        calls = [call for each in new for call in calls_of(connection, each)]
+        traps.plant(connection, calls, intruder, others=OTHER_TYPES)
     with psycopg.connect(url, autocommit=True) as connection:
-        found = [f"{trap} in: {each.text}" for each in sent for trap in traps_sprung(connection, each)]
+        found = [f"{trap} in: {each.text}" for each in new for trap in traps_sprung(connection, each)]
     assert not found, "\n\n".join(found)
 
 
