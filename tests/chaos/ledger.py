@@ -52,11 +52,6 @@ def read_ledger(folder: Path) -> list[Run]:
     return sorted(runs, key=lambda run: run.began)
 
 
-def pids_in(folder: Path) -> set[int]:
-    """Return the processes that ran something."""
-    return {int(file.name) for file in folder.iterdir()}
-
-
 def _runs_of(pid: int, file: Path) -> Iterator[Run]:
     runs: dict[str, Run] = {}
     for line in file.read_text().splitlines():

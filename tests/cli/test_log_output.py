@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from io import BytesIO
 from itertools import count
 from pathlib import Path
@@ -26,7 +26,6 @@ from gw_cli.log_stream import LogStream
 from gw_core.front_ends import UNSAFE_TEXT, JobLogger, job_fields
 
 _NUMBERS = count()
-MakeLog = Callable[..., "Log"]
 
 
 class CountingStream(BytesIO):

@@ -15,7 +15,7 @@ from psycopg.rows import dict_row
 from support.queue_fixture import QueueFixture
 
 from gw_core import Client, JobKeyMode, JobSpec, ShardedClient
-from gw_core.errors import DatabaseUnavailableError, InvalidInputError, InvalidJobError, SchemaMissingError
+from gw_core.errors import DatabaseUnavailableError, InvalidInputError, InvalidJobError
 from gw_core.front_ends import AuthenticationError, Database, NoConnectionError
 
 NAIVE = datetime(2030, 1, 1)
@@ -154,31 +154,16 @@ def test_a_payload_may_be_a_dataclass(site: QueueFixture) -> None:
 # -- keys -------------------------------------------------------------------------------------------------------------
 
 
-def test_replace_overwrites_everything_of_a_waiting_job(site: QueueFixture) -> None:
-    first = site.add(payload={"n": 1}, job_key="k", priority=3, run_at=timedelta(hours=1))
-    second = site.client.add("other", {"n": 2}, job_key="k")
-
-    assert second is not None
-    assert (second.id, second.task, second.payload) == (first, "other", {"n": 2})
-    assert (second.priority, second.revision) == (0, 1)
-    assert second.run_at < datetime.now(UTC) + timedelta(minutes=50)
-
-
-def test_preserve_run_at_keeps_the_time_alone(site: QueueFixture) -> None:
+@pytest.mark.parametrize("mode", [*JobKeyMode, *map(str, JobKeyMode)])
+def test_a_mode_decides_what_an_add_does_to_the_job_with_its_key(site: QueueFixture, mode: JobKeyMode | str) -> None:
     timestamp = datetime(2035, 1, 1, tzinfo=UTC)
-    site.add(payload={"n": 1}, job_key="k", run_at=timestamp)
-    job = site.client.add("work", {"n": 2}, job_key="k", job_key_mode=JobKeyMode.PRESERVE_RUN_AT)
+    first = site.add(payload={"n": 1}, job_key="k", priority=3, run_at=timestamp)
+    job = site.client.add("other", {"n": 2}, job_key="k", job_key_mode=mode)
 
-    assert job is not None
-    assert (job.run_at, job.payload) == (timestamp, {"n": 2})
-
-
-def test_unsafe_dedupe_leaves_the_job_as_it_is(site: QueueFixture) -> None:
-    site.add(payload={"n": 1}, job_key="k")
-    job = site.client.add("work", {"n": 2}, job_key="k", job_key_mode="unsafe_dedupe")
-
-    assert job is not None
-    assert (job.payload, job.revision) == ({"n": 1}, 1)
+    assert (job.id, job.revision) == (first, 1)
+    replaced = ("work", {"n": 1}, 3) if mode == "unsafe_dedupe" else ("other", {"n": 2}, 0)
+    assert (job.task, job.payload, job.priority) == replaced
+    assert (job.run_at == timestamp) == (mode != "replace")
 
 
 def test_batches_under_one_key_are_joined(site: QueueFixture) -> None:
@@ -295,32 +280,6 @@ def test_a_connection_with_rows_of_another_kind_will_do(site: QueueFixture) -> N
 # -- queries and actions ----------------------------------------------------------------------------------------------
 
 
-def test_jobs_are_found_tended_and_removed(site: QueueFixture) -> None:
-    one, two, three, four = (site.add(payload={"n": n}, job_key=f"k{n}", queue_name="q") for n in range(4))
-    client = site.client
-
-    assert client.jobs.get(one) == client.jobs.get(job_key="k0")
-    assert client.jobs.fail([two], "by hand").ids == (two,)
-    assert site.job(two)["last_error"] == "by hand"
-    assert client.jobs.reschedule([three], priority=-3, attempts=2, max_attempts=9).ids == (three,)
-    assert site.job(three)["priority"] == -3
-    assert client.jobs.complete([one, 10**9]).ids == (one,)
-    removed = client.remove("k3")
-    assert removed is not None
-    assert (removed.job.id, removed.was_running) == (four, False)
-    assert [job["id"] for job in site.jobs()] == [two, three]
-
-
-def test_unlocking_takes_the_locks_of_the_named_pools(site: QueueFixture) -> None:
-    site.fill(2, queue="'q' || n")
-    site.run("update _private_jobs set locked_at = now(), locked_by = 'pool-' || id")
-    site.run("update _private_job_queues set locked_at = now(), locked_by = 'dead'")
-    ids = [job["id"] for job in site.jobs()]
-    site.client.workers.unlock([f"pool-{ids[0]}", "dead"])
-
-    assert site.held() == [ids[1]]
-
-
 @pytest.mark.parametrize("wrong", [0, -1, "1", True, 2**63, None])
 def test_what_is_no_id_is_rejected(site: QueueFixture, wrong: Any) -> None:
     jobs = site.client.jobs
@@ -376,11 +335,6 @@ def test_an_unreachable_database_is_reported_without_the_password(url: str, kind
 def test_a_database_that_does_not_exist_is_reported(site: QueueFixture) -> None:
     url = psycopg.conninfo.make_conninfo(site.url, dbname="gw_no_such_database")
     with Client(url) as client, pytest.raises(AuthenticationError, match="does not exist"):
-        client.add("work")
-
-
-def test_a_missing_schema_is_reported_with_the_command(site: QueueFixture) -> None:
-    with Client(site.url, schema='odd "schema" 100%') as client, pytest.raises(SchemaMissingError, match="gw migrate"):
         client.add("work")
 
 

@@ -208,14 +208,6 @@ def test_a_running_job_superseded_by_another_language_never_comes_back(site: Mix
 
 # -- batch jobs -------------------------------------------------------------------------------------------------------
 
-A_BATCH: Final = {
-    "python": """
-def run(payload):
-    return [ValueError("no") if item["fails"] == "in node" else None for item in payload]
-""",
-    "node": "return payload.map(() => null);",
-}
-
 
 def test_a_batch_of_all_languages_loses_what_each_of_them_completes(site: MixedQueue) -> None:
     rust = rust_worker()

@@ -30,7 +30,6 @@ def seconds(number: float) -> timedelta:
 
 
 LONG = minutes(10)
-NOT_STALE = timedelta(0)
 
 
 class RecoveryFixture(QueueFixture):

@@ -244,6 +244,7 @@ def test_a_task_runs_in_a_process_of_its_own() -> None:
     assert len(set(Order.objects.values_list("item", flat=True))) == 2
 
 
+CACHE = Path(__file__).parents[3] / ".mypy_cache" / "django"
 TYPED = """
 from datetime import timedelta
 from django_tasks import task
@@ -274,8 +275,10 @@ client().groups.add([job_spec(above, 1)], then=job_spec(below, 2))
 @pytest.mark.skipif("django.tasks" in sys.modules, reason="the tasks of Django 6 have no types")
 def test_mypy_accepts_the_options(tmp_path: Path) -> None:
     (tmp_path / "typed.py").write_text(TYPED)
-    command = [sys.executable, "-m", "mypy", "--strict", "--ignore-missing-imports", "typed.py"]
-    done = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True, timeout=300)
+    options = ["--strict", "--ignore-missing-imports", f"--cache-dir={CACHE}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, "typed.py"], cwd=tmp_path, text=True, capture_output=True, timeout=300
+    )
 
     errors = [line.partition(": ")[0::2] for line in done.stdout.splitlines() if ": error: " in line]
     assert [place for place, _ in errors] == ["typed.py:21", "typed.py:22"], done.stdout
