@@ -265,9 +265,7 @@ def test_show_reports_the_groups_of_a_member_and_of_a_key(site: QueueFixture, tm
     ]
     last = json.loads(shell.gw("show", "--job-key", "album", "--json").out)
     assert (last["id"], last["state"], last["waits_for"]) == (group.id, "waiting", [group.job_ids[1]])
-    assert last["reasons"][0]["message"] == (
-        f"job {group.id} of last waits for 2 jobs; 1 have ended (on failure: hold)"
-    )
+    assert last["reasons"][0]["message"] == (f"job {group.id} of last waits for 2 jobs; 1 has ended (on failure: hold)")
 
 
 def test_doctor_reports_groups_that_a_failed_member_holds(site: QueueFixture) -> None:
@@ -283,7 +281,7 @@ def test_doctor_reports_groups_that_a_failed_member_holds(site: QueueFixture) ->
     assert found() == [
         (
             CheckStatus.WARNING,
-            "1 of 2 jobs that wait for others are held by jobs that failed permanently, "
+            "1 job that waits for others is held by jobs that failed permanently, "
             f"the first, {group.id}, by job {group.job_ids[0]}",
         )
     ]
