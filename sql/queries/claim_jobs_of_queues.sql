@@ -2,17 +2,12 @@
 -- It reads each queue by an index that begins with the queue, so what waits elsewhere costs nothing. The queues have
 -- names, because one that a cleanup deletes comes back with another id.
 with
+\set QUEUE queues.id
 picks as materialized (
   select due.*
     from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
    cross join lateral (
-           select jobs.id, jobs.job_queue_id, jobs.priority, jobs.run_at
-             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-            where jobs.is_available = true
-              and jobs.job_queue_id = queues.id
-              \ir parts/is_runnable.sql
-            order by jobs.priority, jobs.run_at, jobs.id
-            limit %(per_queue)s::bigint
+           \ir parts/first_of_queue.sql
          ) as due
    where queues.queue_name = any(%(queue_names)s::text[])
      and queues.is_available = true

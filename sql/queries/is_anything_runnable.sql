@@ -27,22 +27,13 @@ near as materialized (
 ),
 queues_with_jobs (id) as (
   (
-    select jobs.job_queue_id
-      from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-     where jobs.is_available = true
-       and jobs.job_queue_id is not null
-     order by jobs.job_queue_id
-     limit 1
+    \set FROM ''
+    \ir parts/next_queue.sql
   )
   union all
   select (
-           select jobs.job_queue_id
-             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-            where jobs.is_available = true
-              and jobs.job_queue_id is not null
-              and jobs.job_queue_id > queues_with_jobs.id
-            order by jobs.job_queue_id
-            limit 1
+           \set FROM 'and jobs.job_queue_id > queues_with_jobs.id'
+           \ir parts/next_queue.sql
          )
     from queues_with_jobs
    where queues_with_jobs.id is not null

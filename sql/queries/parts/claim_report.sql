@@ -22,21 +22,11 @@ select null, null, report.names::text, is_rest.locked::integer, null, null, null
             and %(queued_priorities)s::int[] is null
             and not exists (select from unqueued_priorities where priority is not null)
             and (
-                  select jobs.job_queue_id
-                    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-                   where jobs.is_available = true
-                     and jobs.job_queue_id is not null
-                     and jobs.job_queue_id < report.first_id
-                   order by jobs.job_queue_id
-                   limit 1
+                  \set FROM 'and jobs.job_queue_id < report.first_id'
+                  \ir parts/next_queue.sql
                 ) is null
             and (
-                  select jobs.job_queue_id
-                    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-                   where jobs.is_available = true
-                     and jobs.job_queue_id is not null
-                     and jobs.job_queue_id > report.first_id
-                   order by jobs.job_queue_id
-                   limit 1
+                  \set FROM 'and jobs.job_queue_id > report.first_id'
+                  \ir parts/next_queue.sql
                 ) is null
        ) as is_rest (locked)

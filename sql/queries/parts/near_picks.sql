@@ -29,6 +29,7 @@ near_free_queues as materialized (
 ),
 -- Up to `per_queue` of each queue. Where reading began behind dead rows, each queue is read again from its beginning: one
 -- that was locked for long has jobs before all that were read.
+\set QUEUE free.job_queue_id
 near_picks as materialized (
   select *
     from (
@@ -49,13 +50,7 @@ near_picks as materialized (
                        order by places.priority, places.run_at, places.id
                     ) as free
               cross join lateral (
-                      select jobs.id, jobs.job_queue_id, jobs.priority, jobs.run_at
-                        from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-                       where jobs.is_available = true
-                         and jobs.job_queue_id = free.job_queue_id
-                         \ir parts/is_runnable.sql
-                       order by jobs.priority, jobs.run_at, jobs.id
-                       limit %(per_queue)s::bigint
+                      \ir parts/first_of_queue.sql
                     ) as due
               limit %(scan_limit)s::bigint
            )
