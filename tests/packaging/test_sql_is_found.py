@@ -53,22 +53,20 @@ def run(command: list[str], *, path: str = sysconfig.get_path("purelib")) -> str
     return subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True, check=True).stdout
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
+def test_a_wheel_installs_the_packages_their_sql_and_the_command(tmp_path: Path, shipped: list[str]) -> None:
+    wheel = build_wheel(tmp_path)
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"gw_core", "gw_cli", "gw_tui"}
+    assert {f"{package}/py.typed" for package in ("gw_core", "gw_cli", "gw_tui")} <= set(names)
+    assert not [name for name in names if "__pycache__" in name or "/tests/" in name]
 
-
-@pytest.fixture(scope="module")
-def python_with_wheel(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return install(wheel, tmp_path_factory.mktemp("a clean environment") / "venv")
-
-
-def test_a_wheel_brings_its_sql_along(python_with_wheel: Path, shipped: list[str]) -> None:
-    seen = json.loads(run([str(python_with_wheel), "-c", SCRIPT]))
-
-    assert Path(seen["folder"]).is_relative_to(python_with_wheel.parents[1])
+    python = install(wheel, tmp_path / "a clean environment" / "venv")
+    seen = json.loads(run([str(python), "-c", SCRIPT]))
+    assert Path(seen["folder"]).is_relative_to(python.parents[1])
     assert seen["files"] == shipped
     assert '"jobs"' in seen["statement"]
+    version = run([str(python), "-c", "import gw_core; print(gw_core.__version__)"]).strip()
+    assert run([str(python.with_name("gw")), "--version"]).strip() == f"gw {version}"
 
 
 def is_editable_here() -> bool:
@@ -97,17 +95,3 @@ def test_a_checkout_uses_its_own_sql(shipped: list[str]) -> None:
 
     assert Path(seen["folder"]) == CHECKOUT / "sql"
     assert seen["files"] == shipped
-
-
-def test_a_wheel_installs_the_command(python_with_wheel: Path) -> None:
-    version = run([str(python_with_wheel), "-c", "import gw_core; print(gw_core.__version__)"]).strip()
-
-    assert run([str(python_with_wheel.with_name("gw")), "--version"]).strip() == f"gw {version}"
-
-
-def test_a_wheel_holds_the_packages_and_nothing_of_the_workshop(wheel: Path) -> None:
-    names = zipfile.ZipFile(wheel).namelist()
-
-    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"gw_core", "gw_cli", "gw_tui"}
-    assert {f"{package}/py.typed" for package in ("gw_core", "gw_cli", "gw_tui")} <= set(names)
-    assert not [name for name in names if "__pycache__" in name or "/tests/" in name]
