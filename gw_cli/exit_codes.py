@@ -29,7 +29,7 @@ class ExitCode(IntEnum):
         "Access denied: wrong password, user or database, or a right is missing; also if row security hides rows.",
     )
     SCHEMA = 5, "The schema is not installed, incomplete, or too old for this version."
-    NOT_FOUND = 6, "Nothing matched what was asked for."
+    NOT_FOUND = 6, "Nothing matched the request."
     UNHEALTHY = 7, "The check ran and found something wrong."
     TASKS = 8, "Tasks or plugins could not be loaded."
     BREAKING_MIGRATION = 57, "The schema holds a breaking migration newer than this version; upgrade gw."

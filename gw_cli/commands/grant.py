@@ -61,7 +61,7 @@ def revoke(
 ) -> None:
     """Take all rights on the queue back from a database role.
 
-    Also those that were granted without gw. Rights as a member of another role remain.
+    This includes rights that were granted without gw. Rights as a member of another role remain.
     """
     with open_client(configuration) as client:
         if sql:

@@ -36,7 +36,7 @@ CANCELLED_COLUMNS: Final = (Column("id", "JOB", right=True), Column("result", "R
 def list_groups(configuration: Configuration, layout: Printed) -> None:
     """List the jobs that wait for others.
 
-    The oldest first, with how many of the others have not ended, and how many of those failed permanently.
+    Prints the oldest first, and for each how many of the other jobs have not ended, and how many failed permanently.
     """
     with open_client(configuration) as client:
         found = client.groups.list(limit=MAX_GROUPS)

@@ -59,7 +59,7 @@ def tui(
     """Monitor and manage the queue in the terminal.
 
     Takes three connections at most. It may be started before the database, and waits for it.
-    Where there is no terminal it prints what --once does.
+    Without a terminal, it prints what --once does.
     """
     if serve:
         _reject_together("serve", once=once, json=as_json)

@@ -97,7 +97,7 @@ class AsyncClient(QueueClient[OnLoop]):
 
     @property
     def is_embedded(self) -> bool:
-        """True when the database is one that is run for us, and may stop when the last client leaves."""
+        """True when gw runs the database itself, which may stop when the last client leaves."""
         database: Database | None = self._runtime.database
         return database is not None and database.is_embedded
 

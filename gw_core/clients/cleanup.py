@@ -29,7 +29,7 @@ class Cleanup(Part[R]):
 
     @blocking
     def delete(self, target: CleanupTarget | str, keep: Collection[str] = ()) -> int:
-        """Delete it, and return how much that was; what a call that raises has deleted stays deleted.
+        """Delete it, and return how much that was; if a call raises, its deletions stay.
 
         A task identifier stays when it is in `keep`, or when a live worker reports it: workers cache the
         ids of their tasks, and would never again find jobs of one that was deleted. Workers without heartbeats, such as

@@ -96,7 +96,7 @@ class Client(QueueClient[OnThreads]):
 
     @property
     def is_embedded(self) -> bool:
-        """True when the database is one that is run for us, and may stop when the last client leaves."""
+        """True when gw runs the database itself, which may stop when the last client leaves."""
         is_embedded: bool = self._runtime.database.is_embedded
         return is_embedded
 

@@ -1,4 +1,4 @@
-"""What gw's own command line and console ask of a client. Unstable: programs use `Client`."""
+"""Queries of gw's own command line and console. Unstable: programs use `Client`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class FrontEnd:
         """Return the state of the whole queue in one round trip, at a cost that does not grow with the queue.
 
         `recovery` defines which workers are dead. A caller that refreshes often sets `with_locks` to False, and counts
-        locks with `count_locks`. A part that fails is named in the answer. What makes every query fail is raised: no
+        locks with `count_locks`. A part that fails is named in the answer. An error of every query is raised: no
         connection, no schema, no privilege to read the tables.
         """
         return self._queries.snapshot(recovery, with_locks=with_locks)
@@ -65,7 +65,7 @@ class FrontEnd:
         return self._queries.count_locks(recovery)
 
     def count_queue(self, name: str) -> tuple[Count, Count]:
-        """Count all jobs that wait in a named queue, and those of them that are due. For a long queue it takes long."""
+        """Count the jobs that wait in a named queue, and how many of them are due. For a long queue it takes long."""
         return self._queries.count_queue(name)
 
     def queue_sizes(self) -> Sequence[QueueSize]:
@@ -140,7 +140,7 @@ class FrontEnd:
             return terminate(connection, self._runtime.schema, session)
 
     def ping(self) -> None:
-        """Find out whether a connection still works; one that does not is replaced for the next call."""
+        """Find out whether a connection still works; the next call replaces a broken one."""
         from gw_core.postgres.connection.error_mapping import translated
 
         with translated(self._runtime.schema), self.connection() as connection:

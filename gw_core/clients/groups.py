@@ -12,7 +12,7 @@ from gw_core.postgres.road.enqueue import cancelling_groups, waiting_groups
 
 
 class Groups(Part[R]):
-    """Jobs, and one that waits until all of them have ended; `client.groups` is one."""
+    """Sets of jobs, each with a final job that waits for all of them; `client.groups` is one."""
 
     @verb
     def add(
@@ -23,7 +23,7 @@ class Groups(Part[R]):
         on_failure: OnFailure | Literal["hold", "cancel", "run"] = OnFailure.HOLD,
         conn: object | None = None,
     ) -> Request[JobGroup]:
-        """Add jobs, and one that runs when all of them have ended, exactly once.
+        """Add jobs, plus a final job that runs exactly once, when all of them have ended.
 
         The group's id is that of the last job, which waits as one with `after` does. A member has ended when it
         completed or was removed. `on_failure` decides what happens if one fails permanently: with `hold` the last job
@@ -42,12 +42,12 @@ class Groups(Part[R]):
         limit: int = 1_000,
         conn: object | None = None,
     ) -> Request[Sequence[WaitingGroup]]:
-        """Return jobs that wait for others, oldest first: all, one and those that wait for it, or the one of a key."""
+        """Return jobs that wait for others, oldest first: all, a job and its waiting jobs, or the job of a key."""
         return Request(waiting_groups(job_id, job_key, limit), conn)
 
     @verb
     def cancel(self, *ids: int, conn: object | None = None) -> Request[tuple[int, ...]]:
-        """Drop these waiting jobs and those that wait for them, and return the ids of those given that waited.
+        """Drop these waiting jobs and the jobs that wait for them; return which of the given ids were waiting.
 
         The jobs that they waited for stay as they are.
         """

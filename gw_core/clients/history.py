@@ -1,4 +1,4 @@
-"""What became of jobs that have ended."""
+"""The record of jobs that have ended."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LATEST: Final = ("infinity", 2**63 - 1, 2**31 - 1)
 
 
 class History(Part[R]):
-    """What became of jobs that have ended, where history is kept; `client.history` is one."""
+    """The record of jobs that have ended, for tasks with history; `client.history` is one."""
 
     @blocking
     def list(

@@ -78,7 +78,7 @@ class _JobActions(Part[R]):
         expected: Sequence[Job] | None = None,
         conn: object | None = None,
     ) -> Acting:
-        """Delete jobs as if they had been completed; those that were seen come back in the result with everything."""
+        """Delete jobs as if they had been completed; jobs that were read before return with all fields."""
         return Acting(
             batches(which, expected, completing(self._schema), self._schema, size=self._size, deletes=True), conn
         )
@@ -124,7 +124,7 @@ class _JobActions(Part[R]):
         expected: Sequence[Job] | None = None,
         conn: object | None = None,
     ) -> Acting:
-        """Run failed jobs again now: those that wait for their next attempt, and those that failed permanently.
+        """Run failed jobs again now: jobs that wait for their next attempt, and permanently failed ones.
 
         The latter get all their attempts again. Idle workers are woken.
         """
@@ -186,7 +186,7 @@ class Jobs(_JobActions[R]):
 
     @verb
     def steps(self, job_id: int, *, with_value: bool = True, conn: object | None = None) -> Request[Sequence[JobStep]]:
-        """Return the steps of a job, in the order in which they were saved; those of an ended job while history has it.
+        """Return the steps of a job, in the order in which they were saved; for an ended job, while history has it.
 
         Without `with_value` their results and cursors are not even read.
         """
@@ -231,8 +231,8 @@ class Jobs(_JobActions[R]):
         They are not retried, unless `retry` leaves them their other attempts. `by` names who cancels, by default the
         database user. Waits until the jobs have ended, at most `timeout`; an unanswered request stays for an hour.
         It takes no `conn`: workers see a request after its commit only, so it could not end in your transaction.
-        Jobs given by id or key are reported in any state. Of other selections only running jobs count, and those that
-        wait for others if it has `state:waiting`; with them, the jobs that wait for them are dropped.
+        Jobs given by id or key are reported in any state. Other selections count running jobs only, and with
+        `state:waiting` jobs that wait for others; with them, the jobs that wait for them are dropped.
         """
         from gw_core.postgres.road.cancel_requests import CancelRequests
 
@@ -267,7 +267,7 @@ def _combined(function: Callable[..., Acting]) -> Callable[..., Request[ActionRe
 
 
 def _ids_of(selection: Selection, queries: JobQueries) -> Sequence[int]:
-    """Return the ids of the jobs of a selection; those that it names by id need not exist."""
+    """Return the ids of the jobs of a selection; jobs that it names by id need not exist."""
     if selection.ids is not None and len(selection.conditions) == 1:
         return selection.ids
     wanted = queries.at_server_time(cancellable(selection))

@@ -14,7 +14,7 @@ NO_WAIT = timedelta(0)
 
 
 class Pauses(Part[R]):
-    """What is paused in a queue; `client.pauses` is one.
+    """The pauses of a queue; `client.pauses` is one.
 
     A target is `task:NAME`, `queue:NAME`, `flag:NAME`, `cron:IDENTIFIER` or `all`. No further job of it starts in any
     gw worker; running jobs finish. A paused named queue stays locked for workers in every language. Other pauses bind
@@ -49,7 +49,7 @@ class Pauses(Part[R]):
     def resume(
         self, *targets: str | PauseTarget, timeout: Duration = CONFIRM_TIMEOUT, conn: object | None = None
     ) -> Request[PauseResult]:
-        """Resume these targets; workers claim their jobs again immediately. `targets` are those that were paused.
+        """Resume these targets; workers claim their jobs again immediately. `targets` are the ones that were paused.
 
         `timeout` and `conn` are those of `pause`.
         """

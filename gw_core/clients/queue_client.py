@@ -1,4 +1,4 @@
-"""What `Client` and `AsyncClient` share: their parts, and what needs no overloads."""
+"""The common base of `Client` and `AsyncClient`: their parts, and the methods without overloads."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class QueueClient(Part[R]):
 
     @cached_property
     def jobs(self) -> Jobs[R]:
-        """List, count and change jobs: those of a selection, as text or as a `Selection`, or those with given ids."""
+        """List, count and change jobs, which a selection or ids name; a selection is a text or a `Selection`."""
         from gw_core.clients.jobs import Jobs
 
         return Jobs(self._runtime)
@@ -63,7 +63,7 @@ class QueueClient(Part[R]):
 
     @cached_property
     def tasks(self) -> Tasks[R]:
-        """The tasks in the database, and what ran lately: `list`, `statistics`, `statistics_over_time`."""
+        """The tasks in the database, and their recent runs: `list`, `statistics`, `statistics_over_time`."""
         from gw_core.clients.tasks import Tasks
 
         return Tasks(self._runtime)
@@ -91,7 +91,7 @@ class QueueClient(Part[R]):
 
     @cached_property
     def history(self) -> History[R]:
-        """What became of jobs that have ended: `list`, `count`, `attempts`."""
+        """The record of jobs that have ended: `list`, `count`, `attempts`."""
         from gw_core.clients.history import History
 
         return History(self._runtime)
@@ -165,14 +165,14 @@ class QueueClient(Part[R]):
     ) -> Request[Job]:
         """Add one job whose payload is the list of `items`: a batch job, of which failed items alone are retried.
 
-        A whole spec has them as its payload. With a `job_key` the items are appended to those of a waiting job.
+        A whole spec has them as its payload. With a `job_key` the items are appended to a waiting job's items.
         `options` are those of `add`.
         """
         return Request(self._runtime.adds.add_or_raise(batch_spec(task, items, **options)), conn)
 
     @verb
     def remove(self, job_key: str, *, conn: object | None = None) -> Request[RemovedJob | None]:
-        """Remove the job with this key; one that is running ends, but is not retried. None: there is no such job.
+        """Remove the job with this key; a running job ends, but is not retried. None: there is no such job.
 
         `conn` is your own connection, as in `add`: the job is removed in its transaction.
         """

@@ -15,7 +15,7 @@ class Queues(Part[R]):
     def list(
         self, *, after: str = "", limit: int = 50, only_locked: bool = False, most: int | None = None
     ) -> Sequence[QueueReport]:
-        """Return named queues by name, those after `after`, or only those of them that are locked.
+        """Return named queues by name, from the one after `after`, or only locked ones.
 
         The jobs of each are counted up to `most`, by default a thousand.
         """

@@ -16,7 +16,7 @@ MINUTE = timedelta(minutes=1)
 
 
 class Tasks(Part[R]):
-    """The tasks in the database, and what ran lately; `client.tasks` is one."""
+    """The tasks in the database, and their recent runs; `client.tasks` is one."""
 
     @blocking
     def list(self, recovery: RecoverySettings | None = None, *, exact: bool = False) -> Sequence[TaskReport]:

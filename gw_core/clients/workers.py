@@ -58,6 +58,6 @@ class Workers(Part[R]):
     def unlock(self, worker_ids: Sequence[str], *, conn: object | None = None) -> Request[Sequence[WorkerInfo]]:
         """Release every lock of these workers, notify the others, and return what was released.
 
-        Only for workers that are dead: what a live one still runs may run twice.
+        Only for dead workers: jobs that a live worker still runs may run twice.
         """
         return Request(unlocking(worker_ids, self._schema), conn)

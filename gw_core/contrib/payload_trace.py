@@ -10,7 +10,7 @@ TRACE: Final = "_trace"
 
 
 def with_trace(payload: Any, carrier: Mapping[str, Any]) -> Any:
-    """Return the payload with `_trace`: in an object, or in each object of a list. One that is there already stays."""
+    """Return the payload with `_trace`: in an object, or in each object of a list. An existing one stays."""
     if isinstance(payload, list):
         return [_with(item, carrier) for item in payload]
     return _with(payload, carrier)

@@ -31,7 +31,7 @@ class InvalidJobError(InvalidInputError):
 
 
 class InvalidSettingError(InvalidInputError):
-    """A setting has a value outside what it may be.
+    """The value of a setting is not allowed.
 
     Example: docs/api/errors.md
     """

@@ -120,7 +120,7 @@ _decode_fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class CronRun(msgspec.Struct, frozen=True):
-    """What a scheduler adds to the payload of a recurring task.
+    """The fields that a scheduler adds to the payload of a recurring task.
 
     Example: docs/api/gw_core.md
     """

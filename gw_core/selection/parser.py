@@ -45,7 +45,7 @@ class SelectionError(InvalidInputError):
 
 
 def parse(text: str, terms: Mapping[str, Term] = TERMS) -> Selection:
-    """Return the selection that a text means; raises `SelectionError` with the position of what is wrong.
+    """Return the selection that a text means; raises `SelectionError` with the position of the mistake.
 
     Example: docs/api/selection.md
     """

@@ -63,7 +63,7 @@ EVERY_ROW: Final = Fragment("true")
 
 @dataclass(frozen=True)
 class Selection:
-    """Which jobs are meant: those that meet every condition; without any, all jobs.
+    """Conditions that a job must meet, all of them; without conditions, every job is selected.
 
     `parse(str(selection))` is the same selection.
 

@@ -26,7 +26,7 @@ WantedTask = str | JobSpec | Callable[..., object]
 
 
 class Conditions(TypedDict, total=False):
-    """What an assertion compares beside task and payload."""
+    """The conditions of an assertion beside task and payload."""
 
     queue_name: str | None
     job_key: str | None

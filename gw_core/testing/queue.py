@@ -14,7 +14,7 @@ from gw_core.testing.running import DrainResult, drain
 
 
 class Queue:
-    """What the fixture `gw` is: an empty queue, a client for it, a clock, and the functions of `gw_core.testing`.
+    """The value of the fixture `gw`: an empty queue, a client for it, a clock, and the functions of `gw_core.testing`.
 
     Its jobs are committed, so that other connections and processes see them. The fixture deletes them after the test.
 
@@ -45,7 +45,7 @@ class Queue:
 
     @cached_property
     def connection(self) -> Any:
-        """A psycopg connection in autocommit mode, with the settings of those that a worker gives to tasks."""
+        """A psycopg connection in autocommit mode, with the settings of a worker's connections for tasks."""
         return self._database.connect()
 
     def drain(self, conn: object | None = None, **options: Any) -> DrainResult:

@@ -1,4 +1,4 @@
-"""Run tasks in a test: one without a database, those of a transaction, or each where it is added."""
+"""Run tasks in a test: a single task without a database, the jobs of a transaction, or each job where it is added."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class FailedAttempt(msgspec.Struct, frozen=True):
 
 
 class DrainResult(msgspec.Struct):
-    """What a drain has done.
+    """The outcomes of a drain.
 
     Example: docs/api/testing.md
     """
@@ -143,11 +143,11 @@ def perform(
     """Run a task as a worker does, and return what it returns; no job is added to a queue.
 
     `task` is a function, or an identifier in `tasks`. The payload is encoded and decoded as for a real job, and the
-    context shows `attempt` and the other fields. What the task raises is raised here. For a batch job the items that
-    are left to do are returned: those that failed.
+    context shows `attempt` and the other fields. An exception of the task is raised here. A batch job returns the
+    items that are left to do because they failed.
 
-    `steps` are the results and cursors that earlier attempts have kept, by the names of their steps; what this one
-    keeps is added to them. The step named `interrupts_at` finds a stopping worker, and `Interrupted` is raised here.
+    `steps` are the results and cursors that earlier attempts have kept, by the names of their steps; this run adds
+    its own. The step named `interrupts_at` finds a stopping worker, and `Interrupted` is raised here.
 
     `results` is what the jobs returned that this one waited for.
 
@@ -297,8 +297,8 @@ def inline(
     """Run jobs at the place where a client adds them, in the block; yield the list of the attempts so far.
 
     Nothing is written to a queue, so no database is needed. A task that asks its context for a connection gets the
-    `conn` of the caller. Keys, delays, priorities, queues and retries have no effect. What a task raises reaches the
-    code that adds the job, unless `raises` is False.
+    `conn` of the caller. Keys, delays, priorities, queues and retries have no effect. An exception of a task reaches
+    the code that adds the job, unless `raises` is False.
 
     Example: docs/guide/testing.md
     """

@@ -311,7 +311,7 @@ def _written(value: Any) -> str:
 
 @admin.register(Attempt)
 class AttemptAdmin(QueueAdmin):
-    """What became of jobs, where history is kept; each attempt leads to the page of its job."""
+    """The record of jobs that have ended, for tasks with history; each attempt leads to the page of its job."""
 
     date_hierarchy = "finished_at"
     list_display = ("job_id", "task", "attempt", "state", "failure", "started_at", "finished_at", "worker_id")

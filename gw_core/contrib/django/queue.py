@@ -1,4 +1,4 @@
-"""What a program asks of the queue of a backend beside `enqueue`."""
+"""Access to the queue of a backend, beside `enqueue`."""
 
 from __future__ import annotations
 

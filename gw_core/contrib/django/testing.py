@@ -1,4 +1,4 @@
-"""Test code that enqueues Django's tasks: run those that wait, and check which ones do.
+"""Test code that enqueues Django's tasks: run waiting tasks, and check which tasks wait.
 
 Everything happens on Django's own connection, in the transaction of a `TestCase`; `gw_core.testing` has the rest.
 """
@@ -22,7 +22,7 @@ from gw_core.testing import (
 
 
 def drain(task: Any = None, *, backend: str = "default", **options: Any) -> DrainResult:
-    """Run the waiting tasks until none is due, those that tasks enqueue too; or only `task`.
+    """Run the waiting tasks until none is due, also tasks that other tasks enqueue; or only `task`.
 
     A task is one of Django's, or its dotted name. `options` are those of `gw_core.testing.drain`, such as `raises` and
     `with_scheduled`.
@@ -36,7 +36,7 @@ def drain(task: Any = None, *, backend: str = "default", **options: Any) -> Drai
 def assert_enqueued(task: Any, *args: Any, **kwargs: Any) -> list[Job]:
     """Assert that a task is enqueued with these arguments, or with any if none are given; return its jobs.
 
-    A task is one of Django's, or its dotted name. What `using()` has set has to agree: `using(send, job_key="daily")`.
+    A task is one of Django's, or its dotted name. The values of `using()` must agree: `using(send, job_key="daily")`.
     Of an argument that is a dictionary, only the keys that are given have to agree.
     """
     __tracebackhide__ = True

@@ -1,4 +1,4 @@
-"""What `migrate` does after Django's own migrations: install or upgrade the schemas, and set the limits of tasks."""
+"""The last steps of `migrate`, after Django's own: install or upgrade the schemas, and set the limits of tasks."""
 
 from __future__ import annotations
 

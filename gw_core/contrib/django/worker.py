@@ -142,7 +142,7 @@ def _tasks(backend: Any) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphileWorkerContext(TaskContext):
-    """What a task with `takes_context` is given: Django's context, and the context of its job."""
+    """The context of a task with `takes_context`: Django's context, and the context of its job."""
 
     job_context: JobContext
 

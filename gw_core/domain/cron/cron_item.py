@@ -186,7 +186,7 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class KnownCronItem(msgspec.Struct, frozen=True):
-    """What the database remembers of an identifier.
+    """The record of an identifier in the database.
 
     Example: docs/api/parts.md
     """

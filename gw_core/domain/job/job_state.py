@@ -7,7 +7,7 @@ from typing import Final
 
 
 class JobState(StrEnum):
-    """What a job is doing; each job is in exactly one state.
+    """The state of a job; each job is in exactly one.
 
     Example: docs/api/gw_core.md
     """

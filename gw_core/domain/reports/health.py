@@ -23,7 +23,7 @@ MAX_POLL_GAP: Final = timedelta(seconds=15)
 
 
 class ProbeSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Where probes are answered, and whether metrics are. Raises `InvalidSettingError` naming the setting.
+    """The address that answers probes, and whether it serves metrics. Raises `InvalidSettingError` naming the setting.
 
     Example: docs/api/gw_core.md
     """

@@ -90,7 +90,7 @@ class RunPoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunSeries(msgspec.Struct, frozen=True, kw_only=True):
-    """What ended in each step of time. A step without a point is a gap: no worker that records statistics was alive.
+    """The attempts that ended, by step of time. A step without a point is a gap: no live worker recorded statistics.
 
     Example: docs/api/parts.md
     """

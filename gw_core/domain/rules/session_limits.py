@@ -14,7 +14,7 @@ _TIMEOUTS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_t
 
 
 class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What the server holds every session of a client to; None leaves the server's own setting.
+    """Limits that the server enforces on every session of a client; None leaves the server's own setting.
 
     A timeout also limits what the client sets itself. Raises `InvalidSettingError` for one that is not
     positive.

@@ -176,7 +176,7 @@ class SkipRecovery(msgspec.Struct, frozen=True):
 
 
 Decision = Reschedule | FailWithBackoff | SkipRecovery
-"""What becomes of the job of a dead worker.
+"""A decision about the job of a dead worker.
 
 Example: docs/guide/troubleshooting.md
 """
@@ -212,7 +212,7 @@ def decide(
 
 
 class SweepReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sweep did, or with `dry_run` what it would do.
+    """The result of a sweep, or with `dry_run` the result that it would have.
 
     Example: docs/api/parts.md
     """

@@ -90,7 +90,7 @@ class SkippedJob(msgspec.Struct, frozen=True):
 
 
 class ActionResult(msgspec.Struct, frozen=True):
-    """What an action did: the jobs it changed, and those it skipped, with the reason.
+    """The result of an action: the jobs it changed, and the jobs it skipped, with the reason.
 
     Example: docs/api/parts.md
     """
