@@ -8,12 +8,13 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import pydantic
 import pytest
 from support.queue_fixture import EventRecorder, QueueFixture, RunRecord, a_registry, ms
 from support.waiting import wait_until
@@ -438,6 +439,28 @@ def test_before_add_sees_an_empty_object_if_the_caller_gave_no_payload(site: Que
         client.add_many([JobSpec(task="work")])
 
     assert seen == [{}, {}]
+
+
+@dataclass
+class Crate:
+    weight: int
+
+
+class Parcel(pydantic.BaseModel):
+    to: str
+    crates: list[Crate] = []
+
+
+def test_before_add_sees_plain_values_where_the_caller_gave_objects(site: QueueFixture) -> None:
+    seen: list[Any] = []
+    with Client(site.url, plugins=[Doorman(lambda spec: seen.append(spec.payload))]) as client:
+        client.add("work", Crate(weight=1))
+        client.add("work", Parcel(to="ann", crates=[Crate(weight=2)]))
+        client.add_many([JobSpec(task="work", payload={"parcel": Parcel(to="bob")})])
+        client.add_batch("work", [Crate(weight=3)])
+
+    bob = {"parcel": {"to": "bob", "crates": []}}
+    assert seen == [{"weight": 1}, {"to": "ann", "crates": [{"weight": 2}]}, bob, [{"weight": 3}]]
 
 
 # -- without plugins --------------------------------------------------------------------------------------------------
