@@ -20,6 +20,7 @@ COMMANDS = re.findall(r"^\$ gw (?!run )(.+)$", GUIDE, re.MULTILINE)
 
 BEFORE = {
     "resume task:send_email": "pause task:send_email",
+    "resume cron:nightly_report": "pause cron:nightly_report",
     "limit send_mail --off": "limit send_mail --running 4",
 }
 """What has to be done before a command has something to undo."""
