@@ -158,8 +158,9 @@ def test_a_payload_may_be_a_dataclass(site: QueueFixture) -> None:
 def test_a_mode_decides_what_an_add_does_to_the_job_with_its_key(site: QueueFixture, mode: JobKeyMode | str) -> None:
     timestamp = datetime(2035, 1, 1, tzinfo=UTC)
     first = site.add(payload={"n": 1}, job_key="k", priority=3, run_at=timestamp)
-    job = site.client.add("other", {"n": 2}, job_key="k", job_key_mode=mode)
+    job = site.client.add("other", {"n": 2}, queue_name="q", job_key="k", job_key_mode=mode)
 
+    assert (job.task, job.queue_name) == (("work", None) if mode == "unsafe_dedupe" else ("other", "q"))
     assert (job.id, job.revision) == (first, 1)
     assert (job.payload, job.priority) == (({"n": 1}, 3) if mode == "unsafe_dedupe" else ({"n": 2}, 0))
     assert (site.client.jobs.list("task:work").jobs == ()) == (mode != "unsafe_dedupe")

@@ -37,6 +37,7 @@ def test_a_job_is_added_once_by_its_payload(site: QueueFixture) -> None:
 def test_a_job_is_added_once_by_its_key(site: QueueFixture) -> None:
     first = add(site, {"n": 1}, job_key="k")
     assert add(site, {"n": 2}, job_key="k") == first
+    assert add(site, queue_name="q", job_key="k") == first
     assert site.client.jobs.get(first.id).payload == {"n": 1}  # type: ignore[union-attr]
 
 

@@ -82,6 +82,7 @@ def add_call(spec: JobSpec, payload: str | None = None) -> Call:
         "priority": spec.priority,
         "flags": list(spec.flags) or None,
         "job_key_mode": spec.job_key_mode._value_,
+        "may_exist": spec.job_key_mode is JobKeyMode.UNSAFE_DEDUPE,
     }
     return Call("add_job", values)
 
@@ -94,6 +95,7 @@ def _waiting_call(spec: JobSpec, after: Sequence[int], payload: str | None) -> C
         "job": msgspec.json.encode(element).decode(),
         "after": list(after),
         "on_failure": spec.on_failure._value_,
+        "may_exist": False,
     }
     return Call("add_waiting_job", values)
 
@@ -106,6 +108,7 @@ def _unique_call(spec: JobSpec, period: timedelta, payload: str | None) -> Call:
         "job": msgspec.json.encode(element).decode(),
         "unique_key": unique_key(spec, bytes(element.payload).decode()),
         "period_seconds": period.total_seconds(),
+        "may_exist": True,
     }
     return Call("add_unique_job", values)
 
