@@ -71,7 +71,11 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "gw workers": ("gw workers", "gw workers --sweep-threshold 2m"),
     "gw sweep": ("gw sweep --dry-run", "gw sweep"),
     "gw unlock": ("gw unlock gw-web-1-4711-0f3a --dry-run",),
-    "gw cleanup": ("gw cleanup failed-jobs --dry-run", "gw cleanup unused-tasks unused-queues --keep send_mail"),
+    "gw cleanup": (
+        "gw cleanup failed-jobs --dry-run",
+        "gw cleanup failed-jobs --older-than 30d --yes",
+        "gw cleanup unused-tasks unused-queues --keep send_mail",
+    ),
     "gw record-others": ("gw record-others 7d", "gw record-others off"),
     "gw doctor": ("gw doctor", "gw doctor --json"),
     "gw bench": ("gw bench", "gw bench --count 100000 --concurrency 20"),

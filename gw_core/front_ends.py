@@ -110,6 +110,7 @@ if TYPE_CHECKING:
     from gw_core.domain.rules.events import (
         BreakingMigrationDetected as BreakingMigrationDetected,
         ClaimEmpty as ClaimEmpty,
+        FailedJobsDeleted as FailedJobsDeleted,
         HeartbeatFailed as HeartbeatFailed,
         HeartbeatLate as HeartbeatLate,
         HeartbeatRestored as HeartbeatRestored,
@@ -255,8 +256,9 @@ else:
         gw_core.domain.reports.snapshot: Throughput ThroughputMeter
         gw_core.domain.rules.backoff: retry_delay
         gw_core.domain.rules.event_bus: NODE_EVENTS_HERE
-        gw_core.domain.rules.events: BreakingMigrationDetected ClaimEmpty HeartbeatFailed HeartbeatLate
-        gw_core.domain.rules.events: HeartbeatRestored JobResultRejected JobsSettled LocksReset MaintenanceFailed
+        gw_core.domain.rules.events: BreakingMigrationDetected ClaimEmpty FailedJobsDeleted HeartbeatFailed
+        gw_core.domain.rules.events: HeartbeatLate HeartbeatRestored JobResultRejected JobsSettled LocksReset
+        gw_core.domain.rules.events: MaintenanceFailed
         gw_core.domain.rules.events: PoolClaimed PoolInterrupting PoolListenLost PoolListenRestored PoolListening
         gw_core.domain.rules.events: PoolNotified PoolerDetected ProbeStarted ProcessEnded ProcessReady ProcessesKilled
         gw_core.domain.rules.events: RecoveryConfigured RecoveryHookFailed RunnerStarted RunnerStopped SignalReceived

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from gw_cli import bulk_command, output, project, stderr
+from gw_cli.arguments import duration
 from gw_cli.command import Json, command
 from gw_cli.connect import open_to_change
 from gw_cli.sanitize import quoted
@@ -37,26 +39,32 @@ def cleanup(
         list[str] | None,
         typer.Option("--keep", metavar="TASK", help="Task to keep (repeatable)"),
     ] = None,
+    older_than: Annotated[
+        str | None,
+        typer.Option("--older-than", metavar="DURATION", help="Only jobs that failed so long ago, such as 30d"),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be deleted")] = False,
     yes: bulk_command.Yes = False,
     as_json: Json = False,
 ) -> None:
     """Delete failed jobs, unused tasks and unused queues.
 
+    With --older-than, only jobs that failed longer ago; a delay before their next attempt counts from its end.
     Keeps the tasks found here, those named with --keep, and those of workers with heartbeats. Other workers cache the
     ids of their tasks and do not find jobs of a deleted one: restart them, or name their tasks with --keep.
     expired-history drops the partitions of history whose rows are expired, and counts them; workers do that too.
     """
     chosen = _chosen(what)
+    age = None if older_than is None else _age(older_than, chosen)
     kept = {*(keep or ()), *(_own_tasks(configuration) if "unused-tasks" in chosen else ())}
     with open_to_change(configuration) as client:
         if "failed-jobs" in chosen and not (dry_run or yes):
-            _ask(client.cleanup)
+            _ask(client.cleanup, age)
         queue = [each for each in chosen if each != HISTORY]
         if dry_run:
-            rows = _counts(client.cleanup, queue, sorted(kept))
+            rows = _counts(client.cleanup, queue, sorted(kept), age)
         else:
-            rows = [_clear(client.cleanup, each, sorted(kept)) for each in queue]
+            rows = [_clear(client.cleanup, each, sorted(kept), age) for each in queue]
         if HISTORY in chosen:
             history = client.history
             count = history.status().expired_partitions if dry_run else len(history.expire())
@@ -77,10 +85,17 @@ def _chosen(what: Sequence[str]) -> list[str]:
     return [each for each in WHAT if each in named]
 
 
-def _ask(cleanup: Cleanup[OnThreads]) -> None:
+def _age(text: str, chosen: Sequence[str]) -> timedelta:
+    """Return the age in `--older-than`, which is for failed jobs alone."""
+    if chosen != ["failed-jobs"]:
+        raise InvalidInputError("--older-than is for failed-jobs; clean up the others with a command of their own")
+    return duration("--older-than", text)
+
+
+def _ask(cleanup: Cleanup[OnThreads], age: timedelta | None) -> None:
     from gw_core.front_ends import CleanupTarget
 
-    count = cleanup.count(CleanupTarget.FAILED_JOBS)
+    count = cleanup.count(CleanupTarget.FAILED_JOBS, older_than=age)
     if count:
         bulk_command.confirm(
             f"Delete {counted(count, 'job')} that failed permanently?",
@@ -88,24 +103,24 @@ def _ask(cleanup: Cleanup[OnThreads]) -> None:
         )
 
 
-def _counts(cleanup: Cleanup[OnThreads], chosen: Sequence[str], keep: Sequence[str]) -> list[dict[str, object]]:
+def _counts(
+    cleanup: Cleanup[OnThreads], chosen: Sequence[str], keep: Sequence[str], age: timedelta | None
+) -> list[dict[str, object]]:
     """Count what a run would delete, each kind after those before it are gone."""
     from gw_core.front_ends import CleanupTarget
 
     kinds = [CleanupTarget(each) for each in chosen]
-    return [
-        {"target": each.value, "count": cleanup.count(each, keep, after=kinds[:place]), "dry_run": True}
-        for place, each in enumerate(kinds)
-    ]
+    counts = [cleanup.count(each, keep, after=kinds[:place], older_than=age) for place, each in enumerate(kinds)]
+    return [{"target": each.value, "count": count, "dry_run": True} for each, count in zip(kinds, counts, strict=True)]
 
 
-def _clear(cleanup: Cleanup[OnThreads], what: str, keep: Sequence[str]) -> dict[str, object]:
+def _clear(cleanup: Cleanup[OnThreads], what: str, keep: Sequence[str], age: timedelta | None) -> dict[str, object]:
     from gw_core.front_ends import CleanupTarget
 
     count = 0
     with bulk_command.interruptions() as interrupted:
         try:
-            for deleted in cleanup.delete_in_batches(CleanupTarget(what), keep):
+            for deleted in cleanup.delete_in_batches(CleanupTarget(what), keep, older_than=age):
                 count += deleted
                 if interrupted():
                     raise KeyboardInterrupt

@@ -226,6 +226,9 @@ STRICT: Final = _worker("strict", SWITCH, "Exit if a task fails to load, or a jo
 WATCH: Final = Setting[bool]("watch", SWITCH, "Reload task files when they change", default=False, flags=("-w",))
 HISTORY: Final = _worker("history", duration(), "How long history keeps jobs that have ended, such as 7d")
 STATISTICS: Final = _worker("statistics", duration(), "How long to keep what tasks did each minute; 0s: off")
+KEEP_FAILED: Final = _worker(
+    "keep-failed", duration(), "Delete failed jobs after a time, such as 30d [default: keep them]"
+)
 TIMEOUT: Final = _worker("timeout", duration(_MILLISECOND), "How long a run may take if its task has no timeout")
 EXECUTABLE_ENV: Final = _worker("executable-env", VARIABLES, "Variables for executable tasks: names, all, minimal")
 ONLY: Final = _worker("only", TARGETS, "Claim only jobs of these, such as task:mail,queue:billing (repeatable)")

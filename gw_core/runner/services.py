@@ -69,6 +69,10 @@ class Services:
         between = settings.expired_lock_interval
         yield ExpiredLocks(worker_id=pool.id, connection=connection, events=events, between=between)
         yield FollowUpCheck(connection=connection, events=events)
+        if settings.keep_failed is not None:
+            from gw_core.maintenance.failed_job_expiry import FailedJobExpiry  # with the selection language
+
+            yield FailedJobExpiry(connection=connection, events=events, keep=settings.keep_failed)
         if settings.recover:
             yield self._sweeper(heartbeat)
         if settings.recycles:

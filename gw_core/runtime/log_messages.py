@@ -160,6 +160,9 @@ class JobLog(_ProcessLog):
             jobs, queues = counted(event.jobs, "job"), counted(event.queues, "queue")
             self._core.warning("Released locks older than four hours: %s, %s", jobs, queues)
 
+    def _failed_jobs_deleted(self, event: e.FailedJobsDeleted) -> None:
+        self._core.info("Deleted %s kept for long enough", counted(event.jobs, "failed job"))
+
     def _unknown_locks_released(self, event: e.UnknownLocksReleased) -> None:
         jobs, queues = counted(event.jobs, "job"), counted(event.queues, "queue")
         self._core.info("Released what this worker had locked without knowing: %s, %s", jobs, queues)

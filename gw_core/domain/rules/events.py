@@ -152,6 +152,13 @@ class MaintenanceFailed(Event, frozen=True):
     error: Exception
 
 
+class FailedJobsDeleted(Event, frozen=True):
+    """The worker deleted `jobs` jobs that failed permanently longer than `keep_failed` ago."""
+
+    name: ClassVar[str] = "maintenance:failedJobsDeleted"
+    jobs: int
+
+
 class RecoveryConfigured(WorkerEvent, frozen=True):
     """A worker started to send heartbeats; it also sweeps, unless `recovery` is None."""
 

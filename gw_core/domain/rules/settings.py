@@ -95,6 +95,9 @@ class WorkerSettings(RecoverySettings):
     statistics: DurationField[timedelta] = DurationField(timedelta(days=1))
     """How long to keep the statistics of each task and minute, which the console's charts show; 0 records none."""
 
+    keep_failed: DurationField[timedelta | None] = DurationField(None)
+    """How long jobs stay that failed permanently, before workers delete them; None keeps them."""
+
     timeout: DurationField[timedelta | None] = DurationField(None)
     """How long a run of a task may take that has no `timeout` of its own; None for no limit."""
 
@@ -196,8 +199,9 @@ class WorkerSettings(RecoverySettings):
                 f"executable_env must be a list of environment variable names, got {self.executable_env!r}"
             )
         Only.parse(self.only)
-        for name, period in (("history", self.history or timedelta(0)), ("statistics", self.statistics)):
-            if period > MAX_KEEP:
+        kept = {"history": self.history, "statistics": self.statistics, "keep_failed": self.keep_failed}
+        for name, period in kept.items():
+            if period is not None and period > MAX_KEEP:
                 raise InvalidSettingError(f"{name} must be at most {MAX_KEEP.days} days, got {period}")
         if self.recover and self.sweep_threshold < 2 * self.effective_heartbeat_interval:
             raise InvalidSettingError(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from gw_core.domain.errors import TransientDatabaseError
+from gw_core.domain.durations import check_from_now
+from gw_core.domain.errors import InvalidInputError, TransientDatabaseError
 from gw_core.postgres.connection.connections import QueueOperations
 from gw_core.postgres.connection.database import Connection
 from gw_core.postgres.connection.row_security import visible_rows
@@ -49,16 +50,29 @@ BY_ID: Final = {"PLACE": "jobs.id", "AFTER": "%(after)s::bigint"}
 """The variables of cleanup_failed_jobs.sql for a schema without gw's index of failed jobs."""
 
 
+RUNS: Final[Sequence[Mapping[str, str]]] = ({}, {"RUN": "= 'infinity'"})
+"""The variables for failed jobs by their `run_at`: those that have one, and those that waited for others."""
+
+
 class Deletion(QueueOperations, frozen=True):
     """Deletes in batches, each a transaction. Safe from any thread."""
 
     batch: int = BATCH
 
-    def count(self, target: CleanupTarget, keep: Collection[str] = (), *, after: Collection[CleanupTarget] = ()) -> int:
+    def count(
+        self,
+        target: CleanupTarget,
+        keep: Collection[str] = (),
+        *,
+        after: Collection[CleanupTarget] = (),
+        older_than: timedelta | None = None,
+    ) -> int:
         """Return how many rows `delete` would delete now, and change nothing; task identifiers in `keep` do not count.
 
         `after` names what would be deleted first: a failed job may be the last one of its task or queue.
         """
+        if (older := _older(target, older_than)) is not None:
+            return self._count_older(older)
         if target is CleanupTarget.FAILED_JOBS:
             return carry_out(counting(selection_of("state:failed"), self.schema), self.connections, self.schema).jobs
         without = {"without_failed_jobs": CleanupTarget.FAILED_JOBS in after}
@@ -68,25 +82,40 @@ class Deletion(QueueOperations, frozen=True):
             values = {"keep": sorted(self._kept(connection, keep)), **without}
             return len(visible_rows(connection, self.schema, "cleanup_find", values))
 
-    def delete(self, target: CleanupTarget, keep: Collection[str] = ()) -> Iterator[int]:
-        """Delete it, and yield after each batch how much that was.
+    def _count_older(self, older: Mapping[str, float]) -> int:
+        with self._connection() as connection:
+            found = [visible_rows(connection, self.schema, "cleanup_count_failed", older, **run) for run in RUNS]
+        return sum(count for [(count,)] in found)
+
+    def delete(
+        self, target: CleanupTarget, keep: Collection[str] = (), *, older_than: timedelta | None = None
+    ) -> Iterator[int]:
+        """Delete it, and yield after each batch how much that was; of failed jobs those that failed so long ago.
 
         A task identifier stays when it is in `keep`, or when a live worker reports it: workers cache the
         ids of their tasks, and would never again find jobs of one that was deleted. Workers without heartbeats, such as
         Node.js ones, cannot be asked: name their tasks in `keep`.
         """
+        older = _older(target, older_than)
         if target is CleanupTarget.FAILED_JOBS:
-            return self._clear_failed_jobs()
+            return self._clear_failed_jobs(older)
         return self._clear_unused(target, keep)
 
-    def _clear_failed_jobs(self) -> Iterator[int]:
+    def _clear_failed_jobs(self, older: Mapping[str, float] | None) -> Iterator[int]:
         with self._connection() as connection:
             has_index = INDEXES_STEP in check(connection, self.schema).own_present
             [(records,)] = visible_rows(connection, self.schema, "records_ends", {"schema": self.schema})
         names = {"RECORDS": str(records).lower(), **({} if has_index else BY_ID)}
+        if older is None:
+            yield from self._clear_failed_between(names, {})
+            return
+        for run in RUNS:
+            yield from self._clear_failed_between({**names, "OLDER": "true", **run}, older)
+
+    def _clear_failed_between(self, names: Mapping[str, str], older: Mapping[str, float]) -> Iterator[int]:
         after, run_at, count = 0, "-infinity", 0
         while after is not None:
-            values = {"after": after, "after_run_at": run_at, "limit": self.batch}
+            values = {"after": after, "after_run_at": run_at, "limit": self.batch, **older}
             with self._connection() as connection:
                 after, run_at, count = visible_rows(connection, self.schema, "cleanup_failed_jobs", values, **names)[0]
             if count:
@@ -124,3 +153,14 @@ class Deletion(QueueOperations, frozen=True):
         # The index of a limit by field belongs to the id of its task.
         limited = (each.task for each in list_limits(connection, self.schema) if each.field is not None)
         return {*keep, *limited, *(task for worker in live for task in worker.tasks or ())}
+
+
+def _older(target: CleanupTarget, older_than: timedelta | None) -> Mapping[str, float] | None:
+    """Return the age as a value of the statements. Raises `InvalidInputError`."""
+    if older_than is None:
+        return None
+    if target is not CleanupTarget.FAILED_JOBS:
+        raise InvalidInputError(f"older_than is for failed-jobs, not for {target.value}")
+    if older_than < timedelta(0):
+        raise InvalidInputError("older_than is negative; give a duration such as timedelta(days=30)")
+    return {"older_seconds": check_from_now("older_than", older_than).total_seconds()}
