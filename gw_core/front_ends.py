@@ -79,10 +79,12 @@ if TYPE_CHECKING:
         PlannedAttempt as PlannedAttempt,
         Reason as Reason,
         ReasonCode as ReasonCode,
+        why_task_waits as why_task_waits,
     )
     from gw_core.domain.reports.lock_waits import (
         AdvisoryLock as AdvisoryLock,
         BackendSession as BackendSession,
+        Blocker as Blocker,
         LockWait as LockWait,
         LockWaits as LockWaits,
     )
@@ -248,8 +250,8 @@ else:
         gw_core.domain.job.outcome: Completed Failed Outcome Returned
         gw_core.domain.reports.diagnosis: CheckStatus DoctorFacts TableHealth diagnose is_healthy
         gw_core.domain.reports.failures: MIN_FAILURES STOPPED_AFTER
-        gw_core.domain.reports.job_status: PlannedAttempt Reason ReasonCode
-        gw_core.domain.reports.lock_waits: AdvisoryLock BackendSession LockWait LockWaits
+        gw_core.domain.reports.job_status: PlannedAttempt Reason ReasonCode why_task_waits
+        gw_core.domain.reports.lock_waits: AdvisoryLock BackendSession Blocker LockWait LockWaits
         gw_core.domain.reports.query_results: Count FoundJob PageCursor Quality QueueSize TaskActivity
         gw_core.domain.reports.run_statistics: RunPoint StatisticsStatus
         gw_core.domain.reports.snapshot: LockedQueue PrioritySummary QueueSnapshot SchemaInfo ServerInfo TableCounters

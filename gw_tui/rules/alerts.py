@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gw_core import JobState
-from gw_core.front_ends import MIN_FAILURES, PauseKind, counted, written
+from gw_core.front_ends import MIN_FAILURES, PauseKind, ReasonCode, counted, why_task_waits, written
 from gw_tui.rules.recurring import Crontabs
 from gw_tui.rules.task_info import TaskInfo, tasks_of
 from gw_tui.text import formatting
@@ -21,7 +21,7 @@ from gw_tui.text.redact import masked
 
 if TYPE_CHECKING:
     from gw_core import CronItem
-    from gw_core.front_ends import BackendSession, Count, FoundJob, LockWait, LockWaits, QueueSize, QueueSnapshot
+    from gw_core.front_ends import Blocker, Count, FoundJob, LockWaits, QueueSize, QueueSnapshot, Reason
     from gw_core.operations import Finding, Pause, QueueCounts, QueueReport, RunSeries, TaskLimit, WorkerInfo
 
 LONG_WAIT: Final = timedelta(minutes=5)
@@ -29,8 +29,6 @@ LONG_ALONE: Final = timedelta(seconds=30)
 """So long jobs may wait while no worker is known at all: one may be starting."""
 LONG_HOLD: Final = timedelta(minutes=15)
 LONG_LOCK: Final = timedelta(hours=4)
-LONG_BLOCK: Final = timedelta(seconds=1)
-"""Sessions that wait for a lock for longer than this are blocked."""
 LATE_RUN: Final = timedelta(seconds=90)
 """A recurring task may start this late before it counts as missed."""
 DEAD_ROWS: Final = 5
@@ -45,7 +43,7 @@ MIN_LARGE: Final = 1_000
 LARGE_SHARE: Final = 0.5
 """Nor is one with a smaller share of the due jobs of all queues."""
 
-JUDGED_HERE: Final = frozenset({"locks", "workers", "backlog", "server", "failures", "blocked"})
+JUDGED_HERE: Final = frozenset({"locks", "workers", "backlog", "server", "failed", "blocked"})
 """Checks of the doctor that the console evaluates on fresher data."""
 
 
@@ -161,43 +159,23 @@ def alerts(known: AlertInput) -> list[Alert]:
 
 
 def _blocked(known: AlertInput) -> Iterator[Alert]:
-    for session, waiting in blockers(known)[:MAX_OF_A_KIND]:
-        age = max(each.session.in_state_for or timedelta() for each in waiting)
-        sessions = "claims wait" if any(_claims(each) for each in waiting) else "sessions wait"
-        statement = f": {session.statement}" if session.statement else ""
-        who = f"{session.application or session.user or 'process'} {session.pid}"
+    for blocker in blockers(known)[:MAX_OF_A_KIND]:
+        pid = str(blocker.session.pid)
         yield _critical(
-            what=f"{len(waiting)} {sessions} for {who}{statement}",
-            subject=f"blocker {session.pid}",
-            age=age,
-            filter=f"blocker {session.pid}",
+            what=blocker.description,
+            subject=f"blocker {pid}",
+            age=blocker.age,
+            filter=f"blocker {pid}",
             act="end_session",
-            target=str(session.pid),
-            remedy=f"select pg_terminate_backend({session.pid})",
+            target=pid,
+            remedy=f"select pg_terminate_backend({pid})",
         )
 
 
-def blockers(known: AlertInput) -> list[tuple[BackendSession, list[LockWait]]]:
-    """Return the sessions that keep sessions of the queue waiting, and those that wait, the most harmful first."""
-    waits, schema = known.sample.waits, known.snapshot.schema.name
-    if waits is None or not known.snapshot.blocked:
-        return []
-    waiting = [
-        each
-        for each in waits.blocked
-        if (each.session.in_state_for or timedelta()) >= LONG_BLOCK and _is_of_queue(each, schema)
-    ]
-    found = [(session, [each for each in waiting if session.pid in each.blocked_by]) for session in waits.blockers]
-    return sorted((each for each in found if each[1]), key=lambda each: -len(each[1]))
-
-
-def _is_of_queue(wait: LockWait, schema: str) -> bool:
-    application, statement = wait.session.application or "", wait.session.statement or ""
-    return application.startswith("gw") or "_private_" in wait.waits_for or schema in statement
-
-
-def _claims(wait: LockWait) -> bool:
-    return (wait.session.application or "").endswith(":claim")
+def blockers(known: AlertInput) -> list[Blocker]:
+    """Return the sessions that keep sessions of the queue waiting, the most harmful first."""
+    waits = known.sample.waits
+    return [] if waits is None or not known.snapshot.blocked else waits.blockers_of(known.snapshot.schema.name)
 
 
 def _server(known: AlertInput) -> Iterator[Alert]:
@@ -331,8 +309,10 @@ def _backlog(known: AlertInput) -> Iterator[Alert]:
     elif age > LONG_WAIT:
         is_oldest = snapshot.oldest is None or task == snapshot.oldest.oldest_task
         oldest = "oldest ready job" if is_oldest else "oldest ready job of a task without another cause"
+        limit = known.limits.get(task or "")
+        by_field = "" if limit is None or limit.field is None else f", limited for each {limit.field}"
         yield _warning(
-            what=f"{oldest}{words}",
+            what=f"{oldest}{words}{by_field}",
             subject="backlog",
             age=age,
             place="jobs",
@@ -365,27 +345,34 @@ def _oldest_that_can_run(known: AlertInput) -> tuple[str | None, timedelta | Non
 
 def _is_explained(known: AlertInput, task: TaskInfo) -> bool:
     """Return whether another cause keeps the jobs of a task waiting."""
-    limit = known.limits.get(task.name)
-    return _lacks_worker(known, task) or f"task:{task.name}" in known.pauses or (limit is not None and limit.is_full)
+    return _lacks_worker(known, task) or _why(known, task) is not None
+
+
+def _why(known: AlertInput, task: TaskInfo) -> Reason | None:
+    """Return the pause or the full limit that keeps a task waiting; the doctor judges by the same rule."""
+    return why_task_waits(task.name, known.pauses.values(), known.limits.values())
 
 
 def _limits(known: AlertInput) -> Iterator[Alert]:
-    for task in _most(known.tasks, lambda each: each.jobs[JobState.READY].value):
-        limit, since = known.limits.get(task.name), task.activity.due_since
-        age = None if since is None else known.snapshot.at - since
-        if limit is None or age is None or age <= LONG_WAIT or f"task:{task.name}" in known.pauses:
-            continue
-        if limit.is_full or limit.per_period is not None:
-            yield _warning(
-                what=f"{task.name}: {formatting.count(task.jobs[JobState.READY])} ready, limited: {limit.description}",
-                subject=f"limit {task.name}",
-                age=age,
-                place="tasks",
-                filter=task.name,
-                act="limit",
-                target=task.name,
-                remedy=f"gw limit {task.name}",
-            )
+    limited = [each for each in known.tasks if (why := _why(known, each)) and why.code is ReasonCode.LIMITED]
+    long = [each for each in limited if (_due_for(known, each) or timedelta()) > LONG_WAIT]
+    for task in _most(long, lambda each: each.jobs[JobState.READY].value):
+        limit = known.limits[task.name]
+        yield _warning(
+            what=f"{task.name}: {formatting.count(task.jobs[JobState.READY])} ready, limited: {limit.description}",
+            subject=f"limit {task.name}",
+            age=_due_for(known, task),
+            place="tasks",
+            filter=task.name,
+            act="limit",
+            target=task.name,
+            remedy=f"gw limit {task.name}",
+        )
+
+
+def _due_for(known: AlertInput, task: TaskInfo) -> timedelta | None:
+    since = task.activity.due_since
+    return None if since is None else known.snapshot.at - since
 
 
 def drain_time(ready: Count, done: float | None) -> timedelta | None:
@@ -399,7 +386,7 @@ def drain_time(ready: Count, done: float | None) -> timedelta | None:
 def _unknown_tasks(known: AlertInput) -> Iterator[Alert]:
     found = [each for each in known.tasks if _lacks_worker(known, each) and each.jobs[JobState.READY].value]
     for task in _most(found, lambda each: each.jobs[JobState.READY].value):
-        since, others = task.activity.due_since, [each for each in known.snapshot.live_workers if each.tasks is None]
+        others = [each for each in known.snapshot.live_workers if each.tasks is None]
         who = "no live worker knows it"
         if not task.is_unknown:
             who = f"no gw worker knows it; {others[0].id} may" if others else "no gw worker that was read knows it"
@@ -407,7 +394,7 @@ def _unknown_tasks(known: AlertInput) -> Iterator[Alert]:
             severity=Severity.CRITICAL if task.is_unknown else Severity.WARNING,
             what=f"{task.name}: {formatting.count(task.jobs[JobState.READY])} ready, {who}",
             subject=task.name,
-            age=None if since is None else known.snapshot.at - since,
+            age=_due_for(known, task),
             place="jobs",
             filter=f"state:ready task:{written(task.name)}",
             remedy="start a worker that has the task",

@@ -7,17 +7,8 @@ with locked as materialized (
 )
 select
   limits.most_running - (select count(*) from locked where locked.task_id = %(task_id)s::int),
-  case
-    when limits.per_period is not null
-    then least(
-           limits.burst,
-           coalesce(
-             buckets.tokens
-               + date_part('epoch', clock.now - buckets.filled_at) * limits.per_period / limits.period_seconds,
-             limits.burst
-           )
-         )
-  end,
+  \ir parts/startable_jobs.sql
+  ,
   limits.per_period / limits.period_seconds,
   limits.burst,
   clock.now

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from msgspec import structs
 
-from gw_core.front_ends import CheckStatus, DoctorFacts, RoleKind, TableHealth, diagnose, is_healthy
-from gw_core.operations import Finding, WorkerInfo
+from gw_core.front_ends import CheckStatus, DoctorFacts, PauseTarget, RoleKind, TableHealth, diagnose, is_healthy
+from gw_core.operations import Finding, Pause, TaskLimit, WorkerInfo
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
@@ -39,6 +39,13 @@ def table(**options: Any) -> TableHealth:
     return TableHealth(**{**common, **options})
 
 
+PAUSED = Pause(
+    target=PauseTarget.parse("task:mail"), since=datetime(2026, 1, 1, tzinfo=UTC), until=None, by="ops", reason="freeze"
+)
+LIMITED = TaskLimit(task="mail", running=2, locked=2)
+RATED = TaskLimit(task="mail", per_period=10, period=MINUTE, startable=0.4)
+HALF_USED = structs.replace(RATED, startable=1.0)
+
 RUST_WORKER = WorkerInfo(id="graphile_worker_0123456789abcdef01", heartbeat_age=MINUTE)
 
 
@@ -51,7 +58,7 @@ def test_a_sound_queue_is_healthy_and_every_check_says_so() -> None:
 
     assert is_healthy(findings)
     assert {each.status for each in findings} == {CheckStatus.OK}
-    assert len({each.check for each in findings}) == len(findings) == 15
+    assert len({each.check for each in findings}) == len(findings) == 17
 
 
 @pytest.mark.parametrize(
@@ -134,6 +141,13 @@ def test_a_sound_queue_is_healthy_and_every_check_says_so() -> None:
         pytest.param(
             "backlog", {"due_tasks": [("mail", HOUR)], "live_workers": 0}, "no live worker", "gw run", id="nobody works"
         ),
+        pytest.param(
+            "backlog",
+            {"due_tasks": [("mail", HOUR)], "limits": [HALF_USED]},
+            "no worker claimed it",
+            "gw queues",
+            id="a backlog beside a limit with room",
+        ),
         pytest.param("vacuum", {"autovacuum": False}, "off on this server", "alter system", id="no autovacuum"),
         pytest.param("vacuum", {"tables": [table(autovacuum=False)]}, "off for", "reset", id="none for a table"),
         pytest.param(
@@ -171,6 +185,25 @@ def test_what_is_wrong_is_said_with_its_fix(check: str, facts: dict[str, Any], m
             id="a worker that graphile_worker_rs does not know",
         ),
         pytest.param("workers", {"stale_workers": list("abcd")}, "a, b, c and 1 more", id="workers that went"),
+        pytest.param(
+            "backlog",
+            {"due_tasks": [("mail", HOUR)], "pauses": [PAUSED]},
+            "due for 1h, because task:mail is paused by ops since 2026-01-01 00:00:00Z: freeze",
+            id="a paused task",
+        ),
+        pytest.param(
+            "backlog",
+            {"due_tasks": [("mail", HOUR)], "limits": [LIMITED]},
+            "because its limit is reached: 2 of at most 2 jobs are locked",
+            id="a full limit",
+        ),
+        pytest.param(
+            "backlog",
+            {"due_tasks": [("mail", HOUR)], "limits": [RATED]},
+            "because its limit is reached: at most 10 start in 1m",
+            id="a rate that is used up",
+        ),
+        pytest.param("failed", {"failed_tasks": [("c", 50)]}, "50 jobs of the task c", id="failed jobs"),
         pytest.param("locks", {"not_checked": [("locks", "it took too long")]}, "it took too long", id="not looked at"),
     ],
 )

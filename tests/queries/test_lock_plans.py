@@ -93,6 +93,14 @@ def test_failed_jobs_are_cleared_away_in_the_order_of_their_index(known: Queue) 
 
 
 @pytest.mark.once
+def test_the_doctor_counts_failed_jobs_in_their_index(known: Queue) -> None:
+    plan = plan_of(known, "doctor_failed", {"most": 10_000})
+
+    assert "jobs_gw_failed_index" in plan
+    assert "Seq Scan on _private_jobs" not in plan
+
+
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("name", "text", "index"),
     [

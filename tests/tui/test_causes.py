@@ -232,6 +232,101 @@ def test_a_full_limit_and_a_pause_are_the_cause_of_a_backlog(queue: Queue) -> No
         go_on.set()
 
 
+def test_a_rate_is_the_cause_while_it_is_used_up_and_not_otherwise(queue: Queue) -> None:
+    queue.client.limits.set("report", per_period=2, period=timedelta(hours=1), burst=2)
+    queue.client.add_many([JobSpec(task="report")] * 5)
+    queue.run_once(works=("report",))
+    queue.time_passes(minutes=20)
+    left = "select count(*)::int from _private_jobs where run_at <= now() and locked_at is null"
+    assert queue.sql(left) == [(3,)]
+
+    assert any(each == "report: 3 ready, limited: at most 2 start in 1h" for each in queue.words())
+
+    queue.sql("update _private_gw_buckets set filled_at = filled_at - interval '1 hour'")
+    assert not any("limited" in each for each in queue.words())
+
+
+def test_the_doctor_and_the_console_name_the_same_causes_and_no_cause_outlives_its_fact(queue: Queue) -> None:
+    """A mess of waiting tasks, each for another reason, is judged by both and by SQL, before and after the reasons."""
+    go_on, tasks = threading.Event(), registry(works=("paused", "rated", "served"))
+    tasks.register("full", lambda payload: go_on.wait(60))
+    client, past = queue.client, datetime.now(UTC) - timedelta(minutes=20)
+    client.limits.set("full", running=1)
+    client.limits.set("rated", per_period=1, period=timedelta(hours=1), burst=1)
+    client.pauses.pause("task:paused", reason="billing freeze", by="root@vm")
+    names = ("paused", "full", "rated", "unknown")
+    client.add_many([JobSpec(task=name, run_at=past) for name in names for _ in range(20)])
+    client.add_many([JobSpec(task="stopped")] * 50)
+    client.jobs.fail("task:stopped", reason="by hand")
+    try:
+        with queue.worker(tasks):
+            wait_until(lambda: queue.sql(FULL) == [(1, 1)])
+            waiting = {name: number for name, number in queue.sql(WAITING) if name in names}
+            assert waiting == {"paused": 20, "full": 19, "rated": 19, "unknown": 20}
+            assert queue.sql("select name from _private_gw_pauses") == [("paused",)]
+            assert _causes_of_doctor(queue) == _causes_of_console(queue) == EXPECTED
+
+            client.pauses.resume("task:paused")
+            client.limits.remove("full")
+            client.limits.remove("rated")
+            client.jobs.complete("task:unknown")
+            client.jobs.retry("task:stopped")
+            client.jobs.complete("task:stopped")
+            go_on.set()
+            wait_until(lambda: queue.sql(WAITING) == [])
+            wait_until(lambda: _causes_of_doctor(queue) == _causes_of_console(queue) == {})
+    finally:
+        go_on.set()
+
+
+FULL = """
+select count(*) filter (where tasks.identifier = 'full')::int, (select count(*)::int from _private_gw_buckets)
+  from _private_jobs as jobs join _private_tasks as tasks on tasks.id = task_id where locked_at is not null
+"""
+WAITING = """
+select tasks.identifier, count(*)::int from _private_jobs as jobs join _private_tasks as tasks on tasks.id = task_id
+ where locked_at is null and run_at <= now() group by 1
+"""
+EXPECTED = {"paused": "pause", "full": "limit", "rated": "limit", "unknown": "no worker", "stopped": "failed"}
+
+
+def _causes_of_doctor(queue: Queue) -> dict[str, str]:
+    """Return the cause for each task in the doctor's findings."""
+    findings = [each for each in queue.client.doctor.findings() if each.status.value != "ok"]
+    found = {}
+    for each in findings:
+        match each.check, each.message.split():
+            case "backlog", ["jobs", "of", "the", "task", task, *_] if "is paused by root@vm" in each.message:
+                found[task] = "pause"
+            case "backlog", ["jobs", "of", "the", "task", task, *_] if "its limit is reached" in each.message:
+                found[task] = "limit"
+            case "backlog", ["jobs", "of", "the", "task", task, *_] if "no live worker has this task" in each.message:
+                found[task] = "no worker"
+            case "failed", [_, "jobs", "of", "the", "task", task, *_]:
+                found[task] = "failed"
+            case "backlog", _:
+                found[each.message] = "another cause"
+    return found
+
+
+def _causes_of_console(queue: Queue) -> dict[str, str]:
+    """Return the cause for each task in the alerts."""
+    found = {}
+    for each in queue.alerts():
+        match each.act, each.what:
+            case "pause", what if "is paused by root@vm" in what:
+                found[each.target.removeprefix("task:")] = "pause"
+            case "limit", what if "limited:" in what:
+                found[each.target] = "limit"
+            case _, what if what.endswith("no live worker knows it"):
+                found[each.subject] = "no worker"
+            case _, what if what.endswith("failed permanently"):
+                found[each.task] = "failed"
+            case _, what:
+                found[what] = "another cause"
+    return found
+
+
 def test_a_long_pause_of_a_queue_names_its_author(queue: Queue) -> None:
     queue.client.pauses.pause("queue:billing", reason="freeze", by="root@vm")
     assert queue.words() == []
@@ -288,14 +383,19 @@ def test_a_transaction_that_blocks_claims_is_the_first_alert_and_can_be_ended(
     first = queue.alerts(blocked=True)[0]
 
     assert (first.severity, first.place, first.filter) == (Severity.CRITICAL, "locks", f"blocker {pid}")
-    assert first.what.startswith(f"1 claims wait for nightly {pid}: lock table")
+    assert first.what.startswith(f"1 claim waits for nightly {pid}: lock table")
     session = next(each for each in queue.source.blockages().blockers if each.pid == pid)
+
+    (finding,) = (each for each in queue.client.doctor.findings() if each.check == "blocked")
+    assert (finding.status.value, finding.fix) == ("error", f"select pg_terminate_backend({pid})")
+    assert f"1 claim waits for nightly {pid}: lock table" in finding.message
 
     result = queue.source.run(EndSession(session=session))
 
     assert result.done == (str(pid),)
     wait_until(lambda: queue.sql(blocked, [pid]) == [(0,)])
     assert not any(each.act == "end_session" for each in queue.alerts(blocked=True))
+    assert [each.status.value for each in queue.client.doctor.findings() if each.check == "blocked"] == ["ok"]
     assert queue.source.run(EndSession(session=session)).skipped
 
 

@@ -13,8 +13,9 @@ from gw_core.domain.counted import counted
 from gw_core.domain.durations import format_duration
 from gw_core.domain.job.group import GroupStatus
 from gw_core.domain.job.history import HistoryStatus
-from gw_core.domain.reports.job_status import STALE_AFTER, is_live
-from gw_core.domain.reports.lock_waits import AdvisoryLock
+from gw_core.domain.reports.failures import MIN_FAILURES
+from gw_core.domain.reports.job_status import STALE_AFTER, ReasonCode, is_live, why_task_waits
+from gw_core.domain.reports.lock_waits import AdvisoryLock, LockWaits
 from gw_core.domain.reports.run_statistics import StatisticsStatus
 from gw_core.domain.rules.pause import Pause
 from gw_core.domain.rules.roles import RoleKind
@@ -38,6 +39,8 @@ MAX_WAITING_ROWS: Final = 10_000
 MAX_EXPIRED_PARTITIONS: Final = 1
 """One is over each midnight, and dropped within the hour."""
 MAX_SEQUENCE_USE: Final = 0.8
+MAX_FAILED: Final = 10_000
+"""So many failed jobs are counted, the latest ones."""
 RUST_WORKER: Final = "graphile_worker_"
 """How the ids of graphile_worker_rs begin."""
 NEEDED_INDEXES: Final = {
@@ -132,6 +135,10 @@ class DoctorFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The tasks of the live workers; None if not all of them report theirs."""
     due_tasks: Sequence[tuple[str, timedelta]] = ()
     """The tasks of the jobs that are next in line, and how long the first job of each has been due."""
+    failed_tasks: Sequence[tuple[str, int]] = ()
+    """The tasks of permanently failed jobs with their numbers, counted up to a limit."""
+    lock_waits: LockWaits = LockWaits()
+    """Which sessions wait for locks."""
     not_checked: Sequence[tuple[str, str]] = msgspec.field(default=())
     left_out: Sequence[str] = ()
     """Checks that need more rights than roles of these kinds have."""
@@ -423,19 +430,42 @@ def _limits(facts: DoctorFacts) -> Found:
             yield ERROR, message, "set the limit again with gw limit"
 
 
+def _blocked(facts: DoctorFacts) -> Found:
+    for blocker in facts.lock_waits.blockers_of(facts.schema):
+        message = f"for up to {_rounded(blocker.age)}, {blocker.description}"
+        yield ERROR, message, f"select pg_terminate_backend({blocker.session.pid})"
+
+
+def _failed(facts: DoctorFacts) -> Found:
+    at_least = "at least " if sum(number for _, number in facts.failed_tasks) >= MAX_FAILED else ""
+    for task, number in facts.failed_tasks:
+        if number >= MIN_FAILURES:
+            message = f"{at_least}{number} jobs of the task {task} have failed permanently"
+            yield WARNING, message, f"{_command(facts, 'list state:failed')} shows them, and gw retry runs them again"
+
+
 def _backlog(facts: DoctorFacts) -> Found:
     served = []
     for task, age in facts.due_tasks:
-        if facts.served_tasks is None or task in facts.served_tasks:
-            served.append(age)
+        if (reason := why_task_waits(task, facts.pauses, facts.limits)) is not None:
+            if age > MAX_BACKLOG:
+                is_paused = reason.code is ReasonCode.PAUSED
+                fix = "gw resume, with the target" if is_paused else "gw limit changes it"
+                message = f"jobs of the task {task} have been due for {_rounded(age)}, because {reason.message}"
+                yield WARNING, message, fix
+        elif facts.served_tasks is None or task in facts.served_tasks:
+            served.append((task, age))
         elif age > MAX_UNSERVED:
             message = f"jobs of the task {task} have been due for {_rounded(age)}, and no live worker has this task"
             yield ERROR, message, "run a worker that has it, or add the jobs again under the right identifier; gw tasks"
-    if served and served[0] > MAX_BACKLOG:
+    if served and served[0][1] > MAX_BACKLOG:
+        task, age = served[0]
         why, fix = "no worker claimed it", "gw queues; gw tasks: a locked queue, an unknown task, or too few workers"
         if facts.has_heartbeats and facts.is_known("workers") and not facts.live_workers:
             why, fix = "there is no live worker", _command(facts, "run")
-        yield ERROR, f"the next job has been due for {_rounded(served[0])}, and {why}", fix
+        elif field := next((each.field for each in facts.limits if each.task == task), None):
+            why = f"{why}; its task, {task}, is limited for each {field}"
+        yield ERROR, f"the next job has been due for {_rounded(age)}, and {why}", fix
 
 
 def _vacuum(facts: DoctorFacts) -> Found:
@@ -497,6 +527,8 @@ _QUEUE: Final = (
     _Check("statistics", _statistics, _statistics_size),
     _Check("limits", _limits, lambda facts: "no task has a limit"),
     _Check("groups", _groups, _waiting_groups),
+    _Check("blocked", _blocked, lambda facts: "no session of the queue waits for a lock"),
+    _Check("failed", _failed, lambda facts: f"fewer than {MIN_FAILURES} jobs of each task have failed permanently"),
     _Check("backlog", _backlog, lambda facts: "no job is overdue"),
     _Check("vacuum", _vacuum, lambda facts: "dead rows are vacuumed"),
     _Check("transactions", _transactions, lambda facts: "none is long"),

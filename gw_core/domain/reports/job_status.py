@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import islice
@@ -16,7 +16,7 @@ from gw_core.domain.job.group import GROUP_FLAG, WaitingGroup
 from gw_core.domain.job.job import Job
 from gw_core.domain.job.job_state import JobState
 from gw_core.domain.rules.backoff import retry_delay
-from gw_core.domain.rules.pause import PAUSE_LOCK, Pause, PauseKind
+from gw_core.domain.rules.pause import PAUSE_LOCK, Pause, PauseKind, PauseTarget
 from gw_core.domain.rules.settings import LOCK_EXPIRY
 from gw_core.domain.rules.sweep_rules import WorkerInfo, known_by
 from gw_core.domain.rules.task_limit import TaskLimit
@@ -186,6 +186,17 @@ def _of_pauses(job: Job, around: JobFacts) -> Iterator[Reason]:
                 "everything" if pause.target.kind is PauseKind.ALL else f"its {pause.target.kind} {pause.target.name}"
             )
             yield Reason(ReasonCode.PAUSED, f"{what} is {pause.description}")
+
+
+def why_task_waits(task: str, pauses: Iterable[Pause], limits: Iterable[TaskLimit]) -> Reason | None:
+    """Return the pause or the full limit that keeps all due jobs of a task waiting; None if nothing of the two does."""
+    for pause in pauses:
+        if pause.target in (PauseTarget(PauseKind.ALL), PauseTarget(PauseKind.TASK, task)):
+            return Reason(ReasonCode.PAUSED, f"{pause.target} is {pause.description}")
+    for limit in limits:
+        if limit.task == task and (limit.is_full or not limit.has_index):
+            return Reason(ReasonCode.LIMITED, f"its limit is reached: {limit.description}")
+    return None
 
 
 def _of_limit(around: JobFacts) -> Iterator[Reason]:

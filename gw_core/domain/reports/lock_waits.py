@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Final
 
 import msgspec
+
+LONG_BLOCK: Final = timedelta(seconds=1)
+"""Sessions that wait for a lock for longer than this are blocked."""
 
 
 class BackendSession(msgspec.Struct, frozen=True):
@@ -34,6 +38,38 @@ class LockWait(msgspec.Struct, frozen=True, kw_only=True):
     """The kind of lock and, where it is a table's, the table: `RowExclusiveLock on _private_jobs`."""
     blocked_by: Sequence[int]
 
+    @property
+    def is_claim(self) -> bool:
+        """Whether a worker of gw waits for jobs."""
+        return (self.session.application or "").endswith(":claim")
+
+    def is_of_queue(self, schema: str) -> bool:
+        """Return whether it has waited for long, for a table of the queue or as a session of gw."""
+        application, statement = self.session.application or "", self.session.statement or ""
+        is_ours = application.startswith("gw") or "_private_" in self.waits_for or schema in statement
+        return is_ours and (self.session.in_state_for or timedelta()) >= LONG_BLOCK
+
+
+class Blocker(msgspec.Struct, frozen=True):
+    """A session that keeps sessions of the queue waiting, and those."""
+
+    session: BackendSession
+    waiting: Sequence[LockWait]
+
+    @property
+    def age(self) -> timedelta:
+        """How long one of them has waited."""
+        return max(each.session.in_state_for or timedelta() for each in self.waiting)
+
+    @property
+    def description(self) -> str:
+        """How many wait, for whom, and what that session runs, as a phrase."""
+        number, who = len(self.waiting), self.session.application or self.session.user or "process"
+        is_one, are_claims = number == 1, any(each.is_claim for each in self.waiting)
+        sessions = ("claim" if are_claims else "session") + ("" if is_one else "s")
+        statement = f": {self.session.statement}" if self.session.statement else ""
+        return f"{number} {sessions} {'waits' if is_one else 'wait'} for {who} {self.session.pid}{statement}"
+
 
 class AdvisoryLock(msgspec.Struct, frozen=True, kw_only=True):
     """One of the advisory locks that workers of this queue take, and the session that holds it or waits for it."""
@@ -57,3 +93,11 @@ class LockWaits(msgspec.Struct, frozen=True, kw_only=True):
     prepared_transactions: Sequence[tuple[str, timedelta]] = ()
     """Transactions prepared for a two-phase commit, with their ages."""
     is_all: bool = True
+
+    def blockers_of(self, schema: str) -> list[Blocker]:
+        """Return the sessions that keep sessions of the queue waiting, the most harmful first."""
+        waiting = [each for each in self.blocked if each.is_of_queue(schema)]
+        found = [
+            Blocker(session, [each for each in waiting if session.pid in each.blocked_by]) for session in self.blockers
+        ]
+        return sorted((each for each in found if each.waiting), key=lambda each: -len(each.waiting))

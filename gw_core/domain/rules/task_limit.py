@@ -42,6 +42,8 @@ class TaskLimit(msgspec.Struct, frozen=True, kw_only=True):
     """How many of its jobs are locked now."""
     has_index: bool = True
     """Whether the index for `field` is there; without it, no jobs of the task are claimed."""
+    startable: float | None = None
+    """How many of its jobs may start now by `per_period`; None with `field`, which has a number for each value."""
 
     def __post_init__(self) -> None:
         if self.running is None and self.per_period is None:
@@ -60,8 +62,11 @@ class TaskLimit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_full(self) -> bool:
-        """Whether as many of its jobs are locked as may be."""
-        return self.running is not None and self.field is None and self.locked >= self.running
+        """Whether as many of its jobs are locked as may be, or started lately as may start."""
+        is_locked = self.running is not None and self.field is None and self.locked >= self.running
+        # Workers wait until half of the bucket is there: a claim for each job would be too much.
+        is_spent = self.startable is not None and self.startable < max(1.0, self.bucket_size / 2)
+        return is_locked or is_spent
 
     @property
     def description(self) -> str:

@@ -20,6 +20,7 @@ from gw_core.domain.errors import (
 from gw_core.domain.job.group import GroupStatus
 from gw_core.domain.job.job import named
 from gw_core.domain.reports.diagnosis import (
+    MAX_FAILED,
     NEEDED_INDEXES,
     DoctorFacts,
     Finding,
@@ -53,6 +54,8 @@ from gw_core.postgres.schema.schema_state import (
     SchemaStatus,
     check,
 )
+
+FAILED_INDEX: Final = "jobs_gw_failed_index"
 
 QUERY_TIMEOUT: Final = timedelta(seconds=10)
 """The timeout of one query, for large tables."""
@@ -112,6 +115,7 @@ class Examination(QueueOperations, frozen=True):
     def _checks(self, state: SchemaState) -> Iterator[tuple[str, _Check]]:
         """Yield the checks for what the schema has."""
         yield from (
+            ("blocked", self._blocked),
             ("citus", self._citus),
             ("node", self._node),
             ("replication", self._replication),
@@ -132,6 +136,7 @@ class Examination(QueueOperations, frozen=True):
                 ("groups", self._groups),
             )
         yield from (
+            ("failed", self._failed),
             ("backlog", self._backlog),
             ("vacuum", self._tables),
             ("transactions", self._transactions),
@@ -280,6 +285,16 @@ class Examination(QueueOperations, frozen=True):
     def _groups(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         [[waiting, held, first, job]] = visible_rows(connection, self.schema, "doctor_waiting")
         return replace(facts, groups=GroupStatus(waiting, held, first, job))
+
+    def _blocked(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        return replace(facts, lock_waits=find_lock_waits(connection, self.schema))
+
+    def _failed(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        values = {"schema": self.schema, "prefix": FAILED_INDEX}
+        if not visible_rows(connection, self.schema, "index_list", values):  # they are not counted by a scan
+            return facts
+        found = visible_rows(connection, self.schema, "doctor_failed", {"most": MAX_FAILED})
+        return replace(facts, failed_tasks=[(task, number) for task, number in found])
 
     def _backlog(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         found = self._ask(connection, "doctor_backlog")

@@ -165,7 +165,7 @@ def _limit_columns(limit: TaskLimit) -> dict[str, object]:
 
 def limit_of(row: Sequence[Any]) -> TaskLimit:
     """Return the limit of a row of limit_list.sql."""
-    task, running, per_period, seconds, burst, by, at, locked, field, has_index = row
+    task, running, per_period, seconds, burst, by, at, locked, field, has_index, startable = row
     return TaskLimit(
         task=task,
         running=running,
@@ -177,4 +177,5 @@ def limit_of(row: Sequence[Any]) -> TaskLimit:
         locked=locked,
         field=field,
         has_index=has_index,
+        startable=startable,
     )
