@@ -49,8 +49,11 @@ FOUND_ORDERS: Final = {
     "turn": "in claim order",
     "failed": "latest failure first",
     "newest": "newest first",
+    "state": "running, next, backoff, failed, later",
 }
 NEWEST: Final = PageCursor.newest()
+BY_STATE: Final = PageCursor.by_state()
+LAST_BY_STATE: Final = "Last page; it has up to 1,000 jobs of each state, and a filter finds the others"
 BY_NEWEST: Final = TableSort("id", is_descending=True)
 """The only order of a column that an index gives over all pages."""
 MARK_PAGE_SIZE: Final = 1_000
@@ -152,9 +155,9 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
 
     def __init__(self) -> None:
         super().__init__()
-        self.begins: tuple[PageCursor | None, ...] = (None,)
+        self.begins: tuple[PageCursor | None, ...] = (BY_STATE,)
         """The cursors of the pages up to this one."""
-        self.search = Search()
+        self.search = Search(begin=BY_STATE)
         self._seen: dict[str, FoundJob] = {}
         self._last_mark: str | None = None
         self.gathering: BulkMark | None = None
@@ -402,8 +405,10 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
     def action_next_page(self) -> None:
         if (mark := self.search.follows) is not None:
             self._turn_to((*self.begins, mark))
+        elif self.search.is_searching:
+            self.notify("Still searching this page")
         else:
-            self.notify("Last page" if not self.search.is_searching else "Still searching this page")
+            self.notify(LAST_BY_STATE if self.begins[0] == BY_STATE else "Last page")
 
     def action_previous_page(self) -> None:
         """Show the page before, exactly as it began."""
@@ -437,7 +442,9 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
     def _first_page(wanted: Selection, sort: TableSort | None) -> tuple[PageCursor | None]:
         """Return the first page; states have orders of their own, and named jobs need none."""
         can_be_newest = wanted.states == set(JobState) and not wanted.is_by_name
-        return (NEWEST if sort == BY_NEWEST and can_be_newest else None,)
+        if sort == BY_NEWEST and can_be_newest:
+            return (NEWEST,)
+        return (None if wanted.conditions else BY_STATE,)
 
     def action_follow(self) -> None:
         """Stay at the top of the list, newest jobs first if the filter allows it; pressed again, end that."""

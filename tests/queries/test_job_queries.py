@@ -21,7 +21,7 @@ from gw_core.errors import (
     SchemaMissingError,
     TransientDatabaseError,
 )
-from gw_core.front_ends import Quality, ReasonCode
+from gw_core.front_ends import PageCursor, Quality, ReasonCode
 from gw_core.postgres.connection.statements import query
 from gw_core.postgres.read import job_queries as bounds, read_only
 
@@ -33,10 +33,12 @@ def ids_of(holder: Queue, /, *, limit: int = 50, **conditions: Any) -> list[int]
     return [each.job.id for each in holder.client.jobs.list(Selection.of(**conditions), limit=limit).jobs]
 
 
-def all_pages(client: Client, wanted: Selection, *, limit: int, **options: Any) -> list[int]:
+def all_pages(
+    client: Client, wanted: Selection, *, limit: int, first: PageCursor | None = None, **options: Any
+) -> list[int]:
     """The ids of every page, one after the other."""
     found: list[int] = []
-    after = None
+    after: PageCursor | str | None = first
     while True:
         page = client.jobs.list(wanted, after=after, limit=limit, **options)
         found += [each.job.id for each in page.jobs]
@@ -64,6 +66,33 @@ def test_jobs_are_found_by_their_state(either: Queue, state: JobState) -> None:
 
     assert [(each.job.id, each.state) for each in page.jobs] == [(made[state], state)]
     assert page.after is None
+
+
+def test_jobs_by_state_begin_with_those_that_run_and_end_with_the_far_future(either: Queue) -> None:
+    far = either.make("import", "run_at = now() + interval '30 days', priority = -5")
+    waiting, backoff, soon = either.waiting(), either.backoff(), either.scheduled()
+    old, late, urgent = either.failed(), either.ready(), either.make("mail", "run_at = now(), priority = -9")
+    either.set(old, "run_at = now() - interval '2 days'")
+    failed, longest, running = either.failed(), either.running(since="3 hours"), either.running()
+    either.set(failed, "run_at = now() - interval '1 day'")
+    has_indexes = "jobs_gw_failed_index" in either.rows("select string_agg(indexname, ',') from pg_indexes")[0][0]
+    in_order = [longest, running, urgent, late, backoff, failed, old, soon, far, waiting]
+    expected = in_order if has_indexes else sorted(in_order)
+
+    for limit in (1, 3, 50):
+        assert all_pages(either.client, Selection(), limit=limit, first=PageCursor.by_state()) == expected
+
+    page = either.client.jobs.list("", after=PageCursor.by_state())
+    assert page.order == ("state" if has_indexes else "id")
+
+
+def test_jobs_by_state_have_up_to_a_thousand_of_each_and_are_not_a_selection(queue: Queue) -> None:
+    queue.many(1_500)
+    failed = queue.failed()
+
+    assert all_pages(queue.client, Selection(), limit=400, first=PageCursor.by_state())[1_000:] == [failed]
+    with pytest.raises(InvalidInputError, match="belongs to another list"):
+        queue.client.jobs.list("task:mail", after=PageCursor.by_state())
 
 
 def test_jobs_are_found_by_every_condition(either: Queue) -> None:
@@ -489,6 +518,7 @@ def all_queries(queue: Queue) -> Iterator[Any]:
     first = queue.client.jobs.list(Selection.of(state=JobState.READY), limit=2)
     if first.after is not None:
         yield queue.client.jobs.list(Selection.of(state=JobState.READY), after=first.after)
+    yield queue.client.jobs.list(Selection(), after=PageCursor.by_state())
     yield queue.client.jobs.show(1)
     yield queue.client.counts()
     yield queue.client.queues.list()
@@ -536,6 +566,7 @@ def test_no_statement_reads_the_whole_table_of_jobs(queue: Queue, monkeypatch: p
     assert len(list(all_queries(queue))) > 0
 
     used = {"job_page_by_id", "job_page_next", "find_jobs", "snapshot_priorities"}
+    used |= {"job_page_by_state"} if schema == "our schema" else set()
     assert used <= set(plans)
     assert [name for name, plan in plans.items() if "Seq Scan on _private_jobs" in plan] == []
 

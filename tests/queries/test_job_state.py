@@ -68,6 +68,7 @@ def a_heartbeat(
         "0",
         "9223372036854775807",
         "turn/100",
+        "state/4900",
         "newest/12",
         "failed/2026-01-31_12:00:00.123456/36",
         "failed/-infinity/1",

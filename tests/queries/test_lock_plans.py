@@ -142,6 +142,16 @@ def test_the_next_jobs_are_read_from_an_index_in_its_order(known: Queue, names: 
 
 
 @pytest.mark.once
+def test_a_page_by_state_reads_an_index_for_each_state(known: Queue) -> None:
+    values = {"skip": 900, "limit": 100, "end": 1000, "most": 1000, "levels": 100}
+
+    plan = plan_of(known, "job_page_by_state", values, is_read=True)
+
+    assert all(each in plan for each in ("jobs_main_index", "jobs_gw_locked_index", "jobs_gw_failed_index"))
+    assert "Seq Scan on _private_jobs" not in plan
+
+
+@pytest.mark.once
 @pytest.mark.parametrize(("text", "index"), [("id:5,6", "jobs_pkey"), ("job_key:a", "jobs_key_key")])
 def test_actions_find_what_an_index_leads_to(known: Queue, text: str, index: str) -> None:
     assert index in plan_of(known, "count_selected_jobs", {}, text=text)

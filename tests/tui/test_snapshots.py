@@ -72,11 +72,18 @@ def sizes_of(scene: Scene) -> tuple[tuple[int, int], ...]:
     return scene.sizes[:1] if PROFILE == "dev" else (scene.sizes[0], scene.sizes[-1])
 
 
-@pytest.mark.once
-@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
-def test_it_has_not_changed(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def _timeless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no time that passes meanwhile change a screen."""
     # A page that is rebuilt while it is drawn in another theme has another status line.
     monkeypatch.setattr("gw_tui.screens.jobs.REBUILD_INTERVAL", 3_600.0)
+    # Rows that hold their places after a movement of the cursor are arranged with the next answer after this time.
+    monkeypatch.setattr("gw_tui.widgets.keyed_table.SETTLING", 3_600.0)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
+def test_it_has_not_changed(scene: Scene) -> None:
 
     async def scenario(console: Console) -> None:
         await scene.prepare(console)

@@ -75,8 +75,9 @@ class PageCursor(msgspec.Struct, frozen=True):
     """Where a page of jobs ended and the next begins; its text is for `--after` and can be kept.
 
     `order` is `id`, or `turn` for the next waiting jobs in the order in which they will run, or `failed` for
-    permanently failed jobs, the latest failure first, or `newest` for any jobs, the newest first. A place in a `turn`
-    is a number of jobs: pages can miss or repeat jobs when others start in the meantime.
+    permanently failed jobs, the latest failure first, or `newest` for any jobs, the newest first, or `state` for up to
+    a thousand jobs of each state. A place in a `turn` or by `state` is a number of jobs: pages can miss or repeat jobs
+    when others start in the meantime.
     """
 
     order: str
@@ -98,14 +99,19 @@ class PageCursor(msgspec.Struct, frozen=True):
         return cls("turn", (str(after),))
 
     @classmethod
+    def by_state(cls, after: int = 0) -> Self:
+        """Return the mark after this many jobs by state: running, ready, in backoff, failed, and those for later."""
+        return cls("state", (str(after),))
+
+    @classmethod
     def parse(cls, text: str) -> Self:
         """Read a mark back; raises `InvalidInputError` for a text that is none."""
         if re.fullmatch("[0-9]{1,19}", text) and int(text) < 2**63:
             return cls.after_id(int(text))
         if re.fullmatch("newest/[0-9]{1,19}", text) and int(text[7:]) <= LAST_ID:
             return cls.newest(int(text[7:]))
-        if re.fullmatch("turn/[0-9]{1,4}", text):
-            return cls.next_jobs(int(text[5:]))
+        if match := re.fullmatch("(turn|state)/[0-9]{1,4}", text):
+            return cls(match[1], (str(int(text.partition("/")[2])),))
         if match := _FAILED.fullmatch(text):
             return cls("failed", (match[1].replace("_", " "), match[2]))
         raise InvalidInputError("not a valid cursor; give a job id, or the cursor that the previous page ended with")

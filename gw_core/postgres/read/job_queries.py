@@ -158,6 +158,10 @@ class _Wanted(msgspec.Struct, frozen=True):
         is_of_queue = names == ["queue"] and self.queue_id is not None and QUEUE_INDEX in self.objects
         return self.is_waiting and self.states & LATER in (set(), LATER) and (not names or is_of_queue)
 
+    def has_order(self, mark: PageCursor) -> bool:
+        """Return whether the schema has the indexes for the order of a cursor."""
+        return mark.order != "state" or {"jobs_gw_locked_index", "jobs_gw_failed_index"} <= self.objects
+
     @property
     def values(self) -> dict[str, Any]:
         """The values of its statements."""
@@ -223,8 +227,9 @@ class JobQueries:
         Jobs come in order of their ids. The waiting jobs, or those of one queue, come in the order in which they will
         run: the next thousand of them, and by id for a larger `limit` or `after` an id. Failed ones come with the
         latest failure first, if gw's index of them is installed. A list that begins `after` `PageCursor.newest()` has
-        the newest jobs first. No index serves most other conditions: the search ends after `timeout`, and the page
-        shows how far it came.
+        the newest jobs first; one of all jobs `after` `PageCursor.by_state()` has up to a thousand of each state, those
+        that run first and those for later last, if gw's indexes are installed. No index serves most other conditions:
+        the search ends after `timeout`, and the page shows how far it came.
         """
         if limit < 1:
             raise InvalidInputError(f"a page of {limit} jobs is empty; ask for at least 1")
@@ -234,11 +239,12 @@ class JobQueries:
         if wanted.cannot_match(database):
             return JobPage()
         asked = _Wanted(wanted, objects, wanted.sql(database), wanted.only_queue(database))
-        beginning = mark or _beginning(asked, limit)
+        beginning = _beginning(asked, limit) if mark is None or not asked.has_order(mark) else mark
         page = (
             self._named(asked, beginning, limit)
             or self._held(asked, beginning, limit)
             or self._next(asked, beginning, limit)
+            or self._by_state(asked, beginning, limit)
             or self._search(asked, beginning, limit, timeout)
         )
         return replace(self._filled(page, wanted, with_payload), order=beginning.order)
@@ -276,6 +282,17 @@ class JobQueries:
         ids = [row[0] for row in self._rows("job_page_next", values, names=names)]
         is_full = bool(ids) and len(ids) == values["limit"]
         after = PageCursor.next_jobs(skip + len(ids)) if is_full and skip + len(ids) < MAX_NEXT else None
+        return ids, JobPage(after=after, scanned=len(ids), is_full=is_full)
+
+    def _by_state(self, wanted: _Wanted, mark: PageCursor, limit: int) -> tuple[list[int], JobPage] | None:
+        """Find all jobs by state, those that run first; None if another order or only some jobs are selected."""
+        if mark.order != "state" or wanted.selection.conditions:
+            return None
+        skip = int(mark.place[0])
+        values = {"skip": skip, "limit": limit, "end": skip + limit, "most": MAX_NEXT, "levels": MAX_PRIORITIES}
+        ids = [row[0] for row in self._rows("job_page_by_state", values)]
+        is_full = len(ids) == limit
+        after = PageCursor.by_state(skip + limit) if is_full else None
         return ids, JobPage(after=after, scanned=len(ids), is_full=is_full)
 
     def _search(self, wanted: _Wanted, mark: PageCursor, limit: int, timeout: timedelta) -> tuple[list[int], JobPage]:
