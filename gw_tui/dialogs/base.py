@@ -25,9 +25,9 @@ MAX_NUMBER: Final = 32_767
 """The largest priority and number of attempts; these columns are smallint."""
 
 
-def entry(name: str, value: str = "", example: str = "") -> Input:
-    """Return a field on one line."""
-    return Input(value, placeholder=example, id=name, select_on_focus=False, compact=True)
+def entry(name: str, value: str = "", example: str = "", *, is_offer: bool = False) -> Input:
+    """Return a field on one line. What is typed replaces a value that is only an offer."""
+    return Input(value, placeholder=example, id=name, select_on_focus=is_offer, compact=True)
 
 
 class Dialog(Framed[T]):

@@ -23,7 +23,7 @@ class KeyDialog(Dialog[str]):
 
     def fields(self) -> ComposeResult:
         yield Label(Content("Job key:"))
-        yield entry("key", sanitize.line(self._key))
+        yield entry("key", sanitize.line(self._key), is_offer=True)
 
     def answer(self) -> str:
         """Return the key; one that was offered comes back as it is, whatever of it can be shown."""

@@ -53,7 +53,7 @@ class HistoryScreen(PagedList[HistoryPage, EndedAttempt]):
         TableColumn("tries", "tries", 6, right=True, rank=5),
         TableColumn("took", "took", 8, right=True, rank=6),
         TableColumn("worker", "worker", least=8, rank=2),
-        TableColumn("error", "error", least=20, share=3, rank=4),
+        TableColumn("error", "error", least=24, share=3, rank=4),
     )
     PREVIEW = "beside"
     SORT_NOTE = "Sorting affects the page shown; pages begin with the latest end."

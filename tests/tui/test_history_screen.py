@@ -30,6 +30,16 @@ def test_ended_attempts_are_listed_with_their_state() -> None:
     run(scenario, screen="history", size=(120, 34))
 
 
+def test_eighty_columns_show_the_error_rather_than_the_worker() -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table("#history").keys)
+        title = next(line for line in console.text.splitlines() if " ended " in line)
+        assert "error" in title
+        assert "worker" not in title, console.text
+
+    run(scenario, screen="history")
+
+
 def test_a_selection_filters_the_list_and_escape_clears_it() -> None:
     async def scenario(console: Console) -> None:
         await console.until(lambda: console.table("#history").keys)

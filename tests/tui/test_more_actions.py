@@ -113,7 +113,10 @@ def test_the_key_of_the_job_under_the_cursor_is_offered() -> None:
         await rows(console)
         await console.press("K")
         dialog = await console.reach("KeyDialog")
-        assert dialog.query_one("#key", Input).value == key
+        entry = dialog.query_one("#key", Input)
+        assert entry.value == key
+        await console.press("o", "t", "h", "e", "r")  # typing replaces what was offered
+        assert entry.value == "other"
 
     run(scenario, source=source, filter=f"job_key:{key}")
 

@@ -282,6 +282,28 @@ def test_a_role_that_may_only_read_is_shown_as_read_only(url: str) -> None:
             admin.execute(f'drop role "{role}"'.encode())
 
 
+def test_hidden_rows_are_unknown_and_not_none(url: str) -> None:
+    """A role that row security lets see nothing is not told that nothing is there."""
+    role = f"gw_hidden_{conninfo_to_dict(url)['dbname']}"[:60]
+    ask(url, "select 1")
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(f'create role "{role}" login'.encode())
+        try:
+            admin.execute(f'grant usage on schema graphile_worker to "{role}"'.encode())
+            admin.execute(f'grant select on all tables in schema graphile_worker to "{role}"'.encode())
+
+            async def scenario(console: Console) -> None:
+                await console.shows("counts are incomplete")
+                await console.shows("workers unknown")
+                for words in ("no ready jobs", "none scheduled", "0 workers", "No alerts"):
+                    assert words not in console.text
+
+            play(make_conninfo(url, user=role), scenario)
+        finally:
+            admin.execute(f'drop owned by "{role}"'.encode())
+            admin.execute(f'drop role "{role}"'.encode())
+
+
 def test_tasks_say_what_the_database_says(url: str) -> None:
     expected = ask(
         url,
