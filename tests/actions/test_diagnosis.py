@@ -215,6 +215,15 @@ def test_what_may_be_meant_so_is_noted_and_healthy(check: str, facts: dict[str, 
     assert is_healthy(diagnose(structs.replace(SOUND, **facts)))
 
 
+def test_a_limit_without_its_index_is_not_called_full() -> None:
+    limits = [TaskLimit(task="mail", running=2, field="tenant", has_index=False)]
+
+    finding = of("backlog", due_tasks=[("mail", HOUR)], limits=limits)
+
+    assert "because the index of tenant for its limit is missing" in finding.message
+    assert of("limits", limits=limits).status is CheckStatus.ERROR
+
+
 @pytest.mark.parametrize(
     ("check", "facts"),
     [

@@ -195,7 +195,8 @@ def why_task_waits(task: str, pauses: Iterable[Pause], limits: Iterable[TaskLimi
             return Reason(ReasonCode.PAUSED, f"{pause.target} is {pause.description}")
     for limit in limits:
         if limit.task == task and (limit.is_full or not limit.has_index):
-            return Reason(ReasonCode.LIMITED, f"its limit is reached: {limit.description}")
+            what = "its limit is reached" if limit.has_index else f"the index of {limit.field} for its limit is missing"
+            return Reason(ReasonCode.LIMITED, f"{what}: {limit.description}")
     return None
 
 
