@@ -53,7 +53,7 @@ FOUND_ORDERS: Final = {
 }
 NEWEST: Final = PageCursor.newest()
 BY_STATE: Final = PageCursor.by_state()
-LAST_BY_STATE: Final = "Last page; it has up to 1,000 jobs of each state, and a filter finds the others"
+LAST_BY_STATE: Final = "Last page: 1,000 jobs of each state and 300 for later are listed; a filter finds others"
 BY_NEWEST: Final = TableSort("id", is_descending=True)
 """The only order of a column that an index gives over all pages."""
 MARK_PAGE_SIZE: Final = 1_000

@@ -1,6 +1,7 @@
--- A page of all jobs in the order in which an operator needs them, at most `most` of each: those that run, those that run
--- next, those of the later ones that have failed, those that failed permanently, and those scheduled for later or waiting.
--- Every stage reads an index, and none is read if those before it fill the page. One statement sees each job once.
+-- A page of all jobs in the order in which an operator needs them: those that run, those that run next, those of the
+-- later ones that have failed, those that failed permanently, and those scheduled for later or waiting.
+-- At most `most` of each are listed, and the next `later` ones: whether such a job has failed is in the table alone, so
+-- each of them costs a few blocks. Every stage reads an index, and none is read if those before it fill the page.
 -- This needs gw's indexes of locked and of failed jobs. Each stage has a constant limit, which the planner can judge.
 with recursive
 \set AMONG ''
@@ -42,11 +43,11 @@ later as materialized (
               and jobs.priority = levels.priority
               and jobs.run_at > now()
             order by jobs.run_at
-            limit %(most)s::bigint
+            limit %(later)s::bigint
          ) as due
    where (select count(*) from running) + (select count(*) from ready) < %(end)s::bigint
    order by due.run_at, due.id
-   limit %(most)s::bigint
+   limit %(later)s::bigint
 ),
 upcoming as materialized (
   select later.id,

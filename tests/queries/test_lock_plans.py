@@ -143,7 +143,7 @@ def test_the_next_jobs_are_read_from_an_index_in_its_order(known: Queue, names: 
 
 @pytest.mark.once
 def test_a_page_by_state_reads_an_index_for_each_state(known: Queue) -> None:
-    values = {"skip": 900, "limit": 100, "end": 1000, "most": 1000, "levels": 100}
+    values = {"skip": 900, "limit": 100, "end": 1000, "most": 1000, "later": 300, "levels": 100}
 
     plan = plan_of(known, "job_page_by_state", values, is_read=True)
 

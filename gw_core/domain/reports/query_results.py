@@ -76,8 +76,8 @@ class PageCursor(msgspec.Struct, frozen=True):
 
     `order` is `id`, or `turn` for the next waiting jobs in the order in which they will run, or `failed` for
     permanently failed jobs, the latest failure first, or `newest` for any jobs, the newest first, or `state` for up to
-    a thousand jobs of each state. A place in a `turn` or by `state` is a number of jobs: pages can miss or repeat jobs
-    when others start in the meantime.
+    a thousand jobs of each state, those for later last. A place in a `turn` or by `state` is a number of jobs: pages
+    can miss or repeat jobs when others start in the meantime.
     """
 
     order: str

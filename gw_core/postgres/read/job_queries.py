@@ -94,6 +94,9 @@ MAX_LOCKED: Final = 10_000
 MAX_NEXT: Final = 1_000
 """How many waiting jobs are listed in the order in which they will run. Behind them, equal jobs have no cursor."""
 
+MAX_LATER: Final = 300
+"""How many jobs for later are listed by state: 1,000 of them read 4,200 blocks, and take 20 ms on a busy server."""
+
 FRUITFUL: Final = 10
 """A chunk does not count towards the timeout if at least one in this many of its jobs matches."""
 
@@ -227,9 +230,8 @@ class JobQueries:
         Jobs come in order of their ids. The waiting jobs, or those of one queue, come in the order in which they will
         run: the next thousand of them, and by id for a larger `limit` or `after` an id. Failed ones come with the
         latest failure first, if gw's index of them is installed. A list that begins `after` `PageCursor.newest()` has
-        the newest jobs first; one of all jobs `after` `PageCursor.by_state()` has up to a thousand of each state, those
-        that run first and those for later last, if gw's indexes are installed. No index serves most other conditions:
-        the search ends after `timeout`, and the page shows how far it came.
+        the newest jobs first. One of all jobs `after` `PageCursor.by_state()` has up to a thousand of each state, those
+        that run first, and the next 300 for later last, if gw's indexes are installed. No index serves most other conditions: the search ends after `timeout`, and the page shows how far it came.
         """
         if limit < 1:
             raise InvalidInputError(f"a page of {limit} jobs is empty; ask for at least 1")
@@ -289,8 +291,9 @@ class JobQueries:
         if mark.order != "state" or wanted.selection.conditions:
             return None
         skip = int(mark.place[0])
-        values = {"skip": skip, "limit": limit, "end": skip + limit, "most": MAX_NEXT, "levels": MAX_PRIORITIES}
-        ids = [row[0] for row in self._rows("job_page_by_state", values)]
+        values = {"skip": skip, "limit": limit, "end": skip + limit, "levels": MAX_PRIORITIES}
+        limits = {"most": MAX_NEXT, "later": MAX_LATER}
+        ids = [row[0] for row in self._rows("job_page_by_state", {**values, **limits})]
         is_full = len(ids) == limit
         after = PageCursor.by_state(skip + limit) if is_full else None
         return ids, JobPage(after=after, scanned=len(ids), is_full=is_full)
