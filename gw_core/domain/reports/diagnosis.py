@@ -40,7 +40,7 @@ MAX_EXPIRED_PARTITIONS: Final = 1
 """One is over each midnight, and dropped within the hour."""
 MAX_SEQUENCE_USE: Final = 0.8
 MAX_FAILED: Final = 10_000
-"""So many failed jobs are counted, the latest ones."""
+"""How many failed jobs are counted, the latest ones."""
 RUST_WORKER: Final = "graphile_worker_"
 """How the ids of graphile_worker_rs begin."""
 NEEDED_INDEXES: Final = {
@@ -440,7 +440,7 @@ def _failed(facts: DoctorFacts) -> Found:
     at_least = "at least " if sum(number for _, number in facts.failed_tasks) >= MAX_FAILED else ""
     for task, number in facts.failed_tasks:
         if number >= MIN_FAILURES:
-            message = f"{at_least}{number} jobs of the task {task} have failed permanently"
+            message = f"{at_least}{counted(number, 'job')} of the task {task} have failed permanently"
             yield WARNING, message, f"{_command(facts, 'list state:failed')} shows them, and gw retry runs them again"
 
 

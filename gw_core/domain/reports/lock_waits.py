@@ -8,6 +8,8 @@ from typing import Final
 
 import msgspec
 
+from gw_core.domain.counted import counted
+
 LONG_BLOCK: Final = timedelta(seconds=1)
 """Sessions that wait for a lock for longer than this are blocked."""
 
@@ -64,11 +66,11 @@ class Blocker(msgspec.Struct, frozen=True):
     @property
     def description(self) -> str:
         """How many wait, for whom, and what that session runs, as a phrase."""
-        number, who = len(self.waiting), self.session.application or self.session.user or "process"
-        is_one, are_claims = number == 1, any(each.is_claim for each in self.waiting)
-        sessions = ("claim" if are_claims else "session") + ("" if is_one else "s")
+        who = self.session.application or self.session.user or "process"
+        what = "claim" if any(each.is_claim for each in self.waiting) else "session"
+        sessions = counted(len(self.waiting), f"{what} waits", f"{what}s wait")
         statement = f": {self.session.statement}" if self.session.statement else ""
-        return f"{number} {sessions} {'waits' if is_one else 'wait'} for {who} {self.session.pid}{statement}"
+        return f"{sessions} for {who} {self.session.pid}{statement}"
 
 
 class AdvisoryLock(msgspec.Struct, frozen=True, kw_only=True):

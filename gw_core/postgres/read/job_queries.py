@@ -231,7 +231,8 @@ class JobQueries:
         run: the next thousand of them, and by id for a larger `limit` or `after` an id. Failed ones come with the
         latest failure first, if gw's index of them is installed. A list that begins `after` `PageCursor.newest()` has
         the newest jobs first. One of all jobs `after` `PageCursor.by_state()` has up to a thousand of each state, those
-        that run first, and the next 300 for later last, if gw's indexes are installed. No index serves most other conditions: the search ends after `timeout`, and the page shows how far it came.
+        that run first, and the next 300 for later last, if gw's indexes are installed. No index serves most other
+        conditions: the search ends after `timeout`, and the page shows how far it came.
         """
         if limit < 1:
             raise InvalidInputError(f"a page of {limit} jobs is empty; ask for at least 1")
