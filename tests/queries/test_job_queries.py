@@ -76,8 +76,8 @@ def test_jobs_by_state_begin_with_those_that_run_and_end_with_the_far_future(eit
     failed, longest, running = either.failed(), either.running(since="3 hours"), either.running()
     either.set(failed, "run_at = now() - interval '1 day'")
     has_indexes = "jobs_gw_failed_index" in either.rows("select string_agg(indexname, ',') from pg_indexes")[0][0]
-    in_order = [longest, running, urgent, late, backoff, failed, old, soon, far, waiting]
-    expected = in_order if has_indexes else sorted(in_order)
+    expected_order = [longest, running, urgent, late, backoff, failed, old, soon, far, waiting]
+    expected = expected_order if has_indexes else sorted(expected_order)
 
     for limit in (1, 3, 50):
         assert all_pages(either.client, Selection(), limit=limit, first=PageCursor.by_state()) == expected

@@ -74,7 +74,7 @@ def sizes_of(scene: Scene) -> tuple[tuple[int, int], ...]:
 
 @pytest.fixture(autouse=True)
 def _timeless(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no time that passes meanwhile change a screen."""
+    """Let no time that passes change a screen."""
     # A page that is rebuilt while it is drawn in another theme has another status line.
     monkeypatch.setattr("gw_tui.screens.jobs.REBUILD_INTERVAL", 3_600.0)
     # Rows that hold their places after a movement of the cursor are arranged with the next answer after this time.

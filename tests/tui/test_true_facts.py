@@ -283,7 +283,7 @@ def test_a_role_that_may_only_read_is_shown_as_read_only(url: str) -> None:
 
 
 def test_hidden_rows_are_unknown_and_not_none(url: str) -> None:
-    """A role that row security lets see nothing is not told that nothing is there."""
+    """A role from which row security hides all rows sees unknown numbers, and no zeros."""
     role = f"gw_hidden_{conninfo_to_dict(url)['dbname']}"[:60]
     ask(url, "select 1")
     with psycopg.connect(url, autocommit=True) as admin:
