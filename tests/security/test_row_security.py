@@ -130,6 +130,7 @@ OTHER_METHODS: Final = {
     *("grants.grant", "grants.revoke", "grants.list", "grants.statements", "grants.revoke_statements"),
     *(
         "front end.place",
+        "front end.cancellable",
         "front end.add_json",
         "front end.remove_expected",
         "front end.listen",
