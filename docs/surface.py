@@ -43,7 +43,7 @@ TOPICS: Final = {
         client.queues client.tasks client.workers client.pauses client.limits client.history client.cleanup
         client.doctor operations.QueueReport operations.TaskReport operations.RunStatistics operations.RunSeries
         operations.WorkerInfo operations.SweepReport operations.Pause operations.PauseResult operations.TaskLimit
-        operations.EndedAttempt operations.HistoryPage operations.Finding
+        operations.EndedAttempt operations.HistoryPage operations.RecordedAction operations.Finding
     """,
     "Install the schema and give rights": """
         client.migrate client.migration_plan client.migration_script client.check_schema client.schema client.grants

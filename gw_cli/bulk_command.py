@@ -25,7 +25,7 @@ from gw_cli.settings.typer_options import OptionGroup
 from gw_cli.typos import doubt_about
 from gw_core import JobState
 from gw_core.errors import GraphileWorkerError, InvalidInputError
-from gw_core.front_ends import FrontEnd, NameKind, counted
+from gw_core.front_ends import FrontEnd, NameKind, counted, operator_name
 from gw_core.selection.values import Text
 
 if TYPE_CHECKING:
@@ -129,6 +129,12 @@ class Manner(msgspec.Struct, frozen=True):
 InManner = Annotated[
     Manner, OptionGroup({"dry_run": DryRun, "yes": Yes, "allow_none": AllowNone, "as_json": command.Json}, Manner)
 ]
+
+
+def operator() -> str:
+    """Return who runs this program, for the records of actions."""
+    return visible(operator_name())
+
 
 # -- running the action -------------------------------------------------------------------------------------------
 

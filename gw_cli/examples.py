@@ -60,6 +60,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "gw history 17 --result",
         "gw history task:send_mail --count",
     ),
+    "gw actions": ("gw actions", "gw actions 4711", "gw actions -n 1000 --json"),
     "gw stats": ("gw stats --tasks", "gw stats --watch --interval 5s"),
     "gw queues": ("gw queues --locked", "gw queues -n 100 --json"),
     "gw pauses": ("gw pauses", "gw pauses --json"),

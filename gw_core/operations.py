@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from gw_core.domain.job.cancellation import CancelledJob as CancelledJob
     from gw_core.domain.job.group import JobGroup as JobGroup, WaitingGroup as WaitingGroup
     from gw_core.domain.job.history import EndedAttempt as EndedAttempt, HistoryPage as HistoryPage
+    from gw_core.domain.job.recorded_action import RecordedAction as RecordedAction
     from gw_core.domain.job.step import JobStep as JobStep
     from gw_core.domain.reports.diagnosis import Finding as Finding
     from gw_core.domain.reports.query_results import (
@@ -34,6 +35,7 @@ else:
         gw_core.domain.job.cancellation: CancelledJob
         gw_core.domain.job.group: JobGroup WaitingGroup
         gw_core.domain.job.history: EndedAttempt HistoryPage
+        gw_core.domain.job.recorded_action: RecordedAction
         gw_core.domain.job.step: JobStep
         gw_core.domain.reports.diagnosis: Finding
         gw_core.domain.reports.query_results: JobPage JobReport QueueCounts QueueReport TaskReport

@@ -27,6 +27,7 @@ ENTRIES: Final = (
     CommandInfo("count", "Inspect", "Count the jobs of a selection", "list"),
     CommandInfo("show", "Inspect", "Show everything about one job"),
     CommandInfo("history", "Inspect", "List jobs that have ended"),
+    CommandInfo("actions", "Inspect", "List what operators did", "history"),
     CommandInfo("stats", "Inspect", "Count the jobs by state"),
     CommandInfo("queues", "Inspect", "List named queues"),
     CommandInfo("pauses", "Inspect", "List what is paused", "pause"),

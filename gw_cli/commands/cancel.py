@@ -16,7 +16,7 @@ from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
 from gw_core import Selection
 from gw_core.errors import InvalidInputError
-from gw_core.front_ends import FrontEnd, counted, operator_name, parse_duration
+from gw_core.front_ends import FrontEnd, counted, parse_duration
 
 if TYPE_CHECKING:
     from gw_core import Client
@@ -62,7 +62,7 @@ def cancel(
         jobs = client.jobs.cancel(
             _confirmed(client, wanted, yes=yes),
             reason=None if reason is None else visible(reason),
-            by=operator_name(),
+            by=bulk_command.operator(),
             retry=retry,
             timeout=timeout,
         )

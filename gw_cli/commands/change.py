@@ -9,7 +9,7 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import point_in_time, whole_number
-from gw_cli.bulk_command import Chosen, InManner, Verb, act
+from gw_cli.bulk_command import Chosen, InManner, Verb, act, operator
 from gw_cli.command import Json, command
 from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
@@ -25,7 +25,11 @@ def complete(configuration: Configuration, wanted: Chosen, manner: InManner) -> 
     Running ones are skipped and named.
     """
     return act(
-        configuration, wanted, Verb("complete", "Completed"), manner, lambda batches, jobs: batches.complete(jobs)
+        configuration,
+        wanted,
+        Verb("complete", "Completed"),
+        manner,
+        lambda batches, jobs: batches.complete(jobs, by=operator()),
     )
 
 
@@ -40,7 +44,13 @@ def fail(
 
     Running ones are skipped and named.
     """
-    return act(configuration, wanted, Verb("fail", "Failed"), manner, lambda batches, jobs: batches.fail(jobs, reason))
+    return act(
+        configuration,
+        wanted,
+        Verb("fail", "Failed"),
+        manner,
+        lambda batches, jobs: batches.fail(jobs, reason, by=operator()),
+    )
 
 
 @command("retry")
@@ -54,7 +64,7 @@ def retry(configuration: Configuration, wanted: Chosen, manner: InManner) -> Exi
         wanted,
         Verb("retry", "Retried"),
         manner,
-        lambda batches, jobs: batches.retry(jobs),
+        lambda batches, jobs: batches.retry(jobs, by=operator()),
         idle=lambda survey: survey.locked + survey.unfailed,
     )
 
@@ -84,7 +94,9 @@ def reschedule(
     """
     changes = _changes(run_at, priority, attempts, max_attempts)
     verb = Verb("reschedule", "Rescheduled")
-    return act(configuration, wanted, verb, manner, lambda batches, jobs: batches.reschedule(jobs, **changes))
+    return act(
+        configuration, wanted, verb, manner, lambda batches, jobs: batches.reschedule(jobs, by=operator(), **changes)
+    )
 
 
 def _changes(
@@ -120,7 +132,7 @@ def remove(
     A running job finishes, but is not retried; the output reports which of the two happened.
     """
     with open_to_change(configuration) as client:
-        removed = client.remove(key)
+        removed = client.remove(key, by=operator())
     if removed is None:
         raise NothingMatchedError(f"no job has the key {quoted(key)}; nothing was removed")
     job, result = removed.job, "running" if removed.was_running else "removed"

@@ -8,6 +8,7 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import positive_number
+from gw_cli.bulk_command import operator
 from gw_cli.command import Json, Printed, command
 from gw_cli.connect import open_client, open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
@@ -59,7 +60,7 @@ def cancel(
     """
     wanted = [positive_number("ID", each, MAX_ID) for each in dict.fromkeys(ids)]
     with open_to_change(configuration) as client:
-        cancelled = set(client.groups.cancel(*wanted))
+        cancelled = set(client.groups.cancel(*wanted, by=operator()))
     if not cancelled:
         raise NothingMatchedError(f"no job {', '.join(map(str, wanted))} waits; gw groups list shows those that do")
     rows = [{"id": each, "result": "cancelled" if each in cancelled else "not_found"} for each in wanted]

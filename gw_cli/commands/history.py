@@ -1,4 +1,4 @@
-"""`gw history` and `gw record-others`: list jobs that have ended, and record those that other programs end."""
+"""`gw history`, `gw actions` and `gw record-others`: list what has ended and what operators did; record more."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import duration, positive_number
-from gw_cli.command import DEFAULT_LIMIT, MAX_ROWS, After, Limit, Printed, Timeout, command
+from gw_cli.command import DEFAULT_LIMIT, MAX_ROWS, After, Limit, Printed, Timeout, command, row_limit
 from gw_cli.connect import open_client, open_to_change
 from gw_cli.output import Column, JsonText, Shape
 from gw_cli.settings import Configuration
@@ -18,9 +18,10 @@ from gw_core.front_ends import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from gw_core import Client
-    from gw_core.operations import EndedAttempt
+    from gw_core.operations import EndedAttempt, RecordedAction
 
 TIMEOUT: Final = "5s"
+MAX_ID: Final = 2**63 - 1
 ATTEMPTS: Final = Shape(
     (
         Column("id", "ID", "job_id", right=True),
@@ -116,6 +117,59 @@ def _note_nothing(client: Client) -> None:
         stderr.note('History is empty; set history = "7d" in gw.toml, or declare @task(keep=timedelta(days=7)).')
     else:
         stderr.note("Nothing in history matches.")
+
+
+# -- what operators did ------------------------------------------------------------------------------------------------
+
+
+MOST_ACTIONS: Final = 10_000
+ACTIONS: Final = Shape(
+    (
+        Column("id", "ID", right=True),
+        Column("at", "AT"),
+        Column("action", "ACTION"),
+        Column("jobs", "JOBS", lambda each: len(each.job_ids) or None, right=True, rank=2),
+        Column("job_ids", find=lambda each: list(each.job_ids)),
+        Column("targets", "OF", lambda each: list(each.targets), shrinks=True, rank=3),
+        Column("by", "BY", shrinks=True, rank=1),
+        Column("role", "ROLE", shrinks=True, rank=5),
+        Column("program", "PROGRAM", shrinks=True, rank=6),
+        Column("address", "ADDRESS", shrinks=True, rank=7),
+        Column("details", "DETAILS", lambda each: dict(each.details), shrinks=True, rank=4),
+    )
+)
+
+
+@command("actions")
+def actions(
+    configuration: Configuration,
+    layout: Printed,
+    job_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="Job id; without it, all actions")] = None,
+    after: Annotated[
+        str | None, typer.Option("--after", metavar="ID", help="Start after the action with this id")
+    ] = None,
+    limit: Annotated[str, row_limit(MOST_ACTIONS)] = DEFAULT_LIMIT,
+) -> None:
+    """List what operators did.
+
+    The latest first, of the last 90 days: who retried, completed, failed, rescheduled, removed or cancelled jobs,
+    unlocked workers, paused or resumed something, and from where. A batch of jobs is one action.
+    """
+    number = None if job_id is None else positive_number("ID", job_id, MAX_ID)
+    before = None if after is None else positive_number("--after", after, MAX_ID)
+    most = positive_number("--limit", limit, MOST_ACTIONS)
+    with open_client(configuration) as client:
+        found = client.history.actions(number, after=before, limit=most)
+    layout.show(found, ACTIONS)
+    if not found:
+        stderr.note("No action is recorded.")
+    elif len(found) == most:
+        stderr.note(f"There may be more; continue with --after {found[-1].id}")
+
+
+def action_lines(found: Sequence[RecordedAction]) -> list[str]:
+    """Return one line for each action, for `gw show`."""
+    return [f"{output.cell(each.at)} {each.sentence}" for each in found]
 
 
 # -- jobs that other programs end --------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import point_in_time
+from gw_cli.bulk_command import operator
 from gw_cli.command import Json, Printed, command
 from gw_cli.connect import open_client, open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
@@ -19,7 +20,7 @@ from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
 from gw_cli.typos import doubt_about
 from gw_core.errors import InvalidInputError
-from gw_core.front_ends import NameKind, PauseKind, PauseTarget, operator_name
+from gw_core.front_ends import NameKind, PauseKind, PauseTarget
 
 if TYPE_CHECKING:
     from gw_core import Client
@@ -65,7 +66,7 @@ def pause(
     with open_to_change(configuration) as client:
         doubts = _doubts(client, targets)  # before a pause adds the queue
         result = client.pauses.pause(
-            *targets, until=end, reason=None if reason is None else visible(reason), by=visible(operator_name())
+            *targets, until=end, reason=None if reason is None else visible(reason), by=operator()
         )
     for each in doubts:
         stderr.note(each)
@@ -80,7 +81,7 @@ def resume(configuration: Configuration, targets: Targets, as_json: Json = False
     job ends.
     """
     with open_to_change(configuration) as client:
-        result = client.pauses.resume(*targets)
+        result = client.pauses.resume(*targets, by=operator())
     if not result.changed:
         raise NothingMatchedError(f"{', '.join(map(quoted, targets))} is not paused; gw pauses lists what is")
     done = {each: "resumed" if PauseTarget.parse(each) in result.targets else "not_paused" for each in targets}

@@ -24,11 +24,22 @@ from gw_core.front_ends import counted
 
 if TYPE_CHECKING:
     from gw_core.front_ends import PlannedAttempt
-    from gw_core.operations import EndedAttempt, JobReport, JobStep, WaitingGroup
+    from gw_core.operations import EndedAttempt, JobReport, JobStep, RecordedAction, WaitingGroup
 
 T = TypeVar("T")
 
-KEYS: Final = (*JOBS.keys, "payload", "at", "failed_at", "reasons", "upcoming_attempts", "groups", "waits_for", "steps")
+KEYS: Final = (
+    *JOBS.keys,
+    "payload",
+    "at",
+    "failed_at",
+    "reasons",
+    "upcoming_attempts",
+    "groups",
+    "waits_for",
+    "steps",
+    "actions",
+)
 GROUPS: Final = Shape(
     (
         Column("id"),
@@ -49,6 +60,7 @@ STEPS: Final = Shape(
         Column("value", find=lambda step: JsonText(step.value_json) if step.value_json else None),
     )
 )
+ACTIONS: Final = Shape(tuple(Column(each) for each in ("id", "at", "action", "by", "role", "program", "address")))
 REASONS: Final = Shape((Column("code", find=lambda reason: str(reason.code)), Column("message"), Column("inferred")))
 ATTEMPTS: Final = Shape((Column("number"), Column("at"), Column("inferred")))
 INFERRED: Final = " (inferred)"
@@ -83,8 +95,9 @@ def show(
         shown = number if report is None else report.job.id
         groups = _readable(lambda: client.groups.list(shown)) if report is not None else ()
         steps = _readable(lambda: client.jobs.steps(shown, with_value=payload)) if shown is not None else ()
+        actions = _readable(lambda: client.history.actions(shown)) if shown is not None else ()
     if report is None and ended:
-        _write_ended(ended, steps, with_payload=payload, as_json=as_json)
+        _write_ended(ended, steps, actions, with_payload=payload, as_json=as_json)
         if not ended[-1].final:
             stderr.note(
                 f"Job {number} has left the queue since this attempt: it was deleted by SQL or another program."
@@ -92,8 +105,10 @@ def show(
         return
     if report is None:
         missing = f"there is no job {number}" if key is None else f"no job has the key {quoted(key)}"
+        for line in history.action_lines(actions):
+            stderr.note(f"Job {number}: {visible(line)}")
         raise NothingMatchedError(f"{missing}; a job that was completed is gone, unless history keeps it")
-    _write(report, groups, steps, as_json=as_json)
+    _write(report, groups, steps, actions, as_json=as_json)
     if any(not each.final for each in ended):
         stderr.note(f"History has {counted(len(ended), 'ended attempt')} of this job: gw history {number}")
     if report.state is JobState.FAILED:
@@ -109,7 +124,12 @@ def _readable(read: Callable[[], Sequence[T]]) -> Sequence[T]:
 
 
 def _write_ended(
-    attempts: Sequence[EndedAttempt], steps: Sequence[JobStep], *, with_payload: bool, as_json: bool
+    attempts: Sequence[EndedAttempt],
+    steps: Sequence[JobStep],
+    actions: Sequence[RecordedAction],
+    *,
+    with_payload: bool,
+    as_json: bool,
 ) -> None:
     """Write what history knows of a job that is gone: its last attempt, and those before it."""
     last = history.ATTEMPTS.record(attempts[-1])
@@ -117,7 +137,8 @@ def _write_ended(
         last["payload"] = None
     if as_json:
         ended_attempts = [history.ATTEMPTS.record(each) for each in attempts]
-        output.line(output.to_json({**last, "ended_attempts": ended_attempts, "steps": _records(steps)}))
+        more = {"ended_attempts": ended_attempts, "steps": _records(steps), "actions": _action_records(actions)}
+        output.line(output.to_json({**last, **more}))
         return
     if output.is_terminal(sys.stdout):
         for name in history.KEYS:
@@ -130,11 +151,12 @@ def _write_ended(
                 output.line(f"{name:<14}{indented(value)}")
         for number, line in enumerate(history.attempt_lines(attempts)):
             output.line(f"{'' if number else 'ended':<14}{visible(line)}")
-        for name, line in _step_lines(steps):
+        for name, line in (*_step_lines(steps), *_action_lines(actions)):
             output.line(f"{name:<14}{line}")
         return
     fields = [(name, last[name]) for name in (*history.KEYS, "result", "payload")]
-    _write_lines((*fields, *(("ended", line) for line in history.attempt_lines(attempts)), *_step_fields(steps)))
+    ended_lines = (("ended", line) for line in history.attempt_lines(attempts))
+    _write_lines((*fields, *ended_lines, *_step_fields(steps), *_action_fields(actions)))
 
 
 def _write_lines(fields: Iterable[tuple[str, object]]) -> None:
@@ -144,7 +166,10 @@ def _write_lines(fields: Iterable[tuple[str, object]]) -> None:
 
 
 def record_of(
-    report: JobReport, groups: Sequence[WaitingGroup] = (), steps: Sequence[JobStep] = ()
+    report: JobReport,
+    groups: Sequence[WaitingGroup] = (),
+    steps: Sequence[JobStep] = (),
+    actions: Sequence[RecordedAction] = (),
 ) -> dict[str, object]:
     """Return a report under the keys we promise; a payload that was not fetched is None."""
     return {
@@ -157,6 +182,7 @@ def record_of(
         "groups": [GROUPS.record(each) for each in groups if each.id != report.job.id],
         "waits_for": [job for each in groups if each.id == report.job.id for job in each.waits_for],
         "steps": _records(steps),
+        "actions": _action_records(actions),
     }
 
 
@@ -164,23 +190,35 @@ def _records(steps: Sequence[JobStep]) -> list[dict[str, object]]:
     return [STEPS.record(each) for each in steps]
 
 
-def _write(report: JobReport, groups: Sequence[WaitingGroup], steps: Sequence[JobStep], *, as_json: bool) -> None:
-    record = record_of(report, groups, steps)
+def _action_records(actions: Sequence[RecordedAction]) -> list[dict[str, object]]:
+    return [ACTIONS.record(each) for each in actions]
+
+
+def _write(
+    report: JobReport,
+    groups: Sequence[WaitingGroup],
+    steps: Sequence[JobStep],
+    actions: Sequence[RecordedAction],
+    *,
+    as_json: bool,
+) -> None:
+    record = record_of(report, groups, steps, actions)
     others = [each for each in groups if each.id != report.job.id]
     if as_json:
         output.line(output.to_json(record))
     elif output.is_terminal(sys.stdout):
-        for name, value in (*_lines(report, record), *_group_lines(others), *_step_lines(steps)):
+        lines = (*_lines(report, record), *_group_lines(others), *_step_lines(steps), *_action_lines(actions))
+        for name, value in lines:
             output.line(f"{name:<14}{value}".rstrip())
     else:
         groups_fields = (("group", each.sentence) for each in others)
-        _write_lines((*_fields(report, record), *groups_fields, *_step_fields(steps)))
+        _write_lines((*_fields(report, record), *groups_fields, *_step_fields(steps), *_action_fields(actions)))
 
 
 def _fields(report: JobReport, record: dict[str, object]) -> Iterator[tuple[str, object]]:
     """Yield names and values for a pipe, one line for each reason and attempt."""
     for key in KEYS:
-        if key not in ("reasons", "upcoming_attempts", "groups", "waits_for", "steps"):
+        if key not in ("reasons", "upcoming_attempts", "groups", "waits_for", "steps", "actions"):
             yield key, record[key]
     for reason in report.reasons:
         yield "reason", _marked(f"{reason.code}: {reason.message}", inferred=reason.inferred)
@@ -221,6 +259,17 @@ def _step_fields(steps: Sequence[JobStep]) -> Iterator[tuple[str, object]]:
         what = "finished" if each.finished else "cursor"
         value = f": {_shortened(each.value_json)}" if each.value_json else ""
         yield "step", f"{each.name} ({what} by attempt {each.attempt} at {output.cell(each.saved_at)}){value}"
+
+
+def _action_lines(actions: Sequence[RecordedAction]) -> Iterator[tuple[str, str]]:
+    """Yield what operators did to the job."""
+    for number, (_, line) in enumerate(_action_fields(actions)):
+        yield "actions" if number == 0 else "", visible(line)
+
+
+def _action_fields(actions: Sequence[RecordedAction]) -> Iterator[tuple[str, str]]:
+    for line in history.action_lines(actions):
+        yield "action", line
 
 
 def _shortened(text: str) -> str:

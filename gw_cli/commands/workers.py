@@ -172,7 +172,7 @@ def unlock(
         what = f"{counted(jobs, 'job')} and {counted(queues, 'queue')}"
         if not (dry_run or yes):
             bulk_command.confirm(f"Unlock {what}?", f"{what} would be unlocked")
-        freed = held if dry_run else client.workers.unlock(names)
+        freed = held if dry_run else client.workers.unlock(names, by=bulk_command.operator())
     rows = [_lock_record(each, dry_run=dry_run) for each in freed]
     output.records(rows, keys=LOCK_KEYS, columns=LOCK_COLUMNS, as_json=as_json)
     return ExitCode.OK if all(each.jobs + each.queues for each in freed) else ExitCode.FAILED

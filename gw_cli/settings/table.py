@@ -56,7 +56,7 @@ JOBS: Final = frozenset(
     | {"pause", "resume", "limit", "groups list", "groups cancel"}
 )
 REPORTS: Final = frozenset(
-    {"stats", "queues", "pauses", "limits", "tasks", "tui", "doctor", "health", "config show", "history"}
+    {"stats", "queues", "pauses", "limits", "tasks", "tui", "doctor", "health", "config show", "history", "actions"}
 )
 MAINTENANCE: Final = frozenset(
     {"workers", "sweep", "unlock", "migrate", "cleanup", "record-others"} | {"grant", "revoke", "grants"}

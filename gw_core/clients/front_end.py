@@ -122,12 +122,12 @@ class FrontEnd:
         job: Job = self._runtime.carry_out(self._runtime.adds.add_or_raise(spec, payload), conn)
         return job
 
-    def remove_expected(self, job_key: str, expected: Job) -> RemovedJob | SkippedJob:
+    def remove_expected(self, job_key: str, expected: Job, by: str | None = None) -> RemovedJob | SkippedJob:
         """Remove the job with this key if it is still as it was read; else say why it was skipped."""
         from gw_core.postgres.road.bulk_actions import removing_expected
 
         removed: RemovedJob | SkippedJob = self._runtime.carry_out(
-            removing_expected(job_key, expected, self._runtime.schema)
+            removing_expected(job_key, expected, self._runtime.schema, by)
         )
         return removed
 

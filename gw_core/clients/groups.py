@@ -46,9 +46,9 @@ class Groups(Part[R]):
         return Request(waiting_groups(job_id, job_key, limit), conn)
 
     @verb
-    def cancel(self, *ids: int, conn: object | None = None) -> Request[tuple[int, ...]]:
+    def cancel(self, *ids: int, by: str | None = None, conn: object | None = None) -> Request[tuple[int, ...]]:
         """Drop these waiting jobs and the jobs that wait for them; return which of the given ids were waiting.
 
-        The jobs that they waited for stay as they are.
+        The jobs that they waited for stay as they are. With `by`, the name of an operator, the action is recorded.
         """
-        return Request(cancelling_groups(ids), conn)
+        return Request(cancelling_groups(ids, self._schema, by), conn)

@@ -10,8 +10,10 @@ from gw_core.clients.verbs import Part, R, Request, blocking, verb
 from gw_core.domain.durations import Duration, as_optional_duration
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job.history import MAX_KEEP, EndedAttempt, HistoryPage, HistoryState, HistoryStatus
+from gw_core.domain.job.recorded_action import RecordedAction
 from gw_core.postgres.read.history import SEARCH_TIMEOUT, attempt_of, attempts_of, chosen, read_history, status_of
 from gw_core.postgres.read.read_only import Rows
+from gw_core.postgres.road.action_records import listing_actions
 from gw_core.postgres.schema.history_partitions import HistoryPartitions
 
 COUNT_TIMEOUT: Final = timedelta(seconds=30)
@@ -69,6 +71,17 @@ class History(Part[R]):
         `conn` is your own connection, as in `Client.add`: the attempts are those that its transaction sees.
         """
         return Request(attempts_of(job_id), conn)
+
+    @verb
+    def actions(
+        self, job_id: int | None = None, *, after: int | None = None, limit: int = 50, conn: object | None = None
+    ) -> Request[Sequence[RecordedAction]]:
+        """Return what operators did in the last 90 days, the latest first: to one job, or to anything.
+
+        gw's commands, console and admin record their actions, and so does a call that names an operator with `by`.
+        `after` is the id of the last action of the page before.
+        """
+        return Request(listing_actions(job_id, after=after, limit=limit), conn)
 
     @blocking
     def status(self) -> HistoryStatus:

@@ -19,6 +19,7 @@ from gw_core.postgres.road.bulk_actions import (
     completing,
     counting,
     on_idle,
+    recorded,
     reschedule_values,
     restoring,
     retrying,
@@ -62,7 +63,8 @@ class action(Generic[P]):  # noqa: N801 - a decorator
 class _JobActions(Part[R]):
     """The actions on jobs; a subclass decides how their batches are delivered.
 
-    `which` is a selection, as text or as a `Selection`, or ids; `expected` are jobs as they were read.
+    `which` is a selection, as text or as a `Selection`, or ids; `expected` are jobs as they were read. With `by`, the
+    name of an operator, the action is recorded: `client.history.actions` lists it.
     """
 
     _size: int = BATCH
@@ -76,12 +78,12 @@ class _JobActions(Part[R]):
         which: Which | None = None,
         *,
         expected: Sequence[Job] | None = None,
+        by: str | None = None,
         conn: object | None = None,
     ) -> Acting:
         """Delete jobs as if they had been completed; jobs that were read before return with all fields."""
-        return Acting(
-            batches(which, expected, completing(self._schema), self._schema, size=self._size, deletes=True), conn
-        )
+        act = recorded(completing(self._schema), "complete", by, self._schema)
+        return Acting(batches(which, expected, act, self._schema, size=self._size, deletes=True), conn)
 
     @action
     def fail(
@@ -90,10 +92,11 @@ class _JobActions(Part[R]):
         reason: str | None = None,
         *,
         expected: Sequence[Job] | None = None,
+        by: str | None = None,
         conn: object | None = None,
     ) -> Acting:
         """Fail jobs permanently; `reason` becomes their last error."""
-        act = on_idle("action_fail", reason=reason)
+        act = recorded(on_idle("action_fail", reason=reason), "fail", by, self._schema, reason=reason)
         return Acting(batches(which, expected, act, self._schema, size=self._size), conn)
 
     @action
@@ -106,6 +109,7 @@ class _JobActions(Part[R]):
         priority: int | None = None,
         attempts: int | None = None,
         max_attempts: int | None = None,
+        by: str | None = None,
         conn: object | None = None,
     ) -> Acting:
         """Change when and how jobs run; None keeps a value, a `timedelta` counts from the database's clock.
@@ -113,7 +117,7 @@ class _JobActions(Part[R]):
         A failed job runs again when `attempts` is set below its `max_attempts`.
         """
         values = reschedule_values(run_at=run_at, priority=priority, attempts=attempts, max_attempts=max_attempts)
-        act = on_idle("action_reschedule", announces=True, **values)
+        act = recorded(on_idle("action_reschedule", announces=True, **values), "reschedule", by, self._schema, **values)
         return Acting(batches(which, expected, act, self._schema, size=self._size), conn)
 
     @action
@@ -122,13 +126,15 @@ class _JobActions(Part[R]):
         which: Which | None = None,
         *,
         expected: Sequence[Job] | None = None,
+        by: str | None = None,
         conn: object | None = None,
     ) -> Acting:
         """Run failed jobs again now: jobs that wait for their next attempt, and permanently failed ones.
 
         The latter get all their attempts again. Idle workers are woken.
         """
-        return Acting(batches(which, expected, retrying, self._schema, size=self._size), conn)
+        act = recorded(retrying, "retry", by, self._schema)
+        return Acting(batches(which, expected, act, self._schema, size=self._size), conn)
 
 
 class JobBatches(_JobActions[R]):
@@ -229,10 +235,11 @@ class Jobs(_JobActions[R]):
         """Cancel running jobs: their tasks are asked to stop, and their attempts fail. A job that waits is dropped.
 
         They are not retried, unless `retry` leaves them their other attempts. `by` names who cancels, by default the
-        database user. Waits until the jobs have ended, at most `timeout`; an unanswered request stays for an hour.
-        It takes no `conn`: workers see a request after its commit only, so it could not end in your transaction.
-        Jobs given by id or key are reported in any state. Other selections count running jobs only, and with
-        `state:waiting` jobs that wait for others; with them, the jobs that wait for them are dropped.
+        database user; with it, the action is recorded. Waits until the jobs have ended, at most `timeout`; an
+        unanswered request stays for an hour. It takes no `conn`: workers see a request after its commit only, so it
+        could not end in your transaction. Jobs given by id or key are reported in any state. Other selections count
+        running jobs only, and with `state:waiting` jobs that wait for others; with them, the jobs that wait for them
+        are dropped.
         """
         from gw_core.postgres.road.cancel_requests import CancelRequests
 

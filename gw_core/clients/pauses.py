@@ -39,19 +39,23 @@ class Pauses(Part[R]):
         """Pause these targets, until a time, for a duration, or until they are resumed.
 
         Returns when all live gw workers have confirmed it; after `timeout`, with those that have not. A target that is
-        paused already gets the new end, reason and author. With `conn` the pause belongs to your transaction, and
-        it does not wait. Raises `InvalidInputError` before anything is changed.
+        paused already gets the new end, reason and author. With `by`, the action is recorded. With `conn` the
+        pause belongs to your transaction, and it does not wait. Raises `InvalidInputError` before anything is changed.
         """
         wait = as_duration("timeout", timeout) if conn is None else NO_WAIT
         return Request(pausing(targets, self._schema, wait, until=until, reason=reason, by=by), conn)
 
     @verb
     def resume(
-        self, *targets: str | PauseTarget, timeout: Duration = CONFIRM_TIMEOUT, conn: object | None = None
+        self,
+        *targets: str | PauseTarget,
+        by: str | None = None,
+        timeout: Duration = CONFIRM_TIMEOUT,
+        conn: object | None = None,
     ) -> Request[PauseResult]:
         """Resume these targets; workers claim their jobs again immediately. `targets` are the ones that were paused.
 
-        `timeout` and `conn` are those of `pause`.
+        `by`, `timeout` and `conn` are those of `pause`.
         """
         wait = as_duration("timeout", timeout) if conn is None else NO_WAIT
-        return Request(resuming(targets, self._schema, wait), conn)
+        return Request(resuming(targets, self._schema, wait, by=by), conn)

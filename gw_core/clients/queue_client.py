@@ -171,14 +171,15 @@ class QueueClient(Part[R]):
         return Request(self._runtime.adds.add_or_raise(batch_spec(task, items, **options)), conn)
 
     @verb
-    def remove(self, job_key: str, *, conn: object | None = None) -> Request[RemovedJob | None]:
+    def remove(self, job_key: str, *, by: str | None = None, conn: object | None = None) -> Request[RemovedJob | None]:
         """Remove the job with this key; a running job ends, but is not retried. None: there is no such job.
 
-        `conn` is your own connection, as in `add`: the job is removed in its transaction.
+        With `by`, the name of an operator, the action is recorded. `conn` is your own connection, as in `add`: the job
+        is removed in its transaction.
         """
-        from gw_core.postgres.road.enqueue import removing
+        from gw_core.postgres.road.enqueue import removing_by_key
 
-        return Request(removing(job_key, self._schema), conn)
+        return Request(removing_by_key(job_key, self._schema, by), conn)
 
     # -- the whole queue -------------------------------------------------------------------------------------------
 

@@ -55,9 +55,12 @@ class Workers(Part[R]):
         return Request(locks_of(worker_ids, self._schema), conn)
 
     @verb
-    def unlock(self, worker_ids: Sequence[str], *, conn: object | None = None) -> Request[Sequence[WorkerInfo]]:
+    def unlock(
+        self, worker_ids: Sequence[str], *, by: str | None = None, conn: object | None = None
+    ) -> Request[Sequence[WorkerInfo]]:
         """Release every lock of these workers, notify the others, and return what was released.
 
-        Only for dead workers: jobs that a live worker still runs may run twice.
+        Only for dead workers: jobs that a live worker still runs may run twice. With `by`, the name of an operator, the
+        action is recorded.
         """
-        return Request(unlocking(worker_ids, self._schema), conn)
+        return Request(unlocking(worker_ids, self._schema, by), conn)

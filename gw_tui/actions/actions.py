@@ -125,7 +125,7 @@ class Retry(JobAction, frozen=True, kw_only=True):
     done_words: ClassVar[str] = "retried"
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
-        return _changed(client.jobs.retry(expected=self.jobs))
+        return _changed(client.jobs.retry(expected=self.jobs, by=operator_name()))
 
     def preview(self, write: CommandPreview) -> Words | None:
         return write.retry(self.ids)
@@ -142,7 +142,9 @@ class Reschedule(JobAction, frozen=True, kw_only=True):
     max_attempts: int | None = None
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
-        return _changed(client.jobs.reschedule(expected=self.jobs, run_at=self.run_at, **self._numbers))
+        return _changed(
+            client.jobs.reschedule(expected=self.jobs, run_at=self.run_at, by=operator_name(), **self._numbers)
+        )
 
     def preview(self, write: CommandPreview) -> Words | None:
         """Return `gw reschedule`; a duration is left out, as it would count from when the command runs."""
@@ -162,7 +164,7 @@ class Fail(JobAction, frozen=True, kw_only=True):
     reason: str | None = None
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
-        return _changed(client.jobs.fail(reason=self.reason, expected=self.jobs))
+        return _changed(client.jobs.fail(reason=self.reason, expected=self.jobs, by=operator_name()))
 
     def preview(self, write: CommandPreview) -> Words | None:
         return write.fail(self.ids, self.reason)
@@ -174,7 +176,7 @@ class Complete(JobAction, frozen=True, kw_only=True):
     done_words: ClassVar[str] = "completed"
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
-        return _changed(client.jobs.complete(expected=self.jobs))
+        return _changed(client.jobs.complete(expected=self.jobs, by=operator_name()))
 
     def preview(self, write: CommandPreview) -> Words | None:
         return write.complete(self.ids)
@@ -187,7 +189,7 @@ class Cancel(JobAction, frozen=True, kw_only=True):
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
         """Request it, and wait a little for the results."""
-        results = client.jobs.cancel(self.ids, timeout=CANCEL_TIMEOUT)
+        results = client.jobs.cancel(self.ids, by=operator_name(), timeout=CANCEL_TIMEOUT)
         return Result(
             done=tuple(str(each.id) for each in results if each.result.is_over),
             skipped=tuple(
@@ -221,7 +223,7 @@ class RemoveByKey(Action, frozen=True, kw_only=True):
     job: Job
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
-        return _removed(FrontEnd(client).remove_expected(self.key, self.job))
+        return _removed(FrontEnd(client).remove_expected(self.key, self.job, operator_name()))
 
     def preview(self, write: CommandPreview) -> Words | None:
         return write.remove_by_key(self.key)
@@ -280,7 +282,7 @@ class Unlock(Action, frozen=True, kw_only=True):
     workers: Sequence[str]
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
-        return Result(done=tuple(each.id for each in client.workers.unlock(self.workers)))
+        return Result(done=tuple(each.id for each in client.workers.unlock(self.workers, by=operator_name())))
 
     def preview(self, write: CommandPreview) -> Words | None:
         return write.unlock(self.workers)
@@ -380,7 +382,7 @@ class Resume(PauseAction, frozen=True, kw_only=True):
     done_words: ClassVar[str] = "resumed"
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
-        result = client.pauses.resume(self.target)
+        result = client.pauses.resume(self.target, by=operator_name())
         if not result.changed:
             return Result(skipped=(SkippedItem(self.name, "not paused"),))
         return Result(done=(self.name,), message=_unconfirmed(result, f"{self.thing} {self.name} resumed"))
@@ -473,7 +475,7 @@ class CleanupSelected(PreviewedAction, frozen=True, kw_only=True):
             page = client.jobs.list(self.selection, after=after, limit=CLEANUP_BATCH_SIZE)
             if page.jobs:
                 expected = [each.job for each in page.jobs]
-                result = result.followed_by(_changed(client.jobs.complete(expected=expected)))
+                result = result.followed_by(_changed(client.jobs.complete(expected=expected, by=operator_name())))
             if (after := page.after) is None:
                 break
         return result

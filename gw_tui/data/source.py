@@ -36,7 +36,7 @@ from gw_core.front_ends import (
     StatementTimeoutError,
     operator_name,
 )
-from gw_core.operations import JobStep, WaitingGroup
+from gw_core.operations import JobStep, RecordedAction, WaitingGroup
 from gw_tui.actions.actions import Action, Result
 from gw_tui.data.playback import Playback
 from gw_tui.rules.connection_state import FailureKind
@@ -103,10 +103,11 @@ RUNS_INTERVAL: Final = 10.0
 
 
 class JobRelations(Struct, frozen=True):
-    """What belongs to a job beside its row: the steps that it has saved, and the jobs that wait for it."""
+    """What belongs to a job beside its row: its steps, the jobs that wait for it, and what operators did to it."""
 
     steps: Sequence[JobStep] = ()
     groups: Sequence[WaitingGroup] = ()
+    actions: Sequence[RecordedAction] = ()
 
 
 # -- what may be asked -----------------------------------------------------------------------------------------------
@@ -298,7 +299,8 @@ class ClientSource(DataSource):
         client = self.read_client
         steps = known(lambda: client.jobs.steps(job_id, with_value=False)) or ()
         groups = known(lambda: client.groups.list(job_id)) or ()
-        return JobRelations(steps, [each for each in groups if each.id != job_id])
+        actions = known(lambda: client.history.actions(job_id)) or ()
+        return JobRelations(steps, [each for each in groups if each.id != job_id], actions)
 
     def read_runs(self, back: timedelta, step: timedelta, task: str | None) -> RunSeries:
         """Return what ended in each step; workers record it once a minute, so the last answer serves for a while."""

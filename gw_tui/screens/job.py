@@ -174,7 +174,8 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
             return
         attempts = self.query_one("#attempts", TextPanel)
         if (report := self.report) is None:
-            attempts.show(_attempts(recorded_rows(self._ended), self.console.now))
+            recorded, now = _attempts(recorded_rows(self._ended), self.console.now), self.console.now
+            attempts.show(Content("\n\n").join([recorded, *_related(self._relations, now)]))
             return
         self._draw_payload(report)
         self._draw_error(report)
@@ -352,13 +353,14 @@ def _attempt(row: AttemptRow, now: datetime) -> Content:
 
 
 def _related(relations: JobRelations, now: datetime) -> Iterator[Content]:
-    """Yield the steps of a job, and who waits for it."""
+    """Yield the steps of a job, who waits for it, and what operators did to it."""
     steps = [
         f"{formatting.day(each.saved_at, now):<12} attempt {each.attempt}"
         f" {'finished' if each.finished else 'cursor of'} {sanitize.line(each.name, 100)}"
         for each in relations.steps
     ]
     waiting = [sanitize.line(each.sentence, 200) for each in relations.groups]
-    for title, lines in (("Steps", steps), ("Waited for", waiting)):
+    actions = [f"{formatting.day(each.at, now):<12} {sanitize.line(each.sentence, 200)}" for each in relations.actions]
+    for title, lines in (("Steps", steps), ("Waited for", waiting), ("Actions", actions)):
         if lines:
             yield Content.assemble((title, "bold $quiet"), "\n" + "\n".join(lines))

@@ -29,6 +29,7 @@ READING = (
     "history task:mail",
     "history --count",
     "record-others",
+    "actions 1",
     "stats",
     "stats --exact --tasks",
     "queues",
@@ -88,6 +89,7 @@ NEEDING_OUR_LINE = (
     "history --count",
     "record-others",
     "record-others 7d",
+    "actions 1",
     "grant worker pg_monitor",
     "revoke pg_monitor",
 )

@@ -29,6 +29,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "gw show": ("show 1", "show 3", "show 9001"),
     "gw history": ("history --result --payload", "history --count"),
     "gw record-others": ("record-others 7d",),
+    "gw actions": ("actions",),
     "gw stats": ("stats --tasks",),
     "gw queues": ("queues",),
     "gw pauses": ("pauses",),
@@ -120,6 +121,7 @@ def fill(queue: Queue, folder: Path) -> None:
         " values ('flag', 'f', now() + interval '1 hour', 'provider down', 'ada')"
     )
     queue.client.grants.grant("viewer", "pg_monitor")
+    queue.client.jobs.reschedule([2], priority=0, by="ada")
     if queue.value("select to_regclass('graphile_worker._private_gw_history') is not null"):
         queue.rows(
             "insert into graphile_worker._private_gw_history (job_id, attempt, max_attempts, task, state, final, "
@@ -143,7 +145,9 @@ def keys_in(value: Any) -> set[str]:
     """Every key of a JSON value at any depth; what a payload holds is the user's."""
     match value:
         case dict():
-            inside = (keys_in(each) for key, each in value.items() if key not in ("payload", "flags", "states"))
+            inside = (
+                keys_in(each) for key, each in value.items() if key not in ("payload", "flags", "states", "details")
+            )
             return set(value).union(*inside)
         case list():
             return set().union(*map(keys_in, value))

@@ -155,7 +155,7 @@ def test_the_settings_of_one_command_are_shown(within: InProcessShell) -> None:
 
 
 def test_a_command_without_settings_is_an_error(within: InProcessShell) -> None:
-    assert "COMMAND 'nothing': give one of add, bench," in within.gw("config", "show", "nothing").err
+    assert "COMMAND 'nothing': give one of actions, add, bench," in within.gw("config", "show", "nothing").err
 
 
 def test_w_is_short_for_watch_as_in_graphile_worker() -> None:

@@ -105,7 +105,9 @@ def test_every_method_that_writes_joins_the_caller_s_transaction() -> None:
 def test_help_shows_what_a_method_returns() -> None:
     method = Client(NOWHERE).groups.cancel
 
-    assert str(inspect.signature(method)) == "(*ids: 'int', conn: 'object | None' = None) -> 'tuple[int, ...]'"
+    assert str(inspect.signature(method)) == (
+        "(*ids: 'int', by: 'str | None' = None, conn: 'object | None' = None) -> 'tuple[int, ...]'"
+    )
     assert (method.__doc__ or "").startswith("Drop these waiting jobs")
 
 

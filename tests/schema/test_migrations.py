@@ -46,6 +46,7 @@ OWN_LINE = [
     "gw_0006_steps",
     "gw_0007_waiting_jobs",
     "gw_0008_unique_jobs",
+    "gw_0009_actions",
     "gw_0010_cron_pauses",
 ]
 WAITING_FOR_A_TABLE = """

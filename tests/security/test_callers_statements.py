@@ -59,11 +59,11 @@ def _remove(do: Do) -> None:
     do("add", "mail", {}, job_key="single")
     do("remove", "single")
     do("groups.add", [JobSpec(task="mail", job_key="member")], then=JobSpec(task="mail"))
-    do("remove", "member")
+    do("remove", "member", by="ada")
 
 
 def _cancel_groups(do: Do) -> None:
-    do("groups.cancel", do("groups.add", [JobSpec(task="mail")], then=JobSpec(task="mail", run_at=SOON)).id)
+    do("groups.cancel", do("groups.add", [JobSpec(task="mail")], then=JobSpec(task="mail", run_at=SOON)).id, by="ada")
 
 
 def _restore(do: Do) -> None:
@@ -75,7 +75,7 @@ def _restore(do: Do) -> None:
 def _retry(do: Do) -> None:
     ids = do("add_many", [JobSpec(task="mail"), JobSpec(task="mail")])
     do("jobs.fail", ids[:1])
-    do("jobs.retry", ids)
+    do("jobs.retry", ids, by="ada")
     do("jobs.retry", "state:failed task:mail created_at:-1d..now")
 
 
@@ -124,21 +124,26 @@ SCENARIOS: dict[str, Callable[[Do], object]] = {
         do("pauses.pause", "flag:slow", until=LATER),
         do("pauses.pause", "all"),
     ],
-    "pauses.resume": lambda do: do("pauses.resume", "task:slow", "queue:slow", "flag:slow", "all"),
+    "pauses.resume": lambda do: [
+        do("pauses.resume", "task:slow", "queue:slow", "flag:slow", "all"),
+        do("pauses.pause", "task:slow"),
+        do("pauses.resume", "task:slow", by="ada"),
+    ],
     "workers.locks": lambda do: do("workers.locks", ["worker"]),
-    "workers.unlock": lambda do: do("workers.unlock", ["worker"]),
+    "workers.unlock": lambda do: do("workers.unlock", ["worker"], by="ada"),
     "jobs.count": lambda do: [do("jobs.count", each) for each in ("", "state:running", "task:mail", *CONDITIONS)],
     "jobs.restore": _restore,
     "jobs.retry": _retry,
     "remove": _remove,
     "jobs.steps": lambda do: do("jobs.steps", 1),
     "jobs.get": lambda do: [do("jobs.get", do("add", "mail", {}).id), do("jobs.get", job_key="full")],
-    "jobs.complete": _change("jobs.complete"),
-    "jobs.fail": _change("jobs.fail", "no"),
+    "jobs.complete": lambda do: [_change("jobs.complete")(do), _change("jobs.complete", by="ada")(do)],
+    "jobs.fail": _change("jobs.fail", "no", by="ada"),
     "jobs.reschedule": lambda do: [
         _change("jobs.reschedule", run_at=SOON)(do),
         _change("jobs.reschedule", run_at=LATER, priority=1, attempts=0, max_attempts=5)(do),
     ],
+    "history.actions": lambda do: [do("history.actions"), do("history.actions", 1, after=5)],
     "history.attempts": lambda do: do("history.attempts", do("add", "mail", {}).id),
 }
 """For each method that takes `conn`, calls that lead to every statement it can send."""

@@ -33,6 +33,9 @@ STATEMENTS: dict[str, dict[str, Any]] = {
     "list_waiting": {"job_id": None, "job_key": None, "limit": 1000},
     "count_waiting": {},
     "expire_unique": {},
+    "list_actions": {"job_id": 5, "after": None, "limit": 50},
+    "records_actions": {"schema": "graphile_worker"},
+    "expire_actions": {},
     "doctor_waiting": {},
     "results_of_dependencies": {"job_id": 5},
     "action_reschedule_waiting": {

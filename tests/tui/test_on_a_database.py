@@ -346,6 +346,26 @@ def test_a_waiting_job_is_cancelled_with_its_key(queue: Queue) -> None:
     assert queue.run("select count(*) from _private_jobs where run_at = 'infinity'") == [(0,)]
 
 
+def test_the_page_of_a_job_shows_what_operators_did(queue: Queue) -> None:
+    with Client(queue.url) as client:
+        job = client.add("unlucky", max_attempts=2)
+        client.jobs.fail([job.id], "wrong account", by="anna\x1b[31m")
+
+    async def scenario(console: Console) -> None:
+        await live(console)
+        console.app.visit("jobs")
+        await console.reach("jobs")
+        await console.press("slash")
+        await console.type("task:unlucky")
+        await console.press("enter")
+        await console.until(lambda: len(console.table("#jobs").keys) == 1)
+        await console.press("enter")
+        await console.reach("job")
+        await console.shows("fail by anna")
+
+    play(queue.url, scenario)
+
+
 def test_the_console_shows_a_task_that_cannot_be_stopped(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timeouts, "FORCE_AFTER", 0.1)
     monkeypatch.setattr(timeouts, "OVERRUN_AFTER", 0.1)

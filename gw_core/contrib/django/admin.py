@@ -188,13 +188,15 @@ class JobAdmin(QueueAdmin):
     @admin.action(description="Retry now", permissions=["retry"])
     def retry(self, request: Any, queryset: Any) -> None:
         """Run failed jobs again now."""
-        self._act(request, queryset, "Retried", lambda client, ids: client.jobs.retry(ids))
+        self._act(request, queryset, "Retried", lambda client, ids: client.jobs.retry(ids, by=str(request.user)))
 
     @admin.action(description="Complete: delete without running", permissions=["complete"])
     def complete(self, request: Any, queryset: Any) -> Any:
         """Delete waiting jobs, after a question."""
         if request.POST.get("confirmed"):
-            return self._act(request, queryset, "Completed", lambda client, ids: client.jobs.complete(ids))
+            return self._act(
+                request, queryset, "Completed", lambda client, ids: client.jobs.complete(ids, by=str(request.user))
+            )
         return self._question(request, queryset, "complete", "Delete these jobs as if they had been completed?")
 
     @admin.action(description="Reschedule to the time beside", permissions=["reschedule"])
@@ -210,7 +212,10 @@ class JobAdmin(QueueAdmin):
             return
         if timezone.is_naive(run_at):
             run_at = timezone.make_aware(run_at)
-        self._act(request, queryset, "Rescheduled", lambda client, ids: client.jobs.reschedule(ids, run_at=run_at))
+        by = str(request.user)
+        self._act(
+            request, queryset, "Rescheduled", lambda client, ids: client.jobs.reschedule(ids, run_at=run_at, by=by)
+        )
 
     @admin.action(description="Cancel: stop running jobs, fail waiting ones", permissions=["cancel"])
     def cancel(self, request: Any, queryset: Any) -> Any:
@@ -222,7 +227,7 @@ class JobAdmin(QueueAdmin):
         try:
             with self._client(request) as client:
                 for ids in _batches(queryset):
-                    failed = client.jobs.fail(ids, reason=reason).ids
+                    failed = client.jobs.fail(ids, reason, by=str(request.user)).ids
                     running = [each for each in ids if each not in set(failed)]
                     found = client.jobs.cancel(running, by=str(request.user), timeout=CANCEL_TIMEOUT) if running else ()
                     counts.update(
@@ -245,7 +250,8 @@ class JobAdmin(QueueAdmin):
     @admin.action(description="Resume the tasks of these jobs", permissions=["pause"])
     def resume(self, request: Any, queryset: Any) -> None:
         """Start the jobs of these tasks again."""
-        self._for_tasks(request, queryset, "Resumed", lambda client, names: client.pauses.resume(*names))
+        by = str(request.user)
+        self._for_tasks(request, queryset, "Resumed", lambda client, names: client.pauses.resume(*names, by=by))
 
     def _for_tasks(self, request: Any, queryset: Any, done: str, act: Any) -> None:
         names = sorted({name for ids in _batches(queryset, "task") for name in ids})

@@ -62,6 +62,7 @@ TABLES: Final = (
     "_private_gw_edges",
     "_private_gw_steps",
     "_private_gw_unique",
+    "_private_gw_actions",
     OF_RUST,
 )
 """All tables that roles read by name."""
@@ -116,6 +117,8 @@ RIGHTS: Final[Mapping[RoleKind, Rights]] = {
         "_private_gw_edges": ("select", "insert", "delete"),
         "_private_gw_steps": _CHANGE,
         "_private_gw_unique": _CHANGE,
+        # Tasks can act on jobs; expired records are deleted.
+        "_private_gw_actions": ("select", "insert", "delete"),
         OF_RUST: _CHANGE,
         RETIRED_OF_RUST: ("select", "insert", "delete"),
     },
@@ -148,6 +151,7 @@ RIGHTS: Final[Mapping[RoleKind, Rights]] = {
         "_private_gw_waiting": _CHANGE,
         "_private_gw_unique": _CHANGE,
         "_private_gw_edges": ("select", "insert", "delete"),
+        "_private_gw_actions": ("select", "insert", "delete"),
         OF_RUST: _CHANGE,
         RETIRED_OF_RUST: ("select", "insert", "delete"),
     },

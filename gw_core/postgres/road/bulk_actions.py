@@ -24,6 +24,7 @@ from gw_core.postgres.connection.callers_connection import Rows
 from gw_core.postgres.connection.row_mapping import heartbeat
 from gw_core.postgres.connection.statement_steps import Operation, Steps, Unit
 from gw_core.postgres.read.selection_names import resolved, values_of
+from gw_core.postgres.road.action_records import check_by, recording
 from gw_core.postgres.road.add_calls import Call, RemovedJob, run_at_or_delay
 from gw_core.postgres.road.enqueue import removing
 from gw_core.postgres.road.worker_store import lock_holder
@@ -181,6 +182,21 @@ def completing(schema: str) -> Act:
         return (yield from on_idle("action_complete", names={"RECORDS": str(bool(records)).lower()})(locked))
 
     return act
+
+
+def recorded(act: Act, action: str, by: str | None, schema: str, **details: Any) -> Act:
+    """Return what acts, and records the action if `by` names who does it. Raises `InvalidInputError`."""
+    check_by(by)
+    if by is None:
+        return act
+
+    def act_and_record(locked: Sequence[_LockedJob]) -> Steps[tuple[set[int], dict[int, SkipReason]]]:
+        done, reasons = yield from act(locked)
+        targets = (f"task:{each.job.task}" for each in locked if each.id in done)
+        yield from recording(action, by, schema, job_ids=done, targets=targets, **details)
+        return done, reasons
+
+    return act_and_record
 
 
 def retrying(locked: Sequence[_LockedJob]) -> Steps[tuple[set[int], dict[int, SkipReason]]]:
@@ -385,20 +401,22 @@ def locks_of(worker_ids: Sequence[str], schema: str) -> Steps[list[WorkerInfo]]:
     return [known.get(each) or WorkerInfo(id=each) for each in worker_ids]
 
 
-def unlocking(worker_ids: Sequence[str], schema: str) -> Operation[list[WorkerInfo]]:
+def unlocking(worker_ids: Sequence[str], schema: str, by: str | None) -> Operation[list[WorkerInfo]]:
     """Release every lock of these workers, notify the others, and return what was released."""
+    check_by(by)
     for each in worker_ids:
         if each.startswith(PAUSE_LOCK):
             raise InvalidInputError(f"{each!r} is a paused queue, not a worker; use gw resume")
-    freed: list[WorkerInfo] = yield _batch(partial(_unlocking, worker_ids, schema))
+    freed: list[WorkerInfo] = yield _batch(partial(_unlocking, worker_ids, schema, by))
     return freed
 
 
-def _unlocking(worker_ids: Sequence[str], schema: str) -> Steps[list[WorkerInfo]]:
+def _unlocking(worker_ids: Sequence[str], schema: str, by: str | None) -> Steps[list[WorkerInfo]]:
     names = {"worker_ids": list(worker_ids)}
     yield Call("lock_jobs_of_workers", names)
     freed = yield from locks_of(worker_ids, schema)
     yield Call("force_unlock_workers", names)
+    yield from recording("unlock", by, schema, targets=[each.id for each in freed if each.jobs + each.queues])
     yield from _announce(sum(each.jobs + each.queues for each in freed))
     return freed
 
@@ -426,9 +444,9 @@ def restoring(job: Job) -> Operation[int | None]:
     return restored
 
 
-def removing_expected(key: str, expected: Job, schema: str) -> Operation[RemovedJob | SkippedJob]:
+def removing_expected(key: str, expected: Job, schema: str, by: str | None) -> Operation[RemovedJob | SkippedJob]:
     """Remove the job with this key if it is still as it was read."""
-    removed: RemovedJob | SkippedJob = yield _batch(partial(_remove_expected, key, expected, schema))
+    removed: RemovedJob | SkippedJob = yield _batch(partial(_remove_expected, key, expected, schema, by))
     return removed
 
 
@@ -439,14 +457,14 @@ def _restore(values: Mapping[str, Any]) -> Steps[int | None]:
     return restored[0][0] if restored else None
 
 
-def _remove_expected(key: str, expected: Job, schema: str) -> Steps[RemovedJob | SkippedJob]:
+def _remove_expected(key: str, expected: Job, schema: str, by: str | None) -> Steps[RemovedJob | SkippedJob]:
     locked = _locked_jobs((yield Call("lock_expected_jobs", {"ids": [expected.id], "with_payload": False})))
     if not locked:
         return (yield from _passed([expected.id]))[0]
     job = locked[0].job
     if changes := changes_of(expected, job) or ("has another key" if job.job_key != key else None):
         return locked[0].skipped(SkipReason.CHANGED, changes)
-    removed = yield from removing(key, schema)
+    removed = yield from removing(key, schema, by)
     assert removed is not None  # noqa: S101 - its row is locked
     return removed
 

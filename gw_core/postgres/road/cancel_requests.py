@@ -20,6 +20,8 @@ from gw_core.domain.job.cancellation import (
 from gw_core.postgres.connection.connections import QueueOperations
 from gw_core.postgres.connection.deadlines import ANSWER_GRACE, ending_within
 from gw_core.postgres.connection.row_security import visible_rows
+from gw_core.postgres.connection.statement_steps import fetch_on, run_steps
+from gw_core.postgres.road.action_records import check_by, recording
 from gw_core.postgres.schema.schema_state import check
 
 POLL_INTERVAL_SECONDS = 0.1
@@ -34,6 +36,7 @@ class CancelRequests(QueueOperations, frozen=True):
     ) -> list[CancelledJob]:
         """Request the cancellation of all `ids`; return their results when all are final, or after `timeout`."""
         timeout = as_duration("timeout", timeout)
+        check_by(by)
         with ending_within(timeout + ANSWER_GRACE):
             return self._cancel(ids, by=by, reason=reason, retry=retry, timeout=timeout)
 
@@ -43,7 +46,7 @@ class CancelRequests(QueueOperations, frozen=True):
         with self._connection() as connection:
             check(connection, self.schema).raise_unless_usable()
             message = message_of(by or connection.info.user, reason)
-        requested = self._request(sorted(set(ids)), message, retry=retry)
+        requested = self._request(sorted(set(ids)), message, retry=retry, by=by, reason=reason)
         deadline = monotonic() + timeout.total_seconds()
         pause = Event()
         while True:
@@ -52,12 +55,25 @@ class CancelRequests(QueueOperations, frozen=True):
                 return requested
             pause.wait(POLL_INTERVAL_SECONDS)
 
-    def _request(self, ids: list[int], message: str, *, retry: bool) -> list[CancelledJob]:
+    def _request(
+        self, ids: list[int], message: str, *, retry: bool, by: str | None, reason: str | None
+    ) -> list[CancelledJob]:
         values = {"ids": ids, "message": message, "retry": retry, "cancellable_workers": CANCELLABLE_WORKERS}
-        with self._connection() as connection:
+        with self._connection() as connection, connection.transaction():
             found = {row[0]: row for row in visible_rows(connection, self.schema, "cancel_request", values)}
             idle = [each for each, row in found.items() if row[2] is None]
             dropped = {row[0] for row in visible_rows(connection, self.schema, "cancel_waiting", {"ids": idle})}
+            cancelled = [row for row in found.values() if row[3] or row[0] in dropped]
+            record = recording(
+                "cancel",
+                by,
+                self.schema,
+                job_ids=[row[0] for row in cancelled],
+                targets=[f"task:{row[1]}" for row in cancelled],
+                reason=reason,
+                retry=retry or None,
+            )
+            run_steps(record, fetch_on(connection, self.schema))
         return [
             CancelledJob(each, found[each][1], CancelResult.CANCELLED)
             if each in dropped

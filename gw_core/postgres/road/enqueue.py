@@ -29,6 +29,7 @@ from gw_core.domain.rules.events import JobAdded
 from gw_core.domain.rules.plugins import Addition, Interceptors, Skip
 from gw_core.postgres.connection.connections import QueueOperations
 from gw_core.postgres.connection.statement_steps import BulkSteps, Operation, Steps, Unit, carry_out
+from gw_core.postgres.road.action_records import check_by, recording
 from gw_core.postgres.road.add_calls import (
     Call,
     RemovedJob,
@@ -252,7 +253,16 @@ def _with_start(job: Job, schema: str) -> Steps[Job]:
     return job
 
 
-def removing(job_key: str, schema: str) -> Steps[RemovedJob | None]:
+def removing_by_key(job_key: str, schema: str, by: str | None) -> Operation[RemovedJob | None]:
+    """Remove the job with this key, and return it; None: there is none. `by` is who is recorded as having done it."""
+    check_by(by)
+    if by is None:
+        return (yield from removing(job_key, schema, None))
+    removed: RemovedJob | None = yield Unit(partial(removing, job_key, schema, by), is_atomic=True)
+    return removed
+
+
+def removing(job_key: str, schema: str, by: str | None) -> Steps[RemovedJob | None]:
     """Remove the job with this key, and return it; None: there is none.
 
     A job with a failed attempt is recorded where history keeps it; others are usually removed by programs, in numbers.
@@ -265,6 +275,8 @@ def removing(job_key: str, schema: str) -> Steps[RemovedJob | None]:
         [[records]] = yield Call("records_ends", {"schema": schema})
         if records:
             yield removed_call(removed.job)
+    if removed is not None:
+        yield from recording("remove", by, schema, job_ids=[removed.job.id], targets=[f"task:{removed.job.task}"])
     return removed
 
 
@@ -275,10 +287,18 @@ def waiting_groups(job_id: int | None, job_key: str | None, limit: int) -> Opera
     return [waiting_of(row) for row in rows]
 
 
-def cancelling_groups(ids: Sequence[int]) -> Operation[tuple[int, ...]]:
+def cancelling_groups(ids: Sequence[int], schema: str, by: str | None) -> Operation[tuple[int, ...]]:
     """Drop waiting jobs with those that wait for them, and return the ids of those that waited."""
+    check_by(by)
+    cancelled: tuple[int, ...] = yield Unit(partial(_cancel_groups, ids, schema, by), is_atomic=True)
+    return cancelled
+
+
+def _cancel_groups(ids: Sequence[int], schema: str, by: str | None) -> Steps[tuple[int, ...]]:
     rows = yield Call("cancel_waiting", {"ids": list(ids)})
-    return tuple(row[0] for row in rows)
+    cancelled = tuple(row[0] for row in rows)
+    yield from recording("cancel", by, schema, job_ids=cancelled)
+    return cancelled
 
 
 def _as_member(spec: JobSpec) -> JobSpec:

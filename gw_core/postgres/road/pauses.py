@@ -30,6 +30,7 @@ from gw_core.postgres.connection.deadlines import ANSWER_GRACE, ending_within
 from gw_core.postgres.connection.error_mapping import translated
 from gw_core.postgres.connection.statement_steps import Operation, Steps, Unit, fetch_on, run_steps
 from gw_core.postgres.connection.statements import query
+from gw_core.postgres.road.action_records import check_by, recording
 from gw_core.postgres.road.add_calls import Call
 from gw_core.postgres.schema.schema_state import TABLES_STEP, checked
 
@@ -66,17 +67,18 @@ def changing(
     after: Callable[[], Steps[None]] | None = None,
     target_of: Callable[..., PauseTarget] | None = None,
     waits: bool = True,
+    record: Callable[[Rows], Steps[None]] | None = None,
 ) -> Operation[PauseResult]:
     """Change the rules for claims, and wait until all live workers have confirmed it, or until the timeout.
 
     Without `waits`, no worker has to confirm it. `change` returns a row for each rule that it changes. `then` runs in
     the same transaction, `before` and `after` outside of one; `after` only if a rule has changed. `target_of` makes a
-    target of each row.
+    target of each row, and `record` records them.
     """
     if before is not None:
         yield Unit(before)
     with ending_within(timeout + ANSWER_GRACE):
-        revision, changed = yield Unit(partial(_change, change, then), is_atomic=True)
+        revision, changed = yield Unit(partial(_change, change, then, record), is_atomic=True)
         missing = (yield from _unconfirmed(revision, timeout)) if waits else []
     if changed and after is not None:
         yield Unit(after)
@@ -99,12 +101,16 @@ def _unconfirmed(revision: int, timeout: timedelta) -> Operation[Rows]:
     return missing
 
 
-def _change(change: Call, then: Callable[[], Steps[None]] | None) -> Steps[tuple[int, Rows]]:
+def _change(
+    change: Call, then: Callable[[], Steps[None]] | None, record: Callable[[Rows], Steps[None]] | None
+) -> Steps[tuple[int, Rows]]:
     """Return the new revision, and a row for each rule that changed."""
     [(revision, *_)] = yield NEW_REVISION
     changed = yield change
     if then is not None:
         yield from then()
+    if record is not None:
+        yield from record(changed)
     return revision, changed
 
 
@@ -132,26 +138,37 @@ def pausing(
     """Pause these targets. Raises `InvalidInputError`."""
     checked = _checked_targets(targets)
     check_pause_text("reason", reason)
-    check_pause_text("by", by)
+    check_by(by)
     values = {**_target_columns(checked), **_end_columns(until), "reason": reason, "by": by}
     yield from usable(schema, timeout)
     change = Call("pause_set", values)
     lock = partial(_lock_queues, schema)
-    return (yield from changing(change, timeout, then=lock, target_of=_target, waits=_bind_claims(checked)))
+    record = partial(_record, "pause", by, schema, reason=reason, until=until)
+    waits = _bind_claims(checked)
+    return (yield from changing(change, timeout, then=lock, target_of=_target, waits=waits, record=record))
 
 
-def resuming(targets: Sequence[str | PauseTarget], schema: str, timeout: timedelta) -> Operation[PauseResult]:
+def resuming(
+    targets: Sequence[str | PauseTarget], schema: str, timeout: timedelta, *, by: str | None
+) -> Operation[PauseResult]:
     """Resume these targets. Raises `InvalidInputError`.
 
     Without a check of the schema, which is most of the time until the jobs start: without gw's tables, the first
     statement fails.
     """
     checked = _checked_targets(targets)
+    check_by(by)
     # Also without a row: a queue's lock may be left over from a pause that is gone.
     names = [each.name for each in checked if each.kind is PauseKind.QUEUE]
     change = Call("pause_delete", _target_columns(checked))
     release = partial(_release_queues, names, schema)
-    return (yield from changing(change, timeout, then=release, target_of=_target, waits=_bind_claims(checked)))
+    record = partial(_record, "resume", by, schema)
+    waits = _bind_claims(checked)
+    return (yield from changing(change, timeout, then=release, target_of=_target, waits=waits, record=record))
+
+
+def _record(action: str, by: str | None, schema: str, changed: Rows, **details: Any) -> Steps[None]:
+    yield from recording(action, by, schema, targets=[str(_target(*row)) for row in changed], **details)
 
 
 def _bind_claims(targets: Sequence[PauseTarget]) -> bool:

@@ -25,6 +25,7 @@ class HistoryPartitions(Store):
 
     def expire(self) -> list[str]:
         """Drop what is expired, and return the names of the tables, at most `MAX_DROPS`."""
+        self._rows("expire_actions")
         emptied: list[str] = []
         while len(emptied) < MAX_DROPS and (name := self._rows("expire_history")[0][0]) is not None:
             emptied.append(name)

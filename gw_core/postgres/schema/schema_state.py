@@ -57,6 +57,7 @@ HISTORY_FUNCTIONS_STEP: Final = 5
 STEPS_STEP: Final = 6
 WAITING_STEP: Final = 7
 UNIQUE_STEP: Final = 8
+ACTIONS_STEP: Final = 9
 CRON_PAUSES_STEP: Final = 10
 OWN_STEPS: Final = {
     LEDGER_STEP: "gw_0001_ledger",
@@ -67,6 +68,7 @@ OWN_STEPS: Final = {
     STEPS_STEP: "gw_0006_steps",
     WAITING_STEP: "gw_0007_waiting_jobs",
     UNIQUE_STEP: "gw_0008_unique_jobs",
+    ACTIONS_STEP: "gw_0009_actions",
     CRON_PAUSES_STEP: "gw_0010_cron_pauses",
 }
 """gw's additions, by their numbers in a ledger of its own. Early versions took up to 11 steps, with other names."""
@@ -87,6 +89,7 @@ STEP_RELATIONS: Final = {
     STEPS_STEP: {"_private_gw_steps", "gw_steps_open_index", "gw_steps_kept_index"},
     WAITING_STEP: {"_private_gw_waiting.after", "_private_gw_edges", "gw_edges_waiting_index"},
     UNIQUE_STEP: {"_private_gw_unique", "gw_unique_expires_index"},
+    ACTIONS_STEP: {"_private_gw_actions", "gw_actions_jobs_index", "gw_actions_expires_index"},
     CRON_PAUSES_STEP: {"gw_pauses_target_check"},
 }
 """The relations, columns and constraints that the other steps make."""
