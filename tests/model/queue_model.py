@@ -7,6 +7,9 @@ lost. That needs their inside: no public call runs one step, and threads would d
 The database's own account of every claim and of how it ended comes from a trigger. The judge compares it with what
 the workers reported: a claim ends by the outcome of its own attempt, or because another session took the lock,
 and by nothing else.
+
+A Node.js worker is represented by statements with the effects of those by which Graphile Worker 0.18 claims and ends a
+job: a real process would be too slow here, and `tests/interop` has those. It knows nothing of gw's tables.
 """
 
 from __future__ import annotations
@@ -23,7 +26,18 @@ import pytest
 from psycopg.rows import DictRow, dict_row
 from support.waiting import wait_until
 
-from gw_core import Client, Events, GiveUp, Job, JobSpec, RecoverySettings, RetryAfter, Snooze, WorkerSettings
+from gw_core import (
+    Client,
+    Events,
+    GiveUp,
+    Interrupted,
+    Job,
+    JobSpec,
+    RecoverySettings,
+    RetryAfter,
+    Snooze,
+    WorkerSettings,
+)
 from gw_core.domain.job.history import Keep
 from gw_core.domain.rules.plugins import Interceptors
 from gw_core.events import JobCompleted, JobLockLost, JobReturned
@@ -122,6 +136,11 @@ select waiting.job_id as id from _private_gw_waiting as waiting
    and not exists (select from _private_gw_edges as edges where edges.waiting_id = waiting.job_id)
 """
 
+FORGOTTEN_STEPS: Final = """
+select id from _private_jobs as jobs
+ where id = any(%s) and not exists (select from _private_gw_steps as steps where steps.job_id = jobs.id)
+"""
+
 STARTED_EARLY: Final = """
 select waiting.job_id
   from _private_gw_waiting as waiting
@@ -136,6 +155,38 @@ select locked_by, mod(round(extract(epoch from locked_at - %s) * 1000000)::bigin
   from _private_jobs where id = %s
 """
 """Who has locked a job, and whether that is the claim of this time: renewals move it by multiples of ten minutes."""
+
+NODE: Final = "worker-of-node"
+NODE_CLAIMS: Final = """
+with found as materialized (
+  select jobs.id
+    from _private_jobs as jobs
+    join _private_tasks as tasks on tasks.id = jobs.task_id
+   where tasks.identifier = %s and jobs.is_available and jobs.run_at <= now() and jobs.job_queue_id is null
+   order by jobs.priority, jobs.run_at, jobs.id limit 1
+     for update of jobs skip locked
+)
+update _private_jobs as jobs
+   set attempts = attempts + 1, locked_by = %s, locked_at = now()
+  from found
+ where jobs.id = found.id
+returning jobs.id
+"""
+NODE_ENDS: Final = {
+    "ok": "delete from _private_jobs where id = %s",
+    "raise": "update _private_jobs set last_error = 'of node', locked_by = null, locked_at = null where id = %s",
+    "give up": (
+        "update _private_jobs set last_error = 'of node', attempts = max_attempts, locked_by = null, locked_at = null"
+        " where id = %s"
+    ),
+}
+"""What a Node.js worker does with a job: it claims and ends it, and reads no table of gw."""
+
+STILL_OPEN: Final = """
+select id from _private_jobs
+ where id = any(%s) and (%s or locked_at is not null or attempts < max_attempts)
+"""
+"""Jobs that have not ended; for those that hold, one that failed permanently has not either."""
 
 COUNT_LIMITED: Final = """
 select identifier, case when identifier = 'few_each' then payload ->> 'tenant' end as tenant, count(*) as locked
@@ -359,6 +410,11 @@ class World:
         self.claims: list[Claim] = []
         self.open: dict[int, Claim] = {}
         self.added: set[int] = set()
+        self.waits: dict[int, tuple[list[int], str]] = {}
+        """What each waiting job was added to wait for, and on what terms."""
+        self.killed: list[WorkerPool] = []
+        self._finished_steps: set[int] = set()
+        self._completed: set[int] = set()
         self.is_refusing = False
         self._seen = 0
         self._of_job: dict[int, Claim] = {}
@@ -378,7 +434,7 @@ class World:
 
     def close(self) -> None:
         LossyConnection.loss = None
-        for pool in self.pools:
+        for pool in (*self.pools, *self.killed):
             pool.close()
         self.client.close()
 
@@ -418,23 +474,59 @@ class World:
     def add_group(self, *queues: str | None) -> None:
         """Add a job for each of these queues, and one that runs after them."""
         specs = [JobSpec(task=TASK, payload={"tenant": "a"}, queue_name=queue) for queue in queues]
-        self.client.groups.add(specs, then=JobSpec(task=TASK, payload={"tenant": "a"}))
+        group = self.client.groups.add(specs, then=JobSpec(task=TASK, payload={"tenant": "a"}))
+        self.waits[group.id] = list(group.job_ids), "hold"
 
     def add_after(self, count: int, on_failure: str) -> None:
         """Add a job that waits for the last of those that are there, waiting ones among them."""
         ids = [row["id"] for row in self.run("select id from _private_jobs order by id desc limit %s", count)]
-        self.client.add(TASK, {"tenant": "a"}, after=ids, on_failure=on_failure)
+        added = self.client.add(TASK, {"tenant": "a"}, after=ids, on_failure=on_failure)
+        self.waits[added.id] = ids, on_failure
 
-    def save_step(self, pool: WorkerPool) -> None:
-        """Keep a step of each job that runs here: the database accepts it from the claim that holds the job alone."""
+    def run_step(self, pool: WorkerPool, *, dies: bool) -> None:
+        """Let each job that runs here reach its step: it runs unless a former attempt has kept it, and is kept then.
+
+        The database accepts it from the claim that holds the job alone. A worker that `dies` in the step keeps nothing.
+        """
         for job in [thread.job for thread in pool.running if thread.job is not None]:
             found = self.run(CLAIM_OF, job.locked_at, job.id)
             is_ours = any(row["locked_by"] == pool.id and row["is_same"] for row in found)
+            if is_ours and self._has_kept_step(job):
+                continue
+            if is_ours and job.id in self._finished_steps:
+                self.complain(f"the step of job {job.id} runs again, and it had finished")
+            if dies:
+                continue
             values = {"job_id": job.id, "worker_id": pool.id, "claimed_at": job.locked_at, "attempt": job.attempts}
             values |= {"name": "step", "value": "1", "finished": True}
             saved = self.store.connection.execute(query("step_save", "graphile_worker"), values).fetchall()
             if bool(saved) != is_ours:
                 self.complain(f"a step of job {job.id} was {'rejected' if is_ours else 'accepted'}, held by {found}")
+            elif saved:
+                self._finished_steps.add(job.id)
+
+    def _has_kept_step(self, job: Job) -> bool:
+        values = {"job_id": job.id, "created_at": job.created_at}
+        return bool(self.store.connection.execute(query("step_read", "graphile_worker"), values).fetchall())
+
+    def kill(self, victim: WorkerPool) -> None:
+        """End a pool as `kill -9` does: it does nothing more, and a sweep takes what it holds."""
+        self.killed.append(victim)
+        self.pools[self.pools.index(victim)] = self._start_pool()
+        self.sweep(victim)
+        self.run("delete from _private_gw_workers where id = %s", victim.id)
+
+    def run_on_node(self, how: str) -> None:
+        """Let a Node.js worker claim a job and end it."""
+        for row in self.run(NODE_CLAIMS, TASK, NODE):
+            self._read_audit()
+            self.run(NODE_ENDS[how], row["id"])
+            self._read_audit()
+
+    def check_follow_ups(self) -> None:
+        """What a worker does once a minute: note the jobs that others ended, and forget the steps of those gone."""
+        self.store.end_members(None)
+        self.store.end_steps(None)
 
     def pause(self, *targets: str) -> None:
         """Pause these targets for an hour, as far as any pool knows when it claims next."""
@@ -484,6 +576,7 @@ class World:
             "retry now": RetryAfter(0, message),
             "give up": GiveUp(message),
             "snooze": Snooze(0, message),
+            "interrupt": Interrupted(),
         }
         pool.end(thread, errors[kind])
 
@@ -602,7 +695,9 @@ class World:
                 break
         for pool in list(self.pools):
             self.stop(pool)
+        held = self._held()
         left = self.run("select id, attempts, locked_by from _private_jobs where attempts < max_attempts")
+        left = [row for row in left if row["id"] not in held]
         if left:
             self.complain(f"these jobs never ran to their end: {left}")
         self.store.end_steps(None)
@@ -615,13 +710,33 @@ class World:
             self.complain(f"these jobs are gone, and their steps are not: {steps}")
         if groups := self.run(FINISHED_GROUPS):
             self.complain(f"these groups have ended, and their last jobs were not added: {groups}")
+        self._check_none_is_lost()
+        killed = {pool.id for pool in self.killed}
         locked = self.run("select queue_name, locked_by from _private_job_queues where locked_by is not null")
         if locked:
             self.complain(f"these queues stay locked: {locked}")
         for claim in self.claims:
-            if claim.outcome is not None and not claim.is_void and not claim.reports:
+            is_alive = claim.worker_id not in killed
+            if claim.outcome is not None and not claim.is_void and is_alive and not claim.reports:
                 self.complain(f"no event reports how {claim} was settled")
         self.raise_complaints()
+
+    def _held(self) -> set[int]:
+        """Return the jobs that wait for one that failed and holds them, or for such a job."""
+        failed = {row["id"] for row in self.run("select id from _private_jobs where attempts >= max_attempts")}
+        held: set[int] = set()
+        for number, (after, on_failure) in sorted(self.waits.items()):
+            if (on_failure == "hold" and not failed.isdisjoint(after)) or not held.isdisjoint(after):
+                held.add(number)
+        return held
+
+    def _check_none_is_lost(self) -> None:
+        """Check that each waiting job ran to its end, failed, or was dropped because of a failure."""
+        there = {row["id"] for row in self.run("select id from _private_jobs")}
+        for number, (after, on_failure) in self.waits.items():
+            may_be_dropped = on_failure == "cancel" or any(each in self.waits for each in after)
+            if number not in there and number not in self._completed and not may_be_dropped:
+                self.complain(f"job {number} waited for {after} and is lost")
 
     # -- what the components report -----------------------------------------------------------------------------------
 
@@ -672,6 +787,8 @@ class World:
         self._check_history()
         self._check_limits()
         self._check_locked_queues()
+        if forgotten := self.run(FORGOTTEN_STEPS, list(self._finished_steps)):
+            self.complain(f"these jobs would run a step again that had finished: {forgotten}")
         if early := self.run(STARTED_EARLY):
             self.complain(f"these jobs wait for others and can be claimed: {early}")
         self.raise_complaints()
@@ -688,6 +805,7 @@ class World:
             self._seen = row["seq"]
             if row["old_by"] is None:
                 claim = Claim(row["seq"], row["new_by"], row["job_id"], row["new_attempts"])
+                self._check_start(claim)
                 self.claims.append(claim)
                 self.open[row["job_id"]] = claim
             elif row["new_by"] is None:
@@ -695,8 +813,18 @@ class World:
             else:
                 self.complain(f"{row['new_by']} took job {row['job_id']} out of the hands of {row['old_by']}")
 
+    def _check_start(self, claim: Claim) -> None:
+        """Check that all has ended that the job waits for."""
+        after, on_failure = self.waits.get(claim.job_id, ([], ""))
+        if after and (still := self.run(STILL_OPEN, after, on_failure == "hold")):
+            self.complain(f"{claim} started before these jobs that it waits for have ended: {still}")
+
     def _judge_end(self, claim: Claim, row: dict[str, Any]) -> None:
         claim.has_ended = True
+        if row["is_gone"]:
+            self._completed.add(claim.job_id)
+        if claim.worker_id == NODE:
+            return
         if claim.worker_id in self._taken_from:
             claim.is_void = True
             return
@@ -751,7 +879,7 @@ class World:
         """Every attempt that a keeping pool settled has one row, and no other has: a job is in exactly one place."""
         found = sorted(
             (row["worker_id"], row["job_id"], row["final"])
-            for row in self.run("select worker_id, job_id, final from _private_gw_history")
+            for row in self.run("select worker_id, job_id, final from _private_gw_history where state <> 'removed'")
         )
         expected = sorted(
             (claim.worker_id, claim.job_id, isinstance(claim.outcome, Completed))

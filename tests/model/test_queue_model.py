@@ -38,7 +38,7 @@ QUEUES: Final = st.sampled_from([None, "q", "r"])
 KEYS: Final = st.sampled_from(["k", "l"])
 TARGETS: Final = st.sampled_from(["queue:q", "queue:q", "queue:r", f"task:{TASK}"])
 POOLS: Final = st.sampled_from([0, 0, 1])
-ENDS: Final = st.sampled_from(["ok", "raise", "retry now", "retry now", "give up", "snooze"])
+ENDS: Final = st.sampled_from(["ok", "raise", "retry now", "retry now", "give up", "snooze", "interrupt"])
 
 
 def losses(role: str, statements: int = 3) -> st.SearchStrategy[Loss | None]:
@@ -161,9 +161,23 @@ class QueueMachine(RuleBasedStateMachine):
     def add_after(self, count: int, on_failure: str) -> None:
         self.world.add_after(count, on_failure)
 
+    @rule(pool=POOLS, dies=st.sampled_from([False, False, False, True]))
+    def run_step(self, pool: int, dies: bool) -> None:
+        self.world.run_step(self._pool(pool), dies=dies)
+        if dies:
+            self.world.kill(self._pool(pool))
+
     @rule(pool=POOLS)
-    def save_step(self, pool: int) -> None:
-        self.world.save_step(self._pool(pool))
+    def kill(self, pool: int) -> None:
+        self.world.kill(self._pool(pool))
+
+    @rule(how=st.sampled_from(["ok", "ok", "raise", "give up"]))
+    def run_on_node(self, how: str) -> None:
+        self.world.run_on_node(how)
+
+    @rule()
+    def check_follow_ups(self) -> None:
+        self.world.check_follow_ups()
 
     @rule(what=TARGETS)
     def pause(self, what: str) -> None:
