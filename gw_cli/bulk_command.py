@@ -306,7 +306,7 @@ class Answer:
             self._close()
         if self.is_empty:
             return
-        stderr.note(f"{self._sum()} of {self._total} before this ended; the others are as they were.")
+        stderr.note(f"{self._sum()} of {self._total:,} before this ended; the others are as they were.")
 
     def _sum(self) -> str:
         skipped = f", skipped {self.skipped}" if self.skipped else ""

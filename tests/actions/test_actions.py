@@ -468,7 +468,7 @@ def test_an_interruption_ends_after_the_batch_and_says_what_stays_done(queue: Qu
     )
 
     assert (ended.returncode, len(queue.ids())) == (-signal.SIGINT, 1500)
-    assert "Completed 1000 jobs of 2500 before this ended" in ended.stderr
+    assert "Completed 1,000 jobs of 2,500 before this ended" in ended.stderr
     assert ended.stdout.count('"completed"') == 1000
     assert ended.stdout.endswith("]\n")
 
@@ -490,7 +490,7 @@ def test_a_reader_that_goes_away_ends_it_and_what_was_done_is_said(queue: Queue,
         message = process.stderr.read()
 
     assert (process.returncode, len(queue.ids())) == (-signal.SIGPIPE, 1500)
-    assert message == "Completed 1000 jobs of 2500 before this ended; the others are as they were.\n"
+    assert message == "Completed 1,000 jobs of 2,500 before this ended; the others are as they were.\n"
 
 
 def test_a_terminal_lists_the_jobs_until_they_are_many(

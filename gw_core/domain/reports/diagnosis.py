@@ -481,7 +481,7 @@ def _vacuum(facts: DoctorFacts) -> Found:
             yield ERROR, message, f"vacuum analyze {name}"
         elif table.autovacuum and table.vacuum_after > LATE_VACUUM:
             message = (
-                f"autovacuum of {table.name} starts when {table.vacuum_after} rows are dead, which slows claims down"
+                f"autovacuum of {table.name} starts when {table.vacuum_after:,} rows are dead, which slows claims down"
             )
             yield WARNING, message, f"alter table {name} set (autovacuum_vacuum_scale_factor = 0.01)"
 
