@@ -72,6 +72,11 @@ class ClaimConnection:
                 self._on_new_session()
         return self._store
 
+    @property
+    def may_claim(self) -> bool:
+        """Whether a heartbeat was written since the connection was opened, or none can be."""
+        return self._lease.allows_claims
+
     def close(self) -> None:
         """Close the connection; the next use opens another one."""
         if self._listener is not None:

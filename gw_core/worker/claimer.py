@@ -122,10 +122,12 @@ class Claimer(Service):
             if self.is_stopping:  # connecting can take its time
                 return NO_DELAY
             self._prepare(store)
+            may_claim = self._connection.may_claim  # before the limit, which is none if it may not
             limit = self._limit(store)
             if limit:
                 self._claim(store, limit)
-            self._connection.report_restored()  # after a success, not before the next try
+            if may_claim:
+                self._connection.report_restored()  # after a success, not before the next try
         except GraphileWorkerError as error:
             return self._try_later(error)
         is_more = self._schedule.may_find or self._schedule.is_requested

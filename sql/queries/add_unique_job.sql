@@ -1,6 +1,8 @@
 -- Add one job that is unique for a time, or return the one that is there, or was; the last column: whether it was added.
 -- A job that another session added since this snapshot was updated in another transaction, and one that this transaction
--- had added is in the snapshot.
+-- had added is in the snapshot. The task is part of what is unique, and the queue is not.
+\set TASK '%(identifier)s::text'
+\set QUEUE 'case when job.task_id is null or job.job_queue_id is not null then coalesce(stored.queue_name, %(queue_name)s::text) end'
 select
   \ir parts/added_job.sql
   ,
@@ -15,3 +17,4 @@ select
 from :GRAPHILE_WORKER_SCHEMA._private_gw_add_unique(
   %(job)s::text::json, %(unique_key)s::text, %(period_seconds)s::double precision
 ) as job
+left join :GRAPHILE_WORKER_SCHEMA._private_job_queues as stored on stored.id = job.job_queue_id

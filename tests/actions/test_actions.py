@@ -443,9 +443,9 @@ import os, signal
 from gw_cli.main import main
 from gw_core.front_ends import JobBatches
 
-def first_batch_then_ctrl_c(self, jobs):
+def first_batch_then_ctrl_c(self, jobs, **options):
     del JobBatches.complete
-    for number, batch in enumerate(self.complete(jobs)):
+    for number, batch in enumerate(self.complete(jobs, **options)):
         if number == 0:
             os.kill(os.getpid(), signal.SIGINT)
         yield batch

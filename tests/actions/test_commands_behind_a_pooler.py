@@ -73,10 +73,10 @@ def test_a_bulk_action_ends_with_all_jobs(gw: CliProgram, queue: Queue, pooled: 
     half = MANY // 2
 
     for line, what in (
-        ("reschedule state:ready --priority 2", f"Rescheduled {half} jobs"),
-        ("retry state:failed", f"Retried {half} jobs"),
-        ("fail state:ready priority:2", f"Failed {half} jobs"),
-        ("complete --all", f"Completed {MANY} jobs"),
+        ("reschedule state:ready --priority 2", f"Rescheduled {half:,} jobs"),
+        ("retry state:failed", f"Retried {half:,} jobs"),
+        ("fail state:ready priority:2", f"Failed {half:,} jobs"),
+        ("complete --all", f"Completed {MANY:,} jobs"),
     ):
         ended = gw(*line.split(), "--yes", "-c", pooled)
         assert (ended.code, what in ended.err) == (0, True), ended.err

@@ -176,7 +176,9 @@ def test_what_is_wrong_is_said_with_its_fix(check: str, facts: dict[str, Any], m
             "schema", {"schema_behind": True, "schema_warnings": ["replaced"]}, "replaced", id="functions not of gw"
         ),
         pytest.param("upstream", {"schema_warnings": ["newer"]}, "newer", id="a newer schema"),
-        pytest.param("vacuum", {"tables": [table(vacuum_after=2_000_050)]}, "2,000,050 rows are dead", id="late vacuum"),
+        pytest.param(
+            "vacuum", {"tables": [table(vacuum_after=2_000_050)]}, "2,000,050 rows are dead", id="late vacuum"
+        ),
         pytest.param("workers", {"has_heartbeats": False}, "no heartbeats table", id="no heartbeats"),
         pytest.param(
             "rust",

@@ -154,7 +154,16 @@ def test_every_role_is_complete(site: Site) -> None:
 
 WITHOUT_EFFECT = {"limit_index_build", "limit_index_drop", "record_others_off"}
 """They would change something of which there is nothing here."""
-ADDING = {"add_job", "add_jobs", "add_waiting_job", "add_unique_job", "register_tasks", "restore_names", "restore_job"}
+ADDING = {
+    "add_job",
+    "add_job_unless_there",
+    "add_jobs",
+    "add_waiting_job",
+    "add_unique_job",
+    "register_tasks",
+    "restore_names",
+    "restore_job",
+}
 CHANGING_JOBS = {
     *("action_fail", "action_reschedule", "claim_unqueued_jobs", "sweep_recover_jobs"),
     *("lock_expected_jobs", "lock_selected_jobs", "row_locked_jobs"),

@@ -226,7 +226,7 @@ def test_a_batch_of_another_length_counts_as_done_with_a_warning() -> None:
 
     assert isinstance(attempt(task, job, log=log), Completed)
     (warning,) = log.of("warning")
-    assert "1 results for a batch of 3 items" in warning
+    assert "1 result for a batch of 3 items" in warning
 
 
 def test_a_logger_that_breaks_makes_no_failure_of_a_success() -> None:

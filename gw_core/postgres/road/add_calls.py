@@ -82,9 +82,9 @@ def add_call(spec: JobSpec, payload: str | None = None) -> Call:
         "priority": spec.priority,
         "flags": list(spec.flags) or None,
         "job_key_mode": spec.job_key_mode._value_,
-        "may_exist": spec.job_key_mode is JobKeyMode.UNSAFE_DEDUPE,
     }
-    return Call("add_job", values)
+    can_be_there = spec.job_key_mode is JobKeyMode.UNSAFE_DEDUPE
+    return Call("add_job_unless_there" if can_be_there else "add_job", values)
 
 
 def _waiting_call(spec: JobSpec, after: Sequence[int], payload: str | None) -> Call:
@@ -95,7 +95,6 @@ def _waiting_call(spec: JobSpec, after: Sequence[int], payload: str | None) -> C
         "job": msgspec.json.encode(element).decode(),
         "after": list(after),
         "on_failure": spec.on_failure._value_,
-        "may_exist": False,
     }
     return Call("add_waiting_job", values)
 
@@ -108,7 +107,6 @@ def _unique_call(spec: JobSpec, period: timedelta, payload: str | None) -> Call:
         "job": msgspec.json.encode(element).decode(),
         "unique_key": unique_key(spec, bytes(element.payload).decode()),
         "period_seconds": period.total_seconds(),
-        "may_exist": True,
     }
     return Call("add_unique_job", values)
 
