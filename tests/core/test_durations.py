@@ -47,10 +47,25 @@ NOT_GIVEN_BY_USERS = {
 
 Call = Callable[[Any, Any], Any]
 
+
+def all_of(batches: Any) -> Any:
+    """Return all that a synchronous or an asynchronous iterator yields."""
+
+    async def read() -> list[Any]:
+        return [each async for each in batches]
+
+    return read() if hasattr(batches, "__aiter__") else list(batches)
+
+
 # Each is called with a client, synchronous or asynchronous, and a duration.
 OF_CLIENTS: dict[str, Call] = {
     "Client.result(timeout)": lambda client, given: client.result(NO_JOB, timeout=given),
     "AsyncClient.result(timeout)": lambda client, given: client.result(NO_JOB, timeout=given),
+    "Cleanup.count(older_than)": lambda client, given: client.cleanup.count("failed-jobs", older_than=given),
+    "Cleanup.delete(older_than)": lambda client, given: client.cleanup.delete("failed-jobs", older_than=given),
+    "Cleanup.delete_in_batches(older_than)": lambda client, given: all_of(
+        client.cleanup.delete_in_batches("failed-jobs", older_than=given)
+    ),
     "History.count(timeout)": lambda client, given: client.history.count(timeout=given),
     "History.list(timeout)": lambda client, given: client.history.list(timeout=given),
     "History.record_others(period)": lambda client, given: client.history.record_others(given),
