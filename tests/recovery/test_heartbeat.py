@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 from support.database_proxy import DatabaseProxy
-from support.queue_fixture import DEADLINE, RunRecord, in_time, ms
+from support.queue_fixture import DEADLINE, EventRecorder, RunRecord, in_time, ms
 from support.recovery_fixture import RecoveryFixture
 from support.rust_schema import WORKERS
 from support.stall_clock import StallClock
 from support.waiting import wait_until
 
 import gw_core
+from gw_core import Runner
 from gw_core.events import JobCompleted, PoolStarted, PoolStopping
 from gw_core.front_ends import (
     HeartbeatFailed,
@@ -48,17 +49,22 @@ def last_heartbeat(ward: RecoveryFixture) -> Any:
     return ward.run("select last_heartbeat_at as at from _private_gw_workers")[0]["at"]
 
 
-def test_a_worker_is_known_before_it_claims(ward: RecoveryFixture) -> None:
+def known_at_the_first_claim(ward: RecoveryFixture, runner: Runner, recorded: EventRecorder) -> list[list[str]]:
+    """Run a job, and return who had a heartbeat when it was claimed."""
     ward.add()
-    runner, recorded, _ = ward.runner({"work": RunRecord()})
     known: list[list[str]] = []
     runner.events.on(PoolClaimed, lambda event: known.append(known_to(ward)))
     runner.start()
     recorded.wait_for(JobCompleted)
     runner.stop()
     runner.wait()
+    return known
 
-    assert known == [[runner.worker_id]]
+
+def test_a_worker_is_known_before_it_claims(ward: RecoveryFixture) -> None:
+    runner, recorded, _ = ward.runner({"work": RunRecord()})
+
+    assert known_at_the_first_claim(ward, runner, recorded) == [[runner.worker_id]]
 
 
 def loses_its_heartbeats(ward: RecoveryFixture) -> None:
@@ -67,17 +73,10 @@ def loses_its_heartbeats(ward: RecoveryFixture) -> None:
 
 
 def test_a_heartbeat_that_a_failover_loses_before_the_first_claim_is_written_again(ward: RecoveryFixture) -> None:
-    ward.add()
     runner, recorded, _ = ward.runner({"work": RunRecord()}, heartbeat_interval=ms(60_000))
-    known: list[list[str]] = []
     runner.events.on(RecoveryConfigured, lambda event: loses_its_heartbeats(ward))
-    runner.events.on(PoolClaimed, lambda event: known.append(known_to(ward)))
-    runner.start()
-    recorded.wait_for(JobCompleted)
-    runner.stop()
-    runner.wait()
 
-    assert known == [[runner.worker_id]]
+    assert known_at_the_first_claim(ward, runner, recorded) == [[runner.worker_id]]
 
 
 def test_a_heartbeat_that_a_failover_loses_is_written_again_before_the_next_claim(ward: RecoveryFixture) -> None:
