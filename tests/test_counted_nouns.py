@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.project_files import project_files
 
 from gw_core.front_ends import counted
 
@@ -37,7 +38,8 @@ PLURAL_ANYWAY = {
 
 def written_numbers() -> Iterator[tuple[str, int, str]]:
     """Yield file, line and expression of every value in an f-string that a plural noun follows."""
-    for path in sorted(path for package in ("gw_core", "gw_cli", "gw_tui") for path in (ROOT / package).rglob("*.py")):
+    packages = ("gw_cli", "gw_core", "gw_tui")
+    for path in [path for package in packages for path in project_files(ROOT / package, "*.py")]:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if not isinstance(node, ast.JoinedStr):
                 continue

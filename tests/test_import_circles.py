@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from support.project_files import project_files
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("gw_core", "gw_cli", "gw_tui")
@@ -14,7 +15,7 @@ PACKAGES = ("gw_core", "gw_cli", "gw_tui")
 
 def modules_of(package: str) -> dict[str, Path]:
     """Return the file of each module."""
-    files = sorted((ROOT / package).rglob("*.py"))
+    files = project_files(ROOT / package, "*.py")
     return {".".join(each.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): each for each in files}
 
 

@@ -6,6 +6,8 @@ import ast
 from functools import cache
 from pathlib import Path
 
+from support.project_files import project_files
+
 TESTS = Path(__file__).parent
 DJANGO = ("django", "django.models", "django.testing", "django.worker")
 CONTRIB = {f"gw_core.contrib.{name}" for name in (*DJANGO, "opentelemetry", "sentry")}
@@ -30,7 +32,7 @@ OF_PYTHON = {"_replace", "_asdict", "_fields", "_exit"}
 @cache
 def nodes() -> list[ast.AST]:
     """Return every node of every test."""
-    return [node for path in TESTS.rglob("*.py") for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+    return [node for path in project_files(TESTS, "*.py") for node in ast.walk(ast.parse(path.read_text("utf-8")))]
 
 
 def internal_imports(*packages: str) -> list[str]:

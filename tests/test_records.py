@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
+from support.project_files import project_files
 
 ROOT = Path(__file__).parents[1]
 
@@ -32,7 +33,7 @@ LACKING = {
 def decorated(package: str) -> dict[str, ast.ClassDef]:
     """Return the dataclasses of a package that inherit from no dataclass of another project."""
     found = {}
-    for path in sorted((ROOT / package).rglob("*.py")):
+    for path in project_files(ROOT / package, "*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.ClassDef) and any("dataclass" in ast.unparse(each) for each in node.decorator_list):
                 found[node.name] = node

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from support.project_files import project_files
 from support.queue_fixture import QueueFixture
 from support.task_builders import a_job
 from test_public_names import MODULES
@@ -108,7 +109,7 @@ def test_no_payload_is_decoded_on_the_way_to_its_task() -> None:
     decoded = [
         f"{path.relative_to(CORE)}:{node.lineno}"
         for folder in ROAD
-        for path in sorted((CORE / folder).rglob("*.py"))
+        for path in project_files(CORE / folder, "*.py")
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Attribute) and node.attr == "payload" and ast.unparse(node.value).endswith("job")
     ]

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from support.project_files import project_files
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 FENCE = re.compile(
@@ -36,7 +38,7 @@ class Block(NamedTuple):
 
 def pages() -> list[Path]:
     """Return the pages that show code."""
-    return [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+    return [ROOT / "README.md", *project_files(DOCS, "*.md")]
 
 
 def blocks(page: Path) -> Iterator[Block]:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import generate
 import pytest
+from support.project_files import project_files
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
-    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "bench" / "README.md", *(ROOT / "docs").rglob("*.md")]
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "bench" / "README.md", *project_files(ROOT / "docs", "*.md")]
 )
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
 
@@ -65,7 +66,7 @@ def test_a_page_names_files_and_folders_that_exist(page: str) -> None:
 
 def test_the_architecture_page_names_code_that_exists() -> None:
     named = set(re.findall(r"`([A-Z][a-z]+[A-Za-z]*(?:\.\w+)?|\w+_\w+\(\)|gw-[a-z]+)`", _text("docs/architecture.md")))
-    files = [path for each in ("gw_core", "gw_tui", "sql") for path in (ROOT / each).rglob("*.*")]
+    files = [path for each in ("gw_core", "gw_tui", "sql") for path in project_files(ROOT / each, "*.*")]
     source = "".join(path.read_text("utf-8") for path in files if path.suffix in (".py", ".sql"))
 
     assert [name for name in sorted(named) if name.split(".")[-1].strip("()") not in source] == []

@@ -8,12 +8,13 @@ from pathlib import Path
 import make_diagrams
 import pytest
 from pages import DOCS
+from support.project_files import project_files
 
 from gw_core import JobState
 
 SECTIONS = {"start", "guide", "reference", "operations", "explanation"}
 TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-ALL = sorted(page for page in DOCS.rglob("*.md"))
+ALL = project_files(DOCS, "*.md")
 
 
 def entries(page: Path) -> list[Path]:

@@ -6,11 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
+from support.project_files import project_files
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     *(ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md", "bench/README.md")),
-    *sorted((ROOT / "docs").rglob("*.md")),
+    *project_files(ROOT / "docs", "*.md"),
 ]
 MAX_WORDS = 25
 NOT_PROSE = re.compile(r"^```.*?^```|<!-- generated.*?<!-- end -->", re.MULTILINE | re.DOTALL)

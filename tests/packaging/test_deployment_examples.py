@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.project_files import project_files
 
 from gw_core import WorkerSettings
 
@@ -50,11 +51,10 @@ RUN = re.compile(r"""\bgw\s+run\b(?P<line>[^`\n]*)|\[\s*"?run"?(?P<list>(?:,[^\]
 
 def worker_commands() -> list[tuple[Path, list[str]]]:
     """The options of every `gw run` in an example, a deployment file or the guide."""
-    files = [ROOT / "README.md", *(ROOT / "docs" / "guide").glob("*.md"), *(ROOT / "examples").rglob("*")]
+    files = [ROOT / "README.md", *(ROOT / "docs" / "guide").glob("*.md"), *project_files(ROOT / "examples")]
     return [
         (path, shlex.split(re.sub(r"[,\"]", " ", found["line"] or found["list"] or ""), comments=True))
         for path in files
-        if path.is_file() and path.suffix != ".pyc"
         for found in RUN.finditer(path.read_text("utf-8"))
     ]
 
@@ -158,13 +158,13 @@ def test_the_image_has_all_that_the_package_is_built_from() -> None:
 
 def test_every_example_recovers_the_jobs_of_dead_workers() -> None:
     found = worker_commands()
-    examples = [path for path in (ROOT / "examples").rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    examples = [ROOT / "README.md", *project_files(ROOT / "examples")]
     turned_off = re.compile(r"recover\s*=\s*false|no-recover|GW_RECOVER", re.IGNORECASE)
 
     assert {path.name for path, _ in found} >= {"Dockerfile", "kubernetes.yaml", "shop-worker.service", "deploying.md"}
     assert WorkerSettings().recover
     assert [path for path, options in found if "--no-recover" in options] == []
-    assert [path for path in [ROOT / "README.md", *examples] if turned_off.search(path.read_text("utf-8"))] == []
+    assert [path for path in examples if turned_off.search(path.read_text("utf-8"))] == []
 
 
 def test_every_deployed_worker_starts_only_with_all_its_tasks() -> None:

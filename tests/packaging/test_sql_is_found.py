@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
+from support.project_files import project_files
 
 CHECKOUT = Path(__file__).parents[2]
 SCRIPT = """
@@ -27,7 +28,7 @@ print(json.dumps({"folder": str(folder), "files": files, "statement": query("add
 @pytest.fixture(scope="module")
 def shipped() -> list[str]:
     folder = CHECKOUT / "sql"
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*.sql"))
+    return [str(path.relative_to(folder)) for path in project_files(folder, "*.sql")]
 
 
 def build_wheel(folder: Path) -> Path:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.project_files import project_files
 
 CHECKOUT = Path(__file__).parents[2]
 PACKAGES = ("gw_core", "gw_cli", "gw_tui", "sql")
@@ -43,9 +44,8 @@ def zipped(folder: Path) -> Path:
     archive = folder / "app.zip"
     with zipfile.ZipFile(archive, "w") as writer:
         for name in PACKAGES:
-            for path in (CHECKOUT / name).rglob("*"):
-                if "__pycache__" not in path.parts:
-                    writer.write(path, path.relative_to(CHECKOUT))
+            for path in project_files(CHECKOUT / name):
+                writer.write(path, path.relative_to(CHECKOUT))
     return archive
 
 

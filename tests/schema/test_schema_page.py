@@ -13,6 +13,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from support.project_files import project_files
 from support.schema_fixture import SchemaFixture
 from support.time_range import MeasuredBlock
 from support.waiting import wait_until
@@ -122,7 +123,7 @@ def test_the_page_has_every_public_function_with_its_arguments(schema: SchemaFix
 
 def test_the_page_has_every_channel_and_the_lock_of_the_sweep() -> None:
     section = PAGE[PAGE.index("## Notifications") : PAGE.index("## Locks")]
-    statements = [path.read_text("utf-8") for path in SQL.rglob("*.sql")]
+    statements = [path.read_text("utf-8") for path in project_files(SQL, "*.sql")]
     sent = {channel for text in statements for channel in re.findall(r"pg_notify\('([^']+)'", text)}
 
     assert set(re.findall(r"^\| `([^`]+)`", section, re.MULTILINE)) == {

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.project_files import project_files
 
 from gw_core.runtime import files
 
@@ -35,7 +36,7 @@ OTHER_WAYS = {
 def calls() -> Iterator[tuple[str, str, ast.Call]]:
     """Yield each call in the packages, with its file and the function around it."""
     for package in ("gw_core", "gw_cli", "gw_tui"):
-        for path in sorted((ROOT / package).rglob("*.py")):
+        for path in project_files(ROOT / package, "*.py"):
             file = str(path.relative_to(ROOT))
             yield from ((file, function, call) for function, call in _calls_in(ast.parse(path.read_text("utf-8")), ""))
 

@@ -8,6 +8,7 @@ import pwd
 from pathlib import Path
 
 import pytest
+from support.project_files import project_files
 from support.shell import Shell
 
 from gw_cli.settings import table
@@ -148,7 +149,7 @@ OTHER_MENTIONS = {"gw_core/contrib/django/management/commands/gw.py": "os.execve
 
 
 def test_every_python_that_is_started_keeps_the_current_folder_off_its_import_path() -> None:
-    files = [path for package in ("gw_core", "gw_cli", "gw_tui") for path in (ROOT / package).rglob("*.py")]
+    files = [path for package in ("gw_core", "gw_cli", "gw_tui") for path in project_files(ROOT / package, "*.py")]
     problems = {str(path.relative_to(ROOT)): _problems(ast.parse(path.read_text("utf-8"))) for path in files}
 
     assert {file: found for file, found in problems.items() if found} == {

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 from support.databases import install_schema
+from support.project_files import project_files
 from support.recovery_fixture import RecoveryFixture, seconds
 from support.shell import CliResult, Shell
 
@@ -22,7 +23,7 @@ ADVISORY_LOCK = re.compile(r"pg_(?:try_)?advisory_(?:xact_)?lock(?:_shared)?\s*\
 
 def advisory_locks() -> set[str]:
     """The arguments of every call that takes an advisory lock, in SQL and in Python."""
-    files = [*(REPOSITORY / "sql").rglob("*.sql"), *(REPOSITORY / "gw_core").rglob("*.py")]
+    files = [*project_files(REPOSITORY / "sql", "*.sql"), *project_files(REPOSITORY / "gw_core", "*.py")]
     return {arguments for file in files for arguments in ADVISORY_LOCK.findall(file.read_text("utf-8"))}
 
 

@@ -8,6 +8,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from support.project_files import project_files
 
 from gw_core.postgres.connection.statements import query, sql_folder, sql_text
 
@@ -32,7 +33,7 @@ STEPS = {"near_picks", "far_picks", "claim_report"}
 
 
 def test_every_part_says_what_is_needed_in_two_places_or_is_a_step_of_a_long_statement() -> None:
-    uses = Counter(name for path in QUERIES.rglob("*.sql") for name in included_in(path))
+    uses = Counter(name for path in project_files(QUERIES, "*.sql") for name in included_in(path))
 
     assert {path.stem for path in QUERIES.glob("parts/*.sql") if uses[path.stem] < 2} == STEPS
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from support.project_files import project_files
 from support.waiting import wait_until
 
 from gw_core import RecoverySettings
@@ -62,7 +63,7 @@ def test_every_statement_that_releases_queues_is_among_these() -> None:
 
 def test_a_count_that_only_makes_a_part_run_first_is_a_subquery() -> None:
     """The planner evaluates a subquery of a condition before it reads a row, and joins in whatever order it likes."""
-    texts = {path.name: path.read_text() for path in Path(str(sql_folder()), "queries").rglob("*.sql")}
+    texts = {path.name: path.read_text() for path in project_files(Path(str(sql_folder()), "queries"), "*.sql")}
     counts = [(name, line) for name, text in texts.items() for line in ORDERING.findall(text)]
 
     assert len(counts) > 5

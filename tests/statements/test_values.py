@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from support.every_statement import EVERY_HISTORY_TERM, EVERY_TERM
+from support.project_files import project_files
 
 from gw_core.postgres.connection.statements import sql_folder
 
@@ -14,7 +15,7 @@ BARE_VALUE = re.compile(r"%\(\w+\)[sb](?!::\w)")
 
 def test_every_value_is_cast_where_it_stands() -> None:
     """A driver may send a number as `numeric`, and functions are chosen by the types of their arguments."""
-    files = Path(str(sql_folder()), "queries").rglob("*.sql")
+    files = project_files(Path(str(sql_folder()), "queries"), "*.sql")
     texts = {path.name: path.read_text("utf-8") for path in files}
     texts |= {"conditions of jobs": EVERY_TERM.text, "conditions of history": EVERY_HISTORY_TERM.text}
 

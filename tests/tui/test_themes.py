@@ -7,6 +7,7 @@ from math import atan2, cos, degrees, exp, hypot, radians, sin, sqrt
 from pathlib import Path
 
 import pytest
+from support.project_files import project_files
 from textual.theme import Theme
 
 import gw_tui
@@ -149,7 +150,7 @@ def test_the_sign_of_a_state_means_nothing_else(state: str) -> None:
     sign = symbols.STATES[state].sign
     elsewhere = [
         f"{path.name}: {line.strip()}"
-        for path in PROGRAM.rglob("*.py")
+        for path in project_files(PROGRAM, "*.py")
         if path.name != "symbols.py"
         for line in path.read_text("utf-8").splitlines()
         if sign in line
