@@ -1,4 +1,4 @@
-"""Have actions done part by part, say what became of them, and keep what can be undone."""
+"""Have actions done, say what became of them, and keep what can be undone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from gw_tui.actions.actions import Action, Restore, Result
-from gw_tui.actions.batch import ActionBatch, split
+from gw_tui.actions.outcome import ActionOutcome
+from gw_tui.data.messages import ActionProgressed
 from gw_tui.dialogs.result import ProgressDialog, ResultDialog
 from gw_tui.rules.journal import EntryKind
 from gw_tui.text import sanitize
@@ -21,33 +22,33 @@ MAX_UNDO: Final = 20
 
 
 class ActionRunner:
-    """Runs one batch at a time for a console; the action thread runs the actions."""
+    """Has one action at a time run for a console, by the action thread."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._under_way: ActionBatch | None = None
+        self._progress: ProgressDialog | None = None  # of the action under way, shown if that is long
         self._removed: deque[tuple[Job, ...]] = deque(maxlen=MAX_UNDO)
 
     @property
     def is_busy(self) -> bool:
-        """True while something is under way."""
-        return self._under_way is not None
+        """True while an action is under way."""
+        return self._progress is not None
 
     def begin(self, action: Action) -> asyncio.Future[Result | None]:
-        """Run an action in parts, and return its result to come: None when it fails, or when another one is running."""
+        """Run an action, and return its result to come: None when it fails, or when another one is running."""
         done: asyncio.Future[Result | None] = asyncio.get_running_loop().create_future()
-        if self._under_way is not None:
+        if self.is_busy:
             self._console.notify("Another action is running", severity="warning")
             done.set_result(None)
         else:
-            self._under_way = split(action)
-            self._console.run_worker(self._run(self._under_way, done))
+            self._progress = ProgressDialog(action, lambda: self._console.poller.actor.halt(action))
+            self._console.run_worker(self._run(action, self._progress, done))
         return done
 
-    def stop_batch(self) -> None:
-        """Let the part under way be the last."""
-        if self._under_way is not None:
-            self._under_way = self._under_way.stopped()
+    def follow(self, message: ActionProgressed) -> None:
+        """Show how far the action has come."""
+        if self._progress is not None and self._progress.action is message.action:
+            self._progress.follow(message.result)
 
     def undo(self) -> None:
         """Restore the jobs completed last."""
@@ -56,47 +57,39 @@ class ActionRunner:
             return
         self.begin(Restore(jobs=self._removed[-1]))
 
-    async def _run(self, batch: ActionBatch, done: asyncio.Future[Result | None]) -> None:
-        batch = await self._run_parts(batch)
-        self._under_way = None
-        if not batch.action.reads_only or batch.failure:
-            self._report(batch)
-        if not done.done():  # the screen that waited for it may be gone
-            done.set_result(None if batch.failure else batch.result)
-
-    async def _run_parts(self, batch: ActionBatch) -> ActionBatch:
-        """Run the parts one after the other, until one fails or the operator stops the batch."""
-        progress = ProgressDialog(batch, self.stop_batch)
-        if len(batch.parts) > 1:
+    async def _run(self, action: Action, progress: ProgressDialog, done: asyncio.Future[Result | None]) -> None:
+        if action.is_long:
             self._console.push_screen(progress)
-        while (part := batch.next_action) is not None:
-            outcome = await self._console.submit(part)
-            batch = (self._under_way or batch).absorbed(outcome.result, outcome.reason)
-            self._under_way = batch
-            progress.follow(batch)
-        if len(batch.parts) > 1:
+        message = await self._console.submit(action)
+        if action.is_long:
             progress.dismiss()
-        return batch
+        self._progress = None
+        outcome = ActionOutcome(action, message.result, message.reason)
+        if not action.reads_only or outcome.failure:
+            self._report(outcome)
+        if not done.done():  # the screen that waited for it may be gone
+            done.set_result(None if outcome.failure else outcome.result)
 
-    def _report(self, batch: ActionBatch) -> None:
-        self._keep(batch)
-        if batch.is_plain and not batch.is_stopped:
-            self._console.notify(f"✔ {self._words(batch)}")
+    def _report(self, outcome: ActionOutcome) -> None:
+        self._keep(outcome)
+        if outcome.is_plain:
+            self._console.notify(f"✔ {_words(outcome)}")
         else:
-            self._console.push_screen(ResultDialog(batch))
+            self._console.push_screen(ResultDialog(outcome))
 
-    def _keep(self, batch: ActionBatch) -> None:
-        """Note a batch in the journal, and for `undo` what was removed or restored."""
-        if batch.can_be_undone:
-            self._removed.append(tuple(batch.result.removed))
-        elif isinstance(batch.action, Restore) and not batch.failure:
+    def _keep(self, outcome: ActionOutcome) -> None:
+        """Note an outcome in the journal, and for `undo` what was removed or restored."""
+        if outcome.can_be_undone:
+            self._removed.append(tuple(outcome.result.removed))
+        elif isinstance(outcome.action, Restore) and not outcome.failure:
             self._removed.pop()
-        words = sanitize.line(batch.failure) if batch.failure else batch.headline
-        self._console.note(EntryKind.ACTION, words, is_bad=bool(batch.failure))
+        words = sanitize.line(outcome.failure) if outcome.failure else outcome.headline
+        self._console.note(EntryKind.ACTION, words, is_bad=bool(outcome.failure))
 
-    def _words(self, batch: ActionBatch) -> str:
-        done = batch.result.done
-        is_one = len(done) == 1 and not batch.result.message
-        words = f"{batch.action.thing} {done[0]} {batch.action.done_words}" if is_one else batch.headline
-        hint = " · U restores it" if batch.can_be_undone else ""
-        return f"{sanitize.line(words, 120)}{hint}"
+
+def _words(outcome: ActionOutcome) -> str:
+    done, action = outcome.result.done, outcome.action
+    is_one = len(done) == 1 and not outcome.result.message and not isinstance(action, Restore)
+    words = f"{action.thing} {done[0]} {action.done_words}" if is_one else outcome.headline
+    hint = " · U restores it" if outcome.can_be_undone else ""
+    return f"{sanitize.line(words, 120)}{hint}"

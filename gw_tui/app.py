@@ -29,6 +29,7 @@ from gw_tui.console import TICK, Console
 from gw_tui.data.messages import (
     ActionFinished,
     ActionLogFailed,
+    ActionProgressed,
     Connecting,
     ConnectionLost,
     JobsAnnounced,
@@ -210,6 +211,10 @@ class ConsoleApp(Console):
         if self.is_listening and not message.is_listening:
             self.note(EntryKind.CONNECTION, f"LISTEN failed, polling only: {message.reason}", is_bad=True)
         self.is_listening = message.is_listening
+
+    @on(ActionProgressed)
+    def _progressed(self, message: ActionProgressed) -> None:
+        self.action_runner.follow(message)
 
     @on(ActionFinished)
     def _acted(self, message: ActionFinished) -> None:

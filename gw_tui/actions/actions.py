@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -27,8 +27,8 @@ GONE: Final = "gone"
 """Why an action skipped a job that has left the table."""
 
 
-MAX_NEW_IDS: Final = 5
-"""The message about restored jobs names at most this many new ids."""
+BATCH_SIZE: Final = 500
+"""Jobs changed in one short transaction; an action can be stopped after each."""
 
 
 class SkippedItem(msgspec.Struct, frozen=True):
@@ -41,6 +41,8 @@ class SkippedItem(msgspec.Struct, frozen=True):
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """What an action changed, and what it skipped."""
 
+    ids: Sequence[int] = ()
+    """The jobs it is about, where an action on jobs has several results."""
     done: Sequence[str] = ()
     skipped: Sequence[SkippedItem] = ()
     removed: Sequence[Job] = ()
@@ -61,6 +63,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         """Return the result of two actions that ran one after the other."""
         return replace(
             more,
+            ids=(*self.ids, *more.ids),
             done=(*self.done, *more.done),
             skipped=(*self.skipped, *more.skipped),
             removed=(*self.removed, *more.removed),
@@ -79,6 +82,16 @@ class Action(msgspec.Struct, frozen=True):
         return "job"
 
     @property
+    def ids(self) -> Sequence[int]:
+        """The ids of the jobs that it changes, if it names any."""
+        return ()
+
+    @property
+    def is_long(self) -> bool:
+        """True when it takes more than one batch."""
+        return len(self.ids) > BATCH_SIZE
+
+    @property
     def reads_only(self) -> bool:
         """True for an action that changes nothing."""
         return False
@@ -87,51 +100,56 @@ class Action(msgspec.Struct, frozen=True):
         """Do it, and return what became of each job or worker."""
         raise NotImplementedError
 
+    def results(self, client: Client, recovery: RecoverySettings) -> Iterator[Result]:
+        """Do it, and yield the result of each transaction; nothing more is done after the iterator is dropped."""
+        yield self.run(client, recovery)
+
     def preview(self, write: CommandPreview) -> Words | None:
         """Return the equivalent command; None where there is none."""
         return None
 
     def entry(self) -> Mapping[str, Any]:
-        """Return its entry in the action log: what it was given, jobs by their ids."""
-        found: dict[str, Any] = {}
-        for name, value in _given(self).items():
-            match name:
-                case "jobs":
-                    found["ids"] = [each.id for each in value]
-                case "job":
-                    found["ids"] = [value.id]
-                case _:
-                    found[name] = value
-        return found
+        """Return its entry in the action log: what it was given, apart from jobs."""
+        return _given(self, [name for name in self.__struct_fields__ if name not in ("job", "jobs")])
 
 
 # -- jobs ------------------------------------------------------------------------------------------------------------
 
 
 class JobAction(Action, frozen=True, kw_only=True):
-    """An action on jobs, each only in the version that was displayed."""
+    """An action on jobs."""
 
     jobs: Sequence[Job]
 
     @property
     def ids(self) -> list[int]:
-        """The ids of its jobs."""
         return [each.id for each in self.jobs]
 
 
-class Retry(JobAction, frozen=True, kw_only=True):
+class ExpectedAction(JobAction, frozen=True, kw_only=True):
+    """An action on jobs in batches, on each job only in the version that was displayed."""
+
+    def batches(self, client: Client) -> Iterator[ActionResult]:
+        """Act on one batch of the jobs after the other."""
+        raise NotImplementedError
+
+    def results(self, client: Client, recovery: RecoverySettings) -> Iterator[Result]:
+        return map(_changed, self.batches(client))
+
+
+class Retry(ExpectedAction, frozen=True, kw_only=True):
     """Retry failed jobs now."""
 
     done_words: ClassVar[str] = "retried"
 
-    def run(self, client: Client, recovery: RecoverySettings) -> Result:
-        return _changed(client.jobs.retry(expected=self.jobs, by=operator_name()))
+    def batches(self, client: Client) -> Iterator[ActionResult]:
+        return client.jobs.in_batches(BATCH_SIZE).retry(expected=self.jobs, by=operator_name())
 
     def preview(self, write: CommandPreview) -> Words | None:
         return write.retry(self.ids)
 
 
-class Reschedule(JobAction, frozen=True, kw_only=True):
+class Reschedule(ExpectedAction, frozen=True, kw_only=True):
     """Change when and how jobs run; None keeps a value."""
 
     done_words: ClassVar[str] = "rescheduled"
@@ -141,9 +159,9 @@ class Reschedule(JobAction, frozen=True, kw_only=True):
     attempts: int | None = None
     max_attempts: int | None = None
 
-    def run(self, client: Client, recovery: RecoverySettings) -> Result:
-        return _changed(
-            client.jobs.reschedule(expected=self.jobs, run_at=self.run_at, by=operator_name(), **self._numbers)
+    def batches(self, client: Client) -> Iterator[ActionResult]:
+        return client.jobs.in_batches(BATCH_SIZE).reschedule(
+            expected=self.jobs, run_at=self.run_at, by=operator_name(), **self._numbers
         )
 
     def preview(self, write: CommandPreview) -> Words | None:
@@ -156,27 +174,27 @@ class Reschedule(JobAction, frozen=True, kw_only=True):
         return {"priority": self.priority, "attempts": self.attempts, "max_attempts": self.max_attempts}
 
 
-class Fail(JobAction, frozen=True, kw_only=True):
+class Fail(ExpectedAction, frozen=True, kw_only=True):
     """Fail jobs permanently."""
 
     done_words: ClassVar[str] = "failed permanently"
 
     reason: str | None = None
 
-    def run(self, client: Client, recovery: RecoverySettings) -> Result:
-        return _changed(client.jobs.fail(reason=self.reason, expected=self.jobs, by=operator_name()))
+    def batches(self, client: Client) -> Iterator[ActionResult]:
+        return client.jobs.in_batches(BATCH_SIZE).fail(reason=self.reason, expected=self.jobs, by=operator_name())
 
     def preview(self, write: CommandPreview) -> Words | None:
         return write.fail(self.ids, self.reason)
 
 
-class Complete(JobAction, frozen=True, kw_only=True):
+class Complete(ExpectedAction, frozen=True, kw_only=True):
     """Delete jobs as if they had completed; the result holds them, for `Restore`."""
 
     done_words: ClassVar[str] = "completed"
 
-    def run(self, client: Client, recovery: RecoverySettings) -> Result:
-        return _changed(client.jobs.complete(expected=self.jobs, by=operator_name()))
+    def batches(self, client: Client) -> Iterator[ActionResult]:
+        return client.jobs.in_batches(BATCH_SIZE).complete(expected=self.jobs, by=operator_name())
 
     def preview(self, write: CommandPreview) -> Words | None:
         return write.complete(self.ids)
@@ -222,6 +240,10 @@ class RemoveByKey(Action, frozen=True, kw_only=True):
     key: str
     job: Job
 
+    @property
+    def ids(self) -> list[int]:
+        return [self.job.id]
+
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
         return _removed(FrontEnd(client).remove_expected(self.key, self.job, operator_name()))
 
@@ -229,15 +251,14 @@ class RemoveByKey(Action, frozen=True, kw_only=True):
         return write.remove_by_key(self.key)
 
 
-class Restore(Action, frozen=True, kw_only=True):
-    """Add deleted jobs again, each with a new id."""
+class Restore(JobAction, frozen=True, kw_only=True):
+    """Add deleted jobs again, each with a new id, in a transaction of its own."""
 
     done_words: ClassVar[str] = "restored"
 
-    jobs: Sequence[Job]
-
-    def run(self, client: Client, recovery: RecoverySettings) -> Result:
-        return _restored(client, self.jobs)
+    def results(self, client: Client, recovery: RecoverySettings) -> Iterator[Result]:
+        for start in range(0, len(self.jobs), BATCH_SIZE):
+            yield _restored(client, self.jobs[start : start + BATCH_SIZE])
 
 
 class Add(Action, frozen=True, kw_only=True):
@@ -455,7 +476,6 @@ class Cleanup(PreviewedAction, frozen=True, kw_only=True):
 
 MAX_CLEANED: Final = 10_000
 """Jobs that one cleanup of a selection deletes; each of them is recorded."""
-CLEANUP_BATCH_SIZE: Final = 500
 
 
 class CleanupSelected(PreviewedAction, frozen=True, kw_only=True):
@@ -466,19 +486,19 @@ class CleanupSelected(PreviewedAction, frozen=True, kw_only=True):
 
     selection: Selection
 
-    def run(self, client: Client, recovery: RecoverySettings) -> Result:
+    def results(self, client: Client, recovery: RecoverySettings) -> Iterator[Result]:
         if self.dry_run:
-            return self.counted(lambda: client.jobs.count(self.selection).jobs)
-        result = Result()
+            yield self.counted(lambda: client.jobs.count(self.selection).jobs)
+            return
         after: PageCursor | None = None
-        while len(result.done) < MAX_CLEANED:
-            page = client.jobs.list(self.selection, after=after, limit=CLEANUP_BATCH_SIZE)
-            if page.jobs:
-                expected = [each.job for each in page.jobs]
-                result = result.followed_by(_changed(client.jobs.complete(expected=expected, by=operator_name())))
+        deleted = 0
+        while deleted < MAX_CLEANED:
+            page = client.jobs.list(self.selection, after=after, limit=BATCH_SIZE)
+            result = _changed(client.jobs.complete(expected=[each.job for each in page.jobs], by=operator_name()))
+            deleted += len(result.done)
+            yield result
             if (after := page.after) is None:
-                break
-        return result
+                return
 
     def entry(self) -> Mapping[str, Any]:
         return {"cleanup": "failed-jobs", "selection": str(self.selection)}
@@ -531,6 +551,7 @@ class CountExactly(Action, frozen=True, kw_only=True):
 
 def _changed(result: ActionResult) -> Result:
     return Result(
+        ids=[*result.ids, *(each.id for each in result.skipped)],
         done=tuple(str(each.id) for each in result.changed),
         skipped=tuple(SkippedItem(str(each.id), _why(each)) for each in result.skipped),
         removed=tuple(each.job for each in result.changed if each.job is not None and each.job.payload_json),
@@ -547,7 +568,7 @@ def _removed(answer: RemovedJob | SkippedJob) -> Result:
     return Result(done=(str(job.id),), removed=(job,), message=f"job {job.id} removed")
 
 
-def _restored(client: Client, jobs: Iterable[Job]) -> Result:
+def _restored(client: Client, jobs: Sequence[Job]) -> Result:
     done: list[str] = []
     skipped: list[SkippedItem] = []
     for job in jobs:
@@ -556,9 +577,7 @@ def _restored(client: Client, jobs: Iterable[Job]) -> Result:
             skipped.append(SkippedItem(str(job.id), "another job has its key"))
         else:
             done.append(str(new))
-    ids = f"{', '.join(done[:MAX_NEW_IDS])}{', …' * (len(done) > MAX_NEW_IDS)}"
-    message = f"{len(done):,} {'job' if len(done) == 1 else 'jobs'} restored, with new ids: {ids}" if done else ""
-    return Result(done=tuple(done), skipped=tuple(skipped), message=message)
+    return Result(ids=[each.id for each in jobs], done=tuple(done), skipped=tuple(skipped))
 
 
 def _why(skipped: SkippedJob) -> str:
@@ -575,7 +594,7 @@ def _why(skipped: SkippedJob) -> str:
             return "not failed; t reschedules it"
 
 
-def _given(action: Any, names: Iterable[str] | None = None) -> Mapping[str, Any]:
-    """Return the fields that an action was given."""
-    values = {name: getattr(action, name, None) for name in names or action.__struct_fields__}
+def _given(action: Any, names: Iterable[str]) -> Mapping[str, Any]:
+    """Return those of the fields that have a value."""
+    values = {name: getattr(action, name, None) for name in names}
     return {name: value for name, value in values.items() if value is not None}

@@ -61,8 +61,8 @@ class ActionLog:
             if path.exists() and time.time() - path.stat().st_mtime > KEPT.total_seconds():
                 path.unlink(missing_ok=True)
 
-    def note(self, target: QueueInfo, action: Action, result: Result | None, failure: str = "") -> None:
-        """Record the result of an action, unless it only reads. Raises `OSError`."""
+    def note(self, target: QueueInfo, action: Action, result: Result, failure: str = "") -> None:
+        """Record a result of an action, or its failure, unless it only reads. Raises `OSError`."""
         if action.reads_only:
             return
         record = {
@@ -71,8 +71,9 @@ class ActionLog:
             "target": target.where,
             "schema": target.schema,
             "action": type(action).__name__.lower(),
+            **({"ids": list(ids)} if (ids := result.ids or action.ids) else {}),
             **self._asked(action),
-            **({"failure": failure} if result is None else self._became(action, result)),
+            **({"failure": failure} if failure else self._became(action, result)),
         }
         self.delete_old()
         self._append(msgspec.json.encode(record))

@@ -81,11 +81,19 @@ class ListenStateChanged(Message):
 
 
 @dataclass
-class ActionFinished(Message):
-    """An action finished with `result`; or it failed with `reason`, and nothing was changed."""
+class ActionProgressed(Message):
+    """A batch of an action is done; `result` holds all of them so far."""
 
     action: Action
-    result: Result | None = None
+    result: Result
+
+
+@dataclass
+class ActionFinished(Message):
+    """An action finished with `result`; or it failed with `reason` after that."""
+
+    action: Action
+    result: Result
     failure: FailureKind | None = None
     reason: str = ""
 

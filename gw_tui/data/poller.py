@@ -19,6 +19,7 @@ from gw_tui.actions.actions import Action, Result
 from gw_tui.data.messages import (
     ActionFinished,
     ActionLogFailed,
+    ActionProgressed,
     Connecting,
     ConnectionLost,
     JobsAnnounced,
@@ -378,6 +379,7 @@ class ActionThread:
         self._post = post
         self._log = log
         self._acts: queue.SimpleQueue[Action | None] = queue.SimpleQueue()
+        self._halted: Action | None = None  # replaced as a whole, so it needs no lock
         self._thread = threading.Thread(target=self._run, name="gw-tui-actor", daemon=True)
 
     def start(self) -> None:
@@ -387,6 +389,10 @@ class ActionThread:
     def do(self, action: Action) -> None:
         """Have this done after what is under way."""
         self._acts.put(action)
+
+    def halt(self, action: Action) -> None:
+        """Let the current batch of an action be its last."""
+        self._halted = action
 
     def stop(self, timeout: float = PARTING) -> bool:
         """End after the action in progress, and wait for that for up to `timeout`."""
@@ -400,18 +406,23 @@ class ActionThread:
             self.turn(action)
 
     def turn(self, action: Action) -> None:
-        """Run one action and report its result."""
+        """Run one action, and report its results."""
+        total = Result()
         try:
-            result = self._source.run(action)
+            for result in self._source.run(action):
+                self._record(action, result)
+                total = total.followed_by(result)
+                self._post(ActionProgressed(action, total))
+                if self._halted is action:
+                    break
         except Exception as error:  # noqa: BLE001 - no caller could handle it; the operator sees it
             failure, reason = classify_error(error)
-            self._record(action, None, reason)
-            self._post(ActionFinished(action, failure=failure, reason=reason))
+            self._record(action, Result(ids=sorted({*action.ids} - {*total.ids})), reason)
+            self._post(ActionFinished(action, total, failure, reason))
         else:
-            self._record(action, result)
-            self._post(ActionFinished(action, result=result))
+            self._post(ActionFinished(action, total))
 
-    def _record(self, action: Action, result: Result | None, failure: str = "") -> None:
+    def _record(self, action: Action, result: Result, failure: str = "") -> None:
         """Record an action before reporting it: the log must contain removed jobs whatever happens next."""
         if self._log is None:
             return

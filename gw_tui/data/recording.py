@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -100,7 +100,7 @@ class ReplaySource(DataSource):
         except NotRecordedError:
             return ()
 
-    def run(self, action: Action) -> Result:
+    def run(self, action: Action) -> Iterator[Result]:
         """Reject the action: a recording cannot change."""
         raise InvalidInputError("this is a recording; actions are unavailable")
 

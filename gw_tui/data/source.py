@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
@@ -208,8 +208,8 @@ class DataSource:
         """Count the locks of workers for the next snapshots; return how long the server worked, if known."""
         return timedelta()
 
-    def run(self, action: Action) -> Result:
-        """Have something done, and say what became of each job."""
+    def run(self, action: Action) -> Iterator[Result]:
+        """Do something in batches, and yield the result of each; no batch begins after the iterator is dropped."""
         raise NotImplementedError
 
     def listen(self) -> JobListener:
@@ -355,11 +355,11 @@ class ClientSource(DataSource):
             self._findings = now, self.read_client.doctor.findings()
         return self._findings[1]
 
-    def run(self, action: Action) -> Result:
-        result = action.run(self._for_actions(), self.info.recovery)
-        if result.findings:
-            self._findings = time.monotonic(), result.findings
-        return result
+    def run(self, action: Action) -> Iterator[Result]:
+        for result in action.results(self._for_actions(), self.info.recovery):
+            if result.findings:
+                self._findings = time.monotonic(), result.findings
+            yield result
 
     def listen(self) -> JobListener:
         return self.front_end.listen()

@@ -11,12 +11,13 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import ProgressBar, Static
 
+from gw_tui.actions.actions import Result
+from gw_tui.actions.outcome import ActionOutcome
 from gw_tui.dialogs.framed import Framed, FramedText
 from gw_tui.text import sanitize, symbols
 
 if TYPE_CHECKING:
-    from gw_tui.actions.actions import SkippedItem
-    from gw_tui.actions.batch import ActionBatch
+    from gw_tui.actions.actions import Action, SkippedItem
 
 MAX_SHOWN: Final = 20
 """Reasons for skipping that are listed, the most frequent first."""
@@ -29,9 +30,9 @@ class ResultDialog(Framed[None]):
 
     DEFAULT_CSS = "ResultDialog .framed { width: 76; }"
 
-    def __init__(self, batch: ActionBatch) -> None:
+    def __init__(self, outcome: ActionOutcome) -> None:
         super().__init__()
-        self._batch = batch
+        self._outcome = outcome
 
     def compose(self) -> ComposeResult:
         with FramedText(classes="framed") as panel:
@@ -40,8 +41,8 @@ class ResultDialog(Framed[None]):
             yield Static(self._content(), markup=False)
 
     def _content(self) -> Content:
-        failure, skipped = self._batch.failure, self._batch.result.skipped
-        lines = [Content.styled(self._batch.headline, "bold")]
+        failure, skipped = self._outcome.failure, self._outcome.result.skipped
+        lines = [Content.styled(self._outcome.headline, "bold")]
         if failure:
             lines.append(Content.styled(symbols.ALARM.before(sanitize.line(failure, 400)), "$error"))
         groups = _by_reason(skipped)
@@ -67,7 +68,7 @@ def _group(why: str, names: Sequence[str]) -> Content:
 
 
 class ProgressDialog(Framed[None]):
-    """Shows how far a batch in parts has come; esc stops it after the part under way."""
+    """Shows how far an action in batches has come; esc stops it after the current one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "halt", "Stop", show=False)]
 
@@ -77,28 +78,29 @@ class ProgressDialog(Framed[None]):
     ProgressDialog Bar { width: 1fr; }
     """
 
-    def __init__(self, batch: ActionBatch, stop: Callable[[], None]) -> None:
+    def __init__(self, action: Action, stop: Callable[[], None]) -> None:
         super().__init__()
-        self._batch = batch
+        self.action = action
+        self._result = Result()
         self._stop = stop
 
     def compose(self) -> ComposeResult:
         with Vertical(id="progress", classes="framed") as panel:
             panel.border_subtitle = "esc stops after this batch"
             yield Static("", id="so-far", markup=False)
-            yield ProgressBar(total=self._batch.size, show_eta=False)
+            yield ProgressBar(total=len(self.action.ids), show_eta=False)
 
     def on_mount(self) -> None:
-        self.follow(self._batch)
+        self.follow(self._result)
 
-    def follow(self, batch: ActionBatch) -> None:
-        """Show how far the batch has come."""
-        self._batch = batch
+    def follow(self, result: Result) -> None:
+        """Show how far the action has come."""
+        self._result = result
         if self.is_mounted and self.query("#so-far"):
-            self.query_one("#so-far", Static).update(Content(batch.headline))
-            self.query_one(ProgressBar).update(progress=batch.size - batch.untouched)
+            self.query_one("#so-far", Static).update(Content(ActionOutcome(self.action, result).so_far))
+            self.query_one(ProgressBar).update(progress=len(result.done) + len(result.skipped))
 
     def action_halt(self) -> None:
-        """Let the part under way be the last."""
+        """Let the current batch be the last."""
         self._stop()
         self.query_one("#progress", Vertical).border_subtitle = "stopping"

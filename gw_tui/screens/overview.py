@@ -419,7 +419,7 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
     async def action_count_exactly(self) -> None:
         self.notify("Counting …")
         outcome = await self.console.submit(CountExactly())
-        if outcome.result is None or outcome.result.statistics is None:
+        if outcome.result.statistics is None:
             self.notify(outcome.reason, severity="warning")
             return
         self._exact = outcome.result.statistics

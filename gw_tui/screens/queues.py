@@ -215,7 +215,7 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage, QueueRep
             return
         self.notify(f"Counting {sanitize.line(name, 60)} …")
         outcome = await self.console.submit(CountExactly(queue=name))
-        if outcome.result is None or outcome.result.queue is None:
+        if outcome.result.queue is None:
             self.notify(sanitize.line(outcome.reason, 200), severity="warning")
             return
         self._counted = ExactCount(name, *outcome.result.queue, self.console.now)

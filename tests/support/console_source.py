@@ -141,13 +141,16 @@ class QueueSource(ClientSource):
 
     # -- acting
 
-    def run(self, action: Any) -> Any:
-        self.last()
-        self.check()
+    def run(self, action: Any) -> Iterator[Any]:
         self.actions.append(action)
-        self.queue.jobs_at_first = None
-        result = super().run(action)
-        return msgspec.structs.replace(result, findings=self.findings()) if result.findings else result
+        results = super().run(action)
+        while True:
+            self.last()
+            self.check()
+            self.queue.jobs_at_first = None
+            if (result := next(results, None)) is None:
+                return
+            yield msgspec.structs.replace(result, findings=self.findings()) if result.findings else result
 
     def cancel(self) -> None:
         with self._changed:

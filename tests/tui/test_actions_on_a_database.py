@@ -140,7 +140,7 @@ def test_twenty_random_acts_did_to_every_row_what_they_say_and_nothing_to_any_ot
         make, check = dice.choice(KINDS)
         before = table(url)
 
-        result = source.run(make([each.job for each in chosen]))
+        result = next(source.run(make([each.job for each in chosen])))
 
         after = table(url)
         done, skipped = {int(each) for each in result.done}, {int(each.what) for each in result.skipped}
@@ -166,8 +166,8 @@ def test_removed_jobs_come_back_with_everything_that_mattered(url: str, source: 
     before = table(url)
     page = [each for each in source.page(Selection(), limit=200).jobs if each.job.locked_by is None]
 
-    gone = source.run(actions.Complete(jobs=[each.job for each in page]))
-    back = source.run(actions.Restore(jobs=gone.removed))
+    gone = next(source.run(actions.Complete(jobs=[each.job for each in page])))
+    back = next(source.run(actions.Restore(jobs=gone.removed)))
 
     after = table(url)
     assert len(back.done) == len(gone.done) == len(page)
@@ -308,7 +308,7 @@ def test_the_log_of_a_real_removal_can_be_added_again(url: str, source: Any, tmp
     page = [each for each in source.page(ready, limit=50).jobs if each.job.locked_by is None][:5]
     action = actions.Complete(jobs=[each.job for each in page])
     before = table(url)
-    log.note(source.info, action, source.run(action))
+    log.note(source.info, action, next(source.run(action)))
 
     jobs = [each["job"] for each in json.loads(log.path.read_text("utf-8"))["deleted"]]
     (tmp_path / "jobs.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in jobs))

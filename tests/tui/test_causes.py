@@ -392,13 +392,13 @@ def test_a_transaction_that_blocks_claims_is_the_first_alert_and_can_be_ended(
     assert (finding.status.value, finding.fix) == ("error", f"select pg_terminate_backend({pid})")
     assert f"1 claim waits for nightly {pid}: lock table" in finding.message
 
-    result = queue.source.run(EndSession(session=session))
+    result = next(queue.source.run(EndSession(session=session)))
 
     assert result.done == (str(pid),)
     wait_until(lambda: queue.sql(blocked, [pid]) == [(0,)])
     assert not any(each.act == "end_session" for each in queue.alerts(blocked=True))
     assert [each.status.value for each in queue.client.doctor.findings() if each.check == "blocked"] == ["ok"]
-    assert queue.source.run(EndSession(session=session)).skipped
+    assert next(queue.source.run(EndSession(session=session))).skipped
 
 
 def test_a_locked_table_is_unknown_and_not_empty(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -423,7 +423,7 @@ def test_an_action_after_a_restart_of_the_server_works(queue: Queue) -> None:
     for number in (1, 2):
         job = queue.client.add("mail", payload={"n": number})
         (found,) = queue.client.jobs.list(Selection.of(id=[job.id])).jobs
-        assert queue.source.run(Complete(jobs=[found.job])).done == (str(job.id),)
+        assert next(queue.source.run(Complete(jobs=[found.job]))).done == (str(job.id),)
         admin = make_conninfo(queue.url, dbname="postgres")
         ended = queue.sql(
             "select pg_terminate_backend(pid) from pg_stat_activity"

@@ -140,7 +140,7 @@ def test_what_is_copied_does_what_the_act_does(ground: Ground, name: str) -> Non
     action = ACTS[name](ground)
     words = action.preview(CommandPreview())
     assert words is not None
-    ground.source.run(action)
+    next(ground.source.run(action))
     done = ground.state()
     assert (done != before) is (name not in NOTHING_HAPPENS)
 

@@ -189,8 +189,8 @@ def test_a_running_job_is_left_to_its_worker() -> None:
 # -- long actions ----------------------------------------------------------------------------------------------------
 
 
-def test_a_long_act_is_done_in_parts_and_stops_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gw_tui.actions.batch.PART", 20)
+def test_a_long_act_is_done_in_batches_and_stops_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gw_tui.actions.actions.BATCH_SIZE", 20)
     source = QueueSource()
 
     async def scenario(console: Console) -> None:
@@ -201,14 +201,15 @@ def test_a_long_act_is_done_in_parts_and_stops_between_them(monkeypatch: pytest.
         await console.press("t")
         await console.reach("RescheduleDialog")
         await console.type("+1h")
+        before = {each.id: each.run_at for each in source.queue.by_id.values()}
         source.hold()
         await console.press("enter")
         await console.reach("ProgressDialog")
         await console.press("escape")
         source.release()
         await console.reach("ResultDialog")
-        assert "stopped" in console.text
-        assert [len(ids(each)) for each in source.actions] == [20]
+        assert f"20 jobs rescheduled; stopped, {number - 20} not processed" in console.text
+        assert [source.queue.by_id[each].run_at == at for each, at in before.items()].count(False) == 20
         await console.press("escape")
         await jobs(console)
         assert len(console.table("#jobs").marks) == number - 20

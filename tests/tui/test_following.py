@@ -122,7 +122,7 @@ def test_a_queue_is_counted_exactly_and_the_age_of_the_count_is_reported() -> No
 
     def counted(action: Any) -> Any:
         assert (type(action).__name__, action.queue) == ("CountExactly", "imports")
-        return replace(do(action), queue=(Count(123_456), Count(120_000, Quality.EXACT)))
+        return iter([replace(next(do(action)), queue=(Count(123_456), Count(120_000, Quality.EXACT)))])
 
     source.run = counted  # type: ignore[method-assign]
 

@@ -1,0 +1,52 @@
+"""What became of an action, in words."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gw_core.front_ends import counted
+from gw_tui.actions.actions import Action, Complete, RemoveByKey, Restore, Result
+
+MAX_NEW_IDS = 5
+"""The headline of restored jobs names at most this many new ids."""
+
+
+class ActionOutcome(msgspec.Struct, frozen=True):
+    """An action, and its result: so far, or when it has ended, failed or been stopped."""
+
+    action: Action
+    result: Result = msgspec.field(default_factory=Result)
+    failure: str = ""
+
+    @property
+    def is_plain(self) -> bool:
+        """True when one line describes the whole result."""
+        return not self.failure and not self.result.skipped and not self.untouched
+
+    @property
+    def can_be_undone(self) -> bool:
+        """True when it removed jobs, which can be added again."""
+        return bool(self.result.removed) and isinstance(self.action, Complete | RemoveByKey)
+
+    @property
+    def untouched(self) -> int:
+        """How many of its jobs it did not reach."""
+        return max(0, len(self.action.ids) - len(self.result.done) - len(self.result.skipped))
+
+    @property
+    def so_far(self) -> str:
+        """What was done and skipped, in a line."""
+        if self.result.message:
+            return self.result.message
+        done = self.result.done
+        number = len(done) if self.result.count is None else self.result.count
+        words = f"{counted(number, self.action.thing)} {self.action.done_words}"
+        if isinstance(self.action, Restore) and done:
+            words += f", with new ids: {', '.join(done[:MAX_NEW_IDS])}{', …' * (len(done) > MAX_NEW_IDS)}"
+        return f"{words}, {len(self.result.skipped)} skipped" if self.result.skipped else words
+
+    @property
+    def headline(self) -> str:
+        """What became of it, in a line."""
+        is_stopped = self.untouched and not self.failure
+        return f"{self.so_far}; stopped, {self.untouched:,} not processed" if is_stopped else self.so_far
