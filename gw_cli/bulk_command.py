@@ -17,6 +17,7 @@ import typer
 
 from gw_cli import command, output, stderr
 from gw_cli.arguments import one_of
+from gw_cli.confirmation import Question, Steps, Verb
 from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.sanitize import quoted, visible
@@ -24,7 +25,7 @@ from gw_cli.settings import Configuration
 from gw_cli.settings.typer_options import OptionGroup
 from gw_cli.typos import doubt_about
 from gw_core import JobState
-from gw_core.errors import GraphileWorkerError, InvalidInputError
+from gw_core.errors import InvalidInputError
 from gw_core.front_ends import FrontEnd, NameKind, counted, operator_name
 from gw_core.selection.values import Text
 
@@ -74,13 +75,6 @@ _CONDITIONS: Final[Mapping[str, Any]] = {
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count the jobs that the command would change")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation")]
 AllowNone = Annotated[bool, typer.Option("--allow-none", help="Exit with 0 instead of 6 if no job matches")]
-
-
-class Verb(msgspec.Struct, frozen=True):
-    """A command's verb in the forms its sentences need."""
-
-    infinitive: str
-    past: str
 
 
 def _selection(
@@ -147,7 +141,7 @@ def act(
     do: Callable[[JobBatches[OnThreads], Selection], Iterator[ActionResult]],
     *,
     idle: Callable[[SelectionCount], int] = lambda survey: survey.running,
-) -> ExitCode:
+) -> Steps:
     """Do something to the chosen jobs in batches, and report each job; `idle` counts those to be skipped.
 
     When no job matches, it raises `NothingMatchedError`, unless `allow_none`: then the answer is empty.
@@ -162,21 +156,19 @@ def act(
                 raise NothingMatchedError(f"no job matches; nothing was {verb.past.lower()}{doubts(client, wanted)}")
             if manner.dry_run:
                 return _preview(survey, verb, idle(survey), as_json=manner.as_json)
-            if total and not manner.yes:
-                confirm(
-                    meant(client, wanted, total, verb.infinitive),
-                    f"{counted(total, 'job')} would be {verb.past.lower()}",
-                )
+            if not manner.yes:
+                yield question(client, wanted, total, verb)
         answer = Answer(verb, total, as_json=manner.as_json)
         return _carry_out(do(client.jobs.in_batches(), wanted), answer, wanted, allow_none=manner.allow_none)
 
 
-def meant(client: Client, wanted: Selection, total: int, infinitive: str) -> str:
+def question(client: Client, wanted: Selection, total: int, verb: Verb) -> Question:
     """Return the question before an action: how many jobs of which tasks it means, and where they are."""
     front_end = FrontEnd(client)
     tasks = front_end.tasks_of(wanted, most=MAX_TASKS + 1)
     named = [f"{visible(task)} {count:,}" for task, count in tasks[:MAX_TASKS]] + ["…"] * (len(tasks) > MAX_TASKS)
-    return f"{infinitive.capitalize()} {counted(total, 'job')} ({', '.join(named)}) in {visible(front_end.place)}?"
+    kinds = f" ({', '.join(named)})" if named else ""
+    return Question(verb=verb, counts={"job": total}, place=visible(front_end.place), kinds=kinds)
 
 
 def doubts(client: Client, wanted: Selection) -> str:
@@ -216,21 +208,6 @@ def _carry_out(batches: Iterator[ActionResult], answer: Answer, wanted: Selectio
     return ExitCode.OK if allow_none and verdict is ExitCode.NOT_FOUND else verdict
 
 
-def confirm(question: str, would: str) -> None:
-    """Ask a person for confirmation; raises `InvalidInputError` without a terminal and `DeclinedError` on a no."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise InvalidInputError(
-            f"{would}: cannot ask for confirmation without a terminal; pass --yes, or preview with --dry-run"
-        )
-    stderr.note(f"{question} Type yes to continue.")
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise DeclinedError("nothing was done")
-
-
-class DeclinedError(GraphileWorkerError):
-    """A person declined to confirm."""
-
-
 @contextmanager
 def interruptions() -> Iterator[Callable[[], bool]]:
     """Let the first Ctrl-C wait for the current batch; the second one aborts the batch, which rolls it back.
@@ -266,9 +243,8 @@ class Answer:
         self.skipped = 0
         self._not_found = 0
         self._total = total
-        self._as_json = as_json
+        self._records = output.RecordStream(KEYS, as_json=as_json)
         self._for_a_person = not as_json and output.is_terminal(sys.stdout)
-        self._began = False
         self._lines = 0
         self._last_progress = time.monotonic()
 
@@ -291,7 +267,7 @@ class Answer:
 
     def end(self) -> ExitCode:
         """Say the sum and return the verdict."""
-        self._close()
+        self._records.end()
         if self.is_empty:
             stderr.note(f"No job matches; nothing was {self.verb.past.lower()}.")
         if self.done + self.skipped > 1 or self.skipped:
@@ -303,7 +279,7 @@ class Answer:
     def break_off(self) -> None:
         """Say what was done before it ended early: that stays done."""
         with suppress(output.BrokenOutput):
-            self._close()
+            self._records.end()
         if self.is_empty:
             return
         stderr.note(f"{self._sum()} of {self._total:,} before this ended; the others are as they were.")
@@ -316,19 +292,11 @@ class Answer:
         if self._for_a_person:
             self._lines += 1
             if reason is not None or self._lines <= MAX_LINES:
-                output.line(visible(sentence))
+                shard = output.current_shard()
+                output.line(visible(f"{shard}: {sentence}" if shard else sentence))
             return
         result = self.verb.past.lower() if reason is None else "skipped"
-        values = dict(zip(KEYS, (number, task, result, reason, locked_by), strict=True))
-        if self._as_json:
-            output.script(("," if self._began else "[") + output.to_json(values))
-        else:
-            output.script("".join(output.tab_separated([values], KEYS, with_header=not self._began)))
-        self._began = True
-
-    def _close(self) -> None:
-        if self._as_json:
-            output.line("]" if self._began else "[]")
+        self._records.write(dict(zip(KEYS, (number, task, result, reason, locked_by), strict=True)))
 
     def _progress(self) -> None:
         now = time.monotonic()

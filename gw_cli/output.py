@@ -125,7 +125,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
             width = NO_LIMIT if self.is_wide else _terminal_width()
             _write(table(rows, columns, width=width, bold=wants_colour(sys.stdout), keeps_empty=bool(self.columns)))
         else:
-            _write(tab_separated(rows, keys, with_header=shards is None or shards.shards == 1))
+            _write(tab_separated(rows, keys, with_header=shards is None or shards.begins()))
 
     def _chosen(self, keys: Sequence[str]) -> Sequence[str]:
         unknown = [each for each in self.columns if each not in keys]
@@ -139,17 +139,27 @@ SHARD: Final = "shard"
 
 
 class ShardOutput(msgspec.Struct):
-    """The output of a command that reads several shards, one after the other."""
+    """The output of a command that works on several shards, one after the other."""
 
     name: str = ""
-    shards: int = 0
+    has_begun: bool = False
     collected: list[Record] | None = None
     """The records printed as JSON so far, for one array at the end."""
+    has_open_array: bool = False
 
-    def begin(self, name: str) -> None:
-        """Label what follows with the name of a shard."""
+    @contextmanager
+    def labelled_as(self, name: str) -> Iterator[None]:
+        """Label what the block prints with the name of a shard."""
         self.name = name
-        self.shards += 1
+        try:
+            yield
+        finally:
+            self.name = ""
+
+    def begins(self) -> bool:
+        """Return whether nothing was printed so far; from now on, something was."""
+        has_begun, self.has_begun = self.has_begun, True
+        return not has_begun
 
     def collect(self, rows: Iterable[Record]) -> None:
         """Keep records to be printed as JSON."""
@@ -172,8 +182,16 @@ def of_shards() -> Iterator[ShardOutput]:
         yield shards
     finally:
         _shards.reset(token)
-    if shards.collected is not None:
+        if shards.has_open_array:
+            line("]")
+    if shards.collected is not None and not shards.has_open_array:
         _write(_json_lines(shards.collected))
+
+
+def current_shard() -> str:
+    """Return the name of the shard that a command works on, if there are several; else an empty text."""
+    shards = _shards.get()
+    return "" if shards is None else shards.name
 
 
 def record(value: Record) -> None:
@@ -188,7 +206,44 @@ def record(value: Record) -> None:
 def heading() -> None:
     """Write the name of the shard that the following lines are about, if there are several."""
     if (shards := _shards.get()) is not None:
-        line(("" if shards.shards == 1 else "\n") + f"Shard {shards.name}")
+        line(("" if shards.begins() else "\n") + f"Shard {shards.name}")
+
+
+class RecordStream:
+    """Records that are printed as soon as they are known, as JSON or as lines; those of shards become one list."""
+
+    def __init__(self, keys: Sequence[str], *, as_json: bool) -> None:
+        self._keys = keys
+        self._as_json = as_json
+        self._has_begun = False
+
+    def write(self, value: Record) -> None:
+        """Write a record."""
+        shards = _shards.get()
+        keys = self._keys if shards is None else (SHARD, *self._keys)
+        values = value if shards is None else {SHARD: shards.name, **value}
+        begins = not self._has_begun if shards is None else shards.begins()
+        if self._as_json:
+            script(("[" if begins else ",") + to_json({key: values[key] for key in keys}))
+            if shards is not None:
+                shards.has_open_array = True
+        else:
+            script("".join(tab_separated([values], keys, with_header=begins)))
+        self._has_begun = True
+
+    def end(self) -> None:
+        """Close the list."""
+        shards = _shards.get()
+        if not self._as_json:
+            return
+        if shards is None:
+            line("]" if self._has_begun else "[]")
+        else:
+            shards.collect([])
+
+
+_print_record = record
+"""The same, for functions that have a parameter of this name."""
 
 
 class BrokenOutput(Exception):  # noqa: N818 - an event; a reader such as `head` that exits early is not an error
@@ -212,11 +267,17 @@ def script(text: str) -> None:
 
 
 def answer(sentence: str, *, plain: str, record: Record, as_json: bool) -> None:
-    """Print what a command did: a message on a terminal, the bare value in a pipe, an object with `--json`."""
+    """Print what a command did: a message on a terminal, the bare value in a pipe, an object with `--json`.
+
+    The name of the shard stands before it, if there are several.
+    """
+    shard = current_shard()
     if as_json:
-        line(to_json(record))
+        _print_record(record)
+    elif is_terminal(sys.stdout):
+        line(visible(f"{shard}: {sentence}" if shard else sentence))
     else:
-        line(visible(sentence if is_terminal(sys.stdout) else plain))
+        line(f"{shard}\t{visible(plain)}" if shard else visible(plain))
 
 
 def records(rows: Sequence[Record], *, keys: Sequence[str], columns: Sequence[Column], as_json: bool) -> None:

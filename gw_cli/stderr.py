@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from gw_cli.output import current_shard
 from gw_cli.sanitize import indented, visible
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _ERRORS = _ErrorOutput()
 def error(message: str) -> None:
     """Write an error message."""
     if _ERRORS.logger is None:
-        _say(f"gw: {indented(message)}")
+        _say(f"gw: {_labelled(indented(message))}")
     else:
         _ERRORS.logger.error("%s", message)
 
@@ -35,7 +36,13 @@ def log_errors(logger: logging.Logger) -> None:
 
 def note(message: str) -> None:
     """Write a note that is not an error."""
-    _say(indented(message))
+    _say(_labelled(indented(message)))
+
+
+def _labelled(message: str) -> str:
+    """Return a message with the name of the shard that it is about, if a command works on several."""
+    shard = current_shard()
+    return f"shard {shard}: {message}" if shard else message
 
 
 def traceback_of(problem: BaseException) -> None:

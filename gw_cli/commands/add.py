@@ -14,6 +14,7 @@ from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode
 from gw_cli.records import job_record
 from gw_cli.settings import Configuration
+from gw_cli.sharding import for_one_shard
 from gw_cli.stderr import note
 from gw_core.errors import InvalidInputError
 from gw_core.front_ends import FrontEnd
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 
 @command("add")
+@for_one_shard
 def add(
     configuration: Configuration,
     task: Annotated[str | None, typer.Argument(metavar="TASK", help="Task to run, such as reports/weekly")] = None,

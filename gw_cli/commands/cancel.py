@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -10,13 +10,15 @@ import typer
 
 from gw_cli import bulk_command, output
 from gw_cli.command import Json, command
+from gw_cli.confirmation import Question, Steps, Verb
 from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
+from gw_cli.sharding import for_each_shard
 from gw_core import Selection
 from gw_core.errors import InvalidInputError
-from gw_core.front_ends import FrontEnd, counted, parse_duration
+from gw_core.front_ends import FrontEnd, parse_duration
 
 if TYPE_CHECKING:
     from gw_core import Client
@@ -34,6 +36,7 @@ MAX_WAIT: Final = timedelta(hours=1)
 
 
 @command("cancel")
+@for_each_shard(ids="wanted")
 def cancel(
     configuration: Configuration,
     wanted: Annotated[
@@ -48,7 +51,7 @@ def cancel(
         str, typer.Option("--timeout", metavar="DURATION", help="How long to wait for the jobs to stop")
     ] = "10s",
     as_json: Json = False,
-) -> int:
+) -> Steps:
     """Cancel running jobs, and drop jobs that wait for others.
 
     Prints the result of each job. Conditions mean running jobs, or waiting ones with state:waiting: those are dropped
@@ -59,8 +62,9 @@ def cancel(
     if reason is not None and len(reason) > MAX_REASON_LENGTH:
         raise InvalidInputError(f"--reason has {len(reason)} characters; give at most {MAX_REASON_LENGTH}")
     with open_to_change(configuration) as client:
+        meant = yield from _confirmed(client, wanted, yes=yes)
         jobs = client.jobs.cancel(
-            _confirmed(client, wanted, yes=yes),
+            meant,
             reason=None if reason is None else visible(reason),
             by=bulk_command.operator(),
             retry=retry,
@@ -71,7 +75,7 @@ def cancel(
     return _verdict(jobs)
 
 
-def _confirmed(client: Client, selection: Selection, *, yes: bool) -> Selection:
+def _confirmed(client: Client, selection: Selection, *, yes: bool) -> Generator[Question, None, Selection]:
     """Return the jobs to cancel, after the question how many they are; raises `NothingMatchedError` for none."""
     wanted = FrontEnd(client).at_server_time(selection)
     if wanted.ids is not None:
@@ -82,8 +86,7 @@ def _confirmed(client: Client, selection: Selection, *, yes: bool) -> Selection:
         doubts = bulk_command.doubts(client, meant)
         raise NothingMatchedError(f"no job matches {quoted(str(meant))}; nothing was cancelled{doubts}")
     if not (yes or wanted.is_by_name):
-        question = bulk_command.meant(client, meant, jobs, "cancel")
-        bulk_command.confirm(question, f"{counted(jobs, 'job')} would be cancelled")
+        yield bulk_command.question(client, meant, jobs, Verb("cancel", "Cancelled"))
     return meant
 
 

@@ -9,17 +9,20 @@ import typer
 
 from gw_cli import output, stderr
 from gw_cli.arguments import point_in_time, whole_number
-from gw_cli.bulk_command import Chosen, InManner, Verb, act, operator
+from gw_cli.bulk_command import Chosen, InManner, act, operator
 from gw_cli.command import Json, command
+from gw_cli.confirmation import Steps, Verb
 from gw_cli.connect import open_to_change
-from gw_cli.exit_codes import ExitCode, NothingMatchedError
+from gw_cli.exit_codes import NothingMatchedError
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
+from gw_cli.sharding import for_each_shard
 from gw_core.errors import InvalidInputError
 
 
 @command("complete")
-def complete(configuration: Configuration, wanted: Chosen, manner: InManner) -> ExitCode:
+@for_each_shard(ids="wanted")
+def complete(configuration: Configuration, wanted: Chosen, manner: InManner) -> Steps:
     """Complete jobs without running them.
 
     Running ones are skipped and named.
@@ -34,12 +37,13 @@ def complete(configuration: Configuration, wanted: Chosen, manner: InManner) -> 
 
 
 @command("fail")
+@for_each_shard(ids="wanted")
 def fail(
     configuration: Configuration,
     wanted: Chosen,
     manner: InManner,
     reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Text of the last error")] = None,
-) -> ExitCode:
+) -> Steps:
     """Fail jobs permanently.
 
     Running ones are skipped and named.
@@ -54,7 +58,8 @@ def fail(
 
 
 @command("retry")
-def retry(configuration: Configuration, wanted: Chosen, manner: InManner) -> ExitCode:
+@for_each_shard(ids="wanted")
+def retry(configuration: Configuration, wanted: Chosen, manner: InManner) -> Steps:
     """Retry failed jobs now.
 
     Permanently failed jobs get all their attempts again. Running jobs are skipped and listed.
@@ -70,6 +75,7 @@ def retry(configuration: Configuration, wanted: Chosen, manner: InManner) -> Exi
 
 
 @command("reschedule")
+@for_each_shard(ids="wanted")
 def reschedule(
     configuration: Configuration,
     wanted: Chosen,
@@ -87,7 +93,7 @@ def reschedule(
     max_attempts: Annotated[
         str | None, typer.Option("--max-attempts", metavar="N", help="Maximum number of attempts")
     ] = None,
-) -> ExitCode:
+) -> Steps:
     """Change when and how jobs run.
 
     Running ones are skipped and named.
@@ -122,6 +128,7 @@ def _is_past(at: datetime | timedelta | None) -> bool:
 
 
 @command("remove")
+@for_each_shard()
 def remove(
     configuration: Configuration,
     key: Annotated[str, typer.Argument(metavar="KEY", help="Key of the job")],

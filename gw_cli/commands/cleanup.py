@@ -11,13 +11,16 @@ import typer
 from gw_cli import bulk_command, output, project, stderr
 from gw_cli.arguments import duration
 from gw_cli.command import Json, command
+from gw_cli.confirmation import Question, Steps, Verb
 from gw_cli.connect import open_to_change
-from gw_cli.sanitize import quoted
+from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
+from gw_cli.sharding import for_each_shard
 from gw_core.errors import InvalidInputError
-from gw_core.front_ends import counted
+from gw_core.front_ends import FrontEnd
 
 if TYPE_CHECKING:
+    from gw_core import Client
     from gw_core.front_ends import Cleanup, OnThreads
 
 HISTORY: Final = "expired-history"
@@ -32,6 +35,7 @@ COLUMNS: Final = (output.Column("target", "TARGET"), output.Column("count", "COU
 
 
 @command("cleanup")
+@for_each_shard()
 def cleanup(
     configuration: Configuration,
     what: Annotated[list[str], typer.Argument(metavar="TARGET...", help=f"{', '.join(WHAT)}, or Node.js names")],
@@ -46,7 +50,7 @@ def cleanup(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be deleted")] = False,
     yes: bulk_command.Yes = False,
     as_json: Json = False,
-) -> None:
+) -> Steps:
     """Delete failed jobs, unused tasks and unused queues.
 
     With --older-than, only jobs that failed longer ago; a delay before their next attempt counts from its end.
@@ -59,7 +63,7 @@ def cleanup(
     kept = {*(keep or ()), *(_own_tasks(configuration) if "unused-tasks" in chosen else ())}
     with open_to_change(configuration) as client:
         if "failed-jobs" in chosen and not (dry_run or yes):
-            _ask(client.cleanup, age)
+            yield _question(client, age)
         queue = [each for each in chosen if each != HISTORY]
         if dry_run:
             rows = _counts(client.cleanup, queue, sorted(kept), age)
@@ -92,15 +96,14 @@ def _age(text: str, chosen: Sequence[str]) -> timedelta:
     return duration("--older-than", text)
 
 
-def _ask(cleanup: Cleanup[OnThreads], age: timedelta | None) -> None:
+def _question(client: Client, age: timedelta | None) -> Question:
     from gw_core.front_ends import CleanupTarget
 
-    count = cleanup.count(CleanupTarget.FAILED_JOBS, older_than=age)
-    if count:
-        bulk_command.confirm(
-            f"Delete {counted(count, 'job')} that failed permanently?",
-            f"{counted(count, 'job')} would be deleted",
-        )
+    count = client.cleanup.count(CleanupTarget.FAILED_JOBS, older_than=age)
+    place = visible(FrontEnd(client).place)
+    return Question(
+        verb=Verb("delete", "Deleted"), counts={"job": count}, condition=" that failed permanently", place=place
+    )
 
 
 def _counts(

@@ -19,6 +19,7 @@ from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.output import Column, JsonText, Shape
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration, table
+from gw_cli.sharding import for_each_shard, for_one_shard
 from gw_core.errors import InvalidInputError
 from gw_core.front_ends import counted, describe_schedule, format_duration, parse_time
 
@@ -192,6 +193,7 @@ def next_runs(
 
 
 @command("cron run")
+@for_one_shard
 def run(
     configuration: Configuration,
     item: Annotated[str, typer.Argument(metavar="ID", help="The item's identifier.")],
@@ -221,6 +223,7 @@ def run(
 
 
 @command("cron list")
+@for_each_shard()
 def list_known(
     configuration: Configuration,
     layout: Printed,
@@ -241,6 +244,7 @@ def list_known(
 
 
 @command("cron forget")
+@for_each_shard()
 def forget(
     configuration: Configuration,
     item: Annotated[str, typer.Argument(metavar="ID", help="The item's identifier.")],

@@ -71,6 +71,7 @@ def _show_page(findings: Sequence[Finding]) -> None:
 
 
 @command("health")
+@for_each_shard()
 def health(
     configuration: Configuration,
     as_json: Json = False,

@@ -14,6 +14,7 @@ from gw_cli.exit_codes import NothingMatchedError
 from gw_cli.output import Column, Shape
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
+from gw_cli.sharding import for_each_shard
 from gw_core.errors import InvalidInputError
 from gw_core.front_ends import counted
 
@@ -31,6 +32,7 @@ GRANTS: Final = Shape(
 
 
 @command("grant")
+@for_each_shard("sql")
 def grant(
     configuration: Configuration,
     kind: Annotated[str, typer.Argument(metavar="KIND", help="worker, adder, viewer, operator or reader")],
@@ -53,6 +55,7 @@ def grant(
 
 
 @command("revoke")
+@for_each_shard("sql")
 def revoke(
     configuration: Configuration,
     role: Role,
@@ -74,6 +77,7 @@ def revoke(
 
 
 @command("grants")
+@for_each_shard()
 def grants(configuration: Configuration, layout: Printed) -> None:
     """List the database roles that gw grant has given rights.
 

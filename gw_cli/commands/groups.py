@@ -14,6 +14,7 @@ from gw_cli.connect import open_client, open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.output import Column, Shape
 from gw_cli.settings import Configuration
+from gw_cli.sharding import for_each_shard
 
 MAX_ID: Final = 2**63 - 1
 MAX_GROUPS: Final = 100_000
@@ -34,6 +35,7 @@ CANCELLED_COLUMNS: Final = (Column("id", "JOB", right=True), Column("result", "R
 
 
 @command("groups list")
+@for_each_shard()
 def list_groups(configuration: Configuration, layout: Printed) -> None:
     """List the jobs that wait for others.
 
@@ -47,6 +49,7 @@ def list_groups(configuration: Configuration, layout: Printed) -> None:
 
 
 @command("groups cancel")
+@for_each_shard(ids="ids")
 def cancel(
     configuration: Configuration,
     ids: Annotated[

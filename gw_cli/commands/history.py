@@ -13,6 +13,7 @@ from gw_cli.command import DEFAULT_LIMIT, MAX_ROWS, After, Limit, Printed, Timeo
 from gw_cli.connect import open_client, open_to_change
 from gw_cli.output import Column, JsonText, Shape
 from gw_cli.settings import Configuration
+from gw_cli.sharding import for_each_shard
 from gw_core.errors import InvalidInputError
 from gw_core.front_ends import format_duration, parse_duration
 
@@ -51,6 +52,7 @@ COUNT_COLUMNS: Final = (Column("state", "STATE"), Column("count", "COUNT", right
 
 
 @command("history")
+@for_each_shard("after")
 def history(
     configuration: Configuration,
     layout: Printed,
@@ -141,6 +143,7 @@ ACTIONS: Final = Shape(
 
 
 @command("actions")
+@for_each_shard("after")
 def actions(
     configuration: Configuration,
     layout: Printed,
@@ -180,6 +183,7 @@ OTHERS_COLUMNS: Final = (Column("records_others_shown", "JOBS ENDED BY OTHERS"),
 
 
 @command("record-others")
+@for_each_shard()
 def record_others(
     configuration: Configuration,
     layout: Printed,

@@ -17,6 +17,7 @@ from gw_cli.exit_codes import NothingMatchedError
 from gw_cli.output import Column, Shape
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
+from gw_cli.sharding import for_each_shard
 from gw_cli.typos import doubt_about
 from gw_core.errors import InvalidInputError
 from gw_core.front_ends import NameKind, format_duration, operator_name, parse_duration
@@ -41,6 +42,7 @@ LIMITS: Final = Shape(
 
 
 @command("limit")
+@for_each_shard()
 def limit(
     configuration: Configuration,
     task: Annotated[str, typer.Argument(metavar="TASK", help="Task identifier")],
@@ -89,6 +91,7 @@ def limit(
 
 
 @command("limits")
+@for_each_shard()
 def limits(configuration: Configuration, layout: Printed) -> None:
     """List the limits of tasks.
 

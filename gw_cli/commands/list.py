@@ -72,6 +72,7 @@ def _note(page: JobPage, rest: JobPage | None) -> None:
 
 
 @command("count")
+@for_each_shard()
 def count(
     configuration: Configuration,
     wanted: AllSelected,

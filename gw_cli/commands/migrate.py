@@ -12,6 +12,7 @@ from gw_cli.command import Json, command
 from gw_cli.connect import open_client
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration, table
+from gw_cli.sharding import for_each_shard
 from gw_core.errors import InvalidInputError
 from gw_core.front_ends import counted
 
@@ -29,6 +30,7 @@ COLUMNS = (
 
 
 @command("migrate")
+@for_each_shard("sql")
 def migrate(
     configuration: Configuration,
     plan: Annotated[bool, typer.Option("--plan", help="Only list the steps that would run")] = False,
@@ -58,7 +60,7 @@ def _show_plan(plan: MigrationPlan, *, as_json: bool) -> None:
             "grants": plan.grants,
             "warnings": plan.warnings,
         }
-        output.line(output.to_json(record))
+        output.record(record)
     else:
         output.records(_records(plan.steps), keys=KEYS, columns=COLUMNS, as_json=False)
         if plan.grants:

@@ -18,6 +18,7 @@ from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.output import Column, Shape
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
+from gw_cli.sharding import for_each_shard
 from gw_cli.typos import doubt_about
 from gw_core.errors import InvalidInputError
 from gw_core.front_ends import NameKind, PauseKind, PauseTarget
@@ -47,6 +48,7 @@ PAUSES: Final = Shape(
 
 
 @command("pause")
+@for_each_shard()
 def pause(
     configuration: Configuration,
     targets: Targets,
@@ -74,6 +76,7 @@ def pause(
 
 
 @command("resume")
+@for_each_shard()
 def resume(configuration: Configuration, targets: Targets, as_json: Json = False) -> int:
     """Resume what is paused.
 
@@ -89,6 +92,7 @@ def resume(configuration: Configuration, targets: Targets, as_json: Json = False
 
 
 @command("pauses")
+@for_each_shard()
 def pauses(configuration: Configuration, layout: Printed) -> None:
     """List what is paused.
 

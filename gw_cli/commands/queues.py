@@ -13,6 +13,7 @@ from gw_cli.connect import open_client
 from gw_cli.output import Column, Shape
 from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
+from gw_cli.sharding import for_each_shard
 
 MOST: Final = 1_000
 QUEUES: Final = Shape(
@@ -36,6 +37,7 @@ QUEUES: Final = Shape(
 
 
 @command("queues")
+@for_each_shard("after")
 def queues(
     configuration: Configuration,
     layout: Printed,

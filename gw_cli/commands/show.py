@@ -18,6 +18,7 @@ from gw_cli.output import Column, JsonText, Shape
 from gw_cli.records import JOBS, PAYLOAD, job_record
 from gw_cli.sanitize import indented, quoted, visible
 from gw_cli.settings import Configuration
+from gw_cli.sharding import for_one_shard
 from gw_core import JobState
 from gw_core.errors import InvalidInputError, SchemaMissingError
 from gw_core.front_ends import counted
@@ -70,6 +71,7 @@ MAX_VALUE: Final = 200
 
 
 @command("show")
+@for_one_shard
 def show(
     configuration: Configuration,
     job_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="Job id")] = None,

@@ -11,6 +11,7 @@ from gw_cli.command import Printed, command
 from gw_cli.commands.workers import recovery_settings
 from gw_cli.connect import open_client
 from gw_cli.settings import Configuration
+from gw_cli.sharding import for_each_shard
 from gw_core import JobState
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ COLUMNS: Final = (
 
 
 @command("tasks")
+@for_each_shard()
 def tasks(
     configuration: Configuration,
     layout: Printed,

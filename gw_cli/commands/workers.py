@@ -10,13 +10,15 @@ import typer
 
 from gw_cli import bulk_command, output, stderr
 from gw_cli.command import Json, Printed, command
+from gw_cli.confirmation import Question, Steps, Verb
 from gw_cli.connect import open_client, open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
 from gw_cli.output import Column, Shape
-from gw_cli.sanitize import quoted
+from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration, table
+from gw_cli.sharding import for_each_shard
 from gw_core.errors import InvalidInputError
-from gw_core.front_ends import counted, format_duration
+from gw_core.front_ends import FrontEnd, counted, format_duration
 
 if TYPE_CHECKING:
     from gw_core import RecoverySettings
@@ -47,6 +49,7 @@ WORKERS: Final = Shape(
 
 
 @command("workers")
+@for_each_shard()
 def workers(
     configuration: Configuration,
     layout: Printed,
@@ -91,6 +94,7 @@ def _ago(age: timedelta | None) -> str | None:
 
 
 @command("sweep")
+@for_each_shard()
 def sweep(
     configuration: Configuration,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what would be done")] = False,
@@ -115,7 +119,7 @@ def _show_sweep(report: SweepReport, *, as_json: bool) -> None:
             "skipped": report.skipped,
             "workers": [WORKERS.record(each) for each in report.workers],
         }
-        output.line(output.to_json(record))
+        output.record(record)
     else:
         output.Layout().show(report.workers, WORKERS)
     stderr.note(_sentence(report))
@@ -146,13 +150,14 @@ LOCK_COLUMNS: Final = (
 
 
 @command("unlock")
+@for_each_shard()
 def unlock(
     configuration: Configuration,
     workers: Annotated[list[str], typer.Argument(metavar="WORKER...", help="Workers, as 'gw list' shows them")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what would be unlocked")] = False,
     yes: bulk_command.Yes = False,
     as_json: Json = False,
-) -> int:
+) -> Steps:
     """Release all locks of dead workers.
 
     If the worker is alive, its jobs run twice. So the command asks for confirmation, and warns if the last heartbeat is
@@ -169,9 +174,9 @@ def unlock(
                 f"{', '.join(map(quoted, names))} holds no job and no queue; nothing was unlocked"
             )
         _warn(held)
-        what = f"{counted(jobs, 'job')} and {counted(queues, 'queue')}"
         if not (dry_run or yes):
-            bulk_command.confirm(f"Unlock {what}?", f"{what} would be unlocked")
+            place = visible(FrontEnd(client).place)
+            yield Question(verb=Verb("unlock", "Unlocked"), counts={"job": jobs, "queue": queues}, place=place)
         freed = held if dry_run else client.workers.unlock(names, by=bulk_command.operator())
     rows = [_lock_record(each, dry_run=dry_run) for each in freed]
     output.records(rows, keys=LOCK_KEYS, columns=LOCK_COLUMNS, as_json=as_json)

@@ -272,7 +272,7 @@ def _read_shards(raw: object) -> Mapping[str, str]:
     shards = {name: connection for name, _, connection in pairs}
     is_valid = all(re.fullmatch(r"[A-Za-z0-9_-]+", name) and connection for name, connection in shards.items())
     if not (pairs or raw == []) or len(shards) != len(pairs) or not is_valid:
-        raise ValueError("give each database once, as NAME=URL")
+        raise ValueError("give each database once, as NAME=URL, or with --shard by the name of a configured one")
     return shards
 
 
@@ -284,7 +284,7 @@ REFERENCES: Final = Kind(read=_read_names, write=", ".join, metavar="MODULE:NAME
 SHARDS: Final = Kind(
     read=_read_shards,
     write=", ".join,
-    metavar="NAME=URL",
+    metavar="NAME[=URL]",
     schema=_NAMES_SCHEMA,
     relative=lambda shards, folder: {name: _resolve_embedded(each, folder) for name, each in shards.items()},
 )

@@ -15,7 +15,16 @@ from msgspec.structs import replace
 
 from gw_cli.sanitize import quoted
 from gw_cli.settings.config_file import ConfigFile, find_config_file
-from gw_cli.settings.table import BY_NAME, CONNECTION, OTHER_VARIABLES, SETTINGS, SWEEP_THRESHOLD, TABLES, Setting
+from gw_cli.settings.table import (
+    BY_NAME,
+    CONNECTION,
+    OTHER_VARIABLES,
+    SETTINGS,
+    SHARDS,
+    SWEEP_THRESHOLD,
+    TABLES,
+    Setting,
+)
 from gw_core import WorkerSettings
 from gw_core.errors import InvalidSettingError
 
@@ -135,6 +144,8 @@ def _with_derived(entries: Mapping[str, Resolved]) -> Mapping[str, Resolved]:
 def _resolve_one(setting: Setting[Any], sources: Sources, stored: Mapping[str, object]) -> Resolved:
     given = sources.flags.get(setting.name)
     if given is not None and given != [] and given != ():
+        if setting is SHARDS:
+            given = _with_addresses(given, _resolve_one(setting, replace(sources, flags={}), stored).value)
         return _read(setting, given, Origin("flag", setting.flag))
     for variable in setting.variables:
         # An empty variable counts as unset, because a container's environment cannot unset one.
@@ -148,6 +159,13 @@ def _resolve_one(setting: Setting[Any], sources: Sources, stored: Mapping[str, o
         folder = None if path.parent == sources.folder else path.parent
         return _read(setting, stored[setting.name], Origin("file", str(path)), folder)
     return Resolved(setting.default, Origin("default"))
+
+
+def _with_addresses(given: object, configured: Mapping[str, str]) -> object:
+    """Return the shards of an option; one that is named alone is one of those configured elsewhere."""
+    if not isinstance(given, list):
+        return given
+    return [f"{each}={configured[each]}" if each in configured else each for each in given]
 
 
 def _read(setting: Setting[Any], raw: object, origin: Origin, folder: Path | None = None) -> Resolved:

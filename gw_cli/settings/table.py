@@ -63,7 +63,7 @@ MAINTENANCE: Final = frozenset(
 )
 QUEUE: Final = DEV | CRON_COMMANDS | JOBS | REPORTS | MAINTENANCE
 DATABASE: Final = QUEUE | {"bench"}
-SHARDED: Final = frozenset({"run", "stats", "list", "doctor", "tui"})
+SHARDED: Final = QUEUE - {"dev", "config show"}
 STALE: Final = frozenset({"run", "workers", "sweep"})
 TUI: Final = frozenset({"tui"})
 
@@ -155,7 +155,7 @@ CONNECTION: Final = Setting[str | None](
 SHARDS: Final = Setting[Mapping[str, str]](
     "shards",
     SHARD_LIST,
-    "One of several databases, instead of --connection (repeatable)",
+    "One of several databases, or the name of a configured one (repeatable)",
     default=MappingProxyType({}),
     commands=SHARDED,
     secret=True,

@@ -144,11 +144,11 @@ def reader(queue: Queue) -> Iterator[str]:
 
 def everything(queue: Queue) -> list[list[tuple[Any, ...]]]:
     """Every row there is."""
-    tables = ("jobs", "job_queues", "tasks", "known_crontabs", "gw_workers", "gw_pauses", "gw_limits")
-    return [
-        queue.rows(f"select to_jsonb(each)::text from graphile_worker._private_{name} as each order by 1")
-        for name in tables
-    ]
+    tables = queue.rows(
+        "select oid::regclass::text from pg_class where relkind in ('r', 'p') and not relispartition"
+        " and relnamespace = 'graphile_worker'::regnamespace order by 1"
+    )
+    return [queue.rows(f"select to_jsonb(each)::text from {name} as each order by 1") for (name,) in tables]
 
 
 @pytest.mark.parametrize("line", READING)

@@ -10,8 +10,6 @@ import pytest
 from support.cli_program import CliProgram, every_command
 from support.jobs_in_states import Queue
 
-from gw_cli.settings.table import SHARDED
-
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "json.md").read_text("utf-8")
 INTRODUCTION = PAGE.partition("\n## ")[0]
 SECTIONS = {
@@ -97,14 +95,27 @@ def test_the_keys_of_a_command_are_those_on_the_page(gw: CliProgram, queue: Queu
     assert printed - promised == set(), "not documented"
 
 
-def test_with_shards_every_record_has_the_name_of_its_shard(gw: CliProgram, queue: Queue) -> None:
-    queue.ready("mail")
-    printing = sorted(SHARDED - {"run", "tui"})
+IN_ONE_DATABASE = ("gw add", "gw show", "gw cron run")
+WITH_SHARDS = [
+    name
+    for name, command in every_command().items()
+    if name in LINES and any("--shard" in each.opts for each in command.params)
+]
 
-    for name in printing:
-        records = gw(name, "--shard", f"eu={queue.url}", "--json").json
-        assert {each["shard"] for each in records} == {"eu"}, name
-        assert f"`gw {name}`" in INTRODUCTION
+
+@pytest.mark.parametrize("name", [each for each in WITH_SHARDS if each not in (*IN_ONE_DATABASE, "gw tui")])
+def test_with_shards_every_record_has_the_name_of_its_shard(
+    gw: CliProgram, queue: Queue, tmp_path: Path, name: str
+) -> None:
+    fill(queue, tmp_path)
+
+    for line in LINES[name]:
+        records = gw(*line.split(), "--shard", f"eu={queue.url}", "--json").json
+        assert {each["shard"] for each in records} == {"eu"}, line
+
+
+def test_the_page_names_the_commands_that_work_in_one_database() -> None:
+    assert [each for each in IN_ONE_DATABASE if f"`{each}`" not in INTRODUCTION] == []
 
 
 def fill(queue: Queue, folder: Path) -> None:

@@ -38,6 +38,14 @@ def test_shards_in_the_environment_are_separated_like_other_lists(separator: str
     assert resolved(c.SHARDS, environment={"GW_SHARDS": given}) == ({"eu": first, "us": second}, "GW_SHARDS")
 
 
+def test_a_configured_shard_is_chosen_by_its_name() -> None:
+    configured = {"shards": ["eu=postgres://eu/app", "us=postgres://us/app"]}
+
+    chosen = resolved(c.SHARDS, flags={"shards": ["us", "new=postgres://new/app"]}, file=configured)
+
+    assert chosen == ({"us": "postgres://us/app", "new": "postgres://new/app"}, "--shard")
+
+
 # -- which value counts ------------------------------------------------------------------------------------------------
 
 

@@ -144,6 +144,7 @@ def test_the_settings_of_one_command_are_shown(within: InProcessShell) -> None:
 
     assert [line.split("\t")[0] for line in lines[1:]] == [
         "connection",
+        "shards",
         "schema",
         "password-command",
         "pg-bin",
@@ -151,7 +152,7 @@ def test_the_settings_of_one_command_are_shown(within: InProcessShell) -> None:
         "app",
         "crontab",
     ]
-    assert lines[7].split("\t")[1:] == ["mine", "environment", "GW_CRONTAB"]
+    assert lines[8].split("\t")[1:] == ["mine", "environment", "GW_CRONTAB"]
 
 
 def test_a_command_without_settings_is_an_error(within: InProcessShell) -> None:
