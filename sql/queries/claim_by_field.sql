@@ -194,6 +194,7 @@ spent as (
 ),
 \set NAME '(select queues.queue_name from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues where queues.id = jobs.job_queue_id)'
 \set CHOSEN 'id from chosen'
+\set COLUMN id
 \ir parts/claimed.sql
 union all
 select null, null,

@@ -80,8 +80,9 @@ urgent as materialized (
 ),
 \set PICKS urgent
 \ir parts/lock_queued.sql
+\set COLUMN id
 unqueued as materialized (
-  select due.id, null::int as job_queue_id, due.priority, due.run_at, due.bytes
+  select due.row as id, null::int as job_queue_id, due.priority, due.run_at, due.bytes
     from unqueued_priorities
    cross join lateral (
            \ir parts/lock_unqueued.sql

@@ -22,4 +22,5 @@ picks as materialized (
 \ir parts/locked_queues.sql
 \set NAME '(select queue_rows.queue_name from queue_rows where queue_rows.id = jobs.job_queue_id)'
 \set CHOSEN 'id from chosen'
+\set COLUMN id
 \ir parts/claimed.sql

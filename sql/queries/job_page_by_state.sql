@@ -4,6 +4,8 @@
 -- each of them costs a few blocks. Every stage reads an index, and none is read if those before it fill the page.
 -- This needs gw's indexes of locked and of failed jobs. Each stage has a constant limit, which the planner can judge.
 with recursive
+\set KNOWN null::smallint
+\set BELOW ''
 \set AMONG ''
 \set PRIORITIES levels
 \ir parts/priorities.sql

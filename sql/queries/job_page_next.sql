@@ -3,6 +3,8 @@
 -- takes a second, so equals come in the order of the index, which has no cursor. The number of jobs is therefore bounded.
 -- Each priority is read separately, so that scheduled jobs are not read on the way to those that are due.
 with recursive
+\set KNOWN null::smallint
+\set BELOW ''
 \set AMONG ''
 \set PRIORITIES levels
 \ir parts/priorities.sql

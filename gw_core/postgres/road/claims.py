@@ -103,6 +103,8 @@ class Claims:
         self.left_rest = False
         """Whether the last claim left jobs to the complete statement, which the next claim runs."""
         self.skip_ahead = SkipAhead()
+        self._known_priority: int | None = None
+        """The most urgent priority that the last claim found; None when it found no job."""
         self._polls_without_asking = 0
         self._asked = 0
 
@@ -138,6 +140,7 @@ class Claims:
         # From the queue at which the last scan stopped, when those of the first jobs are locked.
         values["scan_from"] = 0 if self.scanned_to is None else self.scanned_to + 1
         values["scan_limit"] = max(SCAN_LIMIT, limit)
+        values["known_priority"] = self._known_priority
         self.scanned_to, self.left_rest, self.is_rest_locked = None, False, False
         skip, began = self.skip_ahead, time.monotonic()
         try:
@@ -152,6 +155,7 @@ class Claims:
         except MemoryError as error:
             raise _too_large() from error
         _sort(rows)
+        self._known_priority = rows[0][5] if rows else None
         if rows:
             self._polls_without_asking = 0
             # Of each kind the first job, which comes last here.

@@ -1,4 +1,4 @@
--- The rows whose id is in `:CHOSEN`, locked for this worker.
+-- The rows whose `:COLUMN` is in `:CHOSEN`, locked for this worker.
 -- `key` keeps its value, but is named. Where an update does not name an index's columns, PostgreSQL 14 and later search
 -- each full page of the index for entries of dead rows. Most keys are null, and their pages are full of entries of rows
 -- that wait or run, so the search finds little. It took a sixth of a claim's time beside a busy settling session.
@@ -8,7 +8,7 @@ claimed as (
          locked_at = now(),
          locked_by = %(worker_id)s::text,
          key = jobs.key
-   where jobs.id = any(array(select :CHOSEN))
+   where jobs.:COLUMN = any(array(select :CHOSEN))
   returning
     jobs.id,
     jobs.task_id,

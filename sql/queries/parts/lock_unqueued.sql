@@ -1,6 +1,7 @@
 -- The next jobs of one priority without a queue, row by row locked, without those that others lock.
+-- `:COLUMN` is how they are found again.
 select
-  jobs.id,
+  jobs.:COLUMN as row,
   jobs.priority,
   jobs.run_at,
   \ir payload_bytes.sql
