@@ -47,7 +47,7 @@ from gw_tui.rules.commands import BY_ID, EVERYWHERE, SCREEN_BY_ID, SCREENS, Cons
 from gw_tui.rules.connection_state import ConnectionPhase
 from gw_tui.rules.journal import EntryKind
 from gw_tui.rules.options import PERIODS, Options
-from gw_tui.rules.table_choice import SavedView
+from gw_tui.rules.preferences import SavedView
 from gw_tui.screens.base import ConsoleScreen, bindings_of
 from gw_tui.text import formatting, sanitize
 from gw_tui.text.ansi_filters import OnlyAscii, StripControls
@@ -129,11 +129,11 @@ class ConsoleApp(Console):
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = self.options.theme if self.options.theme in self.available_themes else NAMES[0]
-        if self.options.keys:
-            self.set_keymap({name: ",".join(keys.split()) for name, keys in self.options.keys.items()})
-            for name, keys in self.options.keys.items():
-                if not BY_ID[name].keys:  # there is no key to be exchanged
-                    self.bind(",".join(keys.split()), BY_ID[name].action, show=False)
+        keymap = {name: ",".join(keys) for name, keys in self.options.preferences.keys.items()}
+        self.set_keymap(keymap)
+        for name, keys in keymap.items():
+            if not BY_ID[name].keys:  # there is no key to be exchanged
+                self.bind(keys, BY_ID[name].action, show=False)
         self.note(EntryKind.CONSOLE, f"console started on {self.source.info.where}")
         self.visit(self.options.screen if self.options.screen in SCREEN_BY_ID else SCREENS[0].id)
         if self.options.open:
@@ -470,7 +470,7 @@ class ConsoleApp(Console):
 
     @work
     async def action_views(self) -> None:
-        views = self.options.views
+        views = self.options.preferences.views
         choices = [Choice(name, sanitize.line(name, 40), sanitize.line(each.words, 60)) for name, each in views.items()]
         if not choices:
             self.notify("gw.toml has no views, as tables [[tui.views]]")

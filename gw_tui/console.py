@@ -15,7 +15,6 @@ from textual.notifications import SeverityLevel
 from gw_core.front_ends import ThroughputMeter
 from gw_tui.actions.log import ActionLog, Payloads
 from gw_tui.data.poller import BLURRED, Poller
-from gw_tui.data.table_choices import TableChoices
 from gw_tui.rules.chart_series import History, seconds_between
 from gw_tui.rules.commands import CommandContext
 from gw_tui.rules.connection_state import ConnectionPhase, ConnectionState
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from gw_tui.actions.actions import Action
     from gw_tui.data.messages import ActionFinished
     from gw_tui.data.source import DataSource
-    from gw_tui.rules.table_choice import TableChoice
+    from gw_tui.rules.preferences import TableChoice
 
 TICK: Final = 0.5
 """How often ages and countdowns go on, in seconds."""
@@ -43,7 +42,6 @@ class Console(App[Options]):
         self.options = options
         super().__init__(ansi_color=None if options.colour else True)
         self.source = source
-        self.choices = TableChoices(options.choices)
         self.clock = clock
         self.period = options.period
         self.connection = ConnectionState()
@@ -129,9 +127,9 @@ class Console(App[Options]):
     @work
     async def remember(self, screen: str, choice: TableChoice) -> None:
         """Keep the columns and the order of a list for the next start."""
-        self.choices.choose(screen, choice)
+        self.options.preferences.choose(screen, choice)
         try:
-            await asyncio.to_thread(self.choices.write, screen)
+            await asyncio.to_thread(self.options.preferences.write, screen)
         except OSError as error:
             self.note(EntryKind.ERROR, f"The columns cannot be remembered: {error.strerror}", is_bad=True)
 

@@ -11,7 +11,7 @@ from gw_tui.app import ConsoleApp, screen_of
 from gw_tui.data.source import DataSource
 from gw_tui.rules.commands import SCREEN_BY_ID, with_keys
 from gw_tui.rules.options import Options
-from gw_tui.rules.table_choice import SavedView
+from gw_tui.rules.preferences import SavedView
 from gw_tui.screens.list_screen import ListScreen
 from gw_tui.watchdog import Watch
 
@@ -41,10 +41,10 @@ def check(options: Options) -> None:
     """Reject invalid options: raises `InvalidSettingError`."""
     if options.screen not in SCREEN_BY_ID:
         raise InvalidSettingError(f"unknown screen {options.screen!r}; screens are {', '.join(SCREEN_BY_ID)}")
-    for name, view in options.views.items():
+    for name, view in options.preferences.views.items():
         _check_columns(name, view)
     try:
-        with_keys(options.keys)
+        with_keys(options.preferences.keys)
     except ValueError as error:
         raise InvalidSettingError(f"tui.keys: {error}") from None
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gw_core import CronItem
     from gw_tui.data.source import DataSource
     from gw_tui.rules.options import Options
-    from gw_tui.rules.table_choice import SavedView
+    from gw_tui.rules.preferences import SavedView
 
 PLAIN_TERMINALS: Final = ("", "dumb", "unknown")
 
@@ -173,6 +173,7 @@ def _without_screen() -> str | None:
 
 def _options(configuration: Configuration, screen: str | None, wanted: str | None) -> Options:
     from gw_tui.rules.options import Options
+    from gw_tui.rules.preferences import Preferences
     from gw_tui.serve import is_served
 
     ascii_only = configuration[table.TUI_ASCII]
@@ -192,14 +193,14 @@ def _options(configuration: Configuration, screen: str | None, wanted: str | Non
         max_marked=configuration[table.TUI_MAX_MARKED],
         # Who does without payloads on the screen does not want them in a file.
         log_payloads=configuration[table.TUI_LOG_PAYLOADS] if configuration[table.TUI_PAYLOAD] else "none",
-        keys=configuration[table.TUI_KEYS],
-        choices=state_folder() / "console.json",
-        views=_views(configuration),
+        preferences=Preferences(
+            keys=configuration[table.TUI_KEYS], views=_views(configuration), path=state_folder() / "console.json"
+        ),
     )
 
 
 def _views(configuration: Configuration) -> Mapping[str, SavedView]:
-    from gw_tui.rules.table_choice import SavedView
+    from gw_tui.rules.preferences import SavedView
 
     views = {}
     for name, each in configuration[table.TUI_VIEWS].items():

@@ -13,7 +13,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from gw_tui.dialogs.framed import Choices, Framed
-from gw_tui.rules.table_choice import TableChoice, TableSort
+from gw_tui.rules.preferences import TableChoice, TableSort
 from gw_tui.text.symbols import SHOWN
 from gw_tui.widgets.keyed_table import TableColumn
 

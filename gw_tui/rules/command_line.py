@@ -10,7 +10,7 @@ from gw_core.front_ends import HISTORY_TERMS, TERMS, suggest
 from gw_core.selection import parse
 from gw_tui.rules.commands import BY_ID, COMMANDS, SCREEN_BY_ID, ConsoleCommand, Requirement, written
 from gw_tui.rules.options import Options
-from gw_tui.rules.table_choice import SavedView
+from gw_tui.rules.preferences import SavedView
 
 ONE_OF: Final = {"queue": "queues", "worker": "workers", "task": "tasks"}
 """Words that take a name; the screen puts the cursor on it."""
@@ -58,7 +58,7 @@ def parse_line(text: str, options: Options = NO_NAMES) -> Destination:
         return Destination(job=int(rest))
     if word == VIEW:
         none = "gw.toml has none, as tables [[tui.views]]"
-        return Destination(view=options.views[_one_of(VIEW, rest, options.views, none)])
+        return Destination(view=options.preferences.views[_one_of(VIEW, rest, options.preferences.views, none)])
     if word == CONTEXT:
         return Destination(context=_one_of("database", rest, options.contexts, "the console shows a single one"))
     if word == THEME:
@@ -107,7 +107,7 @@ def completions(
 ) -> Sequence[Completion]:
     """Return lines that continue a text, and after them those whose name or help has each of its words."""
     word, space, rest = text.partition(" ")
-    if names := {VIEW: options.views, CONTEXT: options.contexts, THEME: options.themes}.get(word) if space else None:
+    if space and (names := dict(_names(options)).get(word)):
         return [Completion(f"{word} {name}") for name in sorted(names) if name.startswith(rest)]
     if space and word == "jobs":
         return [Completion(f"jobs {each.text}") for each in suggest(rest, len(rest), {})]
@@ -119,6 +119,11 @@ def completions(
     return list(dict.fromkeys([*first, *others]))
 
 
+def _names(options: Options) -> Sequence[tuple[str, Collection[str]]]:
+    """Return the names that can be chosen, by the word before them."""
+    return (VIEW, options.preferences.views), (CONTEXT, options.contexts), (THEME, options.themes)
+
+
 def _lines(options: Options, commands: Iterable[ConsoleCommand]) -> Iterator[Completion]:
     """Yield the words that a line can begin with."""
     for screen in SCREEN_BY_ID.values():
@@ -126,10 +131,10 @@ def _lines(options: Options, commands: Iterable[ConsoleCommand]) -> Iterator[Com
     yield Completion(JOB, "", f"Show one job, such as {JOB} 4901.")
     for word, screen_id in ONE_OF.items():
         yield Completion(word, "", f"Show one of {SCREEN_BY_ID[screen_id].title}, by its name.")
-    for word, names in ((VIEW, options.views), (CONTEXT, options.contexts), (THEME, options.themes)):
+    for word, names in _names(options):
         if names:
             yield Completion(word, "", f"Choose a {word} by its name.")
     for each in commands:
-        keys = options.keys[each.id].split() if each.id in options.keys else each.keys
+        keys = options.preferences.keys.get(each.id, each.keys)
         if not each.id.startswith("go_") and each.id != "command_line":
             yield Completion(each.id, " ".join(map(written, keys)), f"{each.label}: {each.help}")

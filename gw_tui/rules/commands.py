@@ -321,15 +321,15 @@ def written(key: str) -> str:
     return _WRITTEN.get(key, f"^{key.removeprefix('ctrl+')}" if key.startswith("ctrl+") else key)
 
 
-def with_keys(chosen: Mapping[str, str]) -> dict[str, Sequence[str]]:
-    """Return the keys of every command, those chosen by the user in screen of ours; several are divided by spaces.
+def with_keys(chosen: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    """Return the keys of every command, those chosen by the user in place of ours.
 
     Raises `ValueError` for a command that is none, or a key that two commands of a screen would share.
     """
     for name in chosen:
         if name not in BY_ID:
             raise ValueError(f"unknown command {name!r}; commands are {', '.join(BY_ID)}")
-    keys = {each.id: chosen[each.id].split() if each.id in chosen else each.keys for each in COMMANDS}
+    keys = {each.id: chosen.get(each.id, each.keys) for each in COMMANDS}
     for screen in (*SCREEN_BY_ID, JOB):
         _reject_clash(screen, known_on(screen), keys)
     return keys

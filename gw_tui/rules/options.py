@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from gw_core import RecoverySettings
-from gw_tui.rules.table_choice import SavedView
+from gw_tui.rules.preferences import Preferences
 
 PERIODS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 """How often the console can look, in seconds."""
@@ -27,7 +27,7 @@ class QueueInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How the console shows itself; `keys` are the user's own, by command."""
+    """How the console shows itself."""
 
     period: float = 1.0
     environment: str = ""
@@ -55,13 +55,9 @@ class Options:
     pause_unfocused: bool = True
     max_marked: int = 10_000
     """How many jobs can be marked at the same time."""
-    keys: Mapping[str, str] = field(default_factory=dict)
-    views: Mapping[str, SavedView] = field(default_factory=dict)
-    """The saved views by name."""
+    preferences: Preferences = field(default_factory=Preferences)
     action_log: Path | None = None
     """The action log; None for no log."""
-    choices: Path | None = None
-    """Where the columns and the order of each list are remembered; None for nowhere."""
     log_payloads: str = "whole"
     """How the action log stores payloads: whole, masked or none."""
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from gw_tui.console import Console
     from gw_tui.data.source import Query
     from gw_tui.maintenance import Maintenance
-    from gw_tui.rules.table_choice import SavedView
+    from gw_tui.rules.preferences import SavedView
 
 MIN_WIDTH, MIN_HEIGHT = 60, 20
 
@@ -203,13 +203,9 @@ class ConsoleScreen(Screen[None]):
 
     def on_key(self, event: events.Key) -> None:
         """Give the reason when the key's command cannot act now."""
-        chosen, context = self.console.options.keys, self.command_context()
+        chosen, context = self.console.options.preferences.keys, self.command_context()
         key = key_label(event.key)
-        found = [
-            command
-            for command in known_on(self.SCREEN_ID)
-            if key in map(written, chosen[command.id].split() if command.id in chosen else command.keys)
-        ]
+        found = [each for each in known_on(self.SCREEN_ID) if key in map(written, chosen.get(each.id, each.keys))]
         reasons = [command.why_not(context) for command in found]
         is_act = any(command.risk is not Risk.NONE or command.needs is Requirement.ROW for command in found)
         if is_act and all(reasons):

@@ -25,8 +25,8 @@ from gw_tui.data.source import DataSource, Query
 from gw_tui.dialogs import export
 from gw_tui.dialogs.choose import Choose
 from gw_tui.rules.commands import BY_ID, Risk
+from gw_tui.rules.preferences import TableSort
 from gw_tui.rules.search import Ask, Search, Stage
-from gw_tui.rules.table_choice import TableSort
 from gw_tui.screens.job_actions import AddJobMixin, JobActionsMixin
 from gw_tui.screens.list_screen import ListScreen, facts
 from gw_tui.screens.pause_actions import PauseMixin
@@ -396,7 +396,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
             self.table.release()
         elif self.search.wanted.conditions:
             if self.is_view:  # its columns and its order go with its filter
-                self.use_choice(self.console.choices.of(self.SCREEN_ID))
+                self.use_choice(self.console.options.preferences.choice(self.SCREEN_ID))
             self.apply_filter(EVERYTHING)
         self.draw()
 

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from gw_tui.dialogs.columns import ChooseColumns
-from gw_tui.rules.table_choice import TableChoice, TableSort
+from gw_tui.rules.preferences import TableChoice, TableSort
 from gw_tui.screens.base import ConsoleScreen
 from gw_tui.text import sanitize
 from gw_tui.widgets.keyed_table import KeyedTable, TableColumn, TableRow
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gw_core.front_ends import QueueSnapshot
     from gw_tui.data.source import Query
     from gw_tui.rules.connection_state import FailureKind
-    from gw_tui.rules.table_choice import SavedView
+    from gw_tui.rules.preferences import SavedView
 
 WIDE: Final = 100
 ANY_WIDTH: Final = 10_000
@@ -118,7 +118,7 @@ class ListScreen(ConsoleScreen, Generic[A, T]):
 
     def on_mount(self) -> None:
         """Begin with the columns and the order chosen before."""
-        self.use_choice(self.console.choices.of(self.SCREEN_ID))
+        self.use_choice(self.console.options.preferences.choice(self.SCREEN_ID))
 
     def use_choice(self, choice: TableChoice) -> None:
         """Show these columns in this order."""

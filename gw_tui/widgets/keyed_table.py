@@ -18,8 +18,8 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from gw_tui.rules.stable_order import RowOrder, arranged, held
-from gw_tui.rules.table_choice import TableSort, sort_value, sorted_by
+from gw_tui.rules.preferences import TableSort
+from gw_tui.rules.stable_order import RowOrder, arranged, held, sort_value, sorted_by
 from gw_tui.text import formatting, sanitize
 from gw_tui.text.symbols import GONE, MARK, Symbol
 from gw_tui.widgets.contrast import readable

@@ -19,6 +19,7 @@ from gw_core.selection import parse
 from gw_tui.app import ConsoleApp
 from gw_tui.data.source import ClientSource, DataSource
 from gw_tui.rules.options import Options, QueueInfo
+from gw_tui.rules.preferences import Preferences as Preferences
 
 DEADLINE = 90.0
 POLL = 0.02

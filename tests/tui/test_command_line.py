@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from console_fixture import Console, run, search_of
+from console_fixture import Console, Preferences, run, search_of
 from support.console_source import QueueSource
 from textual import events
 from textual.widgets import Input
@@ -67,9 +67,10 @@ def test_commands_are_found_by_the_words_of_their_help() -> None:
 
 
 def test_a_command_is_listed_with_the_keys_that_it_has() -> None:
-    assert {each.line: each.keys for each in completions("free", replace(NO_NAMES, keys={"freeze": "Z"}))}[
-        "freeze"
-    ] == "Z"
+    assert {
+        each.line: each.keys
+        for each in completions("free", replace(NO_NAMES, preferences=Preferences(keys={"freeze": "Z"})))
+    }["freeze"] == "Z"
 
 
 async def entered(console: Console) -> Input:

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from console_fixture import STILL, Console, console_on, run
+from console_fixture import STILL, Console, Preferences, console_on, run
 from support.console_source import QueueSource
 
 from gw_core.errors import DatabaseUnavailableError, SchemaMissingError
@@ -122,7 +122,7 @@ def test_keys_can_be_chosen_and_are_named() -> None:
         await console.press("Z")
         await console.shows("FROZEN")
 
-    run(scenario, screen="overview", size=(120, 34), keys={"freeze": "Z"})
+    run(scenario, screen="overview", size=(120, 34), preferences=Preferences(keys={"freeze": "Z"}))
 
 
 def test_a_panel_takes_the_whole_screen_and_gives_it_back() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from console_fixture import Console, run
+from console_fixture import Console, Preferences, run
 from support.console_queue import ALIVE
 from support.console_source import QueueSource
 from textual.widgets import Button, Input, TextArea
@@ -224,7 +224,7 @@ def test_a_command_without_a_key_can_have_a_key() -> None:
         await console.press("X")
         await console.until(lambda: console.is_on("locks"))
 
-    run(scenario, screen="overview", keys={"run_doctor": "X"})
+    run(scenario, screen="overview", preferences=Preferences(keys={"run_doctor": "X"}))
 
 
 # -- equivalent commands -----------------------------------------------------------------------------------------------

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, strategies as st
 
-from gw_tui.rules.stable_order import arranged, held
+from gw_tui.rules.stable_order import arranged, held, sort_value
 
 KEYS = st.lists(st.sampled_from("abcdefghijklmnop"), unique=True, max_size=12)
 
@@ -37,3 +38,16 @@ def test_a_row_that_is_gone_stays_at_its_place() -> None:
 
 def test_a_list_that_shrank_keeps_the_gone_row_at_its_end() -> None:
     assert arranged(list("abcd"), ["a"], highlighted="d").order == ("a", "d")
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "expected"),
+    [
+        ("1,234", None, (0, 1234.0, "")),
+        ("2m07s", 127.0, (0, 127.0, "")),
+        ("Mail", None, (1, 0.0, "mail")),
+        ("", None, None),
+    ],
+)
+def test_what_a_cell_sorts_by(text: str, value: float | None, expected: object) -> None:
+    assert sort_value(text, value) == expected

@@ -13,7 +13,7 @@ from support.console_source import QueueSource
 from gw_core import Client, JobSpec, Runner, TaskRegistry, WorkerSettings
 from gw_core.front_ends import Count
 from gw_tui.actions import actions
-from gw_tui.rules.table_choice import SavedView, TableChoice
+from gw_tui.rules.preferences import Preferences, SavedView, TableChoice
 from gw_tui.widgets.bars import Bars
 
 
@@ -108,7 +108,7 @@ def test_the_columns_of_a_view_go_with_its_filter() -> None:
         await console.press("escape")
         await console.until(lambda: tuple(console.table("#jobs").widths) == usual)
 
-    run(scenario, views={"often": view})
+    run(scenario, preferences=Preferences(views={"often": view}))
 
 
 def test_restored_jobs_are_named_by_their_new_ids() -> None:

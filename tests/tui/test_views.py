@@ -10,7 +10,7 @@ from console_fixture import Console, run, search_of
 from support.cli_program import CliProgram
 from test_command_line import entered
 
-from gw_tui.rules.table_choice import SavedView, TableChoice, TableSort
+from gw_tui.rules.preferences import Preferences, SavedView, TableChoice, TableSort
 
 TRIED = SavedView(
     screen="jobs",
@@ -51,11 +51,11 @@ def test_a_line_opens_a_view_and_its_name_is_completed(tmp_path: Path) -> None:
         await shows_tried(console)
         assert not (tmp_path / "console.json").exists()  # a view does not change what is remembered
 
-    run(scenario, screen="overview", views=VIEWS, choices=tmp_path / "console.json")
+    run(scenario, screen="overview", preferences=Preferences(views=VIEWS, path=tmp_path / "console.json"))
 
 
 def test_a_link_opens_a_view() -> None:
-    run(shows_tried, screen="overview", views=VIEWS, open="view/often tried")
+    run(shows_tried, screen="overview", preferences=Preferences(views=VIEWS), open="view/often tried")
 
 
 def test_a_key_lists_the_views() -> None:
@@ -66,7 +66,7 @@ def test_a_key_lists_the_views() -> None:
         screen = await console.reach("tasks")
         await console.until(lambda: screen.table.sort == BUSY.choice.sort)
 
-    run(scenario, screen="overview", views=VIEWS)
+    run(scenario, screen="overview", preferences=Preferences(views=VIEWS))
 
 
 def test_without_views_the_key_says_where_they_are_written() -> None:

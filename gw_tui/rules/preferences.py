@@ -1,16 +1,20 @@
-"""What the operator chose for a list: its columns, their order, and its sort; or saved, with a selection, as a view."""
+"""What the operator prefers: keys, saved views, and the columns and the order of each list."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import threading
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
 
-T = TypeVar("T")
+from gw_core.runtime.files import replace_file
 
+MAX_SIZE: Final = 100_000
+"""A larger file of choices is not ours."""
 ASCENDING, DESCENDING = "asc", "desc"
-_NUMBER: Final = re.compile(r"-?[0-9][0-9,]*([.][0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +89,10 @@ class SavedView:
     @classmethod
     def read(cls, record: Mapping[str, object]) -> SavedView:
         """Return the view of a table in `gw.toml`, whose types were checked; raises `ValueError`."""
-        columns, sort = record.get("columns", ()), str(record.get("sort", ""))
-        return cls(
-            screen=str(record["screen"]),
-            selection=str(record.get("selection", "")),
-            choice=TableChoice(
-                tuple(columns) if isinstance(columns, list) else (), TableSort.parse(sort) if sort else None
-            ),
-        )
+        if sort := record.get("sort"):
+            TableSort.parse(str(sort))  # which raises for a wrong one
+        choice = TableChoice.read(record)
+        return cls(screen=str(record["screen"]), selection=str(record.get("selection", "")), choice=choice)
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -107,20 +107,51 @@ class SavedView:
         return " ".join(each for each in (self.screen, self.selection, order) if each)
 
 
-def sort_value(text: str, value: float | None) -> tuple[int, float, str] | None:
-    """Return what a cell sorts by: a number before texts; None for an empty cell."""
-    if value is None and _NUMBER.fullmatch(text):
-        value = float(text.replace(",", ""))
-    if value is not None:
-        return (0, value, "")
-    return (1, 0.0, text.casefold()) if text else None
+class Preferences:
+    """The user's keys by command and views by name, as configured, and what was chosen for lists, which a file keeps.
+
+    Without a path, choices are forgotten.
+    """
+
+    def __init__(
+        self,
+        *,
+        keys: Mapping[str, str] = MappingProxyType({}),
+        views: Mapping[str, SavedView] = MappingProxyType({}),
+        path: Path | None = None,
+    ) -> None:
+        self.keys = {name: tuple(each.split()) for name, each in keys.items()}
+        self.views = views
+        self._path = path
+        self._lock = threading.Lock()  # writes in order; the last one holds the latest choice
+        self._choices = dict(_read(path))
+
+    def choice(self, screen: str) -> TableChoice:
+        """Return what was chosen for a screen."""
+        return self._choices.get(screen, TableChoice())
+
+    def choose(self, screen: str, choice: TableChoice) -> None:
+        """Change what was chosen for a screen; `write` stores it."""
+        self._choices[screen] = choice
+
+    def write(self, screen: str) -> None:
+        """Store the choice of a screen, and leave those that another console stored. Raises `OSError`."""
+        if self._path is None:
+            return
+        with self._lock:
+            choices = {**_read(self._path), screen: self.choice(screen)}
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            records = {name: each.record for name, each in choices.items()}
+            replace_file(self._path, json.dumps({"screens": records}))
 
 
-def sorted_by(items: Sequence[tuple[tuple[int, float, str] | None, T]], *, is_descending: bool) -> list[T]:
-    """Return the items in the order of their values, those without a value last."""
-    known = sorted(
-        ((value, item) for value, item in items if value is not None),
-        key=lambda each: each[0],
-        reverse=is_descending,
-    )
-    return [item for _, item in known] + [item for value, item in items if value is None]
+def _read(path: Path | None) -> Mapping[str, TableChoice]:
+    """Return what a file holds; nothing if it is missing, damaged or of another kind."""
+    try:
+        if path is None or path.stat().st_size > MAX_SIZE:
+            return {}
+        stored = json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    screens = stored.get("screens") if isinstance(stored, dict) else None
+    return {str(name): TableChoice.read(each) for name, each in screens.items()} if isinstance(screens, dict) else {}

@@ -10,8 +10,7 @@ import pytest
 from console_fixture import Console, run
 from support.console_source import QueueSource
 
-from gw_tui.data.table_choices import TableChoices
-from gw_tui.rules.table_choice import TableChoice, TableSort, sort_value
+from gw_tui.rules.preferences import Preferences, TableChoice, TableSort
 
 WIDE = (120, 34)
 LISTS = ["jobs", "queues", "workers", "cron", "locks", "events", "tasks", "errors", "history"]
@@ -69,8 +68,8 @@ def test_columns_of_every_list_are_chosen_and_kept_for_the_next_start(tmp_path: 
             assert found.table.sort is not None
             assert str(found.table.sort) == stored[screen]["sort"]
 
-    run(choose, screen=LISTS[0], size=WIDE, choices=path)
-    run(again, screen=LISTS[0], size=WIDE, choices=path)
+    run(choose, screen=LISTS[0], size=WIDE, preferences=Preferences(path=path))
+    run(again, screen=LISTS[0], size=WIDE, preferences=Preferences(path=path))
 
 
 def test_a_click_on_a_title_sorts_then_reverses_then_restores() -> None:
@@ -134,7 +133,7 @@ def test_newest_first_is_remembered_and_other_orders_sort_the_page(tmp_path: Pat
         assert "page by id ↑" in console.text
         assert screen.table.keys == tuple(sorted(screen.table.keys, key=int))
 
-    run(scenario, choices=path)
+    run(scenario, preferences=Preferences(path=path))
 
 
 def test_the_chooser_of_jobs_says_what_an_index_sorts() -> None:
@@ -177,11 +176,11 @@ def test_a_sort_alone_leaves_the_columns_to_the_width() -> None:
 def test_a_damaged_file_holds_no_choice_and_is_replaced(tmp_path: Path, text: str) -> None:
     path = tmp_path / "console.json"
     path.write_text(text)
-    choices = TableChoices(path)
-    assert choices.of("tasks") == TableChoice()
+    choices = Preferences(path=path)
+    assert choices.choice("tasks") == TableChoice()
     choices.choose("tasks", TableChoice(("task",)))
     choices.write("tasks")
-    assert TableChoices(path).of("tasks").columns == ("task",)
+    assert Preferences(path=path).choice("tasks").columns == ("task",)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +200,7 @@ def test_columns_that_no_list_has_are_ignored_and_replaced(tmp_path: Path, text:
         await console.press("s")
         await console.until(lambda: "task asc" in path.read_text())
 
-    run(scenario, source=QueueSource(), screen="tasks", size=WIDE, choices=path)
+    run(scenario, source=QueueSource(), screen="tasks", size=WIDE, preferences=Preferences(path=path))
 
 
 def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
@@ -212,27 +211,14 @@ def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
         await console.press("s")
         await console.until(lambda: any("remembered" in each.words for each in console.app.journal))
 
-    run(scenario, screen="tasks", choices=tmp_path / "gw" / "console.json")
+    run(scenario, screen="tasks", preferences=Preferences(path=tmp_path / "gw" / "console.json"))
 
 
 def test_two_consoles_keep_each_others_choices(tmp_path: Path) -> None:
     path = tmp_path / "console.json"
-    one, other = TableChoices(path), TableChoices(path)
+    one, other = Preferences(path=path), Preferences(path=path)
     one.choose("jobs", TableChoice(("id",)))
     one.write("jobs")
     other.choose("tasks", TableChoice(("task",)))
     other.write("tasks")
-    assert [TableChoices(path).of(each).columns for each in ("jobs", "tasks")] == [("id",), ("task",)]
-
-
-@pytest.mark.parametrize(
-    ("text", "value", "expected"),
-    [
-        ("1,234", None, (0, 1234.0, "")),
-        ("2m07s", 127.0, (0, 127.0, "")),
-        ("Mail", None, (1, 0.0, "mail")),
-        ("", None, None),
-    ],
-)
-def test_what_a_cell_sorts_by(text: str, value: float | None, expected: object) -> None:
-    assert sort_value(text, value) == expected
+    assert [Preferences(path=path).choice(each).columns for each in ("jobs", "tasks")] == [("id",), ("task",)]
