@@ -3,7 +3,8 @@
 -- SQL. `dropped` are waiting jobs to delete; `waiting_ids` are to be checked as well.
 -- A job has ended when its row is gone; `on_failure` of the job that waits decides about one that failed permanently. A
 -- dropped job never ends: jobs that wait for it are dropped too, unless they run on failure.
--- Jobs are looked up one by one: with a join, the planner could read their whole table.
+-- Jobs are looked up one by one: with a join, the planner could read their whole table. So are edges, by the jobs that
+-- ended: for one that waits for 10,000, the planner would compare all its edges with each of them.
 -- The row of a waiting job is locked first, and what is read afterwards is new, so of two who end the last jobs one lets
 -- the waiting job go on.
 create or replace function :GRAPHILE_WORKER_SCHEMA._private_gw_end_members(
@@ -20,6 +21,7 @@ declare
   v_dropped bigint[] := dropped;
   v_ids bigint[] := waiting_ids;
   v_next bigint[];
+  v_checked bigint[];
   v_id bigint;
   v_waiting record;
   v_fails boolean;
@@ -78,16 +80,20 @@ begin
          where edges.waiting_id = v_id
            and edges.job_id = any(v_dropped)
       );
+      v_checked := v_ended || v_dropped;
+      if v_ended is null then
+        v_checked := array(
+          select edges.job_id from :GRAPHILE_WORKER_SCHEMA._private_gw_edges as edges where edges.waiting_id = v_id
+        );
+      end if;
       delete from :GRAPHILE_WORKER_SCHEMA._private_gw_edges as edges
-       where edges.waiting_id = v_id
-         and (v_ended is null or edges.job_id = any(v_ended || v_dropped))
+       where (edges.job_id, edges.waiting_id) in (select unnest(v_checked), v_id)
          and (
                select jobs.id from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs where jobs.id = edges.job_id
              ) is null;
       if v_waiting.on_failure <> 'hold' then
         delete from :GRAPHILE_WORKER_SCHEMA._private_gw_edges as edges
-         where edges.waiting_id = v_id
-           and (v_ended is null or edges.job_id = any(v_ended))
+         where (edges.job_id, edges.waiting_id) in (select unnest(v_checked), v_id)
            and (
                  select jobs.locked_at is null and jobs.attempts >= jobs.max_attempts
                    from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
