@@ -66,6 +66,12 @@ def point_in_time(flag: str, text: str | None) -> datetime | timedelta | None:
         raise InvalidInputError(f"{flag}: {error}") from None
 
 
+def expiry(flag: str, text: str | None) -> datetime | timedelta | None:
+    """Return by when a job must start; `JobSpec` rejects `now`."""
+    at = point_in_time(flag, text)
+    return timedelta(0) if at is None and text is not None else at
+
+
 def payload_text(payload: str | None, payload_file: str | None) -> str:
     """Return the JSON text of a payload from the argument, a file, or stdin (`-`); without any, an empty object."""
     if payload is not None and payload_file is not None:

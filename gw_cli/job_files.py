@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from gw_cli.arguments import STDIN, checked_json, duration, point_in_time, whole_number
+from gw_cli.arguments import STDIN, checked_json, duration, expiry, point_in_time, whole_number
 from gw_cli.sanitize import uncapitalized, visible
 from gw_core import JobSpec
 from gw_core.errors import InvalidInputError
@@ -39,6 +39,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     after: list[int] | None = None
     on_failure: str | None = None
     unique_for: str | None = None
+    expires_at: str | None = None
 
 
 _FIELDS: Final = dict(zip(_Line.__struct_encode_fields__, _Line.__struct_fields__, strict=True))
@@ -89,6 +90,8 @@ def _spec(line: _Line, defaults: Mapping[str, Any]) -> JobSpec:
         fields["run_at"] = point_in_time("run_at", line.run_at)
     if line.unique_for is not None:
         fields["unique_for"] = duration("unique_for", line.unique_for)
+    if line.expires_at is not None:
+        fields["expires_at"] = expiry("expires_at", line.expires_at)
     return JobSpec(**fields)
 
 

@@ -20,6 +20,7 @@ JOBS: Final = Shape(
         # Nearly every job has priority zero; a column of zeros has no information.
         Column("prio", "PRIO", lambda job: job.priority or None, right=True, rank=2, shown=True),
         Column("run_at", "RUN AT", rank=7),
+        Column("expires_at"),
         Column("attempts"),
         Column("max_attempts"),
         Column("tries", "TRIES", lambda job: f"{job.attempts}/{job.max_attempts}", right=True, rank=6, shown=True),

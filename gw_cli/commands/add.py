@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gw_cli import output
-from gw_cli.arguments import duration, one_of, payload_text, point_in_time, whole_number
+from gw_cli.arguments import duration, expiry, one_of, payload_text, point_in_time, whole_number
 from gw_cli.command import Json, command
 from gw_cli.connect import open_to_change
 from gw_cli.exit_codes import ExitCode
@@ -71,6 +71,10 @@ def add(
         str | None,
         typer.Option("--unique-for", metavar="DURATION", help="Add it once within this time, by its task and payload"),
     ] = None,
+    expires_at: Annotated[
+        str | None,
+        typer.Option("--expires-at", metavar="TIME", help="Fail it unless it has started by then, such as +5m"),
+    ] = None,
     from_file: Annotated[
         str | None, typer.Option("--from", metavar="FILE", help="File of jobs, JSON lines or CSV; - reads stdin")
     ] = None,
@@ -100,6 +104,7 @@ def add(
             "after": None if after is None else [whole_number("--after", each) for each in after],
             "on_failure": on_failure,
             "unique_for": None if unique_for is None else duration("--unique-for", unique_for),
+            "expires_at": expiry("--expires-at", expires_at),
         }
     )
     if from_file is not None:

@@ -153,21 +153,22 @@ def our_error_of(failure: Failure) -> Exception:
 
 
 Spec = dict[str, Any]
-"""The fields of a `JobSpec`: its payload as JSON text, and a `run_at` that counts from now in seconds."""
+"""The fields of a `JobSpec`: its payload as JSON text, and times that count from now in seconds."""
 
 
 def spec_of(given: JobSpec) -> Spec:
     """Return what travels of a job to add."""
-    run_at = given.run_at.total_seconds() if isinstance(given.run_at, timedelta) else given.run_at
-    return {**vars(given), "payload": encode_payload(given.payload), "run_at": run_at}
+    fields = {
+        name: value.total_seconds() if isinstance(value, timedelta) else value for name, value in vars(given).items()
+    }
+    return {**fields, "payload": encode_payload(given.payload)}
 
 
 def given_of(spec: Spec) -> JobSpec:
     """Return the job to add."""
-    payload, run_at = msgspec.json.decode(spec["payload"]), spec["run_at"]
-    if isinstance(run_at, float):
-        run_at = timedelta(seconds=run_at)
-    given = JobSpec(**{**spec, "payload": payload, "run_at": run_at})
+    payload = msgspec.json.decode(spec["payload"])
+    fields = {name: timedelta(seconds=value) if isinstance(value, float) else value for name, value in spec.items()}
+    given = JobSpec(**{**fields, "payload": payload})
     return given if payload is not None else given.with_payload(msgspec.Raw(b"null"))  # without a payload it is {}
 
 

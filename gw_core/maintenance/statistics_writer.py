@@ -67,7 +67,8 @@ class StatisticsWriter(Service):
             return
         with self._lock:
             self._counters.settled(outcomes, ())
-            self._counters.started(map(_wait, outcomes[:: len(outcomes) // MEASURED_WAITS + 1]))
+            measured = outcomes[:: len(outcomes) // MEASURED_WAITS + 1]
+            self._counters.started(_wait(each) for each in measured if each.job._locked_at is not None)
 
     def step(self) -> timedelta:
         """Write the minute that has ended; rest until the end of the next."""

@@ -68,7 +68,7 @@ class Services:
         pool, connection, events, settings = self._pool, self._connections.maintenance, self._events, self._settings
         between = settings.expired_lock_interval
         yield ExpiredLocks(worker_id=pool.id, connection=connection, events=events, between=between)
-        yield FollowUpCheck(connection=connection, events=events)
+        yield FollowUpCheck(worker_id=pool.id, connection=connection, events=events, keeps=lambda: pool.keeps)
         if settings.keep_failed is not None:
             from gw_core.maintenance.failed_job_expiry import FailedJobExpiry  # with the selection language
 

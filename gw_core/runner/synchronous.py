@@ -123,6 +123,7 @@ class TaskRunner:
             lease=Lease(),
             pauses=CurrentPauses(self.worker_id),
             on_end=lambda: None,
+            clock=clock,
         )
 
     def __enter__(self) -> Self:

@@ -49,7 +49,7 @@ class Clock:
 
     @property
     def plugin(self) -> Plugin:
-        """A plugin for clients: once the clock is set, `run_at` counts from its time instead of the database's."""
+        """A plugin for clients: once the clock is set, times of jobs count from its time instead of the database's."""
         return _ClockPlugin(self)
 
 
@@ -58,10 +58,13 @@ class _ClockPlugin(Plugin):
         self._clock = clock
 
     def before_add(self, spec: JobSpec) -> JobSpec:
-        """Replace a missing or relative `run_at` by a time of the clock."""
-        if not self._clock.is_set or isinstance(spec.run_at, datetime):
+        """Replace relative times, and a missing `run_at`, by times of the clock."""
+        if not self._clock.is_set:
             return spec
-        return replace(spec, run_at=self._clock.now() + (spec.run_at or timedelta(0)))
+        now = self._clock.now()
+        run_at = spec.run_at if isinstance(spec.run_at, datetime) else now + (spec.run_at or timedelta(0))
+        expires_at = now + spec.expires_at if isinstance(spec.expires_at, timedelta) else spec.expires_at
+        return replace(spec, run_at=run_at, expires_at=expires_at)
 
 
 def _checked(now: datetime) -> datetime:

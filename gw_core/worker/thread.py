@@ -6,8 +6,10 @@ import threading
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from gw_core.domain.job.expiry import expired_before_start
 from gw_core.domain.job.job import Job
 from gw_core.domain.job.outcome import Completed, Failed, Outcome, Returned
 from gw_core.domain.rules.events import JobStarted, JobSucceeded, WorkerStarted, WorkerStopped
@@ -48,6 +50,7 @@ class WorkerThread:
         lease: Lease,
         pauses: CurrentPauses,
         on_end: Callable[[], None],
+        clock: Callable[[], datetime] | None = None,
     ) -> None:
         self.name = slot.thread
         self.slot = slot
@@ -63,6 +66,7 @@ class WorkerThread:
         self._resources = resources
         self._events = slot.events
         self._on_end = on_end
+        self._clock = clock
         self._wake = threading.Lock()
         # A daemon: a task in native code that never returns must not keep the process alive.
         self._thread = threading.Thread(target=self._run, name=slot.thread, daemon=True)
@@ -113,6 +117,8 @@ class WorkerThread:
         if (paused := self._pauses.active) is not None and paused.forbids(job):
             self._report(Returned(job, PAUSED, started=False))
             return
+        if job._flags is not None and self._has_expired(job):
+            return
         slot, events = self.slot, self._events
         context = JobContext(job, self._resources, worker_id=self._worker_id, thread_name=self.name)
         slot.busy_since = now
@@ -157,6 +163,15 @@ class WorkerThread:
             )
         elif type(outcome) is Failed:
             self.slot.emit_failure(outcome)
+
+    def _has_expired(self, job: Job) -> bool:
+        """Fail a job that did not start in time, and return whether it did not; `clock` is that of a test."""
+        failure = expired_before_start(job, None if self._clock is None else self._clock().timestamp())
+        if failure is None:
+            return False
+        self.slot.emit_failure(failure)
+        self._report(failure)
+        return True
 
     def _end_before_start(self, job: Job) -> bool:
         """End a run before its task starts when its job was cancelled; False: it was not."""

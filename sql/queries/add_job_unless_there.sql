@@ -3,18 +3,8 @@
 -- Other adds do not read them: a program's first add would also have to ask whether rows of their tables are hidden.
 \set TASK 'coalesce(stored.task, %(identifier)s::text)'
 \set QUEUE 'case when job.job_queue_id is not null then coalesce(stored.queue_name, %(queue_name)s::text) end'
+\set FLAGS '%(flags)s::text[]'
 select
   \ir parts/added_job.sql
 \ir parts/from_add_job.sql
-cross join lateral (
-  select (
-           select tasks.identifier
-             from :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks
-            where tasks.id = job.task_id
-         ) as task,
-         (
-           select queues.queue_name
-             from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
-            where queues.id = job.job_queue_id
-         ) as queue_name
-) as stored
+\ir parts/stored_names.sql

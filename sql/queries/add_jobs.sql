@@ -2,7 +2,16 @@
 -- The jobs travel as one JSON document, which every driver can send. It costs the client 40 % less than arrays of columns
 -- and the server about the same. `json`, unlike `jsonb`, keeps the text of each payload.
 -- All keyed jobs of one call treat `run_at` alike; a mixed call is split before.
-select job.id
+-- With `:EXPIRES` some of them expire unless they start in time.
+\set EXPIRES false
+\set FLAGS spec.flags
+\set ADDED job.id
+\if :EXPIRES
+\set FLAGS ':GRAPHILE_WORKER_SCHEMA._private_gw_flags_expiring(spec.flags, coalesce(spec.expires_at, now() + make_interval(secs => spec.expires_in)))'
+\set ADDED job.*
+with added as materialized (
+\endif
+select :ADDED
 from :GRAPHILE_WORKER_SCHEMA.add_jobs(
   array(
     select (
@@ -13,7 +22,7 @@ from :GRAPHILE_WORKER_SCHEMA.add_jobs(
              spec.max_attempts,
              spec.job_key,
              spec.priority,
-             spec.flags
+             :FLAGS
            ):::GRAPHILE_WORKER_SCHEMA.job_spec
       from rows from (
              json_to_recordset(%(jobs)s::text::json) as (
@@ -25,10 +34,17 @@ from :GRAPHILE_WORKER_SCHEMA.add_jobs(
                max_attempts smallint,
                job_key text,
                priority smallint,
-               flags text[]
+               flags text[],
+               expires_at timestamptz,
+               expires_in double precision
              )
            ) with ordinality as spec
      order by spec.ordinality
   ),
   %(preserve_run_at)s::boolean
 ) as job
+\if :EXPIRES
+),
+\ir parts/listed_expiries.sql
+select added.id from added
+\endif

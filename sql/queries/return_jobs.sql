@@ -1,6 +1,7 @@
 -- Return the jobs of these claims, which were not run to an end, and release their queues, if `:RELEASES`.
 -- The attempt is not counted, except for a job that was removed or superseded while it was claimed: that took its key
 -- or used up its attempts, and uncounting one would bring it back to life.
+-- A job that has started loses the flag of its expiry, `expiry`.
 -- Idle workers elsewhere are notified of jobs that can run now, so that they need not wait for a poll.
 \set RELEASES true
 \set NOTIFIES true
@@ -13,10 +14,11 @@ returns as (
              %(ids)s::bigint[],
              %(attempts)s::int[],
              %(keys)s::text[],
-             %(delays)s::double precision[]
+             %(delays)s::double precision[],
+             %(expiries)s::text[]
            ),
            \ir parts/expects_many_rows.sql
-         ) as returns (id, attempts, key, delay_seconds, place)
+         ) as returns (id, attempts, key, delay_seconds, expiry, place)
 ),
 returned as (
   update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
@@ -29,6 +31,7 @@ returned as (
            then greatest(jobs.run_at, now() + make_interval(secs => returns.delay_seconds))
            else jobs.run_at
          end,
+         flags = coalesce(jobs.flags - returns.expiry, jobs.flags),
          locked_at = null,
          locked_by = null
     from returns

@@ -564,6 +564,30 @@ def test_workers_are_notified_of_what_was_unlocked(gw: CliProgram, queue: Queue)
     assert '"count":1' in notifications[0].payload
 
 
+def test_a_job_that_expires_is_added_shown_and_retried(gw: CliProgram, queue: Queue, tmp_path: Path) -> None:
+    later = gw("add", "mail", "--expires-at", "2096-01-01T08:00:00Z").out.strip()
+    shown = gw("show", later, "--json").json
+    assert (shown["expires_at"], shown["flags"]) == ("2096-01-01T08:00:00Z", [])
+    assert shown["reasons"][-1]["code"] == "expires"
+
+    past = gw("add", "mail", "--expires-at", "2026-01-01T08:00:00Z").out.strip()
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "mail.py").write_text("def mail(payload): ...\n")
+    assert gw("run", "--once").code == 0
+    assert [str(each["id"]) for each in gw("list", "state:failed", "--json").json] == [past]
+    shown = gw("show", past, "--json").json
+    assert shown["last_error"] == "expired: did not start by 2026-01-01T08:00:00Z"
+    assert [each["code"] for each in shown["reasons"]] == ["expired"]
+
+    gw("retry", past)
+    assert gw("run", "--once").code == 0
+    assert gw("list", "--json").json == []
+
+    for when, message in (("now", "expires_at must lie after now"), ("soon", "--expires-at: "), ("-1h", "after now")):
+        ended = gw("add", "mail", "--expires-at", when)
+        assert (ended.code, message in ended.err) == (2, True), ended.err
+
+
 def test_a_job_is_added_after_others_and_once_within_a_time(gw: CliProgram, queue: Queue) -> None:
     first, second = (gw("add", "mail").out.strip() for _ in range(2))
     waiting = gw("add", "report", "--after", first, "--after", second, "--on-failure", "cancel").out.strip()

@@ -301,11 +301,20 @@ def test_lines_may_wait_for_jobs_and_be_unique_for_a_time(gw: CliProgram, queue:
     assert len(gw("list", "task:mail", "--json").json) == 4
 
 
+def test_lines_may_expire(gw: CliProgram, queue: Queue) -> None:
+    lines = '{"task": "mail", "expires_at": "2096-01-01T00:00:00Z"}\n{"task": "mail"}\n'
+    assert gw("add", "--from", "-", "--expires-at", "2097-01-01T00:00:00Z", stdin=lines.encode()).out == "2\n"
+    times = sorted(each["expires_at"] for each in gw("list", "--json").json)
+    assert times == ["2096-01-01T00:00:00Z", "2097-01-01T00:00:00Z"]
+
+
 def test_a_wrong_line_of_long_work_is_reported_with_its_number(gw: CliProgram) -> None:
     for line, message in (
         ('{"task": "t", "on_failure": "run"}', "line 1: on_failure was given without jobs to wait for"),
         ('{"task": "t", "after": ["x"]}', "line 1: it is not a job as JSON: expected `int`"),
         ('{"task": "t", "unique_for": "soon"}', "line 1: unique_for: "),
+        ('{"task": "t", "expires_at": "soon"}', "line 1: expires_at: "),
+        ('{"task": "t", "expires_at": "now"}', "line 1: expires_at must lie after now"),
     ):
         ended = gw("add", "--from", "-", stdin=f"{line}\n".encode())
         assert (ended.code, message in ended.err) == (2, True), ended.err

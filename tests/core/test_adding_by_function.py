@@ -162,8 +162,10 @@ def test_a_cron_item_has_the_defaults_of_its_task() -> None:
     assert (item.task, item.queue_name, item.max_attempts, item.priority) == ("report", "reports", 2, 4)
     assert item.payload == {"n": 1}
     assert tasks.cron_items == (item,)
-    with pytest.raises(InvalidInputError, match="neither a run_at nor flags"):
+    with pytest.raises(InvalidInputError, match="neither a run_at, an expires_at nor flags"):
         cron_item("0 8 * * *", report.job({}, flags=["eu"]))
+    with pytest.raises(InvalidInputError, match="neither a run_at, an expires_at nor flags"):
+        cron_item("0 8 * * *", report.job({}, expires_at=timedelta(hours=1)))
 
 
 def test_jobs_of_an_identifier_that_no_worker_serves_are_reported(site: QueueFixture) -> None:

@@ -31,6 +31,7 @@ def test_fields_that_were_not_given_have_their_defaults() -> None:
         "after": None,
         "on_failure": "hold",
         "unique_for": None,
+        "expires_at": None,
     }
 
 

@@ -78,7 +78,7 @@ def test_a_job_names_its_fields_as_its_specification_does() -> None:
 
     # A job does not keep how it was added.
     assert given - names_of(Job) == {"job_key_mode", *RELATIONS}
-    assert given - names_of(CronItem) == {"run_at", "flags", *RELATIONS}
+    assert given - names_of(CronItem) == {"run_at", "expires_at", "flags", *RELATIONS}
     assert {"task", "queue_name", "job_key", "max_attempts", "payload"} <= names_of(EndedAttempt)
 
 

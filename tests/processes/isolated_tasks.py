@@ -111,8 +111,8 @@ def uses_the_context(payload: Any, context: JobContext) -> None:
     context.logger.info(f"job {context.job.id} of {context.queue_name} in {context.thread_name} of {context.worker_id}")
     context.logger.debug("nobody wants to know")
     context.logger.warning("scoped", exc_info=ValueError("told"), extra={"step": "two"})
-    added = context.add("later", {"n": 1}, run_at=timedelta(hours=1), job_key="key")
-    ids = context.add_many([JobSpec(task="later", payload={"n": n}, flags=["slow"]) for n in (2, 3)])
+    added = context.add("later", {"n": 1}, run_at=timedelta(hours=1), expires_at=timedelta(hours=2), job_key="key")
+    ids = context.add_many([JobSpec(task="later", payload={"n": n}, flags=["slow"], unique_for=60) for n in (2, 3)])
     assert added is not None
     with context.connection() as connection, connection.transaction():
         found = connection.execute("select count(*) from graphile_worker._private_jobs").fetchone()

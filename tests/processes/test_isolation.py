@@ -373,12 +373,13 @@ def test_the_context_reaches_through_to_the_worker(site: QueueFixture) -> None:
 
     assert any(f"job {job_id} of q in gw-worker-" in message for message in said)
     assert ("3 added, 4 there, [(7,)]" in said, "scoped" in said) == (True, True)
-    later = site.run("select payload, key, flags, run_at > now() + interval '50 minutes' as hour from _private_jobs")
-    assert sorted((row["payload"]["n"], row["key"], row["flags"], row["hour"]) for row in later) == [
-        (1, "key", None, True),
-        (2, None, {"slow": True}, False),
-        (3, None, {"slow": True}, False),
+    later = [each.job for each in site.client.jobs.list("task:later", with_payload=True).jobs]
+    assert sorted((job.payload["n"], job.job_key, job.flags, job.run_at - job.created_at) for job in later) == [
+        (1, "key", (), timedelta(hours=1)),
+        (2, None, ("slow",), timedelta(0)),
+        (3, None, ("slow",), timedelta(0)),
     ]
+    assert {job.expires_at and job.expires_at - job.created_at for job in later} == {None, timedelta(hours=2)}
 
 
 def test_null_as_the_payload_of_an_optional_type_arrives_as_null(site: QueueFixture) -> None:

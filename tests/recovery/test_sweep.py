@@ -51,6 +51,17 @@ def test_the_delay_keeps_its_milliseconds_and_never_makes_a_job_run_earlier(ward
     assert ward.job(later)["run_at"] == before
 
 
+def test_a_job_of_a_dead_worker_has_started_so_it_does_not_expire(ward: RecoveryFixture) -> None:
+    ran: list[Any] = []
+    ward.dead_worker()
+    ward.locked_by("dead", task="work", payload={"n": 1}, expires_at=datetime(2026, 1, 1, tzinfo=UTC))
+
+    ward.sweep(recovery_delay=timedelta(0))
+    ward.run_once({"work": ran.append})
+
+    assert (ran, ward.jobs()) == ([{"n": 1}], [])
+
+
 def test_a_living_workers_jobs_are_left_alone(ward: RecoveryFixture) -> None:
     ward.a_worker("alive", inactive_for=minutes(4))
     ward.locked_by("alive", queue_name="q", locked_for=minutes(300))

@@ -48,6 +48,7 @@ OWN_LINE = [
     "gw_0008_unique_jobs",
     "gw_0009_actions",
     "gw_0010_cron_pauses",
+    "gw_0011_expiring_jobs",
 ]
 WAITING_FOR_A_TABLE = """
 select 1 from pg_locks

@@ -160,6 +160,7 @@ ADDING = {
     "add_jobs",
     "add_waiting_job",
     "add_unique_job",
+    "add_expiring_job",
     "register_tasks",
     "restore_names",
     "restore_job",
@@ -173,6 +174,7 @@ CHANGING_JOBS = {
 OF_OPERATORS = {"cancel_request", "cleanup_delete", "delete_cron_item", "limit_delete", "limit_set", "pause_set"}
 OF_WORKERS = {
     *("heartbeat", "record_statistics", "renew_locks", "step_save", "end_steps"),
+    *("expire_jobs", "forget_expiries"),
     *("register_cron_items", "schedule_cron_items"),
 }
 OF_OWNERS = {"record_others_on"}

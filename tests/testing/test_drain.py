@@ -173,6 +173,18 @@ def test_a_client_with_the_plugin_of_a_clock_adds_jobs_at_its_time(
     assert len(drain(conn, tasks=tasks, now=clock)) == 1
 
 
+def test_a_job_expires_by_the_clock(database_url: str, conn: Connection, tasks: TaskRegistry, ran: list[Any]) -> None:
+    clock = Clock(datetime(2020, 2, 29, 12, tzinfo=UTC))
+    with Client(database_url, plugins=[clock.plugin]) as client:
+        for n in (1, 2):
+            client.add("work", {"n": n}, conn=conn, expires_at=timedelta(hours=n))
+    clock.advance(timedelta(minutes=90))
+    result = drain(conn, tasks=tasks, now=clock, raises=False)
+    assert ran == [2]
+    assert [each.job.payload for each in result.failed] == [{"n": 1}]
+    assert "expired: did not start by 2020-02-29T13:00:00Z" in str(result.failed[0])
+
+
 def test_a_drain_can_be_held_to_one_task(client: Client, conn: Connection, tasks: TaskRegistry, ran: list[Any]) -> None:
     tasks.register("other", lambda payload: ran.append("other"))
     client.add("other", conn=conn)

@@ -102,8 +102,8 @@ def cron_item(
     if job_key_mode is not JobKeyMode.REPLACE:
         options["job_key_mode"] = job_key_mode
     spec = job_spec(task, payload, **options)
-    if spec.run_at is not None or spec.flags:
-        raise InvalidInputError(f"a recurring job of {spec.task} can have neither a run_at nor flags")
+    if spec.run_at is not None or spec.flags or spec.expires_at is not None:
+        raise InvalidInputError(f"a recurring job of {spec.task} can have neither a run_at, an expires_at nor flags")
     return CronItem(
         schedule=_schedule(when, tz),
         identifier=spec.task if id is None else check_identifier(id),

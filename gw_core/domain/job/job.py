@@ -33,8 +33,13 @@ SMALLINT_MIN: Final = -32768
 SMALLINT_MAX: Final = 32767
 MAX_UNIQUE: Final = timedelta(days=3660)
 
+EXPIRY_FLAG: Final = "gw:expires:"
+"""The beginning of the flag with the time at which a job expires, in microseconds since 1970."""
+
 # A lone surrogate cannot be encoded as UTF-8, and PostgreSQL's text holds no NUL.
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+_EXPIRY_IN_JSON: Final = re.compile(rf'"({EXPIRY_FLAG}[0-9]{{1,18}})":')
 
 
 class JobKeyMode(StrEnum):
@@ -104,13 +109,28 @@ class Job(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """The names of the flags that are set on the job."""
-        return tuple(msgspec.json.decode(self._flags)) if self._flags else ()
+        """The names of the flags that are set on the job, without the one that holds `expires_at`."""
+        if not self._flags:
+            return ()
+        return tuple(flag for flag in msgspec.json.decode(self._flags) if not flag.startswith(EXPIRY_FLAG))
 
     @property
     def run_at(self) -> datetime:
         """When the job may run, or might first have run."""
         return timestamp(self._run_at)
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When the job ends as expired unless it has started by then; None: never."""
+        expiry = self._expiry
+        return None if expiry is None else timestamp(int(expiry.removeprefix(EXPIRY_FLAG)) / 1_000_000)
+
+    @property
+    def _expiry(self) -> str | None:
+        """The flag that holds `expires_at`."""
+        # Without decoding: threads ask this of each job that has flags, before it starts.
+        found = None if self._flags is None else _EXPIRY_IN_JSON.search(self._flags)
+        return None if found is None else found[1]
 
     @property
     def created_at(self) -> datetime:
@@ -154,6 +174,7 @@ class JobSpec:
     permanently, the job waits on (`on_failure="hold"`), is dropped (`cancel`), or takes that one as ended (`run`).
     With `unique_for`, adding the job again within this time returns the one that is there, or was: the one with its
     `job_key` or, without one, its payload.
+    With `expires_at`, given as `run_at` is, the job ends as expired, which is a failure, unless it has started by then.
     `slots`, such as `api:4` or `tenant:{tenant_id}:2`, puts the job into one of this many named queues.
     Raises `InvalidJobError` with the field and the limit in its message.
 
@@ -172,6 +193,7 @@ class JobSpec:
     after: Sequence[int] | None = None
     on_failure: OnFailure = OnFailure.HOLD
     unique_for: timedelta | None = None
+    expires_at: datetime | timedelta | None = None
 
     # Written out, because the generated one sets every field and takes twice as long: a bulk builds thousands of these.
     # What is not set here is the default of the class.
@@ -190,6 +212,7 @@ class JobSpec:
         after: Sequence[int | Job] | None = None,
         on_failure: OnFailure | str = OnFailure.HOLD,
         unique_for: Duration | None = None,
+        expires_at: datetime | timedelta | None = None,
         slots: str | None = None,
     ) -> None:
         if slots is not None:
@@ -210,13 +233,15 @@ class JobSpec:
         if flags != ():
             _set(self, "flags", _checked_flags(flags))
         if run_at is not None:
-            _set(self, "run_at", _checked_run_at(run_at))
+            _set(self, "run_at", _checked_time("run_at", run_at))
         if after is not None:
             _set(self, "after", _checked_after(after, self.job_key_mode))
         if on_failure is not OnFailure.HOLD:
             _set(self, "on_failure", _checked_on_failure(on_failure, after))
         if unique_for is not None:
             _set(self, "unique_for", _checked_unique_for(unique_for, after, self.job_key_mode))
+        if expires_at is not None:
+            _set(self, "expires_at", _checked_expires_at(expires_at, run_at, after))
 
     def with_payload(self, payload: Any) -> JobSpec:
         """Return the same job with another payload, without checking it again."""
@@ -255,6 +280,7 @@ class JobOptions(TypedDict, total=False):
     after: Sequence[int | Job] | None
     on_failure: OnFailure | str
     unique_for: Duration | None
+    expires_at: datetime | timedelta | None
     slots: str | None
 
 
@@ -547,18 +573,33 @@ def unique_key(spec: JobSpec, payload: str) -> str:
 def _checked_flags(flags: Sequence[str]) -> tuple[str, ...]:
     if isinstance(flags, str):
         raise InvalidJobError(f"flags must be a list of names, not the text {flags!r}")
-    return tuple(_checked_text("flag", flag, MAX_JOB_KEY_LENGTH) for flag in flags)
+    checked = tuple(_checked_text("flag", flag, MAX_JOB_KEY_LENGTH) for flag in flags)
+    if any(flag.startswith(EXPIRY_FLAG) for flag in checked):
+        raise InvalidJobError(f"flags that begin with {EXPIRY_FLAG} are gw's own; give expires_at instead")
+    return checked
 
 
-def _checked_run_at(run_at: datetime | timedelta) -> datetime | timedelta:
-    if isinstance(run_at, timedelta):
-        return check_from_now("run_at", run_at, InvalidJobError)
+def _checked_expires_at(
+    expires_at: datetime | timedelta, run_at: datetime | timedelta | None, after: object
+) -> datetime | timedelta:
+    checked = _checked_time("expires_at", expires_at)
+    if isinstance(checked, timedelta) and checked <= timedelta(0):
+        raise InvalidJobError(f"expires_at must lie after now, not {checked} from now")
+    # With `after`, a delay of run_at counts from a later time.
+    if type(run_at) is type(checked) and after is None and checked <= run_at:  # type: ignore[operator]
+        raise InvalidJobError("expires_at must lie after run_at, or the job could never start")
+    return checked
+
+
+def _checked_time(what: str, given: datetime | timedelta) -> datetime | timedelta:
+    if isinstance(given, timedelta):
+        return check_from_now(what, given, InvalidJobError)
     # A date or a text would be read by the server, in its own time zone.
-    if not isinstance(run_at, datetime):
+    if not isinstance(given, datetime):
         raise InvalidJobError(
-            f"run_at must be an aware datetime or a timedelta, not {type(run_at).__name__}; "
+            f"{what} must be an aware datetime or a timedelta, not {type(given).__name__}; "
             "give one such as datetime.now(timezone.utc)"
         )
-    if run_at.utcoffset() is None:
-        raise InvalidJobError("run_at has no time zone; give an aware datetime such as datetime.now(timezone.utc)")
-    return run_at
+    if given.utcoffset() is None:
+        raise InvalidJobError(f"{what} has no time zone; give an aware datetime such as datetime.now(timezone.utc)")
+    return given

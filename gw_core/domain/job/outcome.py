@@ -89,7 +89,7 @@ class Failed(msgspec.Struct, frozen=True):
     """The task raised; the job waits for its next attempt, or gave its last.
 
     `delay` replaces the backoff, `permanent` ends the attempts, `payload` (JSON text) replaces the payload: the items
-    of a batch job that are still to be done.
+    of a batch job that are still to be done. A job that expired has not `started`.
     """
 
     job: Job
@@ -99,6 +99,7 @@ class Failed(msgspec.Struct, frozen=True):
     delay: timedelta | None = None
     permanent: bool = False
     payload: str | None = None
+    started: bool = True
 
     @property
     def is_final(self) -> bool:

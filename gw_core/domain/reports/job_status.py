@@ -12,6 +12,7 @@ import msgspec
 
 from gw_core.domain.durations import format_duration
 from gw_core.domain.job.cancellation import Overrun, StopReason
+from gw_core.domain.job.expiry import has_expired, has_started
 from gw_core.domain.job.group import GROUP_FLAG, WaitingGroup
 from gw_core.domain.job.job import Job
 from gw_core.domain.job.job_state import JobState
@@ -43,6 +44,8 @@ class ReasonCode(StrEnum):
     """Why a job is in its state, as a code."""
 
     CLAIMABLE = "claimable"
+    EXPIRED = "expired"
+    EXPIRES = "expires"
     SCHEDULED = "scheduled"
     WAITING = "waiting"
     BACKOFF = "backoff"
@@ -125,6 +128,9 @@ def reasons(job: Job, state: JobState, around: JobFacts) -> tuple[Reason, ...]:
     match state:
         case JobState.RUNNING:
             return tuple(_of_running(job, around))
+        case JobState.FAILED if has_expired(job):
+            message = "it expired: no worker started it in time; a retry runs it, whatever the time"
+            return (Reason(ReasonCode.EXPIRED, message),)
         case JobState.FAILED:
             most = job.max_attempts
             tries = "its only attempt is used up" if most == 1 else f"all {most} attempts are used up"
@@ -145,8 +151,14 @@ def reasons(job: Job, state: JobState, around: JobFacts) -> tuple[Reason, ...]:
                 *_of_queue(job, around),
                 *_of_workers(job, around),
             )
-            return found or (Reason(ReasonCode.CLAIMABLE, "nothing prevents a claim: a worker can claim it now"),)
-    return (first, *_of_pauses(job, around), *_of_workers(job, around))
+            claimable = Reason(ReasonCode.CLAIMABLE, "nothing prevents a claim: a worker can claim it now")
+            return (*(found or (claimable,)), *_of_expiry(job, around))
+    return (first, *_of_pauses(job, around), *_of_workers(job, around), *_of_expiry(job, around))
+
+
+def _of_expiry(job: Job, around: JobFacts) -> Iterator[Reason]:
+    if job.expires_at is not None and not has_started(job):
+        yield Reason(ReasonCode.EXPIRES, f"it expires unless it starts in time: {_in(job.expires_at, around.now)}")
 
 
 def _of_running(job: Job, around: JobFacts) -> Iterator[Reason]:

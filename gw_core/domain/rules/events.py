@@ -293,7 +293,7 @@ class JobSucceeded(WorkerEvent, frozen=True):
 
 
 class JobErrored(WorkerEvent, frozen=True):
-    """The task raised `error`; the failure is not recorded yet (see `JobCompleted`).
+    """The task raised `error`, or the job expired; the failure may not be recorded yet (see `JobCompleted`).
 
     Example: docs/reference/events.md
     """
@@ -306,7 +306,7 @@ class JobErrored(WorkerEvent, frozen=True):
 
 
 class JobFailed(WorkerEvent, frozen=True):
-    """The task raised `error` in the last attempt: the job has failed permanently.
+    """The task raised `error` in the last attempt, or the job expired: the job has failed permanently.
 
     Example: docs/reference/events.md
     """

@@ -62,6 +62,7 @@ TABLES: Final = (
     "_private_gw_edges",
     "_private_gw_steps",
     "_private_gw_unique",
+    "_private_gw_expiring",
     "_private_gw_actions",
     OF_RUST,
 )
@@ -76,6 +77,8 @@ FUNCTIONS_TO_ADD: Final = (
     "_private_gw_add_waiting",
     "_private_gw_add_unique",
     "_private_gw_end_members",
+    "_private_gw_expires_at",
+    "_private_gw_flags_expiring",
 )
 FUNCTIONS_TO_READ: Final = ("_private_gw_field_value",)
 FUNCTIONS_TO_CHANGE: Final = (
@@ -117,6 +120,7 @@ RIGHTS: Final[Mapping[RoleKind, Rights]] = {
         "_private_gw_edges": ("select", "insert", "delete"),
         "_private_gw_steps": _CHANGE,
         "_private_gw_unique": _CHANGE,
+        "_private_gw_expiring": _CHANGE,
         # Tasks can act on jobs; expired records are deleted.
         "_private_gw_actions": ("select", "insert", "delete"),
         OF_RUST: _CHANGE,
@@ -130,6 +134,7 @@ RIGHTS: Final[Mapping[RoleKind, Rights]] = {
         "_private_tasks": _ADD,
         "_private_gw_waiting": ("select", "insert", "update"),
         "_private_gw_unique": ("select", "insert", "update"),
+        "_private_gw_expiring": ("select", "insert", "update"),
         "_private_gw_edges": ("select", "insert", "delete"),
         RETIRED_OF_RUST: ("insert",),
     },
@@ -150,6 +155,7 @@ RIGHTS: Final[Mapping[RoleKind, Rights]] = {
         "_private_gw_history": _ADD,
         "_private_gw_waiting": _CHANGE,
         "_private_gw_unique": _CHANGE,
+        "_private_gw_expiring": ("select", "insert", "update"),
         "_private_gw_edges": ("select", "insert", "delete"),
         "_private_gw_actions": ("select", "insert", "delete"),
         OF_RUST: _CHANGE,

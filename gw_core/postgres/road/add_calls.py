@@ -17,6 +17,8 @@ from gw_core.postgres.connection.statements import numbered_text, query
 BULK: Final = 5_000
 """Jobs in one statement of a bulk: more jobs gain nothing and only need more memory."""
 
+_EXPIRES: Final = {"EXPIRES": "true"}
+
 
 @hides("values")
 class Call(msgspec.Struct, frozen=True):
@@ -83,6 +85,9 @@ def add_call(spec: JobSpec, payload: str | None = None) -> Call:
         "flags": list(spec.flags) or None,
         "job_key_mode": spec.job_key_mode._value_,
     }
+    if spec.expires_at is not None:
+        expires_at, expires_in = run_at_or_delay(spec.expires_at)
+        return Call("add_expiring_job", {**values, "expires_at": expires_at, "expires_in": expires_in})
     can_be_there = spec.job_key_mode is JobKeyMode.UNSAFE_DEDUPE
     return Call("add_job_unless_there" if can_be_there else "add_job", values)
 
@@ -96,7 +101,7 @@ def _waiting_call(spec: JobSpec, after: Sequence[int], payload: str | None) -> C
         "after": list(after),
         "on_failure": spec.on_failure._value_,
     }
-    return Call("add_waiting_job", values)
+    return Call("add_waiting_job", values, _expiring([spec]))
 
 
 def _unique_call(spec: JobSpec, period: timedelta, payload: str | None) -> Call:
@@ -108,7 +113,11 @@ def _unique_call(spec: JobSpec, period: timedelta, payload: str | None) -> Call:
         "unique_key": unique_key(spec, bytes(element.payload).decode()),
         "period_seconds": period.total_seconds(),
     }
-    return Call("add_unique_job", values)
+    return Call("add_unique_job", values, _expiring([spec]))
+
+
+def _expiring(specs: Sequence[JobSpec]) -> Mapping[str, str]:
+    return _EXPIRES if any(spec.expires_at is not None for spec in specs) else {}
 
 
 def bulk_calls(specs: Sequence[JobSpec]) -> Iterator[Call]:
@@ -122,7 +131,8 @@ def bulk_calls(specs: Sequence[JobSpec]) -> Iterator[Call]:
             continue
         for part in _parts(alike):
             document = msgspec.json.encode([job_element(spec) for spec in part]).decode()
-            yield Call("add_jobs", {"jobs": document, "preserve_run_at": mode is JobKeyMode.PRESERVE_RUN_AT})
+            values = {"jobs": document, "preserve_run_at": mode is JobKeyMode.PRESERVE_RUN_AT}
+            yield Call("add_jobs", values, _expiring(part))
 
 
 def _is_single(spec: JobSpec) -> bool:
@@ -177,6 +187,8 @@ class _Element(msgspec.Struct, omit_defaults=True, gc=False):
     priority: int | None = None
     flags: Sequence[str] | None = None
     job_key_mode: JobKeyMode | None = None
+    expires_at: datetime | None = None
+    expires_in: float | None = None
 
 
 def job_element(spec: JobSpec, *, payload: str | None = None, mode: JobKeyMode | None = None) -> _Element:
@@ -185,6 +197,7 @@ def job_element(spec: JobSpec, *, payload: str | None = None, mode: JobKeyMode |
     Statements whose jobs treat their keys differently need the `mode` of each.
     """
     run_at, delay = run_at_or_delay(spec.run_at)
+    expires_at, expires_in = (None, None) if spec.expires_at is None else run_at_or_delay(spec.expires_at)
     return _Element(
         spec.task,
         msgspec.Raw(encode_payload(spec.payload) if payload is None else payload.encode()),
@@ -196,6 +209,8 @@ def job_element(spec: JobSpec, *, payload: str | None = None, mode: JobKeyMode |
         spec.priority,
         spec.flags or None,
         mode,
+        expires_at,
+        expires_in,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 from gw_core.domain.job.cancellation import CancelRequest
 from gw_core.domain.job.claim import QueueLock
+from gw_core.domain.job.expiry import ERROR_TYPE as EXPIRED_TYPE
 from gw_core.domain.job.history import Keep
 from gw_core.domain.job.job import Job
 from gw_core.domain.job.outcome import (
@@ -117,7 +118,10 @@ class JobStore(Store):
     def return_jobs(
         self, outcomes: Sequence[Returned], *, worker_id: str, releases: Sequence[QueueLock] = ()
     ) -> set[int]:
-        """Return the jobs of these claims with the attempt not counted, release the queues, and return the ids."""
+        """Return the jobs of these claims with the attempt not counted, release the queues, and return the ids.
+
+        Those that have started no longer expire.
+        """
         ordered = _by_id(outcomes)
         return self._settle(
             "return_jobs",
@@ -127,6 +131,7 @@ class JobStore(Store):
             attempts=[each.job.attempts for each in ordered],
             keys=[each.job.job_key for each in ordered],
             delays=[_delay_seconds(each.delay) for each in ordered],
+            expiries=[each.job._expiry if each.started else None for each in ordered],
         )
 
     def _settle(
@@ -170,6 +175,25 @@ class JobStore(Store):
     def blocked(self, ids: Iterable[int]) -> set[int]:
         """Return which of these jobs have a row that another session has locked."""
         return self._ids("row_locked_jobs", ids=sorted(ids))
+
+    def next_expiry(self) -> float | None:
+        """Return the seconds until a job may expire that has not started; None while there is none."""
+        seconds: float | None = self._one("next_expiry")[0]
+        return seconds
+
+    def forget_expiries(self) -> int:
+        """Delete the entries of jobs that have started in time, some thousands at most, and return how many."""
+        return len(self._rows("forget_expiries"))
+
+    def expire_jobs(self, keeps: Mapping[str, Keep] = NOTHING_KEPT) -> list[Job]:
+        """Fail jobs permanently that did not start in time, some hundreds at most, and return them as they were."""
+        rows = self._rows(
+            "expire_jobs",
+            tasks=list(keeps),
+            keep_seconds=[each.period.total_seconds() for each in keeps.values()],
+            error_type=EXPIRED_TYPE,
+        )
+        return [Job(*row) for row in rows]
 
     def expire_unique(self) -> None:
         """Forget unique jobs whose time is over."""
@@ -260,11 +284,15 @@ def _kept_values(outcomes: Sequence[_Outcome], keeps: Mapping[str, Keep]) -> dic
     """Return what `parts/kept.sql` is given, as columns."""
     jobs = [each.job for each in outcomes]
     kept = [keeps[job.task] for job in jobs]
+    started = _times(job._started for job in jobs)
+    ran = [not isinstance(each, Failed) or each.started for each in outcomes]
     return {
         "tasks": [job.task for job in jobs],
         "queue_names": [job.queue_name for job in jobs],
-        "attempt_numbers": [job.attempts for job in jobs],
-        "started_ats": _times(job._started for job in jobs),
+        "attempt_numbers": [
+            job.attempts if is_run else job.attempts - 1 for job, is_run in zip(jobs, ran, strict=True)
+        ],
+        "started_ats": [each if is_run else None for each, is_run in zip(started, ran, strict=True)],
         "keep_seconds": [each.period.total_seconds() for each in kept],
         "keeps_payload": [each.payload for each in kept],
         "is_awaited": [each.result for each in kept],

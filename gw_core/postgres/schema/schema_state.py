@@ -59,6 +59,7 @@ WAITING_STEP: Final = 7
 UNIQUE_STEP: Final = 8
 ACTIONS_STEP: Final = 9
 CRON_PAUSES_STEP: Final = 10
+EXPIRING_STEP: Final = 11
 OWN_STEPS: Final = {
     LEDGER_STEP: "gw_0001_ledger",
     FUNCTIONS_STEP: "gw_0002_functions",
@@ -70,6 +71,7 @@ OWN_STEPS: Final = {
     UNIQUE_STEP: "gw_0008_unique_jobs",
     ACTIONS_STEP: "gw_0009_actions",
     CRON_PAUSES_STEP: "gw_0010_cron_pauses",
+    EXPIRING_STEP: "gw_0011_expiring_jobs",
 }
 """gw's additions, by their numbers in a ledger of its own. Early versions took up to 11 steps, with other names."""
 
@@ -91,6 +93,7 @@ STEP_RELATIONS: Final = {
     UNIQUE_STEP: {"_private_gw_unique", "gw_unique_expires_index"},
     ACTIONS_STEP: {"_private_gw_actions", "gw_actions_jobs_index", "gw_actions_expires_index"},
     CRON_PAUSES_STEP: {"gw_pauses_target_check"},
+    EXPIRING_STEP: {"_private_gw_expiring", "gw_expiring_expires_index"},
 }
 """The relations, columns and constraints that the other steps make."""
 

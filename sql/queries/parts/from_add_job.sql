@@ -1,5 +1,5 @@
 -- Add one job through the schema's own function, so that keys and notifications behave as for all other clients.
--- `delay_seconds` counts from the database's clock.
+-- `delay_seconds` counts from the database's clock. `:FLAGS` are the flags of the job.
 from :GRAPHILE_WORKER_SCHEMA.add_job(
   identifier => %(identifier)s::text,
   payload => %(payload)s::text::json,
@@ -8,6 +8,6 @@ from :GRAPHILE_WORKER_SCHEMA.add_job(
   max_attempts => %(max_attempts)s::int,
   job_key => %(job_key)s::text,
   priority => %(priority)s::int,
-  flags => %(flags)s::text[],
+  flags => :FLAGS,
   job_key_mode => %(job_key_mode)s::text
 ) as job

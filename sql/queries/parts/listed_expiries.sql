@@ -1,0 +1,12 @@
+-- List the jobs that were added, `added`, with the times at which they expire.
+expiring as (
+  insert into :GRAPHILE_WORKER_SCHEMA._private_gw_expiring as listed (job_id, expires_at)
+  select expiries.*
+    from (
+      select added.id, :GRAPHILE_WORKER_SCHEMA._private_gw_expires_at(added.flags) as expires_at
+        from added
+    ) as expiries
+   where expiries.expires_at is not null
+  on conflict on constraint gw_expiring_pkey do update
+     set expires_at = excluded.expires_at
+)
