@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from textual import events
 from textual.app import ComposeResult
-from textual.containers import Container, Vertical
+from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
@@ -27,9 +28,11 @@ from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.json_view import JsonView, Role, json_view
 from gw_tui.text.redact import masked
 from gw_tui.widgets.job_rows import RowContext, state_cell
-from gw_tui.widgets.text_panel import TextPanel
+from gw_tui.widgets.text_panel import ScrollPanel, TextPanel
 
 NO_RELATIONS: Final = JobRelations()
+WIDE: Final = 110
+"""The width from which on the attempts stand beside the payload."""
 
 Neighbour = Callable[[int, int], int | None]
 
@@ -71,8 +74,8 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
 
     SCREEN_ID = JOB
     TAB = "jobs"
-    AUTO_FOCUS = "#payload"
-    HORIZONTAL_BREAKPOINTS = [(0, "-is-narrow"), (110, "-is-wide")]  # noqa: RUF012 - as the base class has it
+    AUTO_FOCUS = "#panels, #payload"
+    HORIZONTAL_BREAKPOINTS = [(0, "-is-narrow"), (WIDE, "-is-wide")]  # noqa: RUF012 - as the base class has it
 
     CSS = """
     JobScreen #which, JobScreen #why, JobScreen #timeline {
@@ -84,11 +87,15 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
     JobScreen #data { width: 1fr; height: 1fr; }
     JobScreen #payload { height: 3fr; }
     JobScreen #error { height: 2fr; }
-    JobScreen #attempts { width: 50; }
+    JobScreen #side { width: 50; height: 1fr; }
+    JobScreen #attempts { height: 1fr; }
+    JobScreen #related { height: auto; max-height: 50%; }
     JobScreen.-is-narrow #panels { layout: vertical; }
-    JobScreen.-is-narrow #payload { height: 2fr; }
-    JobScreen.-is-narrow #error { height: 3fr; }
-    JobScreen.-is-narrow #attempts { width: 1fr; height: 5; }
+    JobScreen.-is-narrow #data, JobScreen.-is-narrow #side { width: 1fr; height: auto; }
+    JobScreen.-is-narrow #payload { height: auto; max-height: 22vh; }
+    JobScreen.-is-narrow #error { height: auto; max-height: 28vh; }
+    JobScreen.-is-narrow #attempts, JobScreen.-is-narrow #related { height: auto; max-height: 1000; }
+    JobScreen .-maximized { height: 1fr !important; max-height: 1000 !important; }
     """
 
     def __init__(self, job_id: int, neighbour: Neighbour | None = None) -> None:
@@ -107,11 +114,22 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
         yield Static("", id="which", markup=False)
         yield Static("", id="why", markup=False)
         yield Static("", id="timeline", markup=False)
-        with Container(id="panels"):
+        with ScrollPanel(id="panels") as panels:
+            panels.can_focus = self.app.size.width < WIDE
             with Vertical(id="data"):
                 yield TextPanel("Payload", id="payload", copies=False)
                 yield TextPanel("Last error", id="error")
-            yield TextPanel("Attempts", id="attempts", wraps=False)
+            with Vertical(id="side"):
+                yield TextPanel("Attempts", id="attempts", wraps=False)
+                yield TextPanel("Related", id="related", wraps=False)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Scroll the panels together where they stand below each other."""
+        super().on_resize(event)
+        panels = self.query_one("#panels")
+        panels.can_focus = event.size.width < WIDE
+        if self.focused is panels and not panels.can_focus:
+            self.query_one("#payload").focus()
 
     def on_mount(self) -> None:
         self.query_one("#which", Static).update(Content.assemble((f"job {self._job_id}", "bold"), " · loading…"))
@@ -172,17 +190,20 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
         self._draw_lines()
         if not self.stands:
             return
-        attempts = self.query_one("#attempts", TextPanel)
+        attempts, related = self.query_one("#attempts", TextPanel), self.query_one("#related", TextPanel)
+        now = self.console.now if self.report is None else self.report.at
+        blocks = list(_related(self._relations, now))
+        related.display = bool(blocks)
+        related.show(Content("\n\n").join(blocks))
         if (report := self.report) is None:
-            recorded, now = _attempts(recorded_rows(self._ended), self.console.now), self.console.now
-            attempts.show(Content("\n\n").join([recorded, *_related(self._relations, now)]))
+            attempts.show(_attempts(recorded_rows(self._ended), now))
             return
         self._draw_payload(report)
         self._draw_error(report)
         rows = attempt_rows(report, self._ended)
         is_inferred = any(each.certainty is Certainty.INFERRED for each in rows)
         attempts.border_subtitle = Content("≈ inferred · wait e^min(n,10) s" if is_inferred else "")
-        attempts.show(Content("\n\n").join([_attempts(rows, report.at), *_related(self._relations, report.at)]))
+        attempts.show(_attempts(rows, now))
 
     def _draw_lines(self) -> None:
         if not self.stands:

@@ -1,4 +1,4 @@
-"""A panel of text that can be focused and scrolled."""
+"""Panels that can be focused and scrolled, with text or with other panels."""
 
 from __future__ import annotations
 
@@ -14,19 +14,31 @@ from textual.message import Message
 from textual.widgets import Static
 
 
-class TextPanel(VerticalScroll, can_focus=True):
-    """Shows text under a title; the text is `Content`, never markup."""
+class ScrollPanel(VerticalScroll, can_focus=True):
+    """Scrolls with the keys of lists, and without an animation, so that a key acts when it is pressed."""
 
-    ALLOW_MAXIMIZE = True
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("k", "scroll_up", show=False),
         Binding("j", "scroll_down", show=False),
         Binding("g", "scroll_home", show=False),
         Binding("G", "scroll_end", show=False),
-        Binding("y", "copy_text", id="copy", show=False),
     ]
+    DEFAULT_CSS = "ScrollPanel { scrollbar-size-vertical: 1; }"
+
+    def scroll_to(self, *place: Any, **options: Any) -> None:
+        super().scroll_to(*place, **{**options, "animate": False})
+
+    def action_scroll_end(self) -> None:
+        self.scroll_end(animate=False)
+
+
+class TextPanel(ScrollPanel):
+    """Shows text under a title; the text is `Content`, never markup."""
+
+    ALLOW_MAXIMIZE = True
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("y", "copy_text", id="copy", show=False)]
     DEFAULT_CSS = """
-    TextPanel { scrollbar-size-vertical: 1; padding: 0 1; }
+    TextPanel { padding: 0 1; }
     TextPanel > Static { height: auto; width: 1fr; }
     """
 
@@ -59,13 +71,6 @@ class TextPanel(VerticalScroll, can_focus=True):
 
     def action_copy_text(self) -> None:
         self.post_message(self.Copied(self))
-
-    # Without an animation: a key that is pressed in a hurry acts when it is pressed.
-    def scroll_to(self, *place: Any, **options: Any) -> None:
-        super().scroll_to(*place, **{**options, "animate": False})
-
-    def action_scroll_end(self) -> None:
-        self.scroll_end(animate=False)
 
     def show(self, text: Content) -> None:
         """Show another text, scrolled as it was."""

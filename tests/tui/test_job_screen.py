@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from console_fixture import Console, run
 from support.console_source import QueueSource
 
@@ -161,9 +162,10 @@ def test_the_help_of_the_job_screen_is_about_one_job() -> None:
     run(scenario, source=source, filter=f"id:{job.id}")
 
 
-def test_the_steps_of_a_job_and_what_waits_for_it_are_shown() -> None:
+@pytest.mark.parametrize("size", [(80, 24), (120, 34), (160, 45)], ids=str)
+def test_the_steps_of_a_job_and_what_waits_for_it_are_one_key_away_at_most(size: tuple[int, int]) -> None:
     source = QueueSource()
-    job = a_job(source, JobState.BACKOFF, attempts=3, max_attempts=5)
+    job = a_job(source, JobState.BACKOFF, attempts=24, last_error="\n".join(f"line {n}" for n in range(40)))
     source.queue.run(
         "insert into _private_gw_steps (job_id, name, value, finished, attempt, job_created_at)"
         " select id, 'charge', '1', true, 2, created_at from _private_jobs where id = %s",
@@ -174,7 +176,9 @@ def test_the_steps_of_a_job_and_what_waits_for_it_are_shown() -> None:
 
     async def scenario(console: Console) -> None:
         await opened(console)
+        if console.app.size.width < 110:
+            await console.press("G")
         await console.shows("attempt 2 finished charge")
         await console.shows("of mail waits for 1 job")
 
-    run(scenario, source=source, filter=f"id:{job.id}", size=(160, 45))
+    run(scenario, source=source, filter=f"id:{job.id}", size=size)
