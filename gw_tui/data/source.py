@@ -24,12 +24,12 @@ from gw_core.errors import (
 )
 from gw_core.front_ends import (
     AuthenticationError,
+    Count,
     EmbeddedError,
     FrontEnd,
     LockTimeoutError,
     NameKind,
     NoConnectionError,
-    Quality,
     ReadOnlyError,
     SchemaTooNewError,
     SchemaTooOldError,
@@ -40,7 +40,6 @@ from gw_core.operations import JobStep, RecordedAction, WaitingGroup
 from gw_tui.actions.actions import Action, Result
 from gw_tui.data.playback import Playback
 from gw_tui.rules.connection_state import FailureKind
-from gw_tui.rules.count_limit import COUNT_LIMITS, next_limit
 from gw_tui.rules.options import QueueInfo
 from gw_tui.rules.recurring import Crontabs
 
@@ -86,8 +85,8 @@ FRESH: Final = LOCKS_INTERVAL + timedelta(seconds=1)
 QUEUES_INTERVAL: Final = timedelta(seconds=2)
 """A page of queues is asked for no more often: each of its jobs may lie on a page of the table of its own."""
 
-MAX_PAGES: Final = 50
-"""This many pages of queues keep their own limit of counting."""
+MAX_COUNTED: Final = 10
+"""Jobs of a queue that are counted where counting those of all queues takes too long."""
 
 FINDINGS_INTERVAL: Final = 15.0
 """The doctor is asked no more often, in seconds."""
@@ -266,7 +265,6 @@ class ClientSource(DataSource):
         self._sizes: tuple[float, float, Sequence[QueueSize]] | None = None
         self._findings: tuple[float, Sequence[Finding]] | None = None
         self._runs: tuple[tuple[timedelta, timedelta, str | None], float, RunSeries] | None = None
-        self._count_limits: dict[tuple[str, bool], int] = {}
 
     def _client(self, limits: SessionLimits) -> Client:
         return self._connect(
@@ -312,19 +310,13 @@ class ClientSource(DataSource):
         return known[2]
 
     def read_queues(self, after: str, limit: int, *, only_locked: bool) -> Sequence[QueueReport]:
-        """Return named queues in order of their names; the more of them are long, the less far each is counted."""
-        page = (after, only_locked)
-        depth = self._count_limits.pop(page, COUNT_LIMITS[-1])
-        while True:
-            found = self.read_client.queues.list(after=after, limit=limit, only_locked=only_locked, most=depth)
-            counts = [each.waiting for each in found]
-            before, depth = depth, next_limit(counts, depth)
-            # A page that was not counted as far as it can be is read again: its numbers do not change at a refresh.
-            if depth <= before or not any(each.quality is Quality.AT_LEAST for each in counts):
-                break
-        # Each page keeps its own limit; only the pages turned lately matter.
-        self._count_limits = dict([*self._count_limits.items(), (page, depth)][-MAX_PAGES:])
-        return found
+        """Return named queues in order of their names, with exact counts where those of all queues are known."""
+        found = self.read_client.queues.list(after=after, limit=limit, only_locked=only_locked, most=MAX_COUNTED)
+        sizes = {each.name: each for each in known(self.read_queue_sizes) or ()}
+        return [
+            replace(each, waiting=Count(size.waiting), due=Count(size.due)) if (size := sizes.get(each.name)) else each
+            for each in found
+        ]
 
     def read_queue_sizes(self) -> Sequence[QueueSize]:
         """Return the sizes of queues; they are counted again seldom, because it reads an index whole."""

@@ -15,6 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from support.waiting import wait_until
 
 from gw_core import Client, JobSpec, Runner, Selection, TaskRegistry, WorkerSettings
+from gw_core.front_ends import Quality
 from gw_tui.text import formatting
 
 pytestmark = pytest.mark.once
@@ -213,13 +214,19 @@ def test_history_says_what_the_database_says(url: str) -> None:
 
 
 @pytest.mark.parametrize("after", ["", "q190"])
-def test_a_number_of_a_queue_does_not_alternate_between_exact_and_cut(url: str, after: str) -> None:
+def test_queues_listed_by_name_are_counted_exactly(url: str, after: str) -> None:
+    waiting = dict(
+        ask(
+            url,
+            "select queue_name, count(jobs)::int from _private_job_queues as queues left join _private_jobs as jobs"
+            " on job_queue_id = queues.id and jobs.is_available group by 1",
+        )
+    )
     source = queue_source(url)
     try:
-        first = [each.waiting for each in source.queues(after=after)]
-        for _ in range(5):
-            source.queues(after="q100")
-            assert [each.waiting for each in source.queues(after=after)] == first
+        found = source.queues(after=after)
+        assert {each.name: each.waiting.value for each in found} == {each.name: waiting[each.name] for each in found}
+        assert {each.waiting.quality for each in found} == {Quality.EXACT}
     finally:
         source.close()
 
