@@ -5,6 +5,7 @@ The guide's table of alerts has the same keys. Workers make the states; tests mo
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from support.shell import Shell
 from support.waiting import wait_until
 from tmux import Pane
 
@@ -22,20 +24,12 @@ from gw_core import Client, JobSpec, Runner, TaskRegistry, WorkerSettings
 pytestmark = [pytest.mark.acceptance, pytest.mark.once]
 
 LOOPING, UNKNOWN, DUE = 200, 140, 71
-DEAD = "gw-app-3-977-760e1f"
+QUEUES = 8
 MOST_KEYS = 4
 SIZES = [pytest.param((80, 24), id="80x24"), pytest.param((120, 34), id="120x34")]
 
-# A dead worker that has locked eight queues, beside one that is alive.
-DEAD_WORKER = f"""
-insert into _private_gw_workers (id, started_at, last_heartbeat_at, host, pid, version, metadata) values
-  ('{DEAD}', now() - interval '1 day', now() - interval '20 minutes', 'app-3', 977, '1', '{{}}'),
-  ('gw-app-1-12-aa01', now() - interval '1 day', now(), 'app-1', 12, '1',
-   '{{"tasks": ["mail", "report", "sync_crm"]}}');
-update _private_job_queues set locked_by = '{DEAD}', locked_at = now() - interval '20 minutes';
-update _private_jobs set locked_by = '{DEAD}', locked_at = now() - interval '20 minutes', attempts = 1
- where id in (select min(id) from _private_jobs where job_queue_id is not null group by job_queue_id);
-"""
+SLOW = "import time\n\n\ndef mail(payload):\n    time.sleep(600)\n"
+PASSED = "- interval '20 minutes'"
 
 Play = Callable[..., Pane]
 
@@ -76,12 +70,27 @@ class Incident:
         """Run what is due in a worker whose tasks fail."""
         Runner(self.url, tasks=failing(*names), handle_signals=False).run_once()
 
+    def kill_a_worker(self) -> str:
+        """Kill a worker that has locked a job in each queue, let twenty minutes pass, and return its id."""
+        shell = Shell(self.folder, database=self.url)
+        shell.write("tasks/mail.py", SLOW)
+        with shell.started("run", "-j", str(QUEUES), "--no-recover") as running:
+            self.becomes("select count(*)::int from _private_jobs where locked_by is not null", QUEUES)
+            running.send(signal.SIGKILL)
+        [(worker,)] = self.sql("select distinct locked_by from _private_jobs where locked_by is not null")
+        self.sql(f"update _private_gw_workers set last_heartbeat_at = last_heartbeat_at {PASSED}")
+        self.sql(f"update _private_jobs set locked_at = locked_at {PASSED} where locked_by is not null")
+        self.sql(f"update _private_job_queues set locked_at = locked_at {PASSED} where locked_by is not null")
+        return str(worker)
+
     @contextmanager
-    def worker(self, tasks: TaskRegistry) -> Iterator[None]:
-        runner = Runner(self.url, tasks=tasks, settings=WorkerSettings(concurrency=4), handle_signals=False)
+    def worker(self, tasks: TaskRegistry, *, recover: bool = True) -> Iterator[None]:
+        settings = WorkerSettings(concurrency=4, recover=recover)
+        runner = Runner(self.url, tasks=tasks, settings=settings, handle_signals=False)
         runner.start()
         try:
-            wait_until(lambda: self.sql("select 1 from _private_gw_workers where metadata ? 'tasks'"))
+            alive = "last_heartbeat_at > now() - interval '1 minute' and metadata ? 'tasks'"
+            wait_until(lambda: self.sql(f"select 1 from _private_gw_workers where {alive}"))
             yield
         finally:
             runner.stop()
@@ -108,33 +117,38 @@ def incident(database_url: str, request: pytest.FixtureRequest, tmp_path: Path) 
 
 
 @pytest.fixture
-def three(incident: Incident) -> Incident:
-    """Three incidents in one queue: a loop of failures, an unknown task, and a dead worker."""
-    incident.add("sync_crm", LOOPING)
-    incident.fail_once("sync_crm")
+def dead(incident: Incident) -> Iterator[str]:
+    """Three incidents in one queue: a loop of failures, an unknown task, and a dead worker, whose id this is."""
     for number in range(DUE):
-        incident.client.add("mail", queue_name=f"shop-{number % 8}", run_at=datetime.now(UTC) - timedelta(minutes=4))
+        incident.client.add(
+            "mail", queue_name=f"shop-{number % QUEUES}", run_at=datetime.now(UTC) - timedelta(minutes=4)
+        )
+    dead = incident.kill_a_worker()
+    incident.add("sync_crm", LOOPING)
     incident.add("legacy_import", UNKNOWN, minutes=15)
-    incident.sql(DEAD_WORKER)
-    return incident
+    with incident.worker(failing("mail", "report", "sync_crm"), recover=False):
+        yield dead
 
 
-def test_three_causes_are_named_and_each_is_ended_by_its_key(three: Incident) -> None:
-    pane = three.show()
-    pane.shows("sync_crm keeps failing:", f"legacy_import: {UNKNOWN} ready, no live worker knows it", f"worker {DEAD}")
+def test_three_causes_are_named_and_each_is_ended_by_its_key(incident: Incident, dead: str) -> None:
+    pane = incident.show()
+    pane.shows(
+        "sync_crm keeps failing:", f"legacy_import: {UNKNOWN} ready, no live worker knows it", f"due jobs in {QUEUES}"
+    )
 
     pane.press("u")
-    pane.shows(f"Unlock {DEAD}", "presumed dead")
+    pane.shows(f"Unlock {dead}", "presumed dead")
     pane.press("Enter")
 
-    three.becomes(f"select count(*)::int from _private_jobs where locked_by = '{DEAD}'", 0)
-    three.becomes(f"select count(*)::int from _private_job_queues where locked_by = '{DEAD}'", 0)
+    incident.becomes(f"select count(*)::int from _private_jobs where locked_by = '{dead}'", 0)
+    incident.becomes(f"select count(*)::int from _private_job_queues where locked_by = '{dead}'", 0)
     assert pane.keys <= MOST_KEYS
 
 
-def test_a_failing_loop_is_paused(three: Incident) -> None:
-    pane = three.show()
-    pane.shows("sync_crm keeps failing:", f"legacy_import: {UNKNOWN} ready", f"worker {DEAD}")
+@pytest.mark.usefixtures("dead")
+def test_a_failing_loop_is_paused(incident: Incident) -> None:
+    pane = incident.show()
+    pane.shows("sync_crm keeps failing:", f"legacy_import: {UNKNOWN} ready", f"due jobs in {QUEUES}")
 
     pane.press("Down", "Down")
     pane.shows("P pauses or resumes it")
@@ -142,7 +156,7 @@ def test_a_failing_loop_is_paused(three: Incident) -> None:
     pane.shows("Pause task:sync_crm?")
     pane.press("Enter")
 
-    three.becomes("select count(*)::int from _private_gw_pauses where kind = 'task' and name = 'sync_crm'", 1)
+    incident.becomes("select count(*)::int from _private_gw_pauses where kind = 'task' and name = 'sync_crm'", 1)
     assert pane.keys <= MOST_KEYS
 
 
@@ -186,10 +200,14 @@ def test_a_transaction_that_blocks_claims_is_ended(incident: Incident) -> None:
 def test_a_stopped_cron_is_run_now(incident: Incident) -> None:
     crontab = incident.folder / "crontab"
     crontab.write_text("30 2 * * * nightly_cleanup\n")
-    incident.sql(
-        "insert into _private_known_crontabs (identifier, known_since, last_execution)"
-        " values ('nightly_cleanup', now() - interval '9 days', now() - interval '2 days')"
+    scheduler = Runner(
+        incident.url, tasks=failing("nightly_cleanup"), crontab=crontab.read_text(), handle_signals=False
     )
+    scheduler.start()
+    incident.becomes("select count(*)::int from _private_known_crontabs", 1)
+    scheduler.stop()
+    scheduler.wait()
+    incident.sql("update _private_known_crontabs set known_since = known_since - interval '2 days'")
     pane = incident.show("--crontab", str(crontab))
     pane.shows("nightly_cleanup missed 02:30")
     pane.press("Enter")
