@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Protocol, cast
 
 from textual import events, work
@@ -75,6 +76,8 @@ class ConsoleScreen(Screen[None]):
     SCREEN_ID: ClassVar[str] = ""
     TAB: ClassVar[str] = ""
     """The tab shown as active, where that is not the screen's own."""
+    LABELS: ClassVar[Mapping[str, str]] = {}
+    """Labels in the key bar, by command, where this screen needs others."""
 
     AUTO_FOCUS = "KeyedTable"
     ALLOW_IN_MAXIMIZED_VIEW = "#frame-head, KeyBar"
@@ -83,7 +86,8 @@ class ConsoleScreen(Screen[None]):
     """What decides which commands are possible, while all of them are checked."""
 
     def __init_subclass__(cls) -> None:
-        own = [command for command in known_on(cls.SCREEN_ID) if not command.is_everywhere]
+        known = (each for each in known_on(cls.SCREEN_ID) if not each.is_everywhere)
+        own = [replace(each, label=cls.LABELS.get(each.id, each.label)) for each in known]
         cls.BINDINGS = [*bindings_of(own), *cls.__dict__.get("BINDINGS", ())]
         super().__init_subclass__()
 

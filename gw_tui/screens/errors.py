@@ -150,7 +150,7 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample, ErrorGroup]):
             yield f"probe {self._probe.job_id} {self._probe.state}"
         yield counted(len(self._groups), "kind") + " of errors"
         jobs = sum(len(each.jobs) for each in self._groups)
-        yield counted(jobs, "job") if known.is_complete else f"the first {counted(jobs, 'job')}"
+        yield counted(jobs, "job") if known.is_complete else f"only {MAX_JOBS:,} jobs of each state are read"
 
     def preview(self) -> Content:
         if (group := self.selected) is None:

@@ -32,6 +32,7 @@ from gw_tui.screens.base import ConsoleScreen
 from gw_tui.text import sanitize
 
 KEY_IS_REMOVED: Final = "It will not run; U restores it while this console runs."
+JOB_IS_GONE: Final = "The selected job is gone"
 KEY_IS_TAKEN: Final = "{} is running it: the job finishes, loses its key and is not retried.\nThis cannot be undone."
 
 
@@ -120,7 +121,8 @@ class JobActionsMixin(ConsoleScreen):
     async def action_cancel(self) -> None:
         jobs = tuple(each for each in self.targets() if each.state in CANCELLABLE)
         if not jobs:
-            self.notify("No running job is selected; f fails a job that is not running", severity="warning")
+            idle = "No running job is selected; f fails a job that is not running"
+            self.notify(idle if self.targets() else JOB_IS_GONE, severity="warning")
             return
         action = Cancel(jobs=_seen(jobs))
         snapshot = self.console.snapshot
@@ -162,7 +164,7 @@ class JobActionsMixin(ConsoleScreen):
     def _free(self, jobs: Sequence[FoundJob], what: str) -> tuple[FoundJob, ...]:
         """Return the jobs that are not running, and report how many are skipped."""
         if not jobs:
-            self.notify("The selected job is gone", severity="warning")
+            self.notify(JOB_IS_GONE, severity="warning")
         free = tuple(each for each in jobs if each.state is not JobState.RUNNING)
         running = len(jobs) - len(free)
         if running and not free:

@@ -111,6 +111,7 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage, QueueRep
     """A page of named queues."""
 
     SCREEN_ID = "queues"
+    LABELS = {"pause": "Pause queue"}  # noqa: RUF012 - as the base class has it
     TABLE = "queues"
     COLUMNS = (
         TableColumn("queue", "queue", least=14, rank=9),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 NOTHING: Final = "\N{EN DASH}"
 PLAIN_BELOW: Final = 10_000
 _SIZES: Final = ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k"))
+_WEEKS: Final = re.compile(r"\b(\d+)w(?:(\d)d)?(?=\d+h|\b)")
 _UNPADDED: Final = re.compile(r"\b(\d+[dhm])(\d[hms])\b")
 
 
@@ -55,8 +56,9 @@ def duration(value: timedelta | None) -> str:
 
 
 def padded(text: str) -> str:
-    """Return a text with the durations in it written as `duration` writes them: `2m09s` for `2m9s`."""
-    return _UNPADDED.sub(r"\g<1>0\g<2>", text)
+    """Return a text with the durations in it written as `duration` writes them: `2m09s` for `2m9s`, and no weeks."""
+    days = _WEEKS.sub(lambda found: f"{7 * int(found[1]) + int(found[2] or 0)}d", text)
+    return _UNPADDED.sub(r"\g<1>0\g<2>", days)
 
 
 def rounded(value: timedelta) -> str:

@@ -459,7 +459,7 @@ class KeyedTable(ScrollView, can_focus=True):
         return f"{column.title}{self.sort.arrow}" if is_sorted and self.sort is not None else column.title
 
     def _missing(self, column: TableColumn) -> int:
-        return max(0, self._needed.get(column.key, 0) - column.least)
+        return max(0, self._needed.get(column.key, 0) - column.least, len(self._title(column)) - column.least)
 
     def _total(self, columns: Iterable[TableColumn]) -> int:
         return sum(self._size_of(column) + GAP for column in columns)

@@ -64,8 +64,8 @@ DARK: Final = _theme(
 
 LIGHT: Final = _theme(
     "gw-light",
-    {"ready": "#2A5FE6", "running": "#1E5E4A", "scheduled": "#6D6882", "backoff": "#4A0C74", "failed": "#B4500C"},
-    warning="#641E00",
+    {"ready": "#2A5FE6", "running": "#1E5E4A", "scheduled": "#6D6882", "backoff": "#4A0C74", "failed": "#641E00"},
+    warning="#B4500C",
     foreground="#1A1D21",
     background="#FFFFFF",
     panel="#F7F8FA",

@@ -153,7 +153,8 @@ def test_failing_takes_a_reason() -> None:
     run(scenario, filter="state:scheduled")
 
 
-def test_many_jobs_are_destroyed_only_when_their_number_is_typed() -> None:
+@pytest.mark.parametrize("keys", [["enter"], ["tab", "enter"]], ids=" ".join)
+def test_many_jobs_are_destroyed_only_when_their_number_is_typed(keys: list[str]) -> None:
     source = QueueSource(jobs=600)
 
     async def scenario(console: Console) -> None:
@@ -168,7 +169,7 @@ def test_many_jobs_are_destroyed_only_when_their_number_is_typed() -> None:
         await console.shows(f"Type {number} exactly")
         assert source.actions == []
         dialog.query_one("#typed", Input).value = str(number)
-        await console.press("enter")
+        await console.press(*keys)
         await console.acted()
         assert sum(len(ids(each)) for each in source.actions) == number
 

@@ -51,6 +51,15 @@ def test_a_group_counts_its_jobs_and_lists_exactly_them() -> None:
         assert group.first <= group.last
 
 
+def test_the_limit_of_what_is_read_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gw_tui.screens.errors.MAX_JOBS", 2)
+
+    async def scenario(console: Console) -> None:
+        await console.shows("only 2 jobs of each state are read")
+
+    run(scenario, screen="errors")
+
+
 def test_a_group_grows_while_jobs_failed_within_a_minute() -> None:
     source = QueueSource()
     (group, *_) = error_groups(failing(source))

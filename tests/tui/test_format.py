@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, strategies as st
 
-from gw_core.front_ends import Count, Quality
+from gw_core.front_ends import Count, Quality, format_duration
 from gw_tui.text import formatting
 
 NOW = datetime(2026, 3, 14, 12, 0, tzinfo=UTC)
@@ -47,6 +47,12 @@ def test_a_count_says_how_good_it_is(quality: Quality, shown: str) -> None:
 )  # fmt: skip
 def test_a_duration_has_its_two_largest_units(seconds: float, shown: str) -> None:
     assert formatting.duration(timedelta(seconds=seconds)) == shown
+
+
+@pytest.mark.parametrize("value", [timedelta(days=19, hours=23), timedelta(hours=51), timedelta(minutes=6, seconds=9)])
+def test_a_duration_has_the_same_form_in_a_list_and_in_a_sentence(value: timedelta) -> None:
+    assert formatting.rounded(value) == formatting.duration(value)
+    assert formatting.padded(f"due in {format_duration(value)}: later") == f"due in {formatting.duration(value)}: later"
 
 
 def test_times_say_where_they_lie() -> None:

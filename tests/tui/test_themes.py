@@ -124,6 +124,12 @@ def test_everything_written_can_be_read(theme: Theme) -> None:
     assert contrast(theme.background, theme.error or "") >= MIN_CONTRAST
 
 
+def test_an_alarm_is_darker_than_a_warning_on_a_light_ground() -> None:
+    light = next(each for each in THEMES if not each.dark)
+
+    assert contrast(light.error or "", light.background or "") > contrast(light.warning or "", light.background or "")
+
+
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
 def test_every_theme_names_every_colour(theme: Theme) -> None:
     assert set(theme.variables) == set(THEMES[0].variables)

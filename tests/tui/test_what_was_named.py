@@ -113,6 +113,10 @@ def test_a_row_that_is_gone_is_no_target_and_keeps_no_mark() -> None:
         table.marks.clear()
         table.move_to(gone[0])
         assert console.screen("jobs").targets() == ()
+        for key in "rtfxc":
+            console.app.clear_notifications()
+            await console.press(key)
+            await console.notified("The selected job is gone")
 
     run(scenario)
 
