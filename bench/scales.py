@@ -38,6 +38,7 @@ class Scale:
     fleet_rate: int
     fleet_seconds: float
     mixed: int
+    waiting: int
     long_ms: int
     soak_seconds: float
     soak_rate: int
@@ -72,6 +73,7 @@ TINY: Final = Scale(
     fleet_rate=50,
     fleet_seconds=1,
     mixed=1_000,
+    waiting=20,
     long_ms=200,
     soak_seconds=1.5,
     soak_rate=100,
@@ -106,6 +108,7 @@ SMALL: Final = Scale(
     fleet_rate=500,
     fleet_seconds=5,
     mixed=60_000,
+    waiting=2_000,
     long_ms=3_000,
     soak_seconds=240,
     soak_rate=1_000,
@@ -139,6 +142,7 @@ FULL: Final = Scale(
     fleet_rate=2_000,
     fleet_seconds=10,
     mixed=200_000,
+    waiting=10_000,
     long_ms=30_000,
     soak_seconds=600,
     soak_rate=1_000,

@@ -22,6 +22,7 @@ from bench.benchmarks import (
     read_commands,
     soak,
     start,
+    waiting,
     worst_case_claims,
 )
 from bench.harness import Benchmark
@@ -44,6 +45,7 @@ MAKERS: Final[Sequence[Callable[[Bench], Sequence[Benchmark]]]] = (
     read_commands.benchmarks,
     console.benchmarks,
     job_cost.benchmarks,
+    waiting.benchmarks,
     python_peers.benchmarks,
 )
 
