@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, SecretStr
 from support.call_count import calls_in
 from support.queue_fixture import QueueFixture, RunRecord
 
@@ -162,6 +165,54 @@ def test_objects_in_a_list_and_of_a_class_carry_the_context_and_scalars_stay(
     assert (mail.pop("_trace"), mail) == (batch[0]["_trace"], {"to": "ann"})
     assert (set(batch[0]), set(batch[1]), batch[2]) == ({"n", "_trace"}, {"to", "_trace"}, 3)
     assert (number, text) == (7, "text")
+
+
+class Line(BaseModel):
+    sku: str
+
+
+class Card(BaseModel):
+    number: SecretStr
+
+
+@dataclass
+class Order:
+    lines: list[Line]
+
+
+PAYLOADS: dict[str, Any] = {
+    "models in a list": [Line(sku="a"), Line(sku="b")],
+    "a model in a dict": {"line": Line(sku="a")},
+    "models in a dataclass": Order([Line(sku="a")]),
+    "a model beside values": [Line(sku="a"), {"n": 1}, None, 3],
+    "a date": {"day": date(2026, 1, 1)},
+    "a set": {"tags": {"a"}},
+    "a secret": Card(number=SecretStr("4111")),
+    "a secret in a list": [Card(number=SecretStr("4111"))],
+    "no number": {"n": float("nan")},
+    "a zero byte": ["a\0b"],
+    "an object": [object()],
+}
+
+
+@pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
+def test_what_a_payload_may_be_does_not_depend_on_tracing(site: QueueFixture, adding: Adding, payload: Any) -> None:
+    outcomes = []
+    for client in (site.client, adding.client):
+        try:
+            client.add("work", payload)
+        except InvalidJobError as error:
+            outcomes.append(re.sub("0x[0-9a-f]+", "0x", str(error)))
+        else:
+            outcomes.append(without_trace(payload_of(site, -1)))
+
+    assert outcomes[0] == outcomes[1]
+
+
+def without_trace(payload: Any) -> Any:
+    if isinstance(payload, list):
+        return [without_trace(each) for each in payload]
+    return {key: value for key, value in payload.items() if key != "_trace"} if isinstance(payload, dict) else payload
 
 
 def test_a_context_that_is_in_the_payload_stays(site: QueueFixture, adding: Adding) -> None:

@@ -89,6 +89,14 @@ def _text(page: str) -> str:
     return (ROOT / page).read_text("utf-8")
 
 
+@pytest.mark.parametrize(("name", "distribution"), [("FastAPI", "fastapi")])
+def test_a_page_names_the_version_of_a_framework_that_its_program_needs(name: str, distribution: str) -> None:
+    """The program of the page is tested with the least version or a newer one, and fails with an older one."""
+    (least,) = re.findall(rf'"{distribution}>=([\d.]+)"', _text("pyproject.toml"))
+
+    assert f"needs {name} {least}" in _text(f"docs/guide/{distribution}.md")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_python_that_is_shown_is_python(page: Path) -> None:
     for block in re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
