@@ -107,7 +107,7 @@ UnavailableReason = Literal["unknown", "expired", "removed", "not kept", "reject
 
 
 class ResultUnavailableError(ResultError):
-    """There is no result, and there will be none; `reason` is why.
+    """There is no result, and there will be none; `reason` has the cause.
 
     `unknown`: no job has had this id yet. `expired`: neither the queue nor history has the job: its period in history
     is over, its task keeps nothing, or the transaction that added it is open or was rolled back. `removed`: it was

@@ -189,9 +189,10 @@ class HeartbeatLate(WorkerEvent, frozen=True):
 
 
 class WorkersRecovered(Event, frozen=True):
-    """A sweep recovered `jobs` jobs and released `queues` queues of dead `workers`; without any, orphaned queues.
+    """A sweep recovered `jobs` jobs and released `queues` queues of dead `workers`.
 
-    `worker_id` is the worker that swept, or None for a sweep by `gw sweep` or a client.
+    With no `workers`, the queues were locked without a job. `worker_id` is the worker that swept, or None for a sweep
+    by `gw sweep` or a client.
 
     Example: docs/reference/events.md
     """

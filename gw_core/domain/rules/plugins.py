@@ -25,7 +25,7 @@ class Skip(msgspec.Struct, frozen=True):
 
 
 class Reject(msgspec.Struct, frozen=True):
-    """Returned by `before_add`: raise `JobRejectedError` to the one who adds.
+    """Returned by `before_add`: the call that adds the job raises `JobRejectedError`.
 
     Example: docs/api/index.md
     """

@@ -86,7 +86,7 @@ class Examination(QueueOperations, frozen=True):
         return took
 
     def findings(self, kind: RoleKind | str | None = None) -> list[Finding]:
-        """Return a finding for each check; raises only what keeps us from connecting.
+        """Return a finding for each check; raises only if it cannot connect.
 
         `kind` is what the role is meant for: the rights of a `viewer` are judged by what a viewer needs. Without it,
         the kinds count that `gw grant` gave the role, else whether it may change jobs.
