@@ -334,7 +334,7 @@ def _steps(report: JobReport) -> Iterator[tuple[str, datetime]]:
     yield "created", job.created_at
     if report.failed_at is not None:
         yield "failed ≈", report.failed_at
-    if report.state is not JobState.FAILED:
+    if report.state not in (JobState.FAILED, JobState.WAITING):
         yield "due", job.run_at
     if job.started_at is not None:
         yield "started", job.started_at

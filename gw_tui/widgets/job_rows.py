@@ -88,7 +88,8 @@ def facts_of(found: FoundJob, now: datetime, *, is_gone: bool) -> Iterator[tuple
     yield "job", f"{job.id}  {job.task}"
     state = f"{symbols.GONE}: completed or removed" if is_gone else symbols.state(found.state)
     yield "state", f"{state}, attempt {job.attempts} of {job.max_attempts}"
-    for name, time in (("created", job.created_at), ("due", job.run_at), ("started", job.started_at)):
+    due = None if found.state is JobState.WAITING else job.run_at
+    for name, time in (("created", job.created_at), ("due", due), ("started", job.started_at)):
         if time is not None:
             yield name, f"{formatting.day(time, now)} ({when(time, now)})"
     yield "queue", job.queue_name or ""
@@ -99,7 +100,9 @@ def facts_of(found: FoundJob, now: datetime, *, is_gone: bool) -> Iterator[tuple
 
 
 def _time_of(found: FoundJob, now: datetime) -> Cell:
-    """Return when a job is due, or for how long it has run."""
+    """Return when a job is due, or for how long it has run; one that waits for others has no time."""
+    if found.state is JobState.WAITING:
+        return Cell(formatting.NOTHING, "quiet")
     since = found.job.started_at if found.state is JobState.RUNNING else None
     if since is None:
         return when_cell(found.job.run_at, now)
