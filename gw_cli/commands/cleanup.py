@@ -120,10 +120,10 @@ def _counts(
 def _clear(cleanup: Cleanup[OnThreads], what: str, keep: Sequence[str], age: timedelta | None) -> dict[str, object]:
     from gw_core.front_ends import CleanupTarget
 
-    count = 0
+    count, by = 0, bulk_command.operator()
     with bulk_command.interruptions() as interrupted:
         try:
-            for deleted in cleanup.delete_in_batches(CleanupTarget(what), keep, older_than=age):
+            for deleted in cleanup.delete_in_batches(CleanupTarget(what), keep, older_than=age, by=by):
                 count += deleted
                 if interrupted():
                     raise KeyboardInterrupt

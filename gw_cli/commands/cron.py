@@ -13,6 +13,7 @@ import typer
 
 from gw_cli import output, project, stderr
 from gw_cli.arguments import positive_number
+from gw_cli.bulk_command import operator
 from gw_cli.command import Json, Printed, command
 from gw_cli.connect import open_client, open_to_change
 from gw_cli.exit_codes import ExitCode, NothingMatchedError
@@ -255,7 +256,7 @@ def forget(
     A worker that still has the item in its crontab registers it again, without backfilling missed runs.
     """
     with open_to_change(configuration) as client:
-        forgotten = client.cron.forget(item)
+        forgotten = client.cron.forget(item, by=operator())
     if forgotten is None:
         raise NothingMatchedError(f"the database knows no recurring task {quoted(item)}; nothing was forgotten")
     record = {

@@ -155,8 +155,9 @@ def actions(
 ) -> None:
     """List what operators did.
 
-    The latest first, of the last 90 days: who retried, completed, failed, rescheduled, removed or cancelled jobs,
-    unlocked workers, paused or resumed something, and from where. A batch of jobs is one action.
+    The latest first, of the last 90 days: who retried, completed, failed, rescheduled, removed, restored or cancelled
+    jobs, unlocked or swept workers, paused, resumed or limited something, forgot a cron item or cleaned up, and from
+    where. A batch of jobs is one action.
     """
     number = None if job_id is None else positive_number("ID", job_id, MAX_ID)
     before = None if after is None else positive_number("--after", after, MAX_ID)

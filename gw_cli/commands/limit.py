@@ -10,17 +10,18 @@ import typer
 
 from gw_cli import stderr
 from gw_cli.arguments import positive_number
+from gw_cli.bulk_command import operator
 from gw_cli.command import Json, Printed, command
 from gw_cli.commands.pause import report
 from gw_cli.connect import open_client, open_to_change
 from gw_cli.exit_codes import NothingMatchedError
 from gw_cli.output import Column, Shape
-from gw_cli.sanitize import quoted, visible
+from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration
 from gw_cli.sharding import for_each_shard
 from gw_cli.typos import doubt_about
 from gw_core.errors import InvalidInputError
-from gw_core.front_ends import NameKind, format_duration, operator_name, parse_duration
+from gw_core.front_ends import NameKind, format_duration, parse_duration
 
 MAX_COUNT: Final = 1_000_000
 _RATE: Final = re.compile(r"([0-9]{1,7})/([0-9]*)([a-z]+)")
@@ -77,15 +78,14 @@ def limit(
     together = None if burst is None else positive_number("--burst", burst, MAX_COUNT)
     with open_to_change(configuration) as client:
         if off:
-            result = client.limits.remove(task)
+            result = client.limits.remove(task, by=operator())
             if not result.changed:
                 raise NothingMatchedError(f"task {quoted(task)} has no limit; gw limits lists those that have")
         else:
             if doubt := doubt_about(client, NameKind.TASKS, task):
                 stderr.note(doubt)
-            by = visible(operator_name())
             result = client.limits.set(
-                task, running=most, per_period=count, period=period, burst=together, field=field, by=by
+                task, running=most, per_period=count, period=period, burst=together, field=field, by=operator()
             )
     return report({f"task:{task}": "removed" if off else "limited"}, result, as_json=as_json)
 

@@ -106,7 +106,8 @@ def sweep(
     A worker without heartbeats, such as a Node.js one, is judged by its latest lock.
     """
     with open_to_change(configuration) as client:
-        report = client.workers.sweep(recovery_settings(configuration), dry_run=dry_run)
+        by = bulk_command.operator()
+        report = client.workers.sweep(recovery_settings(configuration), dry_run=dry_run, by=by)
     _show_sweep(report, as_json=as_json)
 
 

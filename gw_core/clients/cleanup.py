@@ -33,9 +33,16 @@ class Cleanup(Part[R]):
 
     @blocking
     def delete(
-        self, target: CleanupTarget | str, keep: Collection[str] = (), *, older_than: Duration | None = None
+        self,
+        target: CleanupTarget | str,
+        keep: Collection[str] = (),
+        *,
+        older_than: Duration | None = None,
+        by: str | None = None,
     ) -> int:
         """Delete it, and return how much that was; if a call raises, its deletions stay.
+
+        With `by`, the name of an operator, the number that each batch deletes is recorded.
 
         With `older_than`, a failed job stays unless its last failure, and its next attempt if it had had one, are
         longer ago.
@@ -45,7 +52,7 @@ class Cleanup(Part[R]):
         Node.js ones, cannot be asked: name their tasks in `keep`.
         """
         deletion = Deletion(self._connections, self._schema)
-        return sum(deletion.delete(_target(target), keep, older_than=_older(older_than)))
+        return sum(deletion.delete(_target(target), keep, older_than=_older(older_than), by=by))
 
     @iterating
     def delete_in_batches(
@@ -55,10 +62,11 @@ class Cleanup(Part[R]):
         *,
         size: int = BATCH,
         older_than: Duration | None = None,
+        by: str | None = None,
     ) -> Iterator[int]:
         """As `delete`, and yield after each batch of up to `size` rows how many were deleted."""
         deletion = Deletion(self._connections, self._schema, size)
-        return deletion.delete(_target(target), keep, older_than=_older(older_than))
+        return deletion.delete(_target(target), keep, older_than=_older(older_than), by=by)
 
 
 def _older(older_than: Duration | None) -> timedelta | None:

@@ -18,6 +18,11 @@ class Cron(Part[R]):
         return Request(known_items(self._schema), conn)
 
     @verb
-    def forget(self, identifier: str, *, conn: object | None = None) -> Request[KnownCronItem | None]:
-        """Forget a crontab item and return it, or None; a worker that still has it registers it again."""
-        return Request(forgetting(identifier), conn)
+    def forget(
+        self, identifier: str, *, by: str | None = None, conn: object | None = None
+    ) -> Request[KnownCronItem | None]:
+        """Forget a crontab item and return it, or None; a worker that still has it registers it again.
+
+        With `by`, the name of an operator, the action is recorded.
+        """
+        return Request(forgetting(identifier, self._schema, by), conn)

@@ -248,12 +248,12 @@ class Jobs(_JobActions[R]):
         return requests.cancel(ids, by=by, reason=reason, retry=retry, timeout=timeout)
 
     @verb
-    def restore(self, job: Job, *, conn: object | None = None) -> Request[int | None]:
+    def restore(self, job: Job, *, by: str | None = None, conn: object | None = None) -> Request[int | None]:
         """Add a deleted job again as it was, under a new id, and return that; None when another job has its key now.
 
-        The workers are notified. Its age starts again.
+        The workers are notified. Its age starts again. With `by`, the name of an operator, the action is recorded.
         """
-        return Request(restoring(job), conn)
+        return Request(restoring(job, self._schema, by), conn)
 
     @property
     def _queries(self) -> JobQueries:

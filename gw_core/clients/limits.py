@@ -41,8 +41,8 @@ class Limits(Part[R]):
         needs an index, which only the owner of the queue may build: some seconds for a million waiting jobs.
 
         It replaces the limit that the task has. Returns when all live gw workers have confirmed it; after `timeout`,
-        with those that have not. With `conn` it belongs to your transaction, and it does not wait. Raises
-        `InvalidInputError` before anything is changed.
+        with those that have not. With `conn` it belongs to your transaction, and it does not wait. With `by`, the name
+        of an operator, the action is recorded. Raises `InvalidInputError` before anything is changed.
         """
         limit = TaskLimit(
             task=task,
@@ -57,8 +57,13 @@ class Limits(Part[R]):
 
     @verb
     def remove(
-        self, task: str, *, timeout: Duration = CONFIRM_TIMEOUT, conn: object | None = None
+        self,
+        task: str,
+        *,
+        by: str | None = None,
+        timeout: Duration = CONFIRM_TIMEOUT,
+        conn: object | None = None,
     ) -> Request[PauseResult]:
-        """Remove the limit of a task; `changed` is 0 if it had none. `timeout` and `conn` are those of `set`."""
+        """Remove the limit of a task; `changed` is 0 if it had none. `by`, `timeout` and `conn` are those of `set`."""
         wait = as_duration("timeout", timeout) if conn is None else NO_WAIT
-        return Request(removing(task, self._schema, wait, in_transaction=conn is not None), conn)
+        return Request(removing(task, self._schema, wait, by=by, in_transaction=conn is not None), conn)

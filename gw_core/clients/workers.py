@@ -32,11 +32,14 @@ class Workers(Part[R]):
         return [structs.replace(worker, is_stale=is_dead(worker, settings)) for worker in found]
 
     @blocking
-    def sweep(self, recovery: RecoverySettings | None = None, *, dry_run: bool = False) -> SweepReport:
+    def sweep(
+        self, recovery: RecoverySettings | None = None, *, dry_run: bool = False, by: str | None = None
+    ) -> SweepReport:
         """Recover the jobs of dead workers, release their queues and delete their heartbeats; plugins are asked.
 
         With `dry_run`, only report what would be done. A worker without a heartbeat is judged by its latest lock.
-        Raises `LockTimeoutError` while another session sweeps.
+        With `by`, the name of an operator, what it recovered is recorded. Raises `LockTimeoutError` while another
+        session sweeps.
         """
         from gw_core.maintenance.sweeper import Sweep
 
@@ -46,6 +49,7 @@ class Workers(Part[R]):
             recovery or RecoverySettings(),
             events=runtime.events,
             interceptors=runtime.interceptors,
+            by=by,
         )
         return sweep.run(dry_run=dry_run)
 

@@ -26,6 +26,7 @@ from gw_core.domain.rules.sweep_rules import (
     is_dead,
 )
 from gw_core.postgres.connection.connections import ConnectionSource
+from gw_core.postgres.road.action_records import check_by
 from gw_core.postgres.road.worker_store import DeadWorkers, RecoveredJobs, WorkerStore, with_workers
 from gw_core.runtime.service import MaintenanceService
 
@@ -34,7 +35,7 @@ ORPHANS_INTERVAL: Final = timedelta(minutes=10)
 
 
 class Sweep:
-    """One sweep over a schema, by a worker (`pool` is its id, which is never swept) or an operator.
+    """One sweep over a schema, by a worker (`worker_id`, which is never swept) or an operator (`by`, who is recorded).
 
     Jobs and queues of dead workers are taken in one short transaction, in which hooks do not run: they are called
     before, with what was found then. A worker that was active in the meantime is skipped. Raises
@@ -49,7 +50,10 @@ class Sweep:
         events: Events,
         interceptors: Interceptors,
         worker_id: str | None = None,
+        by: str | None = None,
     ) -> None:
+        check_by(by)
+        self._by = by
         self._connections = connections
         self._settings = settings
         self._events = events
@@ -149,6 +153,8 @@ class Sweep:
                     if worker.id in found
                 ]
                 recovered = self._take(store, self._allowances(still), decisions)
+                workers = [worker.id for worker in still]
+                store.record_sweep(self._by, jobs=recovered.jobs, targets=workers, queues=recovered.queues)
         held_back = sum(1 for decision in decisions.values() if isinstance(decision, SkipRecovery))
         report = SweepReport(workers=tuple(still), jobs=len(recovered.jobs), queues=recovered.queues, skipped=held_back)
         self._report(report, recovered)
@@ -159,7 +165,9 @@ class Sweep:
 
         def release(store: WorkerStore) -> int:
             with store.transaction():
-                return store.release_orphaned_queues()
+                names = store.release_orphaned_queues()
+                store.record_sweep(self._by, targets=[f"queue:{name}" for name in names], queues=len(names))
+                return len(names)
 
         try:
             queues = with_workers(self._connections, release)

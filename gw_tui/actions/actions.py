@@ -370,10 +370,8 @@ class SetLimit(Action, frozen=True, kw_only=True):
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
         known = next((each for each in client.limits.list() if each.task == self.task), None)
         if self.running is None and (known is None or known.per_period is None):
-            return Result(
-                done=(self.task,),
-                message=_unconfirmed(client.limits.remove(self.task), f"limit of {self.task} removed"),
-            )
+            removed = client.limits.remove(self.task, by=operator_name())
+            return Result(done=(self.task,), message=_unconfirmed(removed, f"limit of {self.task} removed"))
         more = (
             {} if known is None else {name: getattr(known, name) for name in ("per_period", "period", "burst", "field")}
         )
@@ -444,7 +442,7 @@ class Sweep(PreviewedAction, frozen=True, kw_only=True):
     thing: ClassVar[str] = "worker"
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
-        report = client.workers.sweep(recovery, dry_run=self.dry_run)
+        report = client.workers.sweep(recovery, dry_run=self.dry_run, by=operator_name())
         return Result(done=tuple(worker.id for worker in report.workers), sweep=report)
 
     def preview(self, write: CommandPreview) -> Words | None:
@@ -465,7 +463,7 @@ class Cleanup(PreviewedAction, frozen=True, kw_only=True):
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
         if self.dry_run:
             return self.counted(lambda: client.cleanup.count(self.target))
-        return Result(count=client.cleanup.delete(self.target))
+        return Result(count=client.cleanup.delete(self.target, by=operator_name()))
 
     def preview(self, write: CommandPreview) -> Words | None:
         return None if self.dry_run else write.clean(self.target.value)
@@ -513,7 +511,7 @@ class Forget(Action, frozen=True, kw_only=True):
     identifier: str
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
-        if client.cron.forget(self.identifier):
+        if client.cron.forget(self.identifier, by=operator_name()):
             return Result(done=(self.identifier,))
         return Result(skipped=(SkippedItem(self.identifier, "not registered"),))
 
@@ -572,7 +570,7 @@ def _restored(client: Client, jobs: Sequence[Job]) -> Result:
     done: list[str] = []
     skipped: list[SkippedItem] = []
     for job in jobs:
-        new = client.jobs.restore(job)
+        new = client.jobs.restore(job, by=operator_name())
         if new is None:
             skipped.append(SkippedItem(str(job.id), "another job has its key"))
         else:

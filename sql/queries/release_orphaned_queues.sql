@@ -1,4 +1,4 @@
--- Release the queues that are locked although none of their jobs is; returns their ids.
+-- Release the queues that are locked although none of their jobs is; returns their names.
 -- Those of gw's workers with a heartbeat are left to them: they compare their locks with their ledgers.
 with
 \ir parts/orphaned_queues.sql
@@ -21,4 +21,4 @@ update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
    set locked_at = null,
        locked_by = null
  where queues.id = any(array(select found.id from found))
-returning queues.id
+returning queues.queue_name

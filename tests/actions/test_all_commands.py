@@ -17,6 +17,8 @@ from support.shell import Shell
 from support.warm_program import run_gw
 from test_json_keys import fill
 
+from gw_core.front_ends import operator_name
+
 # One file of many small tests, none of which a version of Python would change.
 pytestmark = pytest.mark.once
 
@@ -200,6 +202,28 @@ def test_on_the_schema_of_graphile_worker_acting_works_or_says_what_it_needs(
         assert (ended.code, "gw migrate" in ended.err) == (5, True)
     else:
         assert ended.code == (6 if line in FINDING_NOTHING else 0), ended.err
+
+
+UNRECORDED = {
+    "gw add": "adds jobs",
+    "gw cron run": "adds a job",
+    "gw run": "is a worker",
+    "gw record-others": "only the owner of the schema can; gw record-others shows it",
+    "gw grant": "only the owner of the schema can; gw grants lists it",
+    "gw revoke": "only the owner of the schema can",
+}
+
+
+@pytest.mark.parametrize("line", [each for each in CHANGING if path_of(each) not in UNRECORDED])
+def test_an_action_of_a_command_is_recorded(gw: CliProgram, queue: Queue, tmp_path: Path, line: str) -> None:
+    filled(queue, tmp_path)
+    before = {each.id for each in queue.client.history.actions()}
+
+    ended = gw(*line.replace("cancel 1", "cancel 5").split())  # the one that waits, as no worker answers
+
+    assert ended.code == 0, ended.err
+    new = [each for each in queue.client.history.actions() if each.id not in before]
+    assert {each.by for each in new} == {operator_name()}
 
 
 @pytest.mark.acceptance

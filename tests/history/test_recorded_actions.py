@@ -120,6 +120,7 @@ def test_an_action_and_its_record_are_of_one_transaction(site: QueueFixture) -> 
     with pytest.raises(Exception, match="intruder"):
         site.client.remove("k", by="intruder")
     assert [(each["id"], each["attempts"] == each["max_attempts"]) for each in site.jobs()] == [(job, True)]
+    site.run("alter table _private_gw_actions drop constraint intruder")
 
 
 def test_each_batch_is_one_record(site: QueueFixture) -> None:

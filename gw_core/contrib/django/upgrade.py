@@ -77,7 +77,7 @@ def _apply(client: Client, declared: Mapping[str, TaskLimit]) -> None:
             client.limits.set(task, **_values(limit), by=AUTHOR, timeout=0)
     for task, found in known.items():
         if found.set_by == AUTHOR and task not in declared:
-            client.limits.remove(task, timeout=0)
+            client.limits.remove(task, by=AUTHOR, timeout=0)
 
 
 def _values(limit: TaskLimit) -> dict[str, Any]:

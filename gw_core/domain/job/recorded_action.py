@@ -10,7 +10,7 @@ import msgspec
 
 
 class RecordedAction(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operator did to jobs, workers or pauses; a batch of jobs is one record.
+    """What an operator did to jobs, workers, pauses, limits or cron items; a batch of jobs is one record.
 
     Example: docs/guide/history.md
     """
@@ -18,7 +18,11 @@ class RecordedAction(msgspec.Struct, frozen=True, kw_only=True):
     id: int
     at: datetime
     action: str
-    """`retry`, `complete`, `fail`, `reschedule`, `remove`, `cancel`, `unlock`, `pause` or `resume`."""
+    """What was done.
+
+    `retry`, `complete`, `fail`, `reschedule`, `remove`, `restore`, `cancel`, `unlock`, `sweep`, `cleanup`, `pause`,
+    `resume`, `limit` or `forget`.
+    """
     by: str
     """Who acted, as the program named them."""
     role: str
@@ -29,9 +33,9 @@ class RecordedAction(msgspec.Struct, frozen=True, kw_only=True):
     """The address that it connected from; None for a local socket."""
     job_ids: tuple[int, ...]
     targets: tuple[str, ...]
-    """The tasks of the jobs, as `task:NAME`, the workers, or what was paused or resumed."""
+    """The tasks of the jobs, as `task:NAME`, the workers, or what was paused, limited, forgotten or cleaned up."""
     details: Mapping[str, Any]
-    """What was asked for, such as a `reason` or a `run_at`."""
+    """What was asked for, such as a `reason` or a `run_at`; of a cleanup, also the `count`."""
 
     @property
     def sentence(self) -> str:

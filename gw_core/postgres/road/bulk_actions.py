@@ -424,8 +424,9 @@ def _unlocking(worker_ids: Sequence[str], schema: str, by: str | None) -> Steps[
 # -- one job ---------------------------------------------------------------------------------------------------------
 
 
-def restoring(job: Job) -> Operation[int | None]:
+def restoring(job: Job, schema: str, by: str | None) -> Operation[int | None]:
     """Add a deleted job again as it was, and return its new id; None when another job has its key now."""
+    check_by(by)
     if not job.payload_json:
         raise InvalidInputError(f"job {job.id} was read without its payload, so it cannot be restored")
     values = {
@@ -440,7 +441,7 @@ def restoring(job: Job) -> Operation[int | None]:
         "key": job.job_key,
         "flags": job._flags,
     }
-    restored: int | None = yield _batch(partial(_restore, values))
+    restored: int | None = yield _batch(partial(_restore, values, job.id, schema, by))
     return restored
 
 
@@ -450,9 +451,13 @@ def removing_expected(key: str, expected: Job, schema: str, by: str | None) -> O
     return removed
 
 
-def _restore(values: Mapping[str, Any]) -> Steps[int | None]:
+def _restore(values: Mapping[str, Any], former_id: int, schema: str, by: str | None) -> Steps[int | None]:
     yield Call("restore_names", values)
     restored = yield Call("restore_job", values)
+    ids = [row[0] for row in restored]
+    yield from recording(
+        "restore", by, schema, job_ids=ids, targets=[f"task:{values['task']}" for _ in ids], former_id=former_id
+    )
     yield from _announce(len(restored))
     return restored[0][0] if restored else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -13,7 +14,8 @@ from gw_core.domain.job.job import JobSpec, timestamp
 from gw_core.postgres.connection.callers_connection import Rows
 from gw_core.postgres.connection.row_mapping import optional_timestamp
 from gw_core.postgres.connection.statement_runner import Store
-from gw_core.postgres.connection.statement_steps import Steps
+from gw_core.postgres.connection.statement_steps import Operation, Steps, Unit
+from gw_core.postgres.road.action_records import check_by, recording
 from gw_core.postgres.road.add_calls import Call, job_element
 from gw_core.postgres.road.pauses import pause_of
 from gw_core.postgres.schema.schema_state import TABLES_STEP, checked
@@ -65,9 +67,18 @@ def _with_pause(item: KnownCronItem, row: Sequence[Any] | None) -> KnownCronItem
     return msgspec.structs.replace(item, pause=found if is_active else None, skipped_until=skipped_until)
 
 
-def forgetting(identifier: str) -> Steps[KnownCronItem | None]:
-    """Forget an identifier and return what was remembered, or None when it was unknown."""
+def forgetting(identifier: str, schema: str, by: str | None) -> Operation[KnownCronItem | None]:
+    """Forget an identifier and return what was remembered, or None when it was unknown; `by` is who is recorded."""
+    check_by(by)
+    if by is None:
+        return (yield from _forgetting(identifier, schema, None))
+    forgotten: KnownCronItem | None = yield Unit(partial(_forgetting, identifier, schema, by), is_atomic=True)
+    return forgotten
+
+
+def _forgetting(identifier: str, schema: str, by: str | None) -> Steps[KnownCronItem | None]:
     rows = yield Call("delete_cron_item", {"identifier": identifier})
+    yield from recording("forget", by, schema, targets=[f"cron:{identifier}" for _ in rows])
     return known_cron_item(rows[0]) if rows else None
 
 

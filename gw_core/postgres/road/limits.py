@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
@@ -14,14 +14,16 @@ from msgspec.structs import replace
 
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job.job import timestamp
-from gw_core.domain.rules.pause import PauseResult, check_pause_text
+from gw_core.domain.rules.pause import PauseResult
 from gw_core.domain.rules.task_limit import LimitRoom, TaskLimit
+from gw_core.postgres.connection.callers_connection import Rows
 from gw_core.postgres.connection.database import Connection
 from gw_core.postgres.connection.error_mapping import translated
 from gw_core.postgres.connection.row_mapping import rows
 from gw_core.postgres.connection.row_security import visible_rows
 from gw_core.postgres.connection.statement_steps import Operation, Steps
 from gw_core.postgres.connection.statements import query
+from gw_core.postgres.road.action_records import check_by, recording
 from gw_core.postgres.road.add_calls import Call
 from gw_core.postgres.road.pauses import changing, usable
 from gw_core.postgres.schema.schema_state import TABLES_STEP, check, checked
@@ -37,21 +39,32 @@ def setting(
     limit: TaskLimit, schema: str, timeout: timedelta, *, by: str | None, in_transaction: bool
 ) -> Operation[PauseResult]:
     """Set the limit of a task; `in_transaction` of the caller's, no index is built or dropped. Raises our errors."""
-    check_pause_text("by", by)
+    check_by(by)
     if in_transaction and limit.field is not None:
         raise InvalidInputError("a limit by field needs an index, which no transaction can build; leave conn out")
     yield from usable(schema, timeout)
-    change = Call("limit_set", {**_limit_columns(limit), "by": by})
+    columns = _limit_columns(limit)
+    change = Call("limit_set", {**columns, "by": by})
+    record = partial(_record, columns, by, schema)
     before = None if limit.field is None else partial(_build_index, limit.task, limit.field, schema)
     after = None if in_transaction else partial(_match_indexes, limit.task, schema)
-    return (yield from changing(change, timeout, before=before, after=after))
+    return (yield from changing(change, timeout, before=before, after=after, record=record))
 
 
-def removing(task: str, schema: str, timeout: timedelta, *, in_transaction: bool) -> Operation[PauseResult]:
+def removing(
+    task: str, schema: str, timeout: timedelta, *, by: str | None, in_transaction: bool
+) -> Operation[PauseResult]:
     """Remove the limit of a task."""
+    check_by(by)
     yield from usable(schema, timeout)
     after = None if in_transaction else partial(_match_indexes, task, schema)
-    return (yield from changing(Call("limit_delete", {"task": task}), timeout, after=after))
+    record = partial(_record, {"task": task, "off": True}, by, schema)
+    return (yield from changing(Call("limit_delete", {"task": task}), timeout, after=after, record=record))
+
+
+def _record(limit: Mapping[str, Any], by: str | None, schema: str, changed: Rows) -> Steps[None]:
+    details = {name: value for name, value in limit.items() if name != "task"}
+    yield from recording("limit", by, schema, targets=[f"task:{limit['task']}" for _ in changed], **details)
 
 
 def list_limits(connection: Connection, schema: str) -> Sequence[TaskLimit]:

@@ -32,8 +32,10 @@ from gw_core.postgres.connection.error_mapping import translate, translated
 from gw_core.postgres.connection.row_mapping import RUST_WORKERS, heartbeat
 from gw_core.postgres.connection.row_security import visible_rows
 from gw_core.postgres.connection.statement_runner import Store
+from gw_core.postgres.connection.statement_steps import fetch_on, run_steps
 from gw_core.postgres.connection.statements import query
 from gw_core.postgres.read.lock_waits import MOST, sweep_locks
+from gw_core.postgres.road.action_records import recording
 from gw_core.postgres.schema.schema_state import REVISION, TABLES_STEP, check
 
 LOCK_TIMEOUT: Final = timedelta(seconds=5)
@@ -216,9 +218,14 @@ class WorkerStore(Store):
         """Return whether a named queue is locked, other than by a pause."""
         return bool(self._rows("any_queue_locked")[0][0])
 
-    def release_orphaned_queues(self) -> int:
-        """Release queues that are locked without a locked job, except those of gw workers with a heartbeat."""
-        return len(self._rows("release_orphaned_queues"))
+    def release_orphaned_queues(self) -> list[str]:
+        """Release queues that are locked without a locked job, except those of gw workers; return their names."""
+        return [name for (name,) in self._rows("release_orphaned_queues")]
+
+    def record_sweep(self, by: str | None, *, jobs: Sequence[Job] = (), targets: Sequence[str], **counts: int) -> None:
+        """Record that an operator swept, in the transaction of the sweep."""
+        record = recording("sweep", by, self.schema, job_ids=[each.id for each in jobs], targets=targets, **counts)
+        run_steps(record, fetch_on(self.connection, self.schema))
 
     def delete_swept(self, inactive: DeadWorkers, *, has_rust_workers: bool) -> None:
         """Delete the heartbeats of dead workers that hold no lock."""

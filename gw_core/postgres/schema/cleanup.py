@@ -13,8 +13,9 @@ from gw_core.domain.errors import InvalidInputError, TransientDatabaseError
 from gw_core.postgres.connection.connections import QueueOperations
 from gw_core.postgres.connection.database import Connection
 from gw_core.postgres.connection.row_security import visible_rows
-from gw_core.postgres.connection.statement_steps import carry_out
+from gw_core.postgres.connection.statement_steps import carry_out, fetch_on, run_steps
 from gw_core.postgres.connection.statements import query
+from gw_core.postgres.road.action_records import check_by, recording
 from gw_core.postgres.road.bulk_actions import BATCH, counting
 from gw_core.postgres.road.limits import list_limits
 from gw_core.postgres.road.worker_store import list_heartbeats
@@ -88,40 +89,56 @@ class Deletion(QueueOperations, frozen=True):
         return sum(count for [(count,)] in found)
 
     def delete(
-        self, target: CleanupTarget, keep: Collection[str] = (), *, older_than: timedelta | None = None
+        self,
+        target: CleanupTarget,
+        keep: Collection[str] = (),
+        *,
+        older_than: timedelta | None = None,
+        by: str | None = None,
     ) -> Iterator[int]:
         """Delete it, and yield after each batch how much that was; of failed jobs those that failed so long ago.
+
+        `by` is who is recorded as having done it, with the number of each batch: those of millions of jobs have no ids.
 
         A task identifier stays when it is in `keep`, or when a live worker reports it: workers cache the
         ids of their tasks, and would never again find jobs of one that was deleted. Workers without heartbeats, such as
         Node.js ones, cannot be asked: name their tasks in `keep`.
         """
+        check_by(by)
         older = _older(target, older_than)
         if target is CleanupTarget.FAILED_JOBS:
-            return self._clear_failed_jobs(older)
-        return self._clear_unused(target, keep)
+            return self._clear_failed_jobs(older, by)
+        return self._clear_unused(target, keep, by)
 
-    def _clear_failed_jobs(self, older: Mapping[str, float] | None) -> Iterator[int]:
+    def _record(self, connection: Connection, target: CleanupTarget, count: int, by: str | None, **more: Any) -> None:
+        """Record what a batch deleted, in its transaction."""
+        steps = recording("cleanup", by, self.schema, targets=[target.value] if count else [], count=count, **more)
+        run_steps(steps, fetch_on(connection, self.schema))
+
+    def _clear_failed_jobs(self, older: Mapping[str, float] | None, by: str | None) -> Iterator[int]:
         with self._connection() as connection:
             has_index = INDEXES_STEP in check(connection, self.schema).own_present
             [(records,)] = visible_rows(connection, self.schema, "records_ends", {"schema": self.schema})
         names = {"RECORDS": str(records).lower(), **({} if has_index else BY_ID)}
         if older is None:
-            yield from self._clear_failed_between(names, {})
+            yield from self._clear_failed_between(names, {}, by)
             return
         for run in RUNS:
-            yield from self._clear_failed_between({**names, "OLDER": "true", **run}, older)
+            yield from self._clear_failed_between({**names, "OLDER": "true", **run}, older, by)
 
-    def _clear_failed_between(self, names: Mapping[str, str], older: Mapping[str, float]) -> Iterator[int]:
+    def _clear_failed_between(
+        self, names: Mapping[str, str], older: Mapping[str, float], by: str | None
+    ) -> Iterator[int]:
         after, run_at, count = 0, "-infinity", 0
         while after is not None:
             values = {"after": after, "after_run_at": run_at, "limit": self.batch, **older}
-            with self._connection() as connection:
+            with self._connection() as connection, connection.transaction():
                 after, run_at, count = visible_rows(connection, self.schema, "cleanup_failed_jobs", values, **names)[0]
+                self._record(connection, CleanupTarget.FAILED_JOBS, count, by, **older)
             if count:
                 yield count
 
-    def _clear_unused(self, target: CleanupTarget, keep: Collection[str]) -> Iterator[int]:
+    def _clear_unused(self, target: CleanupTarget, keep: Collection[str], by: str | None) -> Iterator[int]:
         names = QUEUES if target is CleanupTarget.UNUSED_QUEUES else {}
         with self._connection() as connection:
             # The horizon comes first: a job added between the two statements is later than it, and found below.
@@ -130,9 +147,11 @@ class Deletion(QueueOperations, frozen=True):
             ids = [row[0] for row in visible_rows(connection, self.schema, "cleanup_find", values, **names)]
         for start in range(0, len(ids), self.batch):
             some = {"ids": ids[start : start + self.batch], "highest_id": highest, "since": since}
-            yield self._delete_unused(target, some, keep)
+            yield self._delete_unused(target, some, keep, by)
 
-    def _delete_unused(self, target: CleanupTarget, values: dict[str, Any], keep: Collection[str]) -> int:
+    def _delete_unused(
+        self, target: CleanupTarget, values: dict[str, Any], keep: Collection[str], by: str | None
+    ) -> int:
         names = QUEUES if target is CleanupTarget.UNUSED_QUEUES else {}
         for _ in range(TRIES):
             try:
@@ -141,7 +160,9 @@ class Deletion(QueueOperations, frozen=True):
                     connection.execute(query("cleanup_lock", self.schema, **names))
                     # Read again under the lock: a worker that started in the meantime has reported its tasks.
                     kept = {"keep": sorted(self._kept(connection, keep))}
-                    return len(visible_rows(connection, self.schema, "cleanup_delete", {**values, **kept}, **names))
+                    deleted = visible_rows(connection, self.schema, "cleanup_delete", {**values, **kept}, **names)
+                    self._record(connection, target, len(deleted), by)
+                    return len(deleted)
             except TransientDatabaseError:
                 time.sleep(PAUSE_SECONDS)
         raise TransientDatabaseError(
