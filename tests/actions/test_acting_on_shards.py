@@ -18,6 +18,7 @@ from test_all_commands import CHANGING, everything, filled, path_of
 # One file of many small tests, none of which a version of Python would change.
 pytestmark = pytest.mark.once
 
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "running-workers.md"
 UNREACHABLE = "postgres://127.0.0.1:1/nowhere"
 ADDING = ("gw add", "gw cron run")
 """A job is added to one database."""
@@ -202,6 +203,22 @@ def test_lines_for_a_program_have_one_header(gw: CliProgram, shards: Shards) -> 
         ["eu", "2", "mail"],
         ["us", "2", "mail"],
     ]
+
+
+def test_the_question_is_that_of_the_manual(gw: CliProgram, shards: Shards) -> None:
+    (shown,) = re.findall(r"```text\n(Retry .*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
+    for task in ("mail", "slow"):
+        shards["eu"].failed(task)
+    shards["us"].failed("mail")
+
+    asked = gw("retry", "state:failed", typed="no\n").err.partition("continue.")[0] + "continue."
+
+    assert without_values(asked) == without_values(shown)
+
+
+def without_values(text: str) -> list[str]:
+    """The words of a question, without its numbers and the names of databases."""
+    return re.sub(r"\S+@\S+", "DATABASE", re.sub(r"\d[\d,]*", "N", text)).split()
 
 
 def test_what_matches_in_one_shard_alone_is_found(gw: CliProgram, shards: Shards) -> None:

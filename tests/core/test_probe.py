@@ -60,8 +60,12 @@ def connect(running: RunningWorker) -> socket.socket:
     return socket.create_connection(running.runner.probe_address, timeout=DEADLINE)
 
 
+PAGE = Path(__file__).parents[2] / "docs" / "operations" / "metrics.md"
+AS_IN_THE_MANUAL = PAGE.read_text("utf-8").partition("$ curl http://127.0.0.1:9455/ready\n")[2].partition("```")[0]
+
+
 def is_ready(running: RunningWorker) -> bool:
-    return ask(running, "/ready") == (200, "ready\n")
+    return ask(running, "/ready") == (200, AS_IN_THE_MANUAL)
 
 
 def numbers(running: RunningWorker) -> dict[str, float]:

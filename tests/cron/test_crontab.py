@@ -167,6 +167,15 @@ def test_the_message_shows_each_error_under_its_line_and_lists_them() -> None:
     assert [type(error) for error in caught.value.errors] == [CrontabLineError]
 
 
+def test_the_manual_shows_the_message_of_its_line() -> None:
+    page = (Path(__file__).parents[2] / "docs/guide/recurring-tasks.md").read_text("utf-8")
+    message = page.partition("```text\ncrontab:")[2].partition("```")[0].removesuffix("\n")
+    with pytest.raises(CrontabError) as caught:
+        parse_crontab(f"\n{message.splitlines()[1].strip()}", source="crontab")
+
+    assert str(caught.value) == f"crontab:{message}"
+
+
 def test_identifiers_used_twice_are_rejected_with_both_lines() -> None:
     (error,) = errors_of("* * * * * a\n* * * * * b\n0 0 * * * b ?id=a")
 

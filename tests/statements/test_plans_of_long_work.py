@@ -97,8 +97,6 @@ def scans(queue: Queue) -> int:
     ],
 )
 def test_no_function_for_waiting_jobs_reads_their_table(queue: Queue, call: tuple[str, str], statistics: str) -> None:
-    if queue.hands.info.server_version < 150_000 and statistics == "none":
-        pytest.skip("without statistics, older servers read the table once for 500 ids")
     queue.run("select count(add_job('mail')) from generate_series(1, 20000)")
     wait(queue)
     queue.run("update _private_gw_waiting set checked_at = now() - interval '1 hour'")

@@ -26,6 +26,15 @@ DEADLINE = 90.0
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
+ANNOUNCED = re.compile(r"Serving on (http://127\.0\.0\.1:\d+/\?token=[\w-]{22})\n")
+
+
+def test_the_address_of_the_manual_is_of_the_announced_form() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "guide" / "console.md").read_text("utf-8")
+
+    assert ANNOUNCED.fullmatch(page.partition("$ gw tui --serve\n")[2].partition("```")[0])
+
+
 @contextmanager
 def served(*options: str, folder: Path | None = None) -> Iterator[str]:
     """Serve the demo, and yield the address to open."""
@@ -33,7 +42,7 @@ def served(*options: str, folder: Path | None = None) -> Iterator[str]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder) as process:
         assert process.stdout is not None
         try:
-            found = re.fullmatch(r"Serving on (http://127\.0\.0\.1:\d+/\?token=\S+)\n", process.stdout.readline())
+            found = ANNOUNCED.fullmatch(process.stdout.readline())
             assert found is not None
             yield found[1]
         finally:

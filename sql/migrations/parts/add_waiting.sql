@@ -6,6 +6,7 @@ create or replace function :GRAPHILE_WORKER_SCHEMA._private_gw_add_waiting(job j
 returns :GRAPHILE_WORKER_SCHEMA._private_jobs
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 as $gw$
 declare
   v_open bigint[];

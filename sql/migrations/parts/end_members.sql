@@ -3,8 +3,9 @@
 -- SQL. `dropped` are waiting jobs to delete; `waiting_ids` are to be checked as well.
 -- A job has ended when its row is gone; `on_failure` of the job that waits decides about one that failed permanently. A
 -- dropped job never ends: jobs that wait for it are dropped too, unless they run on failure.
--- Jobs are looked up one by one: with a join, the planner could read their whole table. So are edges, by the jobs that
--- ended: for one that waits for 10,000, the planner would compare all its edges with each of them.
+-- Jobs are looked up one by one: with a join, the planner could read their whole table. Without statistics, it would
+-- also do so for some hundred ids, hence `enable_seqscan`. Edges are looked up by the jobs that ended: for one that
+-- waits for 10,000, the planner would compare all its edges with each of them.
 -- The row of a waiting job is locked first, and what is read afterwards is new, so of two who end the last jobs one lets
 -- the waiting job go on.
 create or replace function :GRAPHILE_WORKER_SCHEMA._private_gw_end_members(
@@ -15,6 +16,7 @@ create or replace function :GRAPHILE_WORKER_SCHEMA._private_gw_end_members(
 returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 as $gw$
 declare
   v_ended bigint[] := job_ids;
