@@ -127,9 +127,10 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
         """Scroll the panels together where they stand below each other."""
         super().on_resize(event)
         panels = self.query_one("#panels")
-        panels.can_focus = event.size.width < WIDE
-        if self.focused is panels and not panels.can_focus:
-            self.query_one("#payload").focus()
+        was_narrow, panels.can_focus = panels.can_focus, event.size.width < WIDE
+        first = {False: self.query_one("#payload"), True: panels}
+        if self.focused is first[was_narrow]:
+            first[panels.can_focus].focus()
 
     def on_mount(self) -> None:
         self.query_one("#which", Static).update(Content.assemble((f"job {self._job_id}", "bold"), " · loading…"))
