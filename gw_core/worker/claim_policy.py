@@ -187,6 +187,7 @@ class ClaimPolicy:
         now = self._client_time()
         everywhere, in_queues = self._only.split(self._tasks)
         left = store.list_left_jobs(tasks=everywhere, now=now)
-        left += store.list_left_jobs(tasks=in_queues, now=now, queues=self._only.queues)
+        if in_queues:
+            left += store.list_left_jobs(tasks=in_queues, now=now, queues=self._only.queues)
         closed = {self._tasks[number]: why for number, why in self._gates.closed.items() if number in self._tasks}
         return reason_to_end(left, pauses=self._pauses.rules, closed_limits=closed)
