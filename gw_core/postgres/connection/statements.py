@@ -6,14 +6,16 @@ import re
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from itertools import count
 from operator import itemgetter
-from typing import Any, Final, LiteralString
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, LiteralString
 
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.safe_text import check_schema_name, sql_identifier
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 MARKER: Final = ":GRAPHILE_WORKER_SCHEMA"
 _LITERAL: Final = ":'GRAPHILE_WORKER_SCHEMA'"
@@ -32,7 +34,11 @@ _NAME: Final = re.compile(r"(?<!:):([A-Z]+)\b")
 @lru_cache(maxsize=1)
 def sql_folder() -> Traversable:
     """Return the folder with the SQL files, also in a zip: inside the package in a wheel, beside it in a checkout."""
-    package: Any = files("gw_core")
+    package: Any = Path(__file__).parents[2]
+    if not package.is_dir():
+        from importlib.resources import files  # takes 2 ms of each start, and only a zip needs it
+
+        package = files("gw_core")
     for folder in (package / "sql", package.parent / "sql"):
         if (folder / "queries").is_dir():
             found: Traversable = folder
