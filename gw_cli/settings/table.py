@@ -275,7 +275,7 @@ SWEEP_INTERVAL: Final = _worker(
 SWEEP_THRESHOLD: Final = _worker(
     "sweep-threshold",
     duration(),
-    "Age of a dead worker's last heartbeat; one loss suffices below 4s",
+    "Age of a dead worker's last heartbeat; below 4s, one missed is enough",
     commands=STALE,
 )
 RECOVERY_DELAY: Final = _worker(

@@ -268,7 +268,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
         panel = self.query_one("#error", TextPanel)
         error = report.job.last_error
         panel.display = bool(error)
-        at = "" if report.failed_at is None else f" (failed ≈ {formatting.day(report.failed_at, report.at)})"
+        at = "" if report.failed_at is None else f" (failed {formatting.day(report.failed_at, report.at)})"
         panel.border_title = Content(f"Last error{at}")
         panel.show(Content(sanitize.block(error if self._is_unmasked else masked(error)) if error else ""))
 
@@ -334,7 +334,7 @@ def _steps(report: JobReport) -> Iterator[tuple[str, datetime]]:
     job = report.job
     yield "created", job.created_at
     if report.failed_at is not None:
-        yield "failed ≈", report.failed_at
+        yield "failed", report.failed_at
     if report.state not in (JobState.FAILED, JobState.WAITING):
         yield "due", job.run_at
     if job.started_at is not None:

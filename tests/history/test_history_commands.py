@@ -10,7 +10,7 @@ from support.cli_program import CliProgram
 from support.program_fixtures import gw as gw, relaxed_timeouts as relaxed_timeouts
 from support.queue_fixture import QueueFixture
 
-from gw_core import TaskRegistry
+from gw_core import GiveUp, TaskRegistry
 from gw_core.errors import InvalidInputError, SelectionError
 
 
@@ -211,6 +211,25 @@ def test_show_of_a_job_that_waits_names_its_history(gw: CliProgram, filled: Queu
     shown = gw("show", str(job_id))
 
     assert f"History has 1 ended attempt of this job: gw history {job_id}" in shown.err
+
+
+@pytest.mark.parametrize("error", [RuntimeError("timed out"), GiveUp("no account")], ids=["an error", "given up"])
+def test_show_has_the_time_of_a_recorded_failure(gw: CliProgram, site: QueueFixture, error: Exception) -> None:
+    tasks = TaskRegistry()
+
+    @tasks.task("mail")
+    def mail(payload: object) -> None:
+        raise error
+
+    unrecorded = site.add("mail")
+    site.run_once(tasks)
+    recorded = site.add("mail")
+    site.run_once(tasks, history=timedelta(days=7))
+
+    (attempt,) = site.client.history.attempts(recorded)
+    assert site.client.jobs.show(recorded).failed_at == attempt.finished_at  # type: ignore[union-attr]
+    assert gw("show", str(recorded), "--json").json["failed_at"] is not None
+    assert gw("show", str(unrecorded), "--json").json["failed_at"] is None
 
 
 def test_show_of_a_job_that_is_nowhere(gw: CliProgram, site: QueueFixture) -> None:

@@ -152,7 +152,7 @@ class JobPage(msgspec.Struct, frozen=True, kw_only=True):
 class JobReport(msgspec.Struct, frozen=True, kw_only=True):
     """Everything about one job at `at` of the database's clock.
 
-    `failed_at` is when the last attempt failed; None while that is not known. A job's row does not record it, and the
+    `failed_at` is when the last attempt failed, if history has it; else None. A job's row does not record it, and the
     next `run_at` does not decide either: a task chooses its own delay with `RetryAfter`, and `GiveUp` skips attempts.
 
     Example: docs/api/parts.md

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from operator import attrgetter
 from time import monotonic
@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gw_core.domain.durations import Duration, as_duration
-from gw_core.domain.errors import InvalidInputError, PermissionDeniedError
+from gw_core.domain.errors import InvalidInputError, PermissionDeniedError, SchemaMissingError
 from gw_core.domain.job.group import WaitingGroup, waiting_of
 from gw_core.domain.job.job import Job, check_ids, timestamp
 from gw_core.domain.job.job_state import LATER, WAITING, JobState
@@ -43,6 +43,7 @@ from gw_core.postgres.connection.connections import ConnectionSource
 from gw_core.postgres.connection.deadlines import ANSWER_GRACE, ending_within
 from gw_core.postgres.connection.row_mapping import RUST_WORKERS, heartbeat
 from gw_core.postgres.connection.statements import quoted
+from gw_core.postgres.read.history import end_of
 from gw_core.postgres.read.read_only import Rows, read
 from gw_core.postgres.read.selection_names import resolved, values_of
 from gw_core.postgres.road.add_calls import Call
@@ -387,7 +388,18 @@ class JobQueries:
             at=around.now,
             reasons=reasons(job, state, around),
             attempts=retry_schedule(job, state, around.now),
+            failed_at=self._failed_at(job),
         )
+
+    def _failed_at(self, job: Job) -> datetime | None:
+        """Return when the attempt with the job's last error ended; None where history did not record it."""
+        if job.last_error is None:
+            return None
+        with suppress(SchemaMissingError, PermissionDeniedError):
+            ended = end_of(self._connections, self._schema, job.id).last
+            if ended is not None and ended.error == job.last_error:
+                return ended.finished_at
+        return None
 
     def _facts(self, job: Job, state: JobState) -> JobFacts:
         objects = self._objects
