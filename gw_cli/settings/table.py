@@ -275,7 +275,7 @@ SWEEP_INTERVAL: Final = _worker(
 SWEEP_THRESHOLD: Final = _worker(
     "sweep-threshold",
     duration(),
-    "Age of a dead worker's last heartbeat; below 4s, one missed is enough",
+    "Age of a dead worker's last heartbeat; below 4s, one lost suffices",
     commands=STALE,
 )
 RECOVERY_DELAY: Final = _worker(
