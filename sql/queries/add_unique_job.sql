@@ -7,12 +7,7 @@
 \set QUEUE 'case when job.task_id is null or job.job_queue_id is not null then coalesce(stored.queue_name, %(queue_name)s::text) end'
 \set JOB '%(job)s::text::json'
 with
-\if :EXPIRES
-\set JOB '(select given.job from given)'
-given as materialized (
-  \ir parts/expiring_job.sql
-),
-\endif
+\ir parts/given_job.sql
 added as materialized (
   select job.*
     from :GRAPHILE_WORKER_SCHEMA._private_gw_add_unique(

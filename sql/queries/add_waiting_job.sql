@@ -4,12 +4,7 @@
 \set QUEUE '%(queue_name)s::text'
 \set JOB '%(job)s::text::json'
 with
-\if :EXPIRES
-\set JOB '(select given.job from given)'
-given as materialized (
-  \ir parts/expiring_job.sql
-),
-\endif
+\ir parts/given_job.sql
 added as materialized (
   select job.*
     from :GRAPHILE_WORKER_SCHEMA._private_gw_add_waiting(
