@@ -1,6 +1,20 @@
-"""`python -m gw_cli` is `gw`."""
+"""`gw`, and `python -m gw_cli`: postpone the collection of garbage, then import the program and run it."""
 
-from gw_cli.main import main
+from __future__ import annotations
+
+from typing import NoReturn
+
+from gw_cli import garbage_collection
+
+
+def main() -> NoReturn:
+    """Run `gw` with the arguments of the process and end the process."""
+    garbage_collection.postpone()
+    # Late: the imports are what creates the objects.
+    from gw_cli.main import main as program
+
+    program()
+
 
 if __name__ == "__main__":
     main()

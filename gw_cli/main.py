@@ -33,7 +33,6 @@ EXIT_HOOKS_TIMEOUT = 0.9
 
 def main() -> NoReturn:
     """Run `gw` with the arguments of the process and end the process."""
-    garbage_collection.postpone()
     if sys.argv[1:2] == [name_completion.COMPLETE]:
         name_completion.start_fetcher(sys.argv[2:])  # first, because a person waits for the completion
     output.stand_in_for_closed_streams()

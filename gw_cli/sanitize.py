@@ -8,7 +8,7 @@ from typing import Final
 from gw_core.front_ends import UNSAFE_NAME, UNSAFE_TEXT
 
 _MAX_QUOTED: Final = 60
-_ADDRESS: Final = re.compile(r"\b([a-z][a-z0-9+.-]*://).*@.*|\b(password\s*=).*", re.IGNORECASE | re.DOTALL)
+_ADDRESS: Final = r"(?is)\b([a-z][a-z0-9+.-]*://).*@.*|\b(password\s*=).*"
 
 
 def is_plain(text: str) -> bool:
@@ -32,7 +32,7 @@ def quoted(text: str) -> str:
 
 def without_address(text: str) -> str:
     """Return a text without the connection string in it, should there be one: it may hold a password."""
-    return _ADDRESS.sub(r"\1\2…", text)
+    return re.sub(_ADDRESS, r"\1\2…", text)
 
 
 def indented(text: str) -> str:

@@ -21,8 +21,6 @@ COPIED = {
 """The dataclasses of the core: what programs construct and copy with `dataclasses.replace`."""
 
 LACKING = {
-    "LoadedTask": "`==` leaves its functions out",
-    "PauseRules": "`==` leaves the time until the end out",
     "Account": "the embedded server starts in any Python, with the standard library alone",
     "Binaries": "the embedded server starts in any Python, with the standard library alone",
     "WatchdogArguments": "its program imports the standard library alone",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import update_wrapper
 from types import MethodType
@@ -211,15 +210,14 @@ def names_of_file(path: str | os.PathLike[str]) -> tuple[str, str]:
 # -- what a worker runs --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedTask:
+class LoadedTask(msgspec.Struct, frozen=True):
     """What a worker runs for the jobs of one identifier: a function, or an executable file."""
 
     identifier: str
-    invoke: Invoke = field(repr=False, compare=False)
+    invoke: Invoke
     source: str
     """Where it is written, for messages: a file and line, or a module."""
-    function: Function | None = field(default=None, repr=False, compare=False)
+    function: Function | None = None
     """What was registered; None for an executable file."""
     timeout: timedelta | None = None
     """How long a run may take before its attempt fails; None: as long as it likes."""

@@ -13,7 +13,6 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextvars import copy_context
-from dataclasses import replace
 from functools import cache
 from multiprocessing.connection import Connection
 from operator import attrgetter
@@ -201,7 +200,7 @@ class _Server:
         self._line.send(StartedMessage())
         RUN.set(context)
         if order.keeps_result:
-            task = replace(task, history=HistoryOptions(result=True))
+            task = structs.replace(task, history=HistoryOptions(result=True))
         outcome = execute(order.job, task, context)
         match outcome:
             case Completed():
@@ -324,7 +323,7 @@ def _loaded(home: TaskLocation) -> LoadedTask:
         found = _found(home)
         if found.function is None:
             raise TaskLoadError(f"the task {found.identifier!r} is not a function")
-        _LOADED[home] = replace(found, invoke=compose(called_function(found.function)), isolation=None)
+        _LOADED[home] = structs.replace(found, invoke=compose(called_function(found.function)), isolation=None)
     return _LOADED[home]
 
 

@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import copy_context
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 from threading import current_thread
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
+from msgspec import structs
 
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.hidden_fields import hides
@@ -141,7 +141,7 @@ class TaskRunner:
         """Run the task for the job; what the task raises is part of the answer."""
         record = _Recorder(intercepted(_in_this_process(task), self._interceptors))
         before = self._task
-        self._task = replace(task, invoke=record)
+        self._task = structs.replace(task, invoke=record)
         copy_context().run(self._thread.run, job)
         self._task = before
         outcome = self._outcomes.pop()
@@ -190,7 +190,7 @@ def _in_this_process(task: LoadedTask) -> LoadedTask:
     """Return the task without its isolation: another process would not see the caller's transaction."""
     if task.isolation is None or task.function is None:
         return task
-    return replace(task, invoke=compose(called_function(task.function)), isolation=None)
+    return structs.replace(task, invoke=compose(called_function(task.function)), isolation=None)
 
 
 class ConnectionWorker:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from gw_core.domain.errors import DatabaseError, GraphileWorkerError
-from gw_core.domain.reports.left_jobs import reason_to_end
+from gw_core.domain.reports.left_jobs import LeftJob, reason_to_end
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import MaintenanceFailed
 from gw_core.domain.rules.only import Only
@@ -182,12 +182,16 @@ class ClaimPolicy:
             and store.is_anything_runnable(tasks=in_queues, forbidden_flags=flags, now=now, queues=queues)
         )
 
-    def reason_to_end(self, store: JobStore) -> str:
-        """Return why a run ends now, with what it leaves."""
+    def left_jobs(self, store: JobStore) -> Sequence[LeftJob]:
+        """Return the first jobs that are due and that no worker has claimed, whether or not they may be claimed."""
         now = self._client_time()
         everywhere, in_queues = self._only.split(self._tasks)
         left = store.list_left_jobs(tasks=everywhere, now=now)
         if in_queues:
             left += store.list_left_jobs(tasks=in_queues, now=now, queues=self._only.queues)
+        return left
+
+    def reason_to_end(self, left: Sequence[LeftJob]) -> str:
+        """Return why a run ends now that leaves these jobs."""
         closed = {self._tasks[number]: why for number, why in self._gates.closed.items() if number in self._tasks}
         return reason_to_end(left, pauses=self._pauses.rules, closed_limits=closed)

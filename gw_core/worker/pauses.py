@@ -9,6 +9,7 @@ from typing import Final
 from gw_core.domain.rules.pause import NO_PAUSES, PauseRules
 from gw_core.postgres.connection.database import Connection
 from gw_core.postgres.road.pauses import (
+    ClaimRules,
     confirm_claim_rules,
     end_expired_pauses,
     lock_paused_queues,
@@ -66,7 +67,7 @@ class CurrentPauses:
                 lock_paused_queues(connection, schema)
             is_changed = rules.revision != self._revision or rules.limited_tasks != self.limited
             self.limited = rules.limited_tasks
-            is_changed |= self._apply(rules.pauses)
+            is_changed |= self._apply(rules)
             if rules.revision and (is_requested or rules.revision != self._revision):
                 confirm_claim_rules(connection, schema, worker_id=self._worker_id, revision=rules.revision)
             self._revision = rules.revision
@@ -75,12 +76,12 @@ class CurrentPauses:
             raise
         return is_changed
 
-    def _apply(self, rules: PauseRules) -> bool:
-        is_changed = rules != self.rules
-        self.rules = rules
-        self.active = rules if rules else None
+    def _apply(self, rules: ClaimRules) -> bool:
+        """Use the pauses of these rules; return whether they differ from those before."""
+        before, self.rules = self.rules, rules.pauses
+        self.active = rules.pauses if rules.pauses else None
         self._read_at = now = time.monotonic()
-        self._refresh_at = now + REFRESH_SECONDS if rules else float("inf")
-        if rules.ends_in is not None:
-            self._refresh_at = min(self._refresh_at, now + rules.ends_in.total_seconds() + AFTER_END_SECONDS)
-        return is_changed
+        self._refresh_at = now + REFRESH_SECONDS if rules.pauses else float("inf")
+        if rules.seconds_until_end is not None:
+            self._refresh_at = min(self._refresh_at, now + rules.seconds_until_end + AFTER_END_SECONDS)
+        return rules.pauses != before

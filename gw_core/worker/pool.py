@@ -7,7 +7,6 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 
 from msgspec import structs
@@ -240,7 +239,7 @@ class WorkerPool:
         only, timeout = Only.parse(self._settings.only), self._settings.timeout
         chosen = [task for task in registry if only.runs(task.identifier)]
         if timeout is not None:
-            chosen = [task if task.timeout is not None else replace(task, timeout=timeout) for task in chosen]
+            chosen = [task if task.timeout is not None else structs.replace(task, timeout=timeout) for task in chosen]
         tasks = {task.identifier: intercepted(task, self._interceptors) if around else task for task in chosen}
         # Changed in place: the threads find their tasks by this dictionary's own `get`.
         self._tasks.update(tasks)

@@ -52,9 +52,13 @@ class SingleRun:
 
     def end_if_drained(self, store: JobStore) -> bool:
         """End the run if nothing is left that it may run; return whether it has ended."""
-        if not self.is_settled() or self._policy.is_anything_runnable(store):
+        if not self.is_settled():
             return False
-        self._end.on_ended(self._policy.reason_to_end(store))
+        # What may run is among what is due, so an empty queue ends a run with one statement.
+        left = self._policy.left_jobs(store)
+        if left and self._policy.is_anything_runnable(store):
+            return False
+        self._end.on_ended(self._policy.reason_to_end(left))
         return True
 
     def end_if_stuck(self, store: JobStore) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
 
 from gw_core.domain.job.expiry import expired_before_start
 from gw_core.domain.job.job import Job
@@ -199,4 +200,4 @@ def intercepted(task: LoadedTask, interceptors: Interceptors) -> LoadedTask:
         result = run_wrapped(wrappers, job, context, lambda: invoke(job, context))
         return None if isinstance(result, Skip) else result
 
-    return replace(task, invoke=call)
+    return structs.replace(task, invoke=call)

@@ -17,11 +17,12 @@ select current_setting('server_version_num')::integer as server_version,
          select relname::text from relation
           where relname = any(%(relations)s::name[])
           union all
-         select relname::text || '.'::text || attname::text
-           from pg_attribute
-           join pg_class on pg_class.oid = attrelid
-           join namespace on namespace.oid = relnamespace
-          where relname::text || '.'::text || attname::text = any(%(relations)s::text[])
+         select named.name
+           from pg_catalog.unnest(%(relations)s::text[]) as named (name)
+           join relation on relname = pg_catalog.split_part(named.name, '.', 1)::name
+           join pg_attribute
+             on attrelid = relation.oid
+            and attname = pg_catalog.split_part(named.name, '.', 2)::name
             and not attisdropped
           union all
          select conname::text

@@ -29,7 +29,7 @@ def dataclasses():
 def report():
     print(len(collections), gc.get_freeze_count(), len(dataclasses()), *sys.modules, file=sys.stderr, end="")
 
-from gw_cli.main import main
+from gw_cli.__main__ import main
 atexit.register(report)
 collections.clear()
 main()

@@ -37,7 +37,7 @@ EXPIRY_FLAG: Final = "gw:expires:"
 """The beginning of the flag with the time at which a job expires, in microseconds since 1970."""
 
 # A lone surrogate cannot be encoded as UTF-8, and PostgreSQL's text holds no NUL.
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_UNSTORABLE: Final = "[\x00\ud800-\udfff]"
 
 _EXPIRY_IN_JSON: Final = re.compile(rf'"({EXPIRY_FLAG}[0-9]{{1,18}})":')
 
@@ -512,7 +512,7 @@ def _checked_text(what: str, value: str, longest: int) -> str:
         raise InvalidJobError(f"the {what} is empty; give it at least one character")
     if len(value) > longest:
         raise InvalidJobError(f"the {what} is {len(value)} characters long; at most {longest} are allowed")
-    if not (value.isascii() and value.isprintable()) and _UNSTORABLE.search(value):
+    if not (value.isascii() and value.isprintable()) and re.search(_UNSTORABLE, value):
         raise InvalidJobError(f"the {what} holds a character PostgreSQL cannot store (NUL or a lone surrogate)")
     return value
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Final, Self
 
@@ -89,18 +88,16 @@ class PauseResult(msgspec.Struct, frozen=True, kw_only=True):
     """Those that were paused or resumed; one that was not paused is not resumed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PauseRules:
-    """What a worker must not start; `ends_in` is the time until the first pause ends."""
+class PauseRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker must not start."""
 
     tasks: frozenset[str] = frozenset()
     queues: frozenset[str] = frozenset()
     flags: frozenset[str] = frozenset()
     everything: bool = False
-    ends_in: timedelta | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, targets: Sequence[PauseTarget], ends_in: timedelta | None = None) -> Self:
+    def of(cls, targets: Sequence[PauseTarget]) -> Self:
         """Return the rules that these paused targets make."""
 
         def names(kind: PauseKind) -> frozenset[str]:
@@ -111,7 +108,6 @@ class PauseRules:
             queues=names(PauseKind.QUEUE),
             flags=names(PauseKind.FLAG),
             everything=any(each.kind is PauseKind.ALL for each in targets),
-            ends_in=ends_in,
         )
 
     def __bool__(self) -> bool:

@@ -45,9 +45,9 @@ _TRANSIENT_CLASSES = ("40",)
 # until the database is changed, such as 55000: an object is not in the state that the statement needs.
 _TRANSIENT_STATES = ("55006", "25P02", "25P03", "25P04")
 # A connection that two tasks of a program share.
-_BUSY = re.compile(r"another (?:operation|command) is (?:already )?in progress")
+_BUSY: Final = r"another (?:operation|command) is (?:already )?in progress"
 # Errors of libpq about the string and the files it names, before it contacts any server.
-_OWN_SETTINGS = re.compile(
+_OWN_SETTINGS: Final = (
     r'(?:certificate|private key|revocation list|service) file "|definition of service "'
     r"|invalid (?:\S+ value|port number|integer value)"
 )
@@ -140,12 +140,12 @@ def _without_state(error: BaseException) -> DatabaseError | InvalidJobError:
     text = sentence(error)
     if isinstance(error, psycopg.DataError):
         return InvalidJobError(f"PostgreSQL cannot store a value: {text}")
-    if isinstance(error, psycopg.OperationalError) and _OWN_SETTINGS.search(text):
+    if isinstance(error, psycopg.OperationalError) and re.search(_OWN_SETTINGS, text):
         return ConnectionSettingsError(f"the connection's settings cannot be used: {text}")
     if isinstance(error, psycopg.OperationalError) and ("authentication failed" in text or "does not exist" in text):
         # While connecting, the driver hands over libpq's text without the server's code.
         return AuthenticationError(f"the server rejected the connection: {text}")
-    if _BUSY.search(text):
+    if re.search(_BUSY, text):
         return DatabaseError(f"the connection is busy with another statement; use it for one at a time: {text}")
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return DatabaseUnavailableError(f"the database cannot be reached: {text}")

@@ -53,6 +53,8 @@ class ClaimRules(msgspec.Struct, frozen=True, kw_only=True):
     has_expired: bool
     limited_tasks: frozenset[str]
     """Tasks that have a limit."""
+    seconds_until_end: float | None = None
+    """When the first pause ends, if any does."""
 
 
 # -- changes, for threads and event loops ----------------------------------------------------------------------------
@@ -220,7 +222,8 @@ def read_claim_rules(connection: Connection, schema: str) -> ClaimRules:
         revision=found[0][0],
         has_expired=found[0][1],
         limited_tasks=frozenset(found[0][2]),
-        pauses=PauseRules.of(targets, ends_in=timedelta(seconds=min(ends)) if ends else None),
+        pauses=PauseRules.of(targets),
+        seconds_until_end=min(ends, default=None),
     )
 
 
