@@ -156,8 +156,8 @@ def actions(
     """List what operators did.
 
     The latest first, of the last 90 days: who retried, completed, failed, rescheduled, removed, restored or cancelled
-    jobs, unlocked or swept workers, paused, resumed or limited something, forgot a cron item or cleaned up, and from
-    where. A batch of jobs is one action.
+    jobs, unlocked or swept workers, paused, resumed or limited something, forgot a cron item, cleaned up or ended a
+    session, and from where. A batch of jobs is one action.
     """
     number = None if job_id is None else positive_number("ID", job_id, MAX_ID)
     before = None if after is None else positive_number("--after", after, MAX_ID)

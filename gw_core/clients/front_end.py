@@ -131,13 +131,15 @@ class FrontEnd:
         )
         return removed
 
-    def end_session(self, session: BackendSession) -> bool:
-        """End a session that blocks others; return False if it is gone. Needs the right to signal its role."""
-        from gw_core.postgres.connection.error_mapping import translated
-        from gw_core.postgres.read.lock_waits import terminate
+    def end_session(self, session: BackendSession, *, by: str | None = None) -> bool:
+        """End a session that blocks others; return False if it is gone. Needs the right to signal its role.
 
-        with translated(self._runtime.schema), self.connection() as connection:
-            return terminate(connection, self._runtime.schema, session)
+        With `by`, the name of an operator, the action is recorded, with the statement of the session.
+        """
+        from gw_core.postgres.road.bulk_actions import ending_session
+
+        has_ended: bool = self._runtime.carry_out(ending_session(session, self._runtime.schema, by))
+        return has_ended
 
     def ping(self) -> None:
         """Find out whether a connection still works; the next call replaces a broken one."""

@@ -10,8 +10,9 @@ import msgspec
 from msgspec.structs import replace
 
 from gw_core import Selection
-from gw_core.errors import JobSkipped
+from gw_core.errors import GraphileWorkerError, JobSkipped
 from gw_core.front_ends import FrontEnd, SkippedJob, StatementTimeoutError, operator_name
+from gw_tui.text.redact import masked
 
 if TYPE_CHECKING:
     from gw_core import Client, Job, JobSpec, RecoverySettings, operations
@@ -258,7 +259,7 @@ class Restore(JobAction, frozen=True, kw_only=True):
 
     def results(self, client: Client, recovery: RecoverySettings) -> Iterator[Result]:
         for start in range(0, len(self.jobs), BATCH_SIZE):
-            yield _restored(client, self.jobs[start : start + BATCH_SIZE])
+            yield from _restored(client, self.jobs[start : start + BATCH_SIZE])
 
 
 class Add(Action, frozen=True, kw_only=True):
@@ -319,7 +320,10 @@ class EndSession(Action, frozen=True, kw_only=True):
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
         pid = str(self.session.pid)
-        if FrontEnd(client).end_session(self.session):
+        statement = self.session.statement
+        # A reader of the record sees no more of the statement than the operator did.
+        seen = replace(self.session, statement=None if statement is None else masked(statement))
+        if FrontEnd(client).end_session(seen, by=operator_name()):
             return Result(done=(pid,))
         return Result(skipped=(SkippedItem(pid, GONE),))
 
@@ -566,16 +570,18 @@ def _removed(answer: RemovedJob | SkippedJob) -> Result:
     return Result(done=(str(job.id),), removed=(job,), message=f"job {job.id} removed")
 
 
-def _restored(client: Client, jobs: Sequence[Job]) -> Result:
-    done: list[str] = []
-    skipped: list[SkippedItem] = []
-    for job in jobs:
-        new = client.jobs.restore(job, by=operator_name())
-        if new is None:
-            skipped.append(SkippedItem(str(job.id), "another job has its key"))
-        else:
-            done.append(str(new))
-    return Result(ids=[each.id for each in jobs], done=tuple(done), skipped=tuple(skipped))
+def _restored(client: Client, jobs: Sequence[Job]) -> Iterator[Result]:
+    """Restore jobs, and yield their result; if one fails, first the result of those before it."""
+    result = Result()
+    try:
+        for job in jobs:
+            new = client.jobs.restore(job, by=operator_name())
+            taken = () if new else (SkippedItem(str(job.id), "another job has its key"),)
+            result = result.followed_by(Result(ids=(job.id,), done=(str(new),) if new else (), skipped=taken))
+    except GraphileWorkerError:
+        yield result
+        raise
+    yield result
 
 
 def _why(skipped: SkippedJob) -> str:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 from support.project_files import ROOT, project_files
@@ -18,6 +19,7 @@ from support.queue_fixture import QueueFixture
 
 from gw_core import Client, JobSpec, RecoverySettings, Selection
 from gw_core.errors import GraphileWorkerError, ResultUnavailableError
+from gw_core.front_ends import BackendSession, FrontEnd, NameKind
 
 NOT_BY_OPERATORS = {
     "add": "programs add jobs",
@@ -32,6 +34,9 @@ NOT_BY_OPERATORS = {
     "history.record_others": "only the owner of the schema can",
     "history.expire": "deletes what nobody can read any more, as each worker does",
     "doctor.health_check": "changes nothing, and reports a server that is read-only",
+    "front end.add_json": "programs add jobs",
+    "front end.listen": "changes nothing in the database",
+    "front end.cancel_statements": "ends statements of the program itself",
 }
 """The calls that change something and record nothing, with the reason."""
 
@@ -59,10 +64,25 @@ EXAMPLES: dict[str, Callable[[Client, int, Any], object]] = {
     "pauses.resume": lambda client, job, by: client.pauses.resume("task:paused", by=by, timeout=0),
     "workers.sweep": lambda client, job, by: client.workers.sweep(RecoverySettings(orphans_after=timedelta()), by=by),
     "workers.unlock": lambda client, job, by: client.workers.unlock(["dead"], by=by),
+    "front end.end_session": lambda client, job, by: FrontEnd(client).end_session(other_session(client), by=by),
+    "front end.remove_expected": lambda client, job, by: FrontEnd(client).remove_expected(
+        "key", client.jobs.get(job), by
+    ),
 }
 """How each call that takes `by` changes something; `job` failed and has the key `key`."""
 
-RECORDED_AS = {"jobs.in_batches().": "", "cleanup.": "cleanup", "limits.": "limit"}
+RECORDED_AS = {
+    "jobs.in_batches().": "",
+    "cleanup.": "cleanup",
+    "limits.": "limit",
+    "front end.remove_expected": "remove",
+}
+
+SIGNALS = {
+    "end_session.sql": "a worker's own, before it claims again",
+    "terminate_session.sql": "front end.end_session",
+}
+"""The statements that end a session, and who runs them: a transaction that may not write can run them."""
 
 WITHOUT_OPERATOR = {
     "gw_core/contrib/django/upgrade.py client.jobs.complete": "flush deletes all data, for example after each test"
@@ -77,17 +97,30 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "result": (1,),
     "workers.locks": (["dead"],),
     "cleanup.count": ("failed-jobs",),
+    "front end.at_server_time": ("task:work",),
+    "front end.cancellable": (Selection.of(task="work"),),
+    "front end.count_queue": ("q",),
+    "front end.names": (NameKind.TASKS,),
+    "front end.ranked_queues": ([],),
+    "front end.tasks_of": ("task:work",),
     "grants.statements": ("viewer", "pg_monitor"),
     "grants.revoke_statements": ("pg_monitor",),
     "tasks.statistics": (timedelta(hours=1),),
     "tasks.statistics_over_time": (timedelta(hours=1),),
 }
+KEYWORDS: dict[str, dict[str, Any]] = {"result": {"timeout": 0.1}, "front end.tasks_of": {"most": 3}}
 """What the calls that read need."""
 
 
 def waiting(client: Client) -> int:
     """Add a job that waits for another."""
     return client.add("work", after=[client.add("work")]).id
+
+
+def other_session(client: Client) -> BackendSession:
+    """Return the session of another program."""
+    found = client.doctor.lock_waits().oldest_transactions
+    return next(each for each in found if each.application == "nightly")
 
 
 def deleted(client: Client, job: int) -> Any:
@@ -133,12 +166,21 @@ def part_classes() -> dict[str, type[Any]]:
 
 
 PARTS = part_classes()
-CALLS = dict(calls(Client))
+CALLS = {**dict(calls(Client)), **dict(calls(FrontEnd, "front end."))}
 ACTS = {name for name, signature in CALLS.items() if "by" in signature.parameters}
 
 
 @pytest.fixture
-def job(site: QueueFixture) -> int:
+def nightly(site: QueueFixture) -> Iterator[psycopg.Connection[Any]]:
+    """A session of another program."""
+    with psycopg.connect(site.url, application_name="nightly") as connection:
+        connection.execute("select pg_current_xact_id(), 'token=1234' as nightly")
+        yield connection
+        connection.close()
+
+
+@pytest.fixture
+def job(site: QueueFixture, nightly: psycopg.Connection[Any]) -> int:
     """A queue in which each example changes something, and a job that failed there."""
     failed = site.add("work", job_key="key")
     site.client.jobs.fail([failed], "no account")
@@ -202,9 +244,12 @@ def test_a_call_that_takes_no_operator_changes_nothing(site: QueueFixture, job: 
     with Client(make_conninfo(site.url, options="-c default_transaction_read_only=on")) as client:
         target: Any = client
         for part in name.split("."):
+            if part == "front end":
+                target = FrontEnd(client)
+                continue
             target = target.in_batches() if part == "in_batches()" else getattr(target, part)
         with suppress(ResultUnavailableError):
-            target(*ARGUMENTS.get(name, ()), **({"timeout": 0.1} if name == "result" else {}))
+            target(*ARGUMENTS.get(name, ()), **KEYWORDS.get(name, {}))
 
 
 def test_the_front_ends_name_their_operator_in_every_call() -> None:
@@ -228,6 +273,12 @@ def test_the_front_ends_name_their_operator_in_every_call() -> None:
 
     assert found > 20
     assert sorted(missing) == sorted(WITHOUT_OPERATOR)
+
+
+def test_only_known_statements_end_sessions() -> None:
+    files = project_files(ROOT / "sql", "*.sql")
+    found = {each.name for each in files if re.search(r"pg_(terminate|cancel)_backend\(", each.read_text("utf-8"))}
+    assert found == SIGNALS.keys()
 
 
 # -- what the records have ---------------------------------------------------------------------------------------------
@@ -281,6 +332,30 @@ def test_queues_that_a_sweep_releases_are_named(site: QueueFixture) -> None:
     assert site.client.workers.sweep(by="anna").queues == 1
     [found] = site.client.history.actions()
     assert (found.action, found.targets, found.details) == ("sweep", ("queue:q",), {"queues": 1})
+
+
+def test_an_ended_session_has_its_role_its_program_and_what_it_ran(
+    site: QueueFixture, nightly: psycopg.Connection[Any]
+) -> None:
+    session = other_session(site.client)
+
+    assert FrontEnd(site.client).end_session(session, by="anna")
+    with pytest.raises(psycopg.OperationalError):
+        nightly.execute("select 1")
+    assert not FrontEnd(site.client).end_session(session, by="anna")
+
+    [found] = site.client.history.actions()
+    assert (found.action, found.by, found.targets) == ("end_session", "anna", (f"session:{session.pid}",))
+    assert found.details == {"role": session.user, "application": "nightly", "statement": session.statement}
+    assert "select pg_current_xact_id()" in found.details["statement"]
+
+
+def test_a_session_whose_end_cannot_be_recorded_goes_on(site: QueueFixture, nightly: psycopg.Connection[Any]) -> None:
+    site.run("alter table _private_gw_actions add constraint intruder check (by <> 'intruder')")
+    with pytest.raises(GraphileWorkerError, match="intruder"):
+        FrontEnd(site.client).end_session(other_session(site.client), by="intruder")
+
+    assert nightly.execute("select 1").fetchone() == (1,)
 
 
 def test_what_workers_do_is_not_recorded(site: QueueFixture, job: int) -> None:

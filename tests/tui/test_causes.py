@@ -15,6 +15,7 @@ from psycopg.conninfo import make_conninfo
 from support.waiting import wait_until
 
 from gw_core import Client, JobSpec, Runner, Selection, TaskRegistry, WorkerSettings
+from gw_core.front_ends import operator_name
 from gw_tui.actions.actions import EndSession
 from gw_tui.rules.alerts import CAUSES, Alert, AlertInput, Severity, alerts
 from gw_tui.screens.overview import BlockedQuery, OverviewQuery
@@ -395,6 +396,9 @@ def test_a_transaction_that_blocks_claims_is_the_first_alert_and_can_be_ended(
     result = next(queue.source.run(EndSession(session=session)))
 
     assert result.done == (str(pid),)
+    (recorded,) = queue.client.history.actions()
+    assert (recorded.action, recorded.by, recorded.targets) == ("end_session", operator_name(), (f"session:{pid}",))
+    assert recorded.details["statement"].startswith("lock table")
     wait_until(lambda: queue.sql(blocked, [pid]) == [(0,)])
     assert not any(each.act == "end_session" for each in queue.alerts(blocked=True))
     assert [each.status.value for each in queue.client.doctor.findings() if each.check == "blocked"] == ["ok"]

@@ -21,7 +21,7 @@ class RecordedAction(msgspec.Struct, frozen=True, kw_only=True):
     """What was done.
 
     `retry`, `complete`, `fail`, `reschedule`, `remove`, `restore`, `cancel`, `unlock`, `sweep`, `cleanup`, `pause`,
-    `resume`, `limit` or `forget`.
+    `resume`, `limit`, `forget` or `end_session`.
     """
     by: str
     """Who acted, as the program named them."""
@@ -33,9 +33,15 @@ class RecordedAction(msgspec.Struct, frozen=True, kw_only=True):
     """The address that it connected from; None for a local socket."""
     job_ids: tuple[int, ...]
     targets: tuple[str, ...]
-    """The tasks of the jobs, as `task:NAME`, the workers, or what was paused, limited, forgotten or cleaned up."""
+    """The tasks of the jobs, as `task:NAME`, the workers, or what was paused, limited, forgotten or cleaned up.
+
+    An ended session is `session:PID`.
+    """
     details: Mapping[str, Any]
-    """What was asked for, such as a `reason` or a `run_at`; of a cleanup, also the `count`."""
+    """What was asked for, such as a `reason` or a `run_at`.
+
+    Of a cleanup, also the `count`; of an ended session, its `role`, `application` and `statement`.
+    """
 
     @property
     def sentence(self) -> str:

@@ -38,13 +38,6 @@ def find_lock_waits(connection: Connection, schema: str) -> LockWaits:
     )
 
 
-def terminate(connection: Connection, schema: str, session: BackendSession) -> bool:
-    """End a session, if its number still belongs to it; return whether it did."""
-    values = {"pid": session.pid, "role": session.user, "application": session.application}
-    found = connection.execute(query("terminate_session", schema), values, prepare=False).fetchone()
-    return found is not None and bool(found[0])
-
-
 def sweep_locks(rows: Sequence[Sequence[Any]]) -> list[AdvisoryLock]:
     """Return the locks of the rows of sweep_lock_sessions.sql."""
     return [

@@ -18,6 +18,7 @@ from gw_core.domain.job.group import is_member
 from gw_core.domain.job.job import Job, JobSpec, check_count
 from gw_core.domain.job.job_changes import changes_of
 from gw_core.domain.job.job_state import JobState
+from gw_core.domain.reports.lock_waits import BackendSession
 from gw_core.domain.rules.pause import PAUSE_LOCK
 from gw_core.domain.rules.sweep_rules import WorkerInfo, merged
 from gw_core.postgres.connection.callers_connection import Rows
@@ -421,6 +422,37 @@ def _unlocking(worker_ids: Sequence[str], schema: str, by: str | None) -> Steps[
     return freed
 
 
+class _SessionGoneError(Exception):
+    """Takes back the record of an action that changed nothing."""
+
+
+def ending_session(session: BackendSession, schema: str, by: str | None) -> Operation[bool]:
+    """End a session of the database, if its number still belongs to it; return whether it did."""
+    check_by(by)
+    try:
+        yield _batch(partial(_end_session, session, schema, by))
+    except _SessionGoneError:
+        return False
+    return True
+
+
+def _end_session(session: BackendSession, schema: str, by: str | None) -> Steps[None]:
+    # The record comes first: no rollback brings a session back.
+    yield from recording(
+        "end_session",
+        by,
+        schema,
+        targets=[f"session:{session.pid}"],
+        role=session.user,
+        application=session.application,
+        statement=session.statement,
+    )
+    values = {"pid": session.pid, "role": session.user, "application": session.application}
+    ended = yield Call("terminate_session", values)
+    if not ended or not ended[0][0]:
+        raise _SessionGoneError
+
+
 # -- one job ---------------------------------------------------------------------------------------------------------
 
 
@@ -447,6 +479,7 @@ def restoring(job: Job, schema: str, by: str | None) -> Operation[int | None]:
 
 def removing_expected(key: str, expected: Job, schema: str, by: str | None) -> Operation[RemovedJob | SkippedJob]:
     """Remove the job with this key if it is still as it was read."""
+    check_by(by)
     removed: RemovedJob | SkippedJob = yield _batch(partial(_remove_expected, key, expected, schema, by))
     return removed
 
