@@ -51,7 +51,7 @@ class ActionRunner:
             self._progress.follow(message.result)
 
     def undo(self) -> None:
-        """Restore the jobs completed last."""
+        """Restore the jobs removed last, or the rest of them after a restore that was stopped or failed."""
         if not self._removed:
             self._console.notify("Nothing to restore: U restores completed and removed jobs, and r retries failed ones")
             return
@@ -79,10 +79,10 @@ class ActionRunner:
 
     def _keep(self, outcome: ActionOutcome) -> None:
         """Note an outcome in the journal, and for `undo` what was removed or restored."""
-        if outcome.can_be_undone:
-            self._removed.append(tuple(outcome.result.removed))
-        elif isinstance(outcome.action, Restore) and not outcome.failure:
+        if isinstance(outcome.action, Restore):
             self._removed.pop()
+        if outcome.to_restore:
+            self._removed.append(tuple(outcome.to_restore))
         words = sanitize.line(outcome.failure) if outcome.failure else outcome.headline
         self._console.note(EntryKind.ACTION, words, is_bad=bool(outcome.failure))
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from gw_core.front_ends import counted
 from gw_tui.actions.actions import Action, Complete, RemoveByKey, Restore, Result
+
+if TYPE_CHECKING:
+    from gw_core import Job
 
 MAX_NEW_IDS = 5
 """The headline of restored jobs names at most this many new ids."""
@@ -34,6 +40,13 @@ class ActionOutcome(msgspec.Struct, frozen=True):
         return max(0, len(self.action.ids) - len(self.result.done) - len(self.result.skipped))
 
     @property
+    def to_restore(self) -> Sequence[Job]:
+        """The deleted jobs that another restore can add: of a restore, those that it did not reach."""
+        if isinstance(self.action, Restore):
+            return self.action.jobs[len(self.result.ids) :]
+        return self.result.removed if self.can_be_undone else ()
+
+    @property
     def so_far(self) -> str:
         """What was done and skipped, in a line."""
         if self.result.message:
@@ -48,5 +61,7 @@ class ActionOutcome(msgspec.Struct, frozen=True):
     @property
     def headline(self) -> str:
         """What became of it, in a line."""
+        if isinstance(self.action, Restore) and self.untouched:
+            return f"{self.so_far}; {self.untouched:,} not restored yet, U continues"
         is_stopped = self.untouched and not self.failure
         return f"{self.so_far}; stopped, {self.untouched:,} not processed" if is_stopped else self.so_far

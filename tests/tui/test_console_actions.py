@@ -218,6 +218,49 @@ def test_a_long_act_is_done_in_batches_and_stops_between_them(monkeypatch: pytes
     run(scenario, source=source, filter="state:scheduled")
 
 
+async def complete_all(console: Console) -> int:
+    """Complete every listed job, and return how many there were."""
+    await jobs(console)
+    await console.press("ctrl+a")
+    await console.until(lambda: len(console.table("#jobs").marks) > 60)
+    number = len(console.table("#jobs").marks)
+    await console.press("x")
+    await console.reach("Confirm")
+    await console.type(str(number))
+    await console.press("enter")
+    await console.acted()
+    return number
+
+
+def test_a_restore_that_is_stopped_keeps_the_rest_for_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gw_tui.actions.actions.BATCH_SIZE", 20)
+    source = QueueSource()
+
+    async def scenario(console: Console) -> None:
+        everything = len(source.queue.by_id)
+        number = await complete_all(console)
+        assert len(source.queue.by_id) == everything - number
+        source.hold()
+        await console.press("U")
+        await console.reach("ProgressDialog")
+        await console.press("escape")
+        source.release()
+        await console.reach("ResultDialog")
+        assert "20 jobs restored" in console.text
+        assert f"{number - 20} not restored" in console.text
+        assert "U continues" in console.text
+        assert len(source.queue.by_id) == everything - number + 20
+        await console.press("escape")
+        await console.press("U")
+        await console.notified(f"{number - 20} jobs restored")
+        assert len(source.queue.by_id) == everything
+        await console.press("U")
+        await console.notified("Nothing to restore")
+        assert len(source.queue.by_id) == everything
+
+    run(scenario, source=source, filter="state:scheduled")
+
+
 # -- reschedule ------------------------------------------------------------------------------------------------------
 
 

@@ -405,3 +405,32 @@ def test_the_console_shows_a_task_that_cannot_be_stopped(queue: Queue, monkeypat
 def _has_overrun(client: Client, job_id: int) -> bool:
     report = client.jobs.show(job_id)
     return report is not None and "overran" in {each.code for each in report.reasons}
+
+
+def test_a_restore_that_fails_midway_adds_no_job_twice(queue: Queue) -> None:
+    async def scenario(console: Console) -> None:
+        await live(console)
+        await console.press("2")
+        await console.until(lambda: console.is_on("jobs") and len(console.table("#jobs").keys) == 30)
+        await console.press("ctrl+a")
+        await console.until(lambda: len(console.table("#jobs").marks) == 30)
+        await console.press("x")
+        await console.reach("Confirm")
+        await console.press("right", "enter")
+        await console.until(lambda: queue.run("select count(*) from _private_jobs") == [(0,)])
+        await console.until(lambda: not console.app.action_runner.is_busy)
+        queue.run("alter table _private_jobs add constraint refused check (payload ->> 'n' <> '12')")
+
+        await console.press("U")
+        await console.reach("ResultDialog")
+        assert "12 jobs restored" in console.text
+        assert "18 not restored" in console.text
+        assert "yet, U continues" in console.text
+
+        queue.run("alter table _private_jobs drop constraint refused")
+        await console.press("escape")
+        await console.press("U")
+        await console.notified("18 jobs restored")
+        assert sorted(queue.run("select (payload ->> 'n')::int from _private_jobs")) == [(n,) for n in range(30)]
+
+    play(queue.url, scenario)
