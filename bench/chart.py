@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from math import log2
@@ -78,3 +78,56 @@ def _bar(bar: Bar, y: int) -> Iterator[str]:
 def _x(ratio: float) -> float:
     inside = min(HIGHEST, max(LOWEST, ratio))
     return LABELS + BARS * log2(inside / LOWEST) / log2(HIGHEST / LOWEST)
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Lines over time with one unit; each has a value for every period."""
+
+    title: str
+    lines: Mapping[str, Sequence[float]]
+
+
+PANEL: Final = 150
+COLORS: Final = (BETTER, WORSE)
+
+
+def panels(title: str, drawn: Sequence[Panel], *, minutes: float, spans: Sequence[tuple[str, float, float]]) -> str:
+    """Return panels below each other as SVG, over the same time; `spans` are named parts of it, as shares."""
+    width, left, right = 900, 70, 130
+    plot = width - left - right
+    height = TOP + (PANEL + 34) * len(drawn) + 16
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img"',
+        f'     aria-label="{escape(title)}" font-family="sans-serif" font-size="13" fill="{INK}">',
+        f'  <rect width="{width}" height="{height}" fill="#ffffff"/>',
+        f'  <text x="16" y="24" font-weight="bold">{escape(title)}</text>',
+    ]
+    for name, begin, end in spans:
+        x = left + begin * plot
+        out.append(
+            f'  <rect x="{x:.1f}" y="{TOP - 8}" width="{(end - begin) * plot:.1f}" height="{height - TOP - 14}" '
+            'fill="#f0f0f0"/>'
+        )
+        out.append(f'  <text x="{x + 4:.1f}" y="{TOP + 4}" font-size="11">{escape(name)}</text>')
+    for number, panel in enumerate(drawn):
+        top = TOP + 30 + (PANEL + 34) * number
+        most = max((max(values) for values in panel.lines.values()), default=0) or 1
+        out.append(f'  <text x="{left}" y="{top - 6}">{escape(panel.title)}</text>')
+        for value in (0, most):
+            y = top + PANEL - PANEL * value / most
+            out.append(f'  <line x1="{left}" x2="{left + plot}" y1="{y:.1f}" y2="{y:.1f}" stroke="#cccccc"/>')
+            out.append(f'  <text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end" font-size="11">{value:.3g}</text>')
+        for color, (name, values) in zip(COLORS, panel.lines.items(), strict=False):
+            step = plot / max(len(values) - 1, 1)
+            points = " ".join(
+                f"{left + step * each:.1f},{top + PANEL - PANEL * value / most:.1f}"
+                for each, value in enumerate(values)
+            )
+            out.append(f'  <polyline points="{points}" fill="none" stroke="{color}" stroke-width="2"/>')
+            y = top + PANEL - PANEL * values[-1] / most
+            out.append(f'  <text x="{left + plot + 6}" y="{y + 4:.1f}" fill="{color}">{escape(name)}</text>')
+    out.append(
+        f'  <text x="{left + plot}" y="{height - 6}" text-anchor="end" font-size="11">{minutes:g} minutes</text>'
+    )
+    return "\n".join([*out, "</svg>"]) + "\n"

@@ -86,7 +86,7 @@ def _life(peer: Peer, url: str, folder: Path, seconds: float) -> tuple[int, int,
         def count_open() -> None:
             row = watch.execute(QUERY, (OPEN_SECONDS,)).fetchone()
             opened.append(0 if row is None else int(row[0]))
-            memory.extend(_resident_kib(process))
+            memory.extend(resident_kib(process))
 
         time.sleep(seconds / 4)
         count_open()
@@ -204,7 +204,8 @@ def _cpu(pids: Iterable[int]) -> float:
     return nanoseconds / 1e9
 
 
-def _resident_kib(process: subprocess.Popen[bytes]) -> list[int]:
+def resident_kib(process: subprocess.Popen[bytes]) -> list[int]:
+    """Return the resident memory of a process, or nothing if it has ended."""
     try:
         lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):

@@ -32,7 +32,7 @@ select count(*)
            from generate_series(%s::int, %s::int) as n
        ))
 """
-QUERY: Final = """
+TABLE: Final = """
 select (select n_dead_tup from pg_stat_user_tables where relid = 'graphile_worker._private_jobs'::regclass),
        pg_total_relation_size('graphile_worker._private_jobs') / 1048576.0,
        (select count(*) from graphile_worker._private_jobs),
@@ -126,7 +126,7 @@ def _run(connection: psycopg.Connection, probe: JobStore, *, seconds: float, rat
 
 
 def _read_all(connection: psycopg.Connection, durations: Sequence[float]) -> _Period:
-    row = connection.execute(QUERY).fetchone()
+    row = connection.execute(TABLE).fetchone()
     assert row is not None
     cuts = quantiles(durations, n=100, method="inclusive") if len(durations) > 1 else [0.0] * 99
     return _Period(int(row[0]), float(row[1]), int(row[2]), int(row[3]), cuts[98])

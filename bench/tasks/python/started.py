@@ -13,3 +13,5 @@ def run(payload: dict[str, int]) -> None:
     now = time.monotonic_ns()
     if REPORTED is not None:
         os.write(REPORTED, b"%d %d\n" % (now, payload["n"]) if payload else b"%d\n" % now)
+    if payload.get("ms"):
+        time.sleep(payload["ms"] / 1000)
