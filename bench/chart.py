@@ -92,8 +92,8 @@ PANEL: Final = 150
 COLORS: Final = (BETTER, WORSE)
 
 
-def panels(title: str, drawn: Sequence[Panel], *, minutes: float, spans: Sequence[tuple[str, float, float]]) -> str:
-    """Return panels below each other as SVG, over the same time; `spans` are named parts of it, as shares."""
+def panels(title: str, drawn: Sequence[Panel], *, minutes: float, parts: Sequence[tuple[str, float, float]]) -> str:
+    """Return panels below each other as SVG, over the same time; `parts` are named parts of it, as shares."""
     width, left, right = 900, 70, 130
     plot = width - left - right
     height = TOP + (PANEL + 34) * len(drawn) + 16
@@ -103,7 +103,7 @@ def panels(title: str, drawn: Sequence[Panel], *, minutes: float, spans: Sequenc
         f'  <rect width="{width}" height="{height}" fill="#ffffff"/>',
         f'  <text x="16" y="24" font-weight="bold">{escape(title)}</text>',
     ]
-    for name, begin, end in spans:
+    for name, begin, end in parts:
         x = left + begin * plot
         out.append(
             f'  <rect x="{x:.1f}" y="{TOP - 8}" width="{(end - begin) * plot:.1f}" height="{height - TOP - 14}" '

@@ -246,7 +246,7 @@ class Hour:
 
 def picture(minutes: Sequence[Minute], title: str) -> str:
     """Draw what each minute measured, with the pause and the deployment as bands."""
-    spans = [("two queues paused", *PAUSE), ("deployment", *DEPLOYMENT)]
+    parts = [("two queues paused", *PAUSE), ("deployment", *DEPLOYMENT)]
     return panels(
         title,
         [
@@ -259,7 +259,7 @@ def picture(minutes: Sequence[Minute], title: str) -> str:
             Panel("dead rows", {"dead": [float(each.dead_rows) for each in minutes]}),
         ],
         minutes=round(minutes[-1].ended / 60, 1),
-        spans=spans,
+        parts=parts,
     )
 
 
@@ -270,9 +270,14 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=100)
     parser.add_argument("--rate", type=float, default=200, help="jobs added a second")
     parser.add_argument("--scheduled", type=int, default=10_000_000, help="jobs that wait for another day")
+    parser.add_argument("--database", metavar="URL", help="the server; without it, one of its own")
     parser.add_argument("--out", type=Path, default=Path("fleet-hour"), help="the files' name without its ending")
     given = parser.parse_args()
-    with Server() as server, Bench(server, FULL).place() as (url, folder), pipe_at(folder / "started") as pipe:
+    with (
+        Server(given.database) as server,
+        Bench(server, FULL).place() as (url, folder),
+        pipe_at(folder / "started") as pipe,
+    ):
         Gw().install(url)
         for first in range(0, given.scheduled, CHUNK):
             ask(url, SCHEDULE, first, min(first + CHUNK, given.scheduled) - 1)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -64,6 +65,20 @@ def test_node_is_measured_too_or_reported_missing(server: str, tmp_path: Path) -
         assert {side["not_measured"] for side in peers} == {"npm is not installed"}
     else:
         assert all(side["medians"] for side in peers), peers
+
+
+@pytest.mark.slow
+def test_a_fleet_is_paused_and_replaced_without_losing_a_job(server: str, tmp_path: Path) -> None:
+    sizes = ("--minutes", "0.2", "--workers", "2", "--rate", "50", "--scheduled", "1000")
+    options = (*sizes, "--database", server, "--out", str(tmp_path / "fleet"))
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.fleet_hour", *options], cwd=CHECKOUT, text=True, capture_output=True
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    minutes = json.loads((tmp_path / "fleet.json").read_text())["minutes"]
+    drawn = ElementTree.parse(tmp_path / "fleet.svg").iter("{http://www.w3.org/2000/svg}polyline")
+    assert {len(line.get("points", "").split()) for line in drawn} == {len(minutes)}
 
 
 def test_an_unknown_benchmark_is_rejected_before_anything_starts() -> None:
