@@ -75,9 +75,9 @@ def test_no_statement_for_long_work_reads_the_table_of_jobs(queue: Queue, name: 
     assert [plan for plan in plans if "Seq Scan on _private_jobs" in plan] == []
 
 
-def scans(queue: Queue) -> int:
+def scans(queue: Queue, table: str = "_private_jobs") -> int:
     """Return how often this session read the whole table, as far as it has not reported it to others."""
-    return int(queue.value("select seq_scan from pg_stat_xact_user_tables where relname = '_private_jobs'"))
+    return int(queue.value("select seq_scan from pg_stat_xact_user_tables where relname = %s", table))
 
 
 @pytest.mark.parametrize("statistics", ["none", "fresh"])
@@ -108,3 +108,14 @@ def test_no_function_for_waiting_jobs_reads_their_table(queue: Queue, call: tupl
         before = scans(queue)
         queue.run(call[0], *([ids] if call[1] else []))
         assert scans(queue) == before
+
+
+def test_adding_unique_jobs_finds_earlier_ones_by_their_key_though_the_table_was_empty(queue: Queue) -> None:
+    queue.run("vacuum _private_gw_unique, _private_jobs")
+    queue.run("set enable_seqscan = on")
+    add = """select _private_gw_add_unique('{"task": "mail"}', %s || n, 3600) from generate_series(1, 100) as n"""
+    for key in ("new", "new", "other"):
+        with queue.hands.transaction():
+            before = scans(queue, "_private_gw_unique"), scans(queue)
+            queue.run(add, key)
+            assert (scans(queue, "_private_gw_unique"), scans(queue)) == before
