@@ -16,7 +16,7 @@ POOLER_PATHS ?= tests/core tests/actions/test_commands_behind_a_pooler.py
 # Where it is set, each of the hundreds of processes of a run compiles what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: release-check dependency-check python-matrix server-matrix pooler-test rust-worker help demo test nightly check format venv lock docs bench chaos chaos-ha model-test
+.PHONY: release-check dependency-check python-matrix server-matrix pooler-test rust-worker rust-bench help demo test nightly check format venv lock docs bench chaos chaos-ha model-test
 
 help:
 	@echo 'make demo     see it work: an embedded PostgreSQL, a few jobs, gw run --once'
@@ -33,6 +33,7 @@ help:
 	@echo 'make python-matrix   run the tests on every other Python of this machine'
 	@echo 'make pooler-test     run the core tests and every command through PgBouncer in transaction mode'
 	@echo 'make rust-worker     build graphile_worker_rs, for the tests beside it'
+	@echo 'make rust-bench      build graphile_worker_rs with optimizations, for the benchmarks beside it'
 	@echo 'make release-check   build the packages, check them, and stop before the upload'
 	@echo 'make dependency-check   run tests with the oldest allowed dependencies; RESOLUTION=highest for the newest'
 	@echo 'make venv     only make $(VENV)'
@@ -129,6 +130,10 @@ pooler-test: venv
 # Once it is built, `make test` runs the tests beside it as well.
 rust-worker:
 	@sh .ci/rust
+
+# Once it is built, `make bench` measures it as well.
+rust-bench:
+	@sh .ci/rust bench
 
 # Nothing is uploaded; the last line has the command.
 release-check: venv

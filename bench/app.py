@@ -19,6 +19,7 @@ from bench.measure import Bench
 from bench.peers import node_versions
 from bench.progress import Eta
 from bench.python_queues import PACKAGES
+from bench.rust import rust_version
 from bench.scales import SCALES, Scale
 from bench.server import Server
 
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             benchmarks = [benchmark.alone() for benchmark in benchmarks]
         where = {"command": command_line(given)} | machine.describe(server)
         if not (given.alone or given.against):
-            where |= node_versions() | {"from PyPI": ", ".join(PACKAGES)}
+            where |= node_versions() | rust_version() | {"from PyPI": ", ".join(PACKAGES)}
         where |= {"scale": f"{given.scale}, {given.rounds} rounds"}
         results = measured(benchmarks, given, where)
     print(report.description(where), end="\n\n")

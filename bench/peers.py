@@ -39,12 +39,19 @@ select count(*)
        ))
 """
 
+ENLARGE: Final = """
+update graphile_worker._private_jobs set payload = json_build_object('n', payload->'n', 'text', %s::text)
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jobs:
     """Jobs to be run: numbered from 0, spread over some named queues or in none."""
 
     count: int
+    task: str = "noop"
+    payload_bytes: int = 0
+    """The size of a text in the payload, beside the number."""
     queues: int = 0
     queue_prefix: str = "queue-"
 
@@ -75,15 +82,18 @@ def task_environment(folder: Path) -> dict[str, str]:
     return {"BENCH_RAN": str(folder)} | ({"BENCH_STARTED": str(started)} if started.exists() else {})
 
 
-class _OnTheSharedSchema:
-    """Both know the schema's own functions, and each is measured on the schema that it installed itself."""
+class OnTheSharedSchema:
+    """All of them know the schema's own functions, and each is measured on the schema that it installed itself."""
 
     def fill(self, url: str, jobs: Jobs) -> None:
-        """Add jobs of the task that does nothing."""
+        """Add jobs, of the task that does nothing unless they name another."""
         queues, prefix = jobs.queues, jobs.queue_prefix
         for first in range(0, jobs.count, CHUNK):
             last = min(first + CHUNK, jobs.count) - 1
-            ask(url, FILL, "noop", queues, prefix, max(queues, 1), first, last)
+            ask(url, FILL, jobs.task, queues, prefix, max(queues, 1), first, last)
+        if jobs.payload_bytes:
+            # A text that PostgreSQL cannot compress, or hardly anything of it would be stored.
+            ask(url, ENLARGE, os.urandom(jobs.payload_bytes // 2).hex())
 
     def jobs_left(self, url: str) -> int:
         """Return how many jobs there still are."""
@@ -94,10 +104,12 @@ class _OnTheSharedSchema:
 
 
 @dataclass(frozen=True, slots=True)
-class Gw(_OnTheSharedSchema):
+class Gw(OnTheSharedSchema):
     """Our worker as it comes, plus the given arguments of `gw run`."""
 
     arguments: Sequence[str] = ()
+    job_option: str | None = None
+    """The option of `JobSpec` with which jobs are added in bulk."""
     finishes: bool = True
 
     def install(self, url: str) -> None:
@@ -121,8 +133,9 @@ class Gw(_OnTheSharedSchema):
 
     def bulk_add(self, url: str, folder: Path, count: int, queues: int) -> Command:
         """Return a program that adds jobs through `Client.add_many` and prints how many seconds that took."""
+        option = () if self.job_option is None else (self.job_option,)
         return Command(
-            argv=(checkout.python(), str(HERE / "programs" / "bulk_add.py"), url, str(count), str(queues)),
+            argv=(checkout.python(), str(HERE / "programs" / "bulk_add.py"), url, str(count), str(queues), *option),
             folder=folder,
             environment=checkout.environment(),
         )
@@ -141,7 +154,7 @@ TUNED: Final[Mapping[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Node(_OnTheSharedSchema):
+class Node(OnTheSharedSchema):
     """The Node.js worker from npm with a configuration of its own; none is its defaults."""
 
     configuration: Mapping[str, Any] = field(default_factory=dict)

@@ -11,6 +11,10 @@ class Scale:
     """The numbers of one scale. What a peer is slow at, it is given less of; a rate is a rate."""
 
     drain: int
+    steps: int
+    unique: int
+    sizes: tuple[int, ...]
+    """How many jobs there are of each size of a payload."""
     drain_slow: int
     latency: int
     queued: int
@@ -48,6 +52,9 @@ class Scale:
 
 TINY: Final = Scale(
     drain=200,
+    steps=100,
+    unique=100,
+    sizes=(100, 10, 2),
     drain_slow=50,
     latency=5,
     queued=100,
@@ -83,6 +90,9 @@ TINY: Final = Scale(
 
 SMALL: Final = Scale(
     drain=50_000,
+    steps=5_000,
+    unique=2_000,
+    sizes=(10_000, 500, 20),
     drain_slow=5_000,
     latency=300,
     queued=20_000,
@@ -117,6 +127,9 @@ SMALL: Final = Scale(
 
 FULL: Final = Scale(
     drain=200_000,
+    steps=20_000,
+    unique=5_000,
+    sizes=(50_000, 2_000, 50),
     drain_slow=20_000,
     latency=1_000,
     queued=100_000,

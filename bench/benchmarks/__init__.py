@@ -10,6 +10,7 @@ from bench.benchmarks import (
     bulk_add,
     console,
     drain,
+    features,
     fleet,
     footprint,
     idle,
@@ -20,6 +21,7 @@ from bench.benchmarks import (
     python_peers,
     queues,
     read_commands,
+    sizes,
     soak,
     start,
     waiting,
@@ -30,6 +32,8 @@ from bench.measure import Bench
 
 MAKERS: Final[Sequence[Callable[[Bench], Sequence[Benchmark]]]] = (
     drain.benchmarks,
+    features.benchmarks,
+    sizes.benchmarks,
     latency.benchmarks,
     queues.benchmarks,
     idle.benchmarks,

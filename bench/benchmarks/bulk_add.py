@@ -3,38 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
-from bench.harness import Benchmark, Goal, Measured, WrongResultError
+from bench.harness import Benchmark, Goal, Measured, Sides, WrongResultError
 from bench.measure import RATE, Bench
 from bench.peers import Gw, Node
 from bench.processes import run_together
+from bench.rust import Rust
 from bench.server import ask
 
 QUEUES: Final = 1_000
 
 
 def benchmarks(bench: Bench) -> Sequence[Benchmark]:
-    """Compare the client's `add_many` with `addJobs` of Graphile Worker (Node.js)."""
+    """Compare the client's `add_many` with the same of the workers for Node.js and Rust."""
     return (
         Benchmark(
             name="bulk-add",
             title=f"Add {bench.scale.bulk:,} jobs in bulk",
-            sides={"gw": lambda: bulk_add(bench, Gw()), "Node": lambda: bulk_add(bench, Node())},
+            sides=_sides(bench, 0),
             goals=(Goal(figure=RATE, beside="Node", at_least=1.5),),
         ),
         Benchmark(
             name="bulk-add-queued",
             title=f"Add {bench.scale.bulk:,} jobs of {QUEUES:,} queues in bulk",
-            sides={"gw": lambda: bulk_add(bench, Gw(), QUEUES), "Node": lambda: bulk_add(bench, Node(), QUEUES)},
+            sides=_sides(bench, QUEUES),
             goals=(Goal(figure=RATE, beside="Node", at_least=1.5),),
         ),
     )
 
 
-def bulk_add(bench: Bench, peer: Gw | Node, queues: int = 0) -> Measured:
+def _sides(bench: Bench, queues: int) -> Sides:
+    peers: dict[str, Gw | Node | Rust] = {"gw": Gw(), "Node": Node(), "Rust": Rust()}
+    return {name: partial(bulk_add, bench, peer, queues) for name, peer in peers.items()}
+
+
+def bulk_add(bench: Bench, peer: Gw | Node | Rust, queues: int = 0, *, count: int | None = None) -> Measured:
     """Let a process add jobs and time itself, from plain values to committed jobs; then count what is there."""
-    count = bench.scale.bulk
+    count = count or bench.scale.bulk
     with bench.place() as (url, folder):
         peer.install(url)
         bench.server.settle_down(url)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from bench.harness import Benchmark, Goal
 from bench.measure import RATE, Bench, RunOptions, drain
 from bench.peers import Gw, Jobs, Node, node_tuned
+from bench.rust import Rust
 
 TWO = RunOptions(processes=2)
 
@@ -22,6 +23,7 @@ def benchmarks(bench: Bench) -> Sequence[Benchmark]:
                 "gw": lambda: drain(bench, Gw(), many),
                 "gw, warnings only": lambda: drain(bench, Gw(("--log-level", "warning")), many),
                 "Node tuned": lambda: drain(bench, node_tuned(), many),
+                "Rust": lambda: drain(bench, Rust(), many),
                 "Node defaults": lambda: drain(bench, Node(), few),
             },
             goals=(
@@ -30,21 +32,13 @@ def benchmarks(bench: Bench) -> Sequence[Benchmark]:
             ),
         ),
         Benchmark(
-            name="history",
-            title="Drain trivial jobs, one process, with history",
-            sides={
-                "gw, history": lambda: drain(bench, Gw(("--history", "7d")), many),
-                "gw": lambda: drain(bench, Gw(), many),
-            },
-            goals=(Goal(figure=RATE, beside="gw", at_least=0.6),),
-        ),
-        Benchmark(
             name="drain-two",
             title="Drain trivial jobs, two processes",
             sides={
                 "gw": lambda: drain(bench, Gw(), many, TWO),
                 "gw, warnings only": lambda: drain(bench, Gw(("--log-level", "warning")), many, TWO),
                 "Node tuned": lambda: drain(bench, node_tuned(), many, TWO),
+                "Rust": lambda: drain(bench, Rust(), many, TWO),
             },
             goals=(Goal(figure=RATE, beside="Node tuned", at_least=1.2),),
         ),

@@ -85,7 +85,7 @@ def _memory(bench: Bench) -> Benchmark:
         title=f"Resident memory while draining {jobs.count:,} jobs",
         sides={"gw": lambda: memory(bench, Gw(), jobs), "Node tuned": lambda: memory(bench, node_tuned(), jobs)},
         goals=(Goal(figure=PEAK, at_most=120), Goal(figure=GROWTH, at_most=FLAT)),
-        rounds=1,
+        rounds=3,
     )
 
 

@@ -16,6 +16,7 @@ from bench.harness import Benchmark, Goal, Measured, NotMeasuredError
 from bench.measure import Bench
 from bench.peers import Gw, Peer, node_tuned
 from bench.processes import repeating, running
+from bench.rust import Rust
 from bench.server import ask
 
 TRANSACTIONS: Final = "transactions/poll"
@@ -44,7 +45,11 @@ def benchmarks(bench: Bench) -> Sequence[Benchmark]:
         Benchmark(
             name="idle",
             title=f"One idle worker for {scale.idle_seconds:g} s",
-            sides={"gw": lambda: idle(bench, Gw()), "Node tuned": lambda: idle(bench, node_tuned())},
+            sides={
+                "gw": lambda: idle(bench, Gw()),
+                "Node tuned": lambda: idle(bench, node_tuned()),
+                "Rust": lambda: idle(bench, Rust()),
+            },
             goals=(
                 Goal(figure=TRANSACTIONS, at_most=2),
                 Goal(figure=LEFT_OPEN, at_most=0),
@@ -55,8 +60,12 @@ def benchmarks(bench: Bench) -> Sequence[Benchmark]:
         Benchmark(
             name="idle-many",
             title=f"{scale.idle_workers} idle workers for {scale.idle_seconds:g} s",
-            sides={"gw": lambda: idle_many(bench, Gw()), "Node tuned": lambda: idle_many(bench, node_tuned())},
-            rounds=1,
+            sides={
+                "gw": lambda: idle_many(bench, Gw()),
+                "Node tuned": lambda: idle_many(bench, node_tuned()),
+                "Rust": lambda: idle_many(bench, Rust()),
+            },
+            rounds=3,
         ),
     )
 

@@ -17,6 +17,7 @@ from bench.harness import Benchmark, Goal, Measured, NotMeasuredError
 from bench.measure import Bench
 from bench.peers import Gw, Node, Peer, node_tuned
 from bench.processes import Command, running
+from bench.rust import Rust
 
 WARM_UP: Final = 20
 TIMEOUT_SECONDS: Final = 15.0
@@ -34,6 +35,7 @@ def benchmarks(bench: Bench) -> Sequence[Benchmark]:
                 "gw": lambda: latency(bench, Gw()),
                 "Node tuned": lambda: latency(bench, node_tuned()),
                 "Node defaults": lambda: latency(bench, Node()),
+                "Rust": lambda: latency(bench, Rust()),
             },
             goals=(
                 Goal(figure=P50, beside="Node tuned", at_most=1),

@@ -40,7 +40,7 @@ def benchmarks(bench: Bench) -> Sequence[Benchmark]:
             title=f"Claim {IDLE_THREADS} jobs out of {' / '.join(f'{count:,}' for count in scale.backlog)} waiting",
             sides={"gw": lambda: backlog(bench)},
             goals=(Goal(figure=GROWTH, at_most=2),),
-            rounds=1,
+            rounds=3,
         ),
         Benchmark(
             name="held-back",

@@ -51,7 +51,7 @@ def test_every_benchmark_measures_gw_and_every_job_runs_exactly_once(
 
 
 @pytest.mark.interop
-def test_node_is_measured_too_or_reported_missing(server: str, tmp_path: Path) -> None:
+def test_node_and_rust_are_measured_too_or_reported_missing(server: str, tmp_path: Path) -> None:
     figures = run_bench(server, tmp_path, *A_FEW)
 
     sides = {
@@ -59,6 +59,9 @@ def test_node_is_measured_too_or_reported_missing(server: str, tmp_path: Path) -
         for benchmark in figures["benchmarks"]
         for who, side in benchmark["sides"].items()
     }
+    rust = [side for (_, who), side in sides.items() if who == "Rust"]
+    assert [side["wrong"] for side in rust] == [None, None]
+    assert all(side["medians"] for side in rust) or "make rust-bench" in rust[0]["not_measured"]
     peers = [side for (_, who), side in sides.items() if who.startswith("Node")]
     assert {benchmark["name"] for benchmark in figures["benchmarks"]} == set(A_FEW)
     if shutil.which("npm") is None:
