@@ -11,9 +11,13 @@ from xml.etree import ElementTree
 import pytest
 
 from bench import app, progress, render_docs
-from bench.harness import Benchmark, BenchmarkResult, Goal, Measure, Measured, WrongResultError, measure
+from bench.benchmarks import all_benchmarks
+from bench.harness import Benchmark, BenchmarkResult, Goal, Measure, Measured, SideResult, WrongResultError, measure
+from bench.measure import Bench
 from bench.progress import Eta
 from bench.report import as_json, from_json, table
+from bench.scales import SCALES
+from bench.server import Server
 
 
 def giving(**values: float) -> Measure:
@@ -177,3 +181,37 @@ def test_the_command_is_shown_without_the_database(capsys: pytest.CaptureFixture
     given = app.parser().parse_args(["--database", "postgres://me:secret@host", "--alone", "drain*", "--rounds", "5"])
 
     assert app.command_line(given) == "python -m bench --scale small --rounds 5 --alone 'drain*'"
+
+
+def a_result(name: str, **rounds: list[dict[str, float]]) -> BenchmarkResult:
+    sides = {who.replace("_", " "): SideResult(rounds=[*values]) for who, values in rounds.items()}
+    return BenchmarkResult(Benchmark(name=name, title=name, sides={}), sides)
+
+
+def test_a_peer_that_was_not_measured_has_no_line() -> None:
+    drain = a_result("drain", gw=[{"jobs/s": 30}], Node_tuned=[{"jobs/s": 10}], Rust=[])
+
+    shown = render_docs.tables([({}, [drain])])
+
+    assert "Node.js: 10 jobs/s" in shown
+    assert "Rust" not in shown
+
+
+def test_the_cost_of_features_and_of_long_queues_is_a_table_of_its_own() -> None:
+    drain = a_result("drain", gw=[{"jobs/s": 30}], Rust=[{"jobs/s": 10}])
+    history = a_result("history", gw=[{"jobs/s": 40}, {"jobs/s": 60}], gw_without=[{"jobs/s": 100}, {"jobs/s": 100}])
+    backlog = a_result("backlog", gw=[{"p50 ms, 10,000": 2, "p50 ms, 1,000,000": 4}])
+
+    others, own = render_docs.tables([({}, [drain, history, backlog])]).split("\n\n")
+
+    assert "| Rust: 10 jobs/s | 3.00 x (3.00 - 3.00) |" in others
+    assert "| 50 jobs/s | without: 100 jobs/s | 0.50 x (0.40 - 0.60) |" in own
+    assert "| Claim 10 of a million jobs, median | 4 ms | of 10,000: 2 ms | 0.50 x (0.50 - 0.50) |" in own
+
+
+def test_every_line_names_a_benchmark_and_sides_that_exist() -> None:
+    with Server() as server:
+        sides = {each.name: each.sides for each in all_benchmarks(Bench(server, SCALES["full"]))}
+
+    lines = (*render_docs.LINES, *render_docs.COSTS)
+    assert [line for line in lines if not {line.ours, line.peer} <= sides.get(line.benchmark, {}).keys()] == []
