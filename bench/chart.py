@@ -93,7 +93,10 @@ COLORS: Final = (BETTER, WORSE)
 
 
 def panels(title: str, drawn: Sequence[Panel], *, minutes: float, parts: Sequence[tuple[str, float, float]]) -> str:
-    """Return panels below each other as SVG, over the same time; `parts` are named parts of it, as shares."""
+    """Return panels below each other as SVG, over the same time.
+
+    Each of `parts` has a name, a begin and an end, as shares of that time.
+    """
     width, left, right = 900, 70, 130
     plot = width - left - right
     height = TOP + (PANEL + 34) * len(drawn) + 16

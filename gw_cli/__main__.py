@@ -10,7 +10,7 @@ from gw_cli import garbage_collection
 def main() -> NoReturn:
     """Run `gw` with the arguments of the process and end the process."""
     garbage_collection.postpone()
-    # Late: the imports are what creates the objects.
+    # Late: these imports create most objects of a start.
     from gw_cli.main import main as program
 
     program()
