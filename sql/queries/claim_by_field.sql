@@ -198,7 +198,10 @@ spent as (
 \ir parts/claimed.sql
 union all
 select null, null,
-       case when exists (select from chosen) then set_config('synchronous_commit', 'on', true) end,
+       cast(
+         case when exists (select from chosen) then pg_catalog.to_json(set_config('synchronous_commit', 'on', true)) end
+         as :JSON
+       ),
        (select count(*)::integer from left_over where left_over.free <= 0), null,
        last.priority, null, null, null, null, null, null, null,
        last.value, null,

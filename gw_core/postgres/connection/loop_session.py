@@ -92,7 +92,7 @@ class LoopSession:
 
     def rows(self, name: str, values: Mapping[str, Any], variables: Mapping[str, str]) -> Rows:
         """Run a statement of sql/queries, and return its rows."""
-        return self.wait_for(self.fetch(_TextArrays(name, values, variables)))
+        return self.wait_for(self.fetch(_TextArrays(name, values, {"JSON": "text", **variables})))
 
     def query(self, statement: str, values: Any = None) -> Rows:
         """Run a statement of a task, and return its rows; raises the driver's errors."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 from psycopg.rows import tuple_row
+from psycopg.types.string import TextBinaryLoader
 
 from gw_core.postgres.connection.database import Connection, in_its_settings
 from gw_core.postgres.connection.error_mapping import translate
@@ -30,7 +31,9 @@ class StatementRunner:
     @cached_property
     def _cursor(self) -> psycopg.RawCursor[tuple[Any, ...]]:
         """The cursor of all statements: it remembers how to write values and read columns, half of their time."""
-        return psycopg.RawCursor(self.connection, row_factory=tuple_row)
+        cursor = psycopg.RawCursor(self.connection, row_factory=tuple_row)
+        cursor.adapters.register_loader("json", TextBinaryLoader)  # read where it is needed, a payload by its task
+        return cursor
 
     def rows(self, name: str, values: Mapping[str, Any], **variables: str) -> list[tuple[Any, ...]]:
         """Run `sql/queries/NAME.sql` with these values; `variables` replace those of the file."""

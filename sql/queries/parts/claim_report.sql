@@ -3,7 +3,7 @@
 -- * whether all other waiting jobs are in the only queue that is now locked, so that another claim finds nothing;
 -- * the queue at which a scan stopped, where the next claim goes on.
 union all
-select null, null, report.names::text, is_rest.locked::integer, null, null, null, null, null, null, null, null,
+select null, null, cast(report.names as :JSON), is_rest.locked::integer, null, null, null, null, null, null, null, null,
        (
          select scan.queue_id
            from scan
