@@ -168,6 +168,10 @@ class ClaimPolicy:
         )
         self._events.emit(MaintenanceFailed(service="gw-claim", error=error))
 
+    def is_nothing_due(self, store: JobStore) -> bool:
+        """Return whether no job is due; false also without having asked."""
+        return store.claims.is_nothing_due(self._client_time())
+
     # -- the end of a single run ---------------------------------------------------------------------------------------
 
     def is_anything_runnable(self, store: JobStore) -> bool:

@@ -134,13 +134,19 @@ class Claimer(Service):
         return NO_DELAY if limit and is_more else self._until_next()
 
     def _end_gap(self) -> None:
-        """Once the gap after the last claim is over, request the claim for all notifications that have arrived."""
+        """Once the gap after the last claim is over, claim for all notifications that have arrived.
+
+        A worker with rivals asks first whether a job is due: most of what is announced, another one has claimed by then.
+        """
         if not self._gap.is_notified or time.monotonic() < self._gap.ends_at:
             return
         if self._gap.ends_at:
             self._connection.receive()
         self._gap.is_notified = False
-        self._schedule.is_requested = True
+        if self._gap.has_rivals:
+            self._schedule.poll_now(time.monotonic())
+        else:
+            self._schedule.is_requested = True
 
     def _begin_gap(self, claimed: int) -> None:
         self._gap.begin(time.monotonic(), random.random(), claimed=claimed)
@@ -168,7 +174,7 @@ class Claimer(Service):
         now, schedule = time.monotonic(), self._schedule
         if schedule.is_due(now):
             is_requested = schedule.take_request(now)
-            schedule.may_find = is_requested or not self._is_nothing_waiting(store)
+            schedule.may_find = is_requested or not self._is_nothing_due(store)
         self.claimed_jobs.return_overdue(now)
         if not schedule.may_find:
             return 0
@@ -179,11 +185,12 @@ class Claimer(Service):
                 self._single_run.end_if_stuck(store)
         return limit
 
-    def _is_nothing_waiting(self, store: JobStore) -> bool:
-        """Return whether a poll finds that no job waits; a worker that ends with the last job always claims."""
-        if not self._schedule.is_empty or self._single_run is not None or not store.claims.is_nothing_waiting():
+    def _is_nothing_due(self, store: JobStore) -> bool:
+        """Return whether a poll finds that no job is due; a worker that ends with the last job always claims."""
+        if not self._schedule.is_empty or self._single_run is not None or not self.policy.is_nothing_due(store):
             return False
         self.polled_at = time.monotonic()
+        self._begin_gap(0)
         return True
 
     def _claim(self, store: JobStore, limit: int) -> None:

@@ -56,6 +56,17 @@ def test_after_a_request_a_locked_queue_is_tried_again_less_and_less_often() -> 
     assert retries[-1] == POLL
 
 
+def test_jobs_announced_to_many_workers_are_a_reason_to_poll_and_not_to_claim() -> None:
+    schedule = ClaimSchedule(POLL)
+    schedule.note_claim(Found(limit=10), began=0.0)
+    schedule.poll_now(1.0)
+
+    assert schedule.is_due(1.0)
+    assert not schedule.take_request(1.0)
+    schedule.note_claim(Found(limit=10, saw_queues=True), began=1.0)
+    assert schedule.poll_at == 1.0 + QUEUE_RETRY_INTERVAL
+
+
 def test_the_queue_becomes_empty_once() -> None:
     schedule = ClaimSchedule(POLL)
     nothing, a_job = Found(limit=10), Found(limit=10, jobs=1)

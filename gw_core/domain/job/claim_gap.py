@@ -57,6 +57,11 @@ class ClaimGap:
         self._announced = self._announced_before = 0
         self._share = AnnouncedShare()
 
+    @property
+    def has_rivals(self) -> bool:
+        """Whether other workers have claimed most of the jobs that were announced lately."""
+        return self._share.rivals > 0
+
     def announce(self, count: int) -> bool:
         """Note that this many jobs were announced; returns whether no other notification waits."""
         self._announced += count

@@ -80,6 +80,11 @@ class ClaimSchedule:
         """Claim again soon: another session locks a job's row, or it was added after the claim."""
         self.poll_at = now + DRAIN_RETRY_INTERVAL
 
+    def poll_now(self, now: float) -> None:
+        """Poll, and again soon if a queue is locked: jobs were announced, and others may have claimed them."""
+        self.poll_at = now
+        self._retry_after = self._retry_after or QUEUE_RETRY_INTERVAL
+
     def poll_later(self, now: float) -> None:
         """Claim at the next poll."""
         self.poll_at = now + self._poll_every

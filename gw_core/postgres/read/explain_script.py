@@ -14,7 +14,9 @@ from gw_core.postgres.road.job_store import SETTLE_PLAN
 
 SESSIONS: Final[Mapping[str, Mapping[str, str]]] = {
     **dict.fromkeys(("claim_jobs", "claim_unqueued_jobs", "claim_jobs_of_queues", "claim_by_field"), CLAIM_PLAN),
-    **dict.fromkeys(("is_any_available", "is_anything_runnable", "is_any_of_queues_runnable"), CLAIM_PLAN),
+    **dict.fromkeys(
+        ("is_any_available", "is_any_due", "is_anything_runnable", "is_any_of_queues_runnable"), CLAIM_PLAN
+    ),
     **dict.fromkeys(("complete_jobs", "fail_jobs", "return_jobs", "row_locked_jobs"), SETTLE_PLAN),
 }
 """The settings of the session that runs a statement; the others run with the settings of the server."""

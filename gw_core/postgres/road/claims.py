@@ -41,7 +41,7 @@ CLAIM_PLAN: Final = {
 """Settings of the session that claims."""
 
 POLLS: Final = 10
-"""One of this many polls without a job claims. After a job that could not be claimed, this many polls do."""
+"""One of this many polls without a due job claims."""
 
 SCAN_LIMIT: Final = 100
 """How many queued jobs, and then queues, a small claim reads at most before it takes what it found."""
@@ -105,31 +105,29 @@ class Claims:
         self.skip_ahead = SkipAhead()
         self._known_priority: int | None = None
         """The most urgent priority that the last claim found; None when it found no job."""
-        self._polls_without_asking = 0
         self._asked = 0
+        self._any_waits = False
+        """Whether a job waited, perhaps for later, when that was last asked."""
 
     @property
     def has_more(self) -> bool:
         """Whether the last claim ended before it had read everything."""
         return self.left_rest or self.scanned_to is not None
 
-    def is_nothing_waiting(self) -> bool:
-        """Return whether no job waits at all, at half the cost of a claim; false also without having asked.
+    def is_nothing_due(self, now: datetime | None = None) -> bool:
+        """Return whether no job is due, at a fraction of the cost of a claim; false also without having asked.
 
-        Some polls do not ask. While a job waits that cannot be claimed, asking only adds to the claim. And only a claim
-        notices that it reads many dead rows, and skips them.
+        Some polls do not ask: only a claim notices that it reads many dead rows, and skips them.
         """
-        if self._polls_without_asking:
-            self._polls_without_asking -= 1
-            return False
-        if self.skip_ahead.may_skip(time.monotonic()):
-            return False
-        if self._statements.rows("is_any_available", {})[0][0]:
-            self._polls_without_asking = POLLS
-            return False
         self._asked += 1
-        self._polls_without_asking = int(self._asked % POLLS == 0)
-        return True
+        if self._asked % POLLS == 0 or self.skip_ahead.may_skip(time.monotonic()):
+            return False
+        if not self._any_waits:
+            [[self._any_waits]] = self._statements.rows("is_any_available", {})
+            if not self._any_waits:
+                return True
+        [[is_due, self._any_waits]] = self._statements.rows("is_any_due", {"now": now})
+        return not is_due
 
     def claim(self, *, tasks: Mapping[int, str], limit: int, **options: Unpack[ClaimOptions]) -> list[Job]:
         """Lock up to `limit` runnable jobs for the worker and return them in the order they should start.
@@ -157,7 +155,6 @@ class Claims:
         _sort(rows)
         self._known_priority = rows[0][5] if rows else None
         if rows:
-            self._polls_without_asking = 0
             # Of each kind the first job, which comes last here.
             skip.record_found({(row[5], row[12] is not None): row[6] for row in reversed(rows)})
         return _jobs(rows, tasks)
