@@ -78,6 +78,8 @@ LINES: Final = (
     Line("Idle fleet, server CPU of a job", "fleet", SERVER),
     Line("Idle fleet, workers' CPU of a job", "fleet", "workers' CPU ms/job"),
     Line("Idle fleet, transactions of a job", "fleet", "transactions/job"),
+    Line("Idle fleet beside scheduled jobs, server CPU of a job", "fleet-scheduled", SERVER),
+    Line("Idle fleet beside scheduled jobs, workers' CPU of a job", "fleet-scheduled", "workers' CPU ms/job"),
     *_beside("100 idle workers, server CPU", "idle-many", "server CPU %"),
     *_beside("100 idle workers, their CPU", "idle-many", "workers' CPU %"),
     *_beside("100 idle workers, transactions", "idle-many", "transactions/s"),

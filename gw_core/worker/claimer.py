@@ -136,7 +136,7 @@ class Claimer(Service):
     def _end_gap(self) -> None:
         """Once the gap after the last claim is over, claim for all notifications that have arrived.
 
-        A worker with rivals asks first whether a job is due: most of what is announced, another one has claimed by then.
+        A worker with rivals asks first whether a job is due: another one has claimed most of what is announced by then.
         """
         if not self._gap.is_notified or time.monotonic() < self._gap.ends_at:
             return
