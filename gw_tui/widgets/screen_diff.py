@@ -66,7 +66,7 @@ class ReducedUpdate(ChopsUpdate):
     def _texts(self, console: Console) -> Iterator[str]:
         for y, first, last in self.spans:
             for end, (x, strip) in zip(self.chop_ends[y], self.chops[y].items(), strict=False):
-                if strip is None or x > last or end <= first:
+                if strip is None or x >= last or end <= first:
                     continue
                 place, segments = self._shown.change(y, x, end, strip)
                 if segments:

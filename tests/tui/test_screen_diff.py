@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import random
 
+from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
+from textual._compositor import ChopsUpdate
+from textual.screen import Screen
 from textual.strip import Strip
 
 from gw_tui.widgets.screen_diff import ShownCells
@@ -57,3 +60,16 @@ def test_a_changed_number_is_all_that_is_written() -> None:
     assert shown.change(0, 3, 18, Strip(line)) == (3 + 15, [])
     line[1] = Segment("13s", STYLES[1])
     assert shown.change(0, 3, 18, Strip(line)) == (8, [line[1]])
+
+
+def test_what_begins_where_an_update_ends_is_left_alone() -> None:
+    """Beside the updated regions, Textual draws what is below the widgets there."""
+    pieces = {0: Strip([Segment("left")]), 4: Strip([Segment("....")])}
+    update = ChopsUpdate([pieces], [(0, 0, 4)], [[4, 8]])
+
+    reduced = ShownCells().reduced(Screen(), update)
+
+    assert isinstance(reduced, ChopsUpdate)
+    assert "left" in reduced.render_segments(Console())
+    assert "." not in reduced.render_segments(Console())
+    assert "." not in update.render_segments(Console())
