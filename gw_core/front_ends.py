@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         LockedJobsError as LockedJobsError,
         LockTimeoutError as LockTimeoutError,
         NoConnectionError as NoConnectionError,
+        NotRecordedError as NotRecordedError,
         PluginLoadError as PluginLoadError,
         ReadOnlyError as ReadOnlyError,
         SchemaTooNewError as SchemaTooNewError,
@@ -241,8 +242,8 @@ else:
         gw_core.domain.cron.schedule_text: describe_schedule
         gw_core.domain.durations: as_duration format_duration parse_duration parse_time
         gw_core.domain.errors: AuthenticationError ConnectionSettingsError DeadlockError EmbeddedError LockTimeoutError
-        gw_core.domain.errors: LockedJobsError NoConnectionError PluginLoadError ReadOnlyError SchemaTooNewError
-        gw_core.domain.errors: SchemaTooOldError ServerTooOldError StatementTimeoutError TaskLoadError
+        gw_core.domain.errors: LockedJobsError NoConnectionError NotRecordedError PluginLoadError ReadOnlyError
+        gw_core.domain.errors: SchemaTooNewError SchemaTooOldError ServerTooOldError StatementTimeoutError TaskLoadError
         gw_core.domain.job.cancellation: CancelResult
         gw_core.domain.job.job: OnFailure
         gw_core.domain.job.history: HistoryState HistoryStatus

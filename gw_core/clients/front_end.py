@@ -134,7 +134,8 @@ class FrontEnd:
     def end_session(self, session: BackendSession, *, by: str | None = None) -> bool:
         """End a session that blocks others; return False if it is gone. Needs the right to signal its role.
 
-        With `by`, the name of an operator, the action is recorded, with the statement of the session.
+        With `by`, the name of an operator, the action is recorded, with the statement of the session. If a lock delays
+        the record, the session ends first. Raises `NotRecordedError` if the lock outlasts it.
         """
         from gw_core.postgres.road.bulk_actions import ending_session
 

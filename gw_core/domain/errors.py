@@ -181,6 +181,10 @@ class ReadOnlyError(TransientDatabaseError):
     """The server or the session takes no writes: a standby, or one that was asked to be read-only."""
 
 
+class NotRecordedError(DatabaseError):
+    """What an operator did is done, but its record could not be written."""
+
+
 class SchemaMissingError(DatabaseError):
     """The schema, or a part of it that this command needs, is not installed.
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from gw_core import Selection
 from gw_core.errors import GraphileWorkerError, JobSkipped
-from gw_core.front_ends import FrontEnd, SkippedJob, StatementTimeoutError, operator_name
+from gw_core.front_ends import FrontEnd, NotRecordedError, SkippedJob, StatementTimeoutError, operator_name
 from gw_tui.text.redact import masked
 
 if TYPE_CHECKING:
@@ -323,8 +323,11 @@ class EndSession(Action, frozen=True, kw_only=True):
         statement = self.session.statement
         # A reader of the record sees no more of the statement than the operator did.
         seen = replace(self.session, statement=None if statement is None else masked(statement))
-        if FrontEnd(client).end_session(seen, by=operator_name()):
-            return Result(done=(pid,))
+        try:
+            if FrontEnd(client).end_session(seen, by=operator_name()):
+                return Result(done=(pid,))
+        except NotRecordedError as error:
+            return Result(done=(pid,), message=str(error))
         return Result(skipped=(SkippedItem(pid, GONE),))
 
     def entry(self) -> Mapping[str, Any]:

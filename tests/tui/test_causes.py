@@ -15,7 +15,7 @@ from psycopg.conninfo import make_conninfo
 from support.waiting import wait_until
 
 from gw_core import Client, JobSpec, Runner, Selection, TaskRegistry, WorkerSettings
-from gw_core.front_ends import operator_name
+from gw_core.front_ends import BackendSession, operator_name
 from gw_tui.actions.actions import EndSession
 from gw_tui.rules.alerts import CAUSES, Alert, AlertInput, Severity, alerts
 from gw_tui.screens.overview import BlockedQuery, OverviewQuery
@@ -403,6 +403,49 @@ def test_a_transaction_that_blocks_claims_is_the_first_alert_and_can_be_ended(
     assert not any(each.act == "end_session" for each in queue.alerts(blocked=True))
     assert [each.status.value for each in queue.client.doctor.findings() if each.check == "blocked"] == ["ok"]
     assert next(queue.source.run(EndSession(session=session))).skipped
+
+
+@pytest.fixture
+def records_lock(queue: Queue) -> Iterator[psycopg.Connection[Any]]:
+    """A session that lets no action be recorded."""
+    with psycopg.connect(queue.url, application_name="nightly") as locking:
+        locking.execute("lock table graphile_worker._private_gw_actions in access exclusive mode")
+        yield locking
+        locking.close()
+
+
+def of_program(queue: Queue, name: str) -> BackendSession:
+    found = queue.source.blockages().oldest_transactions
+    return next(each for each in found if each.application == name)
+
+
+def test_a_session_that_locks_the_records_can_be_ended_and_is_recorded(
+    queue: Queue, records_lock: psycopg.Connection[Any]
+) -> None:
+    pid = str(records_lock.info.backend_pid)
+
+    result = next(queue.source.run(EndSession(session=of_program(queue, "nightly"))))
+
+    assert (result.done, result.message) == ((pid,), "")
+    with pytest.raises(psycopg.OperationalError):
+        records_lock.execute("select 1")
+    (recorded,) = queue.client.history.actions()
+    assert (recorded.action, recorded.by, recorded.targets) == ("end_session", operator_name(), (f"session:{pid}",))
+
+
+def test_an_end_that_cannot_be_recorded_says_so(queue: Queue, records_lock: psycopg.Connection[Any]) -> None:
+    with psycopg.connect(queue.url, application_name="report") as report:
+        report.execute("select pg_current_xact_id()")
+        pid = report.info.backend_pid
+
+        result = next(queue.source.run(EndSession(session=of_program(queue, "report"))))
+
+        assert result.done == (str(pid),)
+        assert result.message.startswith(f"session {pid} was ended, but this is not recorded: another session keeps")
+        with pytest.raises(psycopg.OperationalError):
+            report.execute("select 1")
+    records_lock.rollback()
+    assert queue.client.history.actions() == []
 
 
 def test_a_locked_table_is_unknown_and_not_empty(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.errors import InvalidInputError, LockTimeoutError, NotRecordedError
 from gw_core.domain.job.group import is_member
 from gw_core.domain.job.job import Job, JobSpec, check_count
 from gw_core.domain.job.job_changes import changes_of
@@ -427,17 +427,36 @@ class _SessionGoneError(Exception):
 
 
 def ending_session(session: BackendSession, schema: str, by: str | None) -> Operation[bool]:
-    """End a session of the database, if its number still belongs to it; return whether it did."""
+    """End a session of the database, if its number still belongs to it; return whether it did.
+
+    A locked table delays the record. The session may hold that lock, so it is ended before the record is tried again.
+    """
     check_by(by)
+    ending = partial(_end_session, session)
+    record = partial(_record_end, session, schema, by)
     try:
-        yield _batch(partial(_end_session, session, schema, by))
+        # The record comes first: no rollback brings a session back.
+        yield _batch(partial(_in_turn, record, ending))
     except _SessionGoneError:
         return False
+    except LockTimeoutError:
+        try:
+            yield _batch(ending)
+        except _SessionGoneError:
+            return False
+        try:
+            yield _batch(record)
+        except LockTimeoutError as error:
+            raise NotRecordedError(f"session {session.pid} was ended, but this is not recorded: {error}") from error
     return True
 
 
-def _end_session(session: BackendSession, schema: str, by: str | None) -> Steps[None]:
-    # The record comes first: no rollback brings a session back.
+def _in_turn(*parts: Callable[[], Steps[None]]) -> Steps[None]:
+    for part in parts:
+        yield from part()
+
+
+def _record_end(session: BackendSession, schema: str, by: str | None) -> Steps[None]:
     yield from recording(
         "end_session",
         by,
@@ -447,6 +466,9 @@ def _end_session(session: BackendSession, schema: str, by: str | None) -> Steps[
         application=session.application,
         statement=session.statement,
     )
+
+
+def _end_session(session: BackendSession) -> Steps[None]:
     values = {"pid": session.pid, "role": session.user, "application": session.application}
     ended = yield Call("terminate_session", values)
     if not ended or not ended[0][0]:
