@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from textual.content import Content
 
 from gw_core import JobState, Selection
-from gw_core.front_ends import FoundJob, counted
+from gw_core.front_ends import Count, FoundJob, Quality, counted
 from gw_core.operations import EndedAttempt, JobPage, JobReport
 from gw_tui.actions.actions import Retry
 from gw_tui.data.source import DataSource, Query, known
@@ -22,7 +22,7 @@ from gw_tui.text.redact import masked
 from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, duration_cell, sign_cell
 
 MAX_JOBS: Final = 1_000
-"""Jobs of each state that are read; more are not counted."""
+"""Jobs of each state that are read: the latest failed ones, and the first in backoff by id."""
 MAX_NAMED: Final = 10
 """Jobs of a group that the pane names, the latest failure first."""
 FAILURES: Final = "state:retried,failed"
@@ -38,6 +38,8 @@ class ErrorsSample:
     backoff: JobPage
     ended: Sequence[EndedAttempt] = ()
     probe: JobReport | None = None
+    all_backoff: Count | None = None
+    """How many jobs wait for a retry, if not all of them were read."""
 
     @property
     def is_complete(self) -> bool:
@@ -47,7 +49,7 @@ class ErrorsSample:
 
 @dataclass(frozen=True)
 class ErrorsQuery(Query):
-    """The jobs with errors, the latest permanent failures first, and a probe."""
+    """The jobs with errors, and a probe."""
 
     every: ClassVar[timedelta | None] = timedelta(seconds=2)
 
@@ -60,7 +62,14 @@ class ErrorsQuery(Query):
         )
         probe = None if self.probe is None else source.job(self.probe, with_payload=False)
         history = known(lambda: source.history(FAILURES))
-        return ErrorsSample(failed, backoff, () if history is None else history.attempts, probe)
+        counts = None if backoff.after is None else known(source.statistics)
+        return ErrorsSample(
+            failed=failed,
+            backoff=backoff,
+            ended=() if history is None else history.attempts,
+            probe=probe,
+            all_backoff=None if counts is None else counts.states.get(JobState.BACKOFF),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +111,10 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample, ErrorGroup]):
     EMPTY = "No errors"
     PREVIEW = "beside"
 
+    CSS = """
+    ErrorsScreen #beside { display: block; height: 40%; }
+    """
+
     def __init__(self) -> None:
         super().__init__()
         self._groups: Sequence[ErrorGroup] = ()
@@ -123,19 +136,31 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample, ErrorGroup]):
 
     def rows(self, known: ErrorsSample) -> Iterator[TableRow]:
         """Return the groups, the largest first."""
+        self.table.say_when_empty(self.EMPTY if self._knows_all else "No errors in the jobs that were read")
         return (self._row(each, self.console.now) for each in self._groups)
 
+    @property
+    def _knows_all(self) -> bool:
+        """True if all jobs with errors were read, and the role may see all rows."""
+        snapshot = self.console.snapshot
+        return self._is_complete and snapshot is not None and not snapshot.schema.rows_hidden
+
+    @property
+    def _is_complete(self) -> bool:
+        return self.answer is not None and self.answer.is_complete
+
     def _row(self, group: ErrorGroup, now: datetime) -> TableRow:
-        is_growing = group.is_growing(now)
+        is_growing, knows_times = group.is_growing(now), self._is_complete
+        has_all_failed = self.answer is not None and self.answer.failed.after is None
         return TableRow(
             group.key,
             {
                 "jobs": Cell(self._count(group), "", len(group.jobs)),
                 "task": group.task,
                 "error": Cell(masked(group.fingerprint), "strong" if is_growing else ""),
-                "failed": Cell(f"{group.failed:,}" if group.failed else "", "failed"),
-                "first": duration_cell(max(timedelta(), now - group.first), "quiet"),
-                "last": duration_cell(max(timedelta(), now - group.last)),
+                "failed": Cell(_counted(group.failed, is_all=has_all_failed) if group.failed else "", "failed"),
+                "first": _age(now - group.first, "quiet", "" if knows_times else ">"),
+                "last": _age(now - group.last, "", "" if knows_times else "<"),
                 "growing": sign_cell(symbols.WARNING, "growing") if is_growing else "",
             },
             group,
@@ -143,29 +168,39 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample, ErrorGroup]):
 
     def _count(self, group: ErrorGroup) -> str:
         """Return how many jobs the group has, marked if there may be more."""
-        return f"{len(group.jobs):,}{'' if self.answer is None or self.answer.is_complete else '+'}"
+        return _counted(len(group.jobs), is_all=self._is_complete)
 
     def status(self, known: ErrorsSample) -> Iterator[str]:
         if self._probe is not None:
             yield f"probe {self._probe.job_id} {self._probe.state}"
-        yield counted(len(self._groups), "kind") + " of errors"
-        jobs = sum(len(each.jobs) for each in self._groups)
-        yield counted(jobs, "job") if known.is_complete else f"only {MAX_JOBS:,} jobs of each state are read"
+        kinds = counted(len(self._groups), "kind")
+        if known.is_complete:
+            yield f"{kinds} of errors"
+            yield counted(sum(len(each.jobs) for each in self._groups), "job")
+            return
+        yield f"at least {kinds}"
+        snapshot = self.console.snapshot
+        if known.failed.after is not None:
+            yield f"latest {_part(known.failed, None if snapshot is None else snapshot.failed)} failed"
+        if known.backoff.after is not None:
+            yield f"{_part(known.backoff, known.all_backoff)} in backoff"
 
     def preview(self) -> Content:
         if (group := self.selected) is None:
             return Content("")
         now = self.console.now
+        jobs = "job" if len(group.jobs) == 1 else "jobs"
         lines = [
-            f"{self._count(group)} {'job' if len(group.jobs) == 1 else 'jobs'} of {sanitize.line(group.task, 60)}",
+            f"{self._count(group)} {jobs} of {sanitize.line(group.task, 60)}",
+            "",
+            sanitize.block(masked(group.jobs[0].job.last_error or "")),
             "",
         ]
         lines += [
-            f"{each.job.id}  attempt {each.job.attempts} of {each.job.max_attempts}"
-            f"  {formatting.duration(max(timedelta(), now - failed_at(each.job)))} ago"
+            f"{each.job.id}  attempt {each.job.attempts} of {each.job.max_attempts}{_ago(now - failed_at(each.job))}"
             for each in group.jobs[:MAX_NAMED]
         ]
-        return Content("\n".join([*lines, "", sanitize.block(masked(group.jobs[0].job.last_error or ""))]))
+        return Content("\n".join(lines))
 
     # -- commands --------------------------------------------------------------------------------------------------
 
@@ -192,3 +227,29 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample, ErrorGroup]):
     def action_copy(self) -> None:
         if (group := self.selected) is not None:
             self.console.copy(group.selection)
+
+
+def _counted(number: int, *, is_all: bool) -> str:
+    return str(Count(number, Quality.EXACT if is_all else Quality.AT_LEAST))
+
+
+def _part(page: JobPage, total: Count | None) -> str:
+    """Return how many jobs of how many were read; a total is never below what was read."""
+    number = len(page.jobs)
+    if total is None or total.value <= number:
+        total = Count(number, Quality.AT_LEAST)
+    return f"{number:,} of {formatting.count(total)}"
+
+
+def _age(age: timedelta, role: str, bound: str) -> Cell:
+    """Return how long ago a failure was, with a bound if failures were not read that may be earlier or later.
+
+    The inferred time is wrong, and then in the future, if the task chose the delay itself.
+    """
+    if age < timedelta():
+        return Cell(formatting.NOTHING, "quiet", 0.0)
+    return duration_cell(age, role, f"{bound}{formatting.duration(age)}")
+
+
+def _ago(age: timedelta) -> str:
+    return "" if age < timedelta() else f"  {formatting.duration(age)} ago"

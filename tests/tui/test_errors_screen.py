@@ -55,7 +55,7 @@ def test_the_limit_of_what_is_read_is_stated(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("gw_tui.screens.errors.MAX_JOBS", 2)
 
     async def scenario(console: Console) -> None:
-        await console.shows("only 2 jobs of each state are read")
+        await console.shows("latest 2 of")
 
     run(scenario, screen="errors")
 

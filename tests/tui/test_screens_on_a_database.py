@@ -10,7 +10,8 @@ import psycopg
 import pytest
 from console_fixture import Console, console_on, queue_source, search_of
 
-from gw_core import Client, JobSpec, Selection, cron_item
+from gw_core import Client, JobSpec, RetryAfter, Runner, Selection, TaskRegistry, cron_item
+from gw_tui.text.formatting import NOTHING
 
 pytestmark = pytest.mark.once
 
@@ -195,3 +196,67 @@ def test_a_task_has_unknown_workers_beside_a_live_one_known_by_its_locks(
         assert console.table("#tasks").shown_rows["task_1"].cells["known_by"].text.endswith(expected)
 
     play(url, scenario, "tasks")
+
+
+# -- errors of more jobs than are read ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def many_errors(database_url: str) -> str:
+    """A queue in which more jobs fail than the screen of errors reads; one of them has an error of its own."""
+
+    def charge(payload: dict[str, int]) -> None:
+        raise ValueError(f"card {payload['n']} has expired")
+
+    def sync(payload: object) -> None:
+        raise RetryAfter(timedelta(hours=1), "crm.example.com refused")
+
+    def rare(payload: object) -> None:
+        raise KeyError("vat")
+
+    tasks = TaskRegistry()
+    for task in (charge, sync, rare):
+        tasks.register(task.__name__, task)
+    with Client(database_url) as client:
+        client.add_many([JobSpec(task="charge", payload={"n": n}, max_attempts=1) for n in range(1_150)])
+        client.add_many([JobSpec(task="sync")] * 1_020)
+        Runner(database_url, tasks=tasks, handle_signals=False).run_once()
+        client.add("rare", max_attempts=1)
+        Runner(database_url, tasks=tasks, handle_signals=False).run_once()
+    return database_url
+
+
+def test_of_more_errors_than_are_read_no_count_is_stated_as_a_whole(many_errors: str) -> None:
+    with psycopg.connect(many_errors) as hands:
+        true = dict(
+            hands.execute(
+                "select task_identifier, count(*)::int from graphile_worker.jobs"
+                " where last_error is not null group by 1"
+            )
+        )
+    assert true == {"charge": 1_150, "sync": 1_020, "rare": 1}
+
+    async def scenario(console: Console) -> None:
+        await console.shows("at least 3 kinds · latest 1,000 of 1,151 failed · 1,000 of 1,020 in backoff")
+        table = console.table("#errors")
+        for task, jobs in true.items():
+            (cells,) = (table.shown_rows[key].cells for key in table.keys if key.startswith(f"{task}/"))
+            shown = {name: getattr(cell, "text", cell) for name, cell in cells.items()}
+            assert shown["jobs"].endswith("+")
+            assert int(shown["jobs"].rstrip("+").replace(",", "")) <= jobs
+            # A delay that the task chose does not tell when it failed.
+            assert (shown["first"][0], shown["last"][0]) == ((NOTHING, NOTHING) if task == "sync" else (">", "<"))
+            assert shown["failed"] in ("", shown["jobs"])
+
+    play(many_errors, scenario, screen="errors")
+
+
+def test_of_few_errors_all_is_stated_exactly(url: str) -> None:
+    with psycopg.connect(url) as hands:
+        counted = "select count(distinct (task_id, last_error)), count(*) from graphile_worker._private_jobs"
+        [(kinds, jobs)] = hands.execute(f"{counted} where last_error is not null and locked_at is null").fetchall()
+
+    async def scenario(console: Console) -> None:
+        await console.shows(f"{kinds} kinds of errors · {jobs} jobs")
+
+    play(url, scenario, screen="errors")
