@@ -95,6 +95,8 @@ class CronScreen(PauseMixin, AddJobMixin, ListScreen[Crontabs, Recurring]):
 
     CSS = """
     CronScreen #below { height: 9; }
+    CronScreen.-tall #crontabs { height: auto; max-height: 60%; }
+    CronScreen.-tall #below { height: auto; min-height: 9; max-height: 40%; }
     """
 
     def __init__(self) -> None:

@@ -9,12 +9,13 @@ from typing import Final
 
 from textual import on, work
 from textual.app import ComposeResult
+from textual.content import Content
 from textual.widgets import Input
 
 from gw_core.front_ends import counted
 from gw_core.runtime.files import write_new
 from gw_tui.rules.journal import EntryKind, Journal, LogEntry
-from gw_tui.screens.list_screen import ListScreen
+from gw_tui.screens.list_screen import ListScreen, facts
 from gw_tui.text import formatting
 from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow
 
@@ -29,6 +30,7 @@ class EventsScreen(ListScreen[Journal, LogEntry]):
     TABLE = "entries"
     COLUMNS = (TableColumn("at", "time", 9), TableColumn("kind", "about", 10), TableColumn("words", "what"))
     EMPTY = "No events"
+    PREVIEW = "beside"
 
     def body(self) -> ComposeResult:
         yield Input(placeholder="search text", id="filter", classes="-hidden", compact=True)
@@ -51,6 +53,12 @@ class EventsScreen(ListScreen[Journal, LogEntry]):
             for entry in reversed(self.console.journal)
             if all(word in f"{entry.kind} {entry.words}".lower() for word in words)
         ]
+
+    def preview(self) -> Content:
+        if (entry := self.selected) is None:
+            return Content("")
+        known = (("at", formatting.day(entry.at, self.console.now)), ("about", entry.kind.value))
+        return facts(known, entry.words)
 
     def take_filter(self, text: str) -> None:
         field = self.query_one("#filter", Input)

@@ -88,6 +88,7 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[QueueSnapshot, WorkerInfo]):
     CSS = """
     WorkersScreen #workers { height: 1fr; }
     WorkersScreen #pane { height: 1fr; }
+    WorkersScreen.-tall #workers { height: auto; max-height: 50%; }
     """
 
     def __init__(self) -> None:

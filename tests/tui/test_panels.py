@@ -20,10 +20,10 @@ def pane(console: Console, selector: str = "#beside") -> Any:
 
 def test_a_wide_terminal_shows_the_selected_row_beside_the_list() -> None:
     async def scenario(console: Console) -> None:
-        for screen in ("errors", "history", "jobs"):
+        for screen in ("errors", "history", "jobs", "events"):
             console.app.visit(screen)
             await console.reach(screen)
-            table = console.table(f"#{screen}")
+            table = console.table()
             await console.until(lambda table=table: len(table.keys) > 1 and pane(console).text)
             first = pane(console).text
             assert pane(console).region.x > table.region.right - 2
@@ -64,13 +64,41 @@ def test_the_pane_of_errors_marks_a_count_that_stopped_at_a_limit(monkeypatch: p
 
 def test_there_is_no_pane_where_there_is_no_room() -> None:
     async def scenario(console: Console) -> None:
-        for screen in ("errors", "jobs"):
+        for screen in ("jobs", "history", "events"):
             console.app.visit(screen)
             await console.reach(screen)
-            await console.until(lambda screen=screen: console.table(f"#{screen}").keys)
+            await console.until(lambda: console.table().keys)
             assert not pane(console).display
 
-    run(scenario, screen="errors", size=(120, 34))
+    run(scenario, screen="jobs", size=(120, 34))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 34)])
+def test_errors_shows_the_whole_error_below_where_there_is_no_room_beside(size: tuple[int, int]) -> None:
+    async def scenario(console: Console) -> None:
+        table, panel = console.table("#errors"), pane(console)
+        await console.until(lambda: table.keys and panel.text)
+        assert panel.region.y >= table.region.bottom
+        heading, _, error, *_ = panel.text.splitlines()
+        assert heading.endswith(f"of {table.selected.task}")
+        await console.shows(error[: size[0] - 4])
+        panel.focus()
+        await console.until(lambda: console.app.focused is panel)
+        await console.press("z")
+        await console.until(lambda: panel.region.height > size[1] / 2)
+
+    run(scenario, screen="errors", size=size)
+
+
+@pytest.mark.parametrize("size", [(120, 34), (200, 50)])
+def test_where_there_is_height_the_description_follows_the_list(size: tuple[int, int]) -> None:
+    async def scenario(console: Console) -> None:
+        table, panel = console.table("#crontabs"), pane(console, "#below")
+        await console.until(lambda: table.keys and panel.text)
+        assert table.region.height == len(table.keys) + 1
+        assert panel.region.y == table.region.bottom
+
+    run(scenario, screen="cron", size=size)
 
 
 def test_the_pane_of_jobs_has_all_columns_and_the_whole_error() -> None:
@@ -115,7 +143,8 @@ def test_secrets_in_the_pane_of_jobs_are_masked_until_asked_for() -> None:
 
 def test_y_copies_the_panel_that_has_the_focus_and_z_zooms_it() -> None:
     copied: list[str] = []
-    panels = {"errors": "#beside", "jobs": "#beside", "history": "#beside", "cron": "#below", "locks": "#below"}
+    beside = dict.fromkeys(("errors", "jobs", "history", "events"), "#beside")
+    panels = {**beside, "cron": "#below", "locks": "#below"}
 
     async def scenario(console: Console) -> None:
         console.app.copy = lambda text, words="": copied.append(text)  # type: ignore[method-assign]
