@@ -45,6 +45,7 @@ create or replace function :GRAPHILE_WORKER_SCHEMA._private_gw_record_others()
 returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 as $gw$
 declare
   v_jobs regclass := format('%I._private_jobs', :'GRAPHILE_WORKER_SCHEMA');

@@ -119,3 +119,41 @@ def test_adding_unique_jobs_finds_earlier_ones_by_their_key_though_the_table_was
             before = scans(queue, "_private_gw_unique"), scans(queue)
             queue.run(add, key)
             assert (scans(queue, "_private_gw_unique"), scans(queue)) == before
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "add_job('mail', job_key => 'k' || n)",
+        "add_job('mail', job_key => 'k' || n, job_key_mode => 'preserve_run_at')",
+        "add_job('mail', job_key => 'k' || n, job_key_mode => 'unsafe_dedupe')",
+        "add_job('mail', job_key => 'k' || n, queue_name => 'q' || n)",
+        "add_jobs(array[row('mail', null, null, null, null, 'k' || n, null, null)::job_spec])",
+        "remove_job('k' || n)",
+    ],
+)
+def test_jobs_with_keys_are_found_by_them_though_the_table_was_empty(queue: Queue, call: str) -> None:
+    queue.run("vacuum _private_jobs, _private_job_queues")
+    queue.run("set enable_seqscan = on")
+    with queue.hands.transaction():
+        before = scans(queue)
+        queue.run(f"select count(*) from generate_series(1, 100) as n cross join lateral {call} as job")
+        assert scans(queue) == before
+    assert queue.value("show enable_seqscan") == "on"
+
+
+def test_each_function_with_a_kept_plan_of_a_table_that_grows_says_how_it_scans(queue: Queue) -> None:
+    """A session keeps the plans of a plpgsql function; one made while a table was empty would read it whole."""
+    found = queue.value(
+        r"""
+        select array_agg(functions.proname order by functions.proname)
+          from pg_proc as functions
+          join pg_language as languages on languages.oid = functions.prolang
+         where languages.lanname = 'plpgsql'
+           and functions.pronamespace = 'graphile_worker'::regnamespace
+           and functions.prosrc ~ '(from|join|update|into)\s+"?graphile_worker"?\._private_'
+           and not exists (select from unnest(functions.proconfig) as setting where setting ~ '^enable_seqscan=')
+        """
+    )
+    # Once a day, of a partition that is empty but for rows that no other one takes.
+    assert found == ["_private_gw_expire_history", "_private_gw_make_history_partition"]

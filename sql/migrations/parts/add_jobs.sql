@@ -5,7 +5,7 @@ create or replace function :GRAPHILE_WORKER_SCHEMA.add_jobs(
   specs :GRAPHILE_WORKER_SCHEMA.job_spec[],
   job_key_preserve_run_at boolean default false
 ) returns setof :GRAPHILE_WORKER_SCHEMA._private_jobs
-language plpgsql set search_path = pg_catalog, pg_temp as $gw$
+language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = on as $gw$
 declare
   -- gw:add-jobs:2
   v_pending :GRAPHILE_WORKER_SCHEMA.job_spec[] := specs;
@@ -13,6 +13,12 @@ declare
   v_retired bigint[];
   v_stored bigint;
 begin
+  -- A session keeps its plans. Those made while no job waited would read the whole table for each key: 3 ms a job beside
+  -- 4,000. Without keys a bulk add reads the names of all queues, a sixth faster. The end of the function resets this.
+  if cardinality(v_keys) > 0 then
+    perform set_config('enable_seqscan', 'off', true);
+  end if;
+
   -- Insert only the missing names: `on conflict` alone would use up an id of the sequence on every call.
   -- Each name is looked up once, not once for each job: a session's later calls run a plan made for few specifications.
   insert into :GRAPHILE_WORKER_SCHEMA._private_tasks (identifier)
@@ -97,7 +103,7 @@ create or replace function :GRAPHILE_WORKER_SCHEMA.add_job(
   flags text[] default null,
   job_key_mode text default 'replace'
 ) returns :GRAPHILE_WORKER_SCHEMA._private_jobs
-language plpgsql set search_path = pg_catalog, pg_temp as $gw$
+language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off as $gw$
 declare
   v_spec :GRAPHILE_WORKER_SCHEMA.job_spec;
   v_job :GRAPHILE_WORKER_SCHEMA._private_jobs;

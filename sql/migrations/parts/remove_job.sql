@@ -1,7 +1,7 @@
 -- Remove the job with this key; a running one cannot be removed, but it loses its key and is not tried again.
 create or replace function :GRAPHILE_WORKER_SCHEMA.remove_job(job_key text)
 returns :GRAPHILE_WORKER_SCHEMA._private_jobs
-language plpgsql strict set search_path = pg_catalog, pg_temp as $gw$
+language plpgsql strict set search_path = pg_catalog, pg_temp set enable_seqscan = off as $gw$
 declare
   v_job :GRAPHILE_WORKER_SCHEMA._private_jobs;
   v_retired bigint[];
