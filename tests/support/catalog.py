@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 from psycopg import sql
 
@@ -51,7 +53,7 @@ QUERIES = {
         select format('%s %s', relname, description)
           from pg_description join pg_class on pg_class.oid = objoid where relnamespace = %(oid)s""",
 }
-OUR_SEARCH_PATH = 'config={"search_path=pg_catalog, pg_temp"} '
+OUR_SETTINGS = re.compile(r'config=\{"search_path=pg_catalog, pg_temp"(,enable_seqscan=(on|off))?\} ')
 BODIES = "select format('%s %s', proname, prosrc) from pg_proc where pronamespace = %(oid)s"
 
 
@@ -76,8 +78,8 @@ def _escaped(text: str) -> str:
 
 
 def without_our_line(found: dict[str, Lines]) -> dict[str, Lines]:
-    """Leave out what we add to the shared schema: objects with `gw_` in their names, and the functions' search_path."""
+    """Leave out what we add to the shared schema: objects with `gw_` in their names, and the functions' settings."""
     return {
-        kind: sorted(line.replace(OUR_SEARCH_PATH, "config= ") for line in lines if "gw_" not in line)
+        kind: sorted(OUR_SETTINGS.sub("config= ", line) for line in lines if "gw_" not in line)
         for kind, lines in found.items()
     }

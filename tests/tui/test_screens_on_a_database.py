@@ -244,7 +244,7 @@ def test_of_more_errors_than_are_read_no_count_is_stated_as_a_whole(many_errors:
             shown = {name: getattr(cell, "text", cell) for name, cell in cells.items()}
             assert shown["jobs"].endswith("+")
             assert int(shown["jobs"].rstrip("+").replace(",", "")) <= jobs
-            # A delay that the task chose does not tell when it failed.
+            # After a delay that the task chose, the time of the failure is unknown.
             assert (shown["first"][0], shown["last"][0]) == ((NOTHING, NOTHING) if task == "sync" else (">", "<"))
             assert shown["failed"] in ("", shown["jobs"])
 
