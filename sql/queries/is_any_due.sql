@@ -2,14 +2,7 @@
 -- while jobs wait for later: it takes a sixth of the time of a claim, most of which is to set up its many parts.
 -- The first job of each priority is enough, because the index has its earliest there.
 with recursive
-\set KNOWN null::smallint
-\set BELOW ''
-\set PRIORITIES unqueued_priorities
-\set AMONG 'and jobs.job_queue_id is null'
-\ir parts/priorities.sql
-\set PRIORITIES queued_priorities
-\set AMONG 'and jobs.job_queue_id is not null'
-\ir parts/priorities.sql
+\ir parts/both_priorities.sql
 waiting as (
   select since from unqueued_priorities
   union all

@@ -4,14 +4,7 @@
 -- (`near`); only when these do not end does it step from queue to queue (`queues_with_jobs`). Reading every job of held
 -- queues took longer than claiming as many.
 with recursive
-\set KNOWN null::smallint
-\set BELOW ''
-\set PRIORITIES unqueued_priorities
-\set AMONG 'and jobs.job_queue_id is null'
-\ir parts/priorities.sql
-\set PRIORITIES queued_priorities
-\set AMONG 'and jobs.job_queue_id is not null'
-\ir parts/priorities.sql
+\ir parts/both_priorities.sql
 near as materialized (
   select due.job_queue_id
     from queued_priorities

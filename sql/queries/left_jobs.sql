@@ -3,14 +3,7 @@
 -- read by the indexes that claims read. These have marked the entries of jobs that are gone, which no one has in the index
 -- of both kinds: after a drain of 200,000 jobs that took 20 ms.
 with recursive
-\set KNOWN null::smallint
-\set BELOW ''
-\set PRIORITIES unqueued_priorities
-\set AMONG 'and jobs.job_queue_id is null and %(queue_names)s::text[] is null'
-\ir parts/priorities.sql
-\set PRIORITIES queued_priorities
-\set AMONG 'and jobs.job_queue_id is not null'
-\ir parts/priorities.sql
+\ir parts/both_priorities.sql
 first_due as (
   (
     select due.*
@@ -20,6 +13,7 @@ first_due as (
                from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
               where jobs.is_available = true
                 and jobs.job_queue_id is null
+                and %(queue_names)s::text[] is null
                 and jobs.priority = unqueued_priorities.priority
                 and jobs.run_at >= unqueued_priorities.since
                 and jobs.run_at <= coalesce(%(now)s::timestamptz, now())
