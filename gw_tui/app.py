@@ -293,8 +293,9 @@ class ConsoleApp(Console):
         word, role = SIGNS[phase] if playback is None else (replay_words(playback), "warning")
         yield 0, word, f"bold ${role}"
         if badge := self.options.badge:
-            # Production stands out.
-            style = "bold $background on $error" if self.options.is_production else "bold reverse"
+            # Production stands out; without colours it is reversed like the others.
+            is_coloured = self.options.is_production and self.options.colour
+            style = "bold $background on $error" if is_coloured else "bold reverse"
             yield 1, f" {sanitize.line(badge, 20).upper()} ", style
         if self._paused_at is not None:
             yield 2, f"FROZEN {minutes(self.clock() - self._paused_at)}", "bold $warning"

@@ -97,10 +97,10 @@ class QueueSample:
     findings: Sequence[Finding] = ()
     runs: RunSeries | None = None
     """What workers recorded for each minute; None when it is not known."""
-    sizes: Sequence[QueueSize] = ()
-    """The named queues with waiting jobs, the most due jobs first."""
-    errors: Sequence[FoundJob] = ()
-    """Some jobs with errors."""
+    sizes: Sequence[QueueSize] | None = None
+    """The named queues with waiting jobs, the most due jobs first; None when they are not known."""
+    errors: Sequence[FoundJob] | None = None
+    """Some jobs with errors; None when they are not known."""
     waits: LockWaits | None = None
     """Who blocks whom; asked for while a session waits for a lock."""
 
@@ -253,10 +253,11 @@ def _queues(known: AlertInput) -> Iterator[Alert]:
 
 def _large_queues(known: AlertInput) -> Iterator[Alert]:
     """Name a queue that has most of the due jobs."""
-    due = sum(each.due for each in known.sample.sizes)
-    for queue in known.sample.sizes[:1]:
-        if queue.due >= MIN_LARGE and queue.due > LARGE_SHARE * due and len(known.sample.sizes) > 1:
-            others = len(known.sample.sizes) - 1
+    sizes = known.sample.sizes or ()
+    due = sum(each.due for each in sizes)
+    for queue in sizes[:1]:
+        if queue.due >= MIN_LARGE and queue.due > LARGE_SHARE * due and len(sizes) > 1:
+            others = len(sizes) - 1
             yield _warning(
                 what=f"queue {queue.name}: {queue.due:,} due jobs, {due - queue.due:,} in {counted(others, 'other')}",
                 subject=f"large {queue.name}",
@@ -463,7 +464,7 @@ def _failed(known: AlertInput) -> Iterator[Alert]:
 def _poisoned(known: AlertInput) -> Iterator[Alert]:
     """Name single jobs that fail again and again, of tasks that do not."""
     failing = {each.name for each in known.tasks if is_failing(each, known.snapshot.at)}
-    waiting = [each.job for each in known.sample.errors if each.state is JobState.BACKOFF]
+    waiting = [each.job for each in known.sample.errors or () if each.state is JobState.BACKOFF]
     often = [job for job in waiting if job.attempts >= MANY_ATTEMPTS and job.task not in failing]
     for job in sorted(often, key=lambda each: (-each.attempts, each.id))[:MAX_OF_A_KIND]:
         error = next((line for line in (job.last_error or "").splitlines() if line.strip()), "")

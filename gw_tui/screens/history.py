@@ -57,7 +57,7 @@ class HistoryScreen(PagedList[HistoryPage, EndedAttempt]):
     )
     PREVIEW = "beside"
     SORT_NOTE = "Sorting affects the page shown; pages begin with the latest end."
-    EMPTY = 'No jobs have ended, or history is off: set history = "7d"'
+    EMPTY = 'No jobs have ended, or history is off; history = "7d" in gw.toml turns it on'
 
     PLACEHOLDER = "task:mail state:failed finished_at:-1h..now"
 

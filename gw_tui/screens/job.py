@@ -196,7 +196,10 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
         blocks = list(_related(self._relations, now))
         related.display = bool(blocks)
         related.show(Content("\n\n").join(blocks))
-        if (report := self.report) is None:
+        report = self.report
+        self.query_one("#payload").display = self.query_one("#error").display = report is not None
+        attempts.display = report is not None or bool(self._ended)
+        if report is None:
             attempts.show(_attempts(recorded_rows(self._ended), now))
             return
         self._draw_payload(report)

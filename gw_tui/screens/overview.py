@@ -78,6 +78,8 @@ ACTS: Final = {
     "limit": "changes its limit",
 }
 """The commands that end an alert where it stands, in words."""
+WHEN_EMPTY: Final = {"largest": "No jobs in named queues", "last-errors": "No errors"}
+"""What an empty box shows whose rows were read."""
 MAX_LISTED: Final = 6
 """Rows of a box beside the alerts."""
 MAX_ERRORS: Final = 100
@@ -111,23 +113,27 @@ class OverviewQuery(Query):
 
     def ask(self, source: DataSource) -> QueueSample:
         return QueueSample(
-            sizes=known(source.queue_sizes) or () if self.with_sizes else (),
+            sizes=known(source.queue_sizes) if self.with_sizes else None,
             errors=self._errors(source),
             held=source.queues(only_locked=True) if self.with_held else (),
             runs=known(partial(source.runs, self.step * LENGTH, self.step)),
-            statistics=source.statistics(),
+            statistics=known(source.statistics),
             crontabs=source.crontabs(),
             findings=source.findings(),
         )
 
     @staticmethod
-    def _errors(source: DataSource) -> Sequence[FoundJob]:
-        """Return some jobs with errors, to show why: the latest permanent failures, and a few that wait for a retry."""
-        found: list[FoundJob] = []
-        for state in (JobState.FAILED, JobState.BACKOFF):
-            page = known(partial(source.page, Selection.of(state=state), limit=MAX_ERRORS, timeout=ERRORS_TIMEOUT))
-            found += () if page is None else page.jobs
-        return found
+    def _errors(source: DataSource) -> Sequence[FoundJob] | None:
+        """Return some jobs with errors, to show why: the latest permanent failures, and a few that wait for a retry.
+
+        None is unknown: nothing was found, and not all of it could be read.
+        """
+        pages = [
+            known(partial(source.page, Selection.of(state=state), limit=MAX_ERRORS, timeout=ERRORS_TIMEOUT))
+            for state in (JobState.FAILED, JobState.BACKOFF)
+        ]
+        found = [job for page in pages if page is not None for job in page.jobs]
+        return None if None in pages and not found else found
 
 
 @dataclass(frozen=True)
@@ -159,6 +165,8 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
         self._range = 0
         self._asked: Query | None = None
         self._has_dead = False
+        self._unread = "loading…"  # what a box shows whose rows are not known
+        self._noted = ""
         self._blocked_for = 0  # snapshots in a row that found blocked sessions
 
     def body(self) -> ComposeResult:
@@ -179,8 +187,8 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
                 yield TextPanel("Selected alert", id="alert")
             with Vertical(id="right"):
                 yield _panel("Next jobs, by priority", KeyedTable(PRIORITIES, empty="No waiting jobs", id="priorities"))
-                yield _panel("Largest queues", KeyedTable(QUEUES, empty="No jobs in named queues", id="largest"))
-                yield _panel("Last errors", KeyedTable(ERRORS, empty="No errors", id="last-errors"))
+                yield _panel("Largest queues", KeyedTable(QUEUES, empty=WHEN_EMPTY["largest"], id="largest"))
+                yield _panel("Last errors", KeyedTable(ERRORS, empty=WHEN_EMPTY["last-errors"], id="last-errors"))
 
     # -- queries and answers --------------------------------------------------------------------------------------
 
@@ -211,13 +219,22 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
 
     def show_answer(self, query: Query, answer: object) -> None:
         if isinstance(answer, QueueSample):
-            is_blocked = answer.statistics is None
+            # What a lock hides is as it was; what takes too long is unknown.
+            is_blocked = answer.waits is not None and answer.statistics is None
             self._sample = replace(self._sample, waits=answer.waits) if is_blocked else answer
+            self._unread = "unknown"
+            self._note("" if self._sample.statistics is not None else "counts unknown")
             if self.console.snapshot is not None:
                 self.show_snapshot(self.console.snapshot)
 
     def show_failure(self, failure: FailureKind, reason: str) -> None:
-        self.query_one("#alerts").border_subtitle = f"sample: {failure}"
+        self._note(f"sample: {failure}")
+
+    def _note(self, words: str) -> None:
+        """Show below the alerts why some of them may be missing."""
+        if self.stands and words != self._noted:
+            self._noted = words
+            self.query_one("#alerts").border_subtitle = words
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
@@ -226,13 +243,18 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
         self._draw_charts(snapshot)
         self._draw_alerts(snapshot)
         self._show("priorities", _priorities(snapshot))
-        self._show("largest", (_size(each) for each in self._sample.sizes[:MAX_LISTED]))
-        groups = sorted(error_groups(self._sample.errors), key=lambda each: each.last, reverse=True)
+        sizes, errors = self._sample.sizes, self._sample.errors
+        self._show("largest", (_size(each) for each in (sizes or ())[:MAX_LISTED]), is_known=sizes is not None)
+        groups = sorted(error_groups(errors or ()), key=lambda each: each.last, reverse=True)
         self._groups = {each.key: each for each in groups[:MAX_LISTED]}
-        self._show("last-errors", (_error(each, snapshot.at) for each in self._groups.values()))
+        shown = (_error(each, snapshot.at) for each in self._groups.values())
+        self._show("last-errors", shown, is_known=errors is not None)
 
-    def _show(self, name: str, rows: Iterable[TableRow]) -> None:
-        self.query_one(f"#{name}", KeyedTable).apply(rows)
+    def _show(self, name: str, rows: Iterable[TableRow], *, is_known: bool = True) -> None:
+        table = self.query_one(f"#{name}", KeyedTable)
+        if name in WHEN_EMPTY:
+            table.say_when_empty(WHEN_EMPTY[name] if is_known else self._unread)
+        table.apply(rows)
 
     def _draw_tiles(self, snapshot: QueueSnapshot) -> None:
         ready = self._count(JobState.READY, snapshot)
@@ -337,7 +359,7 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
     def _about(self, alert: Alert) -> Content:
         jobs = {} if self._sample.statistics is None else self._sample.statistics.tasks.get(alert.task, {})
         states = ", ".join(f"{formatting.count(count)} {state}" for state, count in jobs.items() if count.value)
-        errors = [each.job.last_error for each in self._sample.errors if each.job.task == alert.task]
+        errors = [each.job.last_error for each in self._sample.errors or () if each.job.task == alert.task]
         first = next((line for line in (errors[0] or "").splitlines() if line.strip()), "") if errors else ""
         key = BY_ID[alert.act].keys[0] + f" {ACTS[alert.act]}   " if alert.act else ""
         opens = SCREEN_BY_ID[alert.place].title
@@ -454,7 +476,8 @@ def _workers(snapshot: QueueSnapshot) -> str:
         return "workers unknown"
     live = [worker for worker in snapshot.workers if not worker.is_stale]
     beating = sum(worker.has_heartbeat for worker in live)
-    more = [(len(live) - beating, "unknown"), (len(snapshot.workers) - len(live), "stale")]
+    # Stale ones first: the end of the line is cut in a narrow terminal.
+    more = [(len(snapshot.workers) - len(live), "stale"), (len(live) - beating, "unknown")]
     parts = [f"{count} {words}" for count, words in more if count]
     return " · ".join([f"{beating} live", *parts]) if parts else counted(beating, "worker")
 

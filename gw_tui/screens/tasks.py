@@ -30,6 +30,7 @@ from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, 
 
 SETTLE_SECONDS: Final = 0.2
 """The cursor rests so long on a task before its statistics are read: not for each row that it passes."""
+UNKNOWN: Final = "counts are unknown now"
 MINUTES: Final = 10
 """Failures are counted over this many minutes."""
 
@@ -42,9 +43,9 @@ class TasksQuery(Query):
 
     task: str | None = None
 
-    def ask(self, source: DataSource) -> tuple[QueueCounts, RunSeries | None]:
+    def ask(self, source: DataSource) -> tuple[QueueCounts | None, RunSeries | None]:
         runs = None if self.task is None else known(partial(source.runs, run_charts.HOUR, run_charts.MINUTE, self.task))
-        return source.statistics(), runs
+        return known(source.statistics), runs
 
 
 class TasksScreen(LimitMixin, ListScreen[QueueCounts, TaskInfo]):
@@ -69,6 +70,7 @@ class TasksScreen(LimitMixin, ListScreen[QueueCounts, TaskInfo]):
     def __init__(self) -> None:
         super().__init__()
         self._asked: str | None = None
+        self._is_unknown = False  # the last counts could not be read
         self._runs: tuple[str | None, RunSeries | None] = (None, None)
         """A task, and what workers recorded of it."""
 
@@ -89,8 +91,11 @@ class TasksScreen(LimitMixin, ListScreen[QueueCounts, TaskInfo]):
 
     def show_answer(self, query: Query, answer: object) -> None:
         match query, answer:
-            case TasksQuery(task), (QueueCounts() as statistics, RunSeries() | None as runs):
-                self.answer, self._runs, self.failure = statistics, (task, runs), ""
+            case TasksQuery(task), (QueueCounts() | None as counts, RunSeries() | None as runs):
+                # What was counted last stays, with its age.
+                self._is_unknown, self._runs = counts is None, (task, runs)
+                self.answer = self.answer if counts is None else counts
+                self.failure = UNKNOWN if self.answer is None else ""
                 self.draw()
                 self._draw_runs()
 
@@ -155,8 +160,14 @@ class TasksScreen(LimitMixin, ListScreen[QueueCounts, TaskInfo]):
         has_problem = is_failing(task, self.console.now) or bool(ready and (task.is_unknown or is_kept))
         return not has_problem, not ready, -ready, task.name
 
+    @property
+    def has_warning(self) -> bool:
+        return super().has_warning or self._is_unknown
+
     def status(self, known: QueueCounts) -> Iterator[str]:
         found = self._tasks()
+        if self._is_unknown:
+            yield UNKNOWN
         yield counted(len(found), "task")
         if unknown := sum(task.is_unknown for task in found):
             yield f"{unknown} unknown to every live worker"

@@ -19,6 +19,7 @@ from gw_core.front_ends import BackendSession, operator_name
 from gw_tui.actions.actions import EndSession
 from gw_tui.rules.alerts import CAUSES, Alert, AlertInput, Severity, alerts
 from gw_tui.screens.overview import BlockedQuery, OverviewQuery
+from gw_tui.screens.tasks import TasksQuery
 
 pytestmark = pytest.mark.once
 
@@ -483,3 +484,28 @@ def test_an_action_after_a_restart_of_the_server_works(queue: Queue) -> None:
 
 def test_every_cause_names_the_fact_that_it_rests_on() -> None:
     assert all(each.fact for each in CAUSES)
+
+
+def test_counts_that_cannot_be_read_are_unknown_and_hide_nothing_else(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # see above
+    queue = Queue(database_url)
+    queue.client.migrate()
+    queue.client.add_many([JobSpec(task="mail")] * 3)
+    queue.run_once("mail")
+    assert OverviewQuery().ask(queue.source).statistics is not None  # the doctor's findings serve for a while
+    with psycopg.connect(queue.url) as blocking:
+        blocking.execute("lock table graphile_worker._private_gw_limits in access exclusive mode")
+
+        sample = OverviewQuery(with_sizes=True).ask(queue.source)
+        counts, runs = TasksQuery("mail").ask(queue.source)
+
+        assert (sample.statistics, counts) == (None, None)
+        assert len(sample.errors or ()) == 3
+        assert sample.sizes == []
+        assert sample.runs is not None
+        assert runs is not None
+    assert TasksQuery().ask(queue.source)[0] is not None
+    queue.source.close()
+    queue.client.close()

@@ -84,6 +84,22 @@ def test_a_job_that_goes_away_while_it_is_shown_stays_as_it_was_last_seen() -> N
     run(scenario, source=source, filter=f"id:{job.id}")
 
 
+def test_a_job_that_was_gone_before_it_was_shown_has_no_empty_boxes() -> None:
+    source = QueueSource()
+    job = a_job(source, JobState.READY)
+
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table().keys)
+        source.queue.delete(job.id)
+        await console.press("enter")
+        screen = await console.reach("job")
+        await console.shows("no such job")
+        await console.until(lambda: not screen.query_one("#payload").display)
+        assert not any(screen.query_one(f"#{name}").display for name in ("error", "attempts", "related"))
+
+    run(scenario, source=source, filter=f"id:{job.id}")
+
+
 def test_brackets_go_through_the_list_and_the_cursor_goes_along() -> None:
     async def scenario(console: Console) -> None:
         screen = await opened(console)

@@ -260,3 +260,22 @@ def test_of_few_errors_all_is_stated_exactly(url: str) -> None:
         await console.shows(f"{kinds} kinds of errors · {jobs} jobs")
 
     play(url, scenario, screen="errors")
+
+
+@pytest.mark.parametrize(("screen", "words"), [("tasks", "counts are unknown now"), ("overview", "counts unknown")])
+def test_counts_that_cannot_be_read_are_unknown_and_the_rest_stays(
+    url: str, screen: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # a console does not wait as long as those of other tests
+    table = {"tasks": "#tasks", "overview": "#last-errors"}[screen]
+
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table(table).keys)
+        rows = set(console.table(table).keys)
+        with psycopg.connect(url) as blocking:
+            blocking.execute("lock table graphile_worker._private_gw_limits in access exclusive mode")
+            await console.shows(words)
+            assert set(console.table(table).keys) == rows
+        await console.until(lambda: words not in console.text)
+
+    play(url, scenario, screen=screen)

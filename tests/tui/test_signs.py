@@ -137,3 +137,14 @@ def test_columns_are_as_wide_as_their_contents_and_the_error_gets_the_rest() -> 
         assert table.widths["error"] > 50
 
     run(scenario, size=(120, 34), filter="state:failed")
+
+
+@pytest.mark.parametrize("environment", ["production", "staging"])
+def test_the_environment_stands_out_without_colours(environment: str) -> None:
+    async def scenario(console: Console) -> None:
+        segments = [segment for strip in console.strips for segment in strip]
+        badge = next(each for each in segments if environment.upper() in each.text)
+        assert badge.style is not None
+        assert badge.style.reverse
+
+    run(scenario, environment=environment, colour=False)

@@ -49,3 +49,14 @@ def test_enter_lists_the_jobs_of_a_task() -> None:
         assert {each.job.task for each in search_of(screen).jobs} == {task}
 
     run(scenario, screen="tasks")
+
+
+def test_the_charts_take_the_height_that_the_list_leaves() -> None:
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.table("#tasks").keys)
+        table, charts = console.table("#tasks"), console.app.screen.query_one("#task-runs")
+        await console.until(lambda: charts.region.y == table.region.bottom)
+        assert table.region.height == len(table.keys) + 1
+        assert charts.region.bottom == 23
+
+    run(scenario, screen="tasks")
