@@ -11,20 +11,20 @@ alter table :GRAPHILE_WORKER_SCHEMA._private_gw_unique enable row level security
 create index if not exists gw_unique_expires_index
   on :GRAPHILE_WORKER_SCHEMA._private_gw_unique (expires_at);
 
--- Add a job unless one was added under this key within its time, and return it, or the one that was added then.
+-- Add a job unless one was added under this key within its time, and return it, or the one that was added then; `is_new`
+-- is whether it was added.
 -- Of two sessions that add at the same time, one waits for the other's transaction.
 -- A plan made while the table is empty reads the whole table, and a session keeps it: hence `enable_seqscan`. Without it,
 -- 30,000 jobs that one call added took over two minutes.
 create or replace function :GRAPHILE_WORKER_SCHEMA._private_gw_add_unique(
-  job json, unique_key text, period_seconds double precision
+  given json, unique_key text, period_seconds double precision,
+  out job :GRAPHILE_WORKER_SCHEMA._private_jobs, out is_new boolean
 )
-returns :GRAPHILE_WORKER_SCHEMA._private_jobs
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 as $gw$
 declare
-  v_job :GRAPHILE_WORKER_SCHEMA._private_jobs;
   v_earlier record;
 begin
   insert into :GRAPHILE_WORKER_SCHEMA._private_gw_unique as earlier (key, job_id, added_at, expires_at)
@@ -32,41 +32,41 @@ begin
   on conflict (key) do update
      set added_at = excluded.added_at, expires_at = excluded.expires_at
    where earlier.expires_at <= clock_timestamp();
-  if found then
-    v_job := :GRAPHILE_WORKER_SCHEMA.add_job(
-      identifier => job->>'task',
-      payload => job->'payload',
-      queue_name => job->>'queue_name',
-      run_at => coalesce((job->>'run_at')::timestamptz, now() + make_interval(secs => (job->>'delay')::float8)),
-      max_attempts => (job->>'max_attempts')::integer,
-      job_key => job->>'job_key',
-      priority => (job->>'priority')::integer,
+  is_new := found;
+  if is_new then
+    job := :GRAPHILE_WORKER_SCHEMA.add_job(
+      identifier => given->>'task',
+      payload => given->'payload',
+      queue_name => given->>'queue_name',
+      run_at => coalesce((given->>'run_at')::timestamptz, now() + make_interval(secs => (given->>'delay')::float8)),
+      max_attempts => (given->>'max_attempts')::integer,
+      job_key => given->>'job_key',
+      priority => (given->>'priority')::integer,
       flags => case
-        when job->>'flags' is not null then array(select json_array_elements_text(job->'flags'))
+        when given->>'flags' is not null then array(select json_array_elements_text(given->'flags'))
       end
     );
     update :GRAPHILE_WORKER_SCHEMA._private_gw_unique as earlier
-       set job_id = v_job.id
+       set job_id = job.id
      where earlier.key = unique_key;
-    return v_job;
+    return;
   end if;
   select earlier.job_id, earlier.added_at into v_earlier
     from :GRAPHILE_WORKER_SCHEMA._private_gw_unique as earlier
    where earlier.key = unique_key;
-  select jobs.* into v_job from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs where jobs.id = v_earlier.job_id;
+  select jobs.* into job from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs where jobs.id = v_earlier.job_id;
   if not found then
     -- It has ended: this is what is known of it.
-    v_job.id := v_earlier.job_id;
-    v_job.payload := job->'payload';
-    v_job.priority := coalesce((job->>'priority')::integer, 0);
-    v_job.run_at := v_earlier.added_at;
-    v_job.attempts := 0;
-    v_job.max_attempts := coalesce((job->>'max_attempts')::integer, 25);
-    v_job.created_at := v_earlier.added_at;
-    v_job.updated_at := v_earlier.added_at;
-    v_job.key := job->>'job_key';
-    v_job.revision := 0;
+    job.id := v_earlier.job_id;
+    job.payload := given->'payload';
+    job.priority := coalesce((given->>'priority')::integer, 0);
+    job.run_at := v_earlier.added_at;
+    job.attempts := 0;
+    job.max_attempts := coalesce((given->>'max_attempts')::integer, 25);
+    job.created_at := v_earlier.added_at;
+    job.updated_at := v_earlier.added_at;
+    job.key := given->>'job_key';
+    job.revision := 0;
   end if;
-  return v_job;
 end;
 $gw$;

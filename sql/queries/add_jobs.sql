@@ -7,7 +7,7 @@
 \set FLAGS spec.flags
 \set ADDED job.id
 \if :EXPIRES
-\set FLAGS ':GRAPHILE_WORKER_SCHEMA._private_gw_flags_expiring(spec.flags, coalesce(spec.expires_at, now() + make_interval(secs => spec.expires_in)))'
+\set FLAGS expiring.flags
 \set ADDED job.*
 with added as materialized (
 \endif
@@ -39,6 +39,16 @@ from :GRAPHILE_WORKER_SCHEMA.add_jobs(
                expires_in double precision
              )
            ) with ordinality as spec
+\if :EXPIRES
+\set FLAGS spec.flags
+\set AT spec.expires_at
+\set IN spec.expires_in
+     cross join lateral (
+             select
+               \ir parts/flags_expiring.sql
+               as flags
+           ) as expiring
+\endif
      order by spec.ordinality
   ),
   %(preserve_run_at)s::boolean

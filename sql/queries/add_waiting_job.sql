@@ -2,9 +2,17 @@
 \set EXPIRES false
 \set TASK '%(identifier)s::text'
 \set QUEUE '%(queue_name)s::text'
+\set SPEC '%(job)s::text::json'
 \set JOB '%(job)s::text::json'
 with
-\ir parts/given_job.sql
+\if :EXPIRES
+\set JOB '(select expiring.job from expiring_job as expiring)'
+expiring_job as materialized (
+  select
+    \ir parts/expiring_job.sql
+    as job
+),
+\endif
 added as materialized (
   select job.*
     from :GRAPHILE_WORKER_SCHEMA._private_gw_add_waiting(

@@ -3,6 +3,7 @@
 -- it runs, or its worker returns or fails it. So is one whose row another session has locked; nothing waits here.
 -- History has them for as long as the worker keeps their task, or as it keeps other jobs of the task.
 \set JOB held
+\set FLAGS jobs.flags
 \set PAYLOAD 'held.payload::text'
 with due as materialized (
   select listed.job_id
@@ -13,15 +14,20 @@ with due as materialized (
      for update skip locked
 ),
 held as materialized (
-  select jobs.*, :GRAPHILE_WORKER_SCHEMA._private_gw_expires_at(jobs.flags) as expires_at
+  select jobs.*, expiring.expires_at
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+   cross join lateral (
+           select
+             \ir parts/expires_at.sql
+             as expires_at
+         ) as expiring
    where jobs.id = any(array(select due.job_id from due))
      and jobs.locked_at is null
      and jobs.last_error is null
      and jobs.attempts = 0
-     and :GRAPHILE_WORKER_SCHEMA._private_gw_expires_at(jobs.flags) <= now()
+     and expiring.expires_at <= now()
    order by jobs.id
-     for update skip locked
+     for update of jobs skip locked
 ),
 expired as (
   update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs

@@ -242,6 +242,16 @@ def test_every_add_keeps_the_time(site: QueueFixture, options: dict[str, Any]) -
     assert len(listed(site)) == len(times)
 
 
+def test_a_bulk_lists_each_expiring_job_once(site: QueueFixture) -> None:
+    same = JobSpec(task="work", payload=1, unique_for=HOUR, expires_at=LATER)
+    keyed = [JobSpec(task=task, job_key="k", unique_for=HOUR, expires_at=LATER) for task in ("work", "other")]
+    added = site.client.add_many([same, *keyed, same, JobSpec(task="work", payload=2, unique_for=HOUR)])
+    assert [added[0], added[1]] == [added[3], added[2]]
+    assert listed(site) == sorted(set(added[:2]))
+    assert site.client.add_many([same]) == added[:1]
+    assert listed(site) == sorted(set(added[:2]))
+
+
 def test_a_duration_counts_by_the_clock_of_the_database(site: QueueFixture) -> None:
     first, second = site.client.add("first"), site.client.add("work", expires_at=HOUR)
     third = site.client.add("work", expires_at=HOUR, after=[first])

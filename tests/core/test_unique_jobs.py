@@ -90,6 +90,15 @@ def test_bulks_and_asynchronous_clients_add_it_once(site: QueueFixture) -> None:
     assert asyncio.run(again())[:2] == [first, first]
 
 
+def test_a_large_bulk_is_added_once_in_the_order_of_its_jobs(site: QueueFixture) -> None:
+    specs = [JobSpec(task="work", payload=n % 6_000, unique_for=HOUR) for n in range(7_000)]
+    ids = site.client.add_many(specs)
+    assert ids[6_000:] == ids[:1_000]
+    assert [site.client.jobs.get(ids[n]).payload for n in (0, 4_999, 5_000, 5_999)] == [0, 4_999, 5_000, 5_999]  # type: ignore[union-attr]
+    assert len(site.ids()) == 6_000
+    assert site.client.add_many(specs[:10]) == ids[:10]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

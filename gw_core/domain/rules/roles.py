@@ -77,8 +77,6 @@ FUNCTIONS_TO_ADD: Final = (
     "_private_gw_add_waiting",
     "_private_gw_add_unique",
     "_private_gw_end_members",
-    "_private_gw_expires_at",
-    "_private_gw_flags_expiring",
 )
 FUNCTIONS_TO_READ: Final = ("_private_gw_field_value",)
 FUNCTIONS_TO_CHANGE: Final = (

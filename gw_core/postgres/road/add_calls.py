@@ -17,7 +17,7 @@ from gw_core.postgres.connection.statements import numbered_text, query
 BULK: Final = 5_000
 """Jobs in one statement of a bulk: more jobs gain nothing and only need more memory."""
 
-_EXPIRES: Final = {"EXPIRES": "true"}
+_EXPIRES: Final[dict[str, str]] = {"EXPIRES": "true"}
 
 
 @hides("values")
@@ -71,7 +71,7 @@ def add_call(spec: JobSpec, payload: str | None = None) -> Call:
     if spec.after is not None:
         return _waiting_call(spec, spec.after, payload)
     if spec.unique_for is not None:
-        return _unique_call(spec, spec.unique_for, payload)
+        return _unique_call([spec], payload, is_whole=True)
     run_at, delay = run_at_or_delay(spec.run_at)
     values = {
         "identifier": spec.task,
@@ -104,19 +104,18 @@ def _waiting_call(spec: JobSpec, after: Sequence[int], payload: str | None) -> C
     return Call("add_waiting_job", values, _expiring([spec]))
 
 
-def _unique_call(spec: JobSpec, period: timedelta, payload: str | None) -> Call:
-    element = job_element(spec, payload=payload)
-    values = {
-        "identifier": spec.task,
-        "queue_name": spec.queue_name,
-        "job": msgspec.json.encode(element).decode(),
-        "unique_key": unique_key(spec, bytes(element.payload).decode()),
-        "period_seconds": period.total_seconds(),
-    }
-    return Call("add_unique_job", values, _expiring([spec]))
+def _unique_call(specs: Sequence[JobSpec], payload: str | None = None, *, is_whole: bool = False) -> Call:
+    names = _expiring(specs) | ({"WHOLE": "true"} if is_whole else {})
+    jobs = [_unique_element(spec, spec.unique_for, payload) for spec in specs if spec.unique_for is not None]
+    return Call("add_unique_jobs", {"jobs": msgspec.json.encode(jobs).decode()}, names)
 
 
-def _expiring(specs: Sequence[JobSpec]) -> Mapping[str, str]:
+def _unique_element(spec: JobSpec, period: timedelta, payload: str | None) -> _UniqueElement:
+    job = job_element(spec, payload=payload)
+    return _UniqueElement(job, unique_key(spec, bytes(job.payload).decode()), period.total_seconds())
+
+
+def _expiring(specs: Sequence[JobSpec]) -> dict[str, str]:
     return _EXPIRES if any(spec.expires_at is not None for spec in specs) else {}
 
 
@@ -125,23 +124,29 @@ def bulk_calls(specs: Sequence[JobSpec]) -> Iterator[Call]:
 
     One statement takes at most `BULK` jobs that treat their keys alike, and no key twice.
     """
-    for (mode, is_single), alike in groupby(specs, key=lambda spec: (spec.job_key_mode, _is_single(spec))):
-        if is_single or mode is JobKeyMode.UNSAFE_DEDUPE:  # which the schema's bulk function does not support
+    for (mode, waits, is_unique), alike in groupby(specs, key=_treatment):
+        if waits or mode is JobKeyMode.UNSAFE_DEDUPE:  # which the schema's bulk function does not support
             yield from map(add_call, alike)
             continue
         for part in _parts(alike):
+            if is_unique:
+                yield _unique_call(part)
+                continue
             document = msgspec.json.encode([job_element(spec) for spec in part]).decode()
             values = {"jobs": document, "preserve_run_at": mode is JobKeyMode.PRESERVE_RUN_AT}
             yield Call("add_jobs", values, _expiring(part))
 
 
-def _is_single(spec: JobSpec) -> bool:
-    return spec.after is not None or spec.unique_for is not None
+def _treatment(spec: JobSpec) -> tuple[JobKeyMode, bool, bool]:
+    """Return what jobs of one statement have in common: what their keys do, if they wait, and if they are unique."""
+    return spec.job_key_mode, spec.after is not None, spec.unique_for is not None
 
 
 def is_one_statement(specs: Sequence[JobSpec]) -> bool:
     """Return whether `bulk_calls` needs one statement for certain, which is all or nothing without a transaction."""
-    return len(specs) <= BULK and all(spec.job_key is None and not _is_single(spec) for spec in specs)
+    return len(specs) <= BULK and all(
+        spec.job_key is None and spec.after is None and spec.unique_for is None for spec in specs
+    )
 
 
 def end_members_call(ids: Sequence[int] | None) -> Call:
@@ -189,6 +194,15 @@ class _Element(msgspec.Struct, omit_defaults=True, gc=False):
     job_key_mode: JobKeyMode | None = None
     expires_at: datetime | None = None
     expires_in: float | None = None
+
+
+@hides("job")
+class _UniqueElement(msgspec.Struct, gc=False):
+    """A job in the document of those that are unique for a time."""
+
+    job: _Element
+    unique_key: str
+    period_seconds: float
 
 
 def job_element(spec: JobSpec, *, payload: str | None = None, mode: JobKeyMode | None = None) -> _Element:

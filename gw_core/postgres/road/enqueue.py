@@ -87,7 +87,7 @@ class AddOperations:
         with self._adding([admitted]) as addition:
             [row] = yield _call(spec, addition.specs[0], payload)
             is_unique = addition.specs[0].unique_for is not None
-            job = Job(*(row[:-1] if is_unique else row))
+            job = Job(*(row[:-2] if is_unique else row))
             addition.ids = [job.id]
         if not is_unique or row[-1]:
             self._added(addition.specs, job.id)

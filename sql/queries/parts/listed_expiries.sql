@@ -1,9 +1,12 @@
 -- List the jobs that were added, `added`, with the times at which they expire.
+\set FLAGS added.flags
 expiring as (
   insert into :GRAPHILE_WORKER_SCHEMA._private_gw_expiring as listed (job_id, expires_at)
   select expiries.*
     from (
-      select added.id, :GRAPHILE_WORKER_SCHEMA._private_gw_expires_at(added.flags) as expires_at
+      select added.id,
+             \ir expires_at.sql
+             as expires_at
         from added
     ) as expiries
    where expiries.expires_at is not null
