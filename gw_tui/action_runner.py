@@ -16,6 +16,8 @@ from gw_tui.text import sanitize
 if TYPE_CHECKING:
     from gw_core import Job
     from gw_tui.console import Console
+    from gw_tui.data.messages import ActionFinished
+    from gw_tui.data.poller import ActionThread
 
 MAX_UNDO: Final = 20
 """This many removals can be taken back, the last one first."""
@@ -24,8 +26,12 @@ MAX_UNDO: Final = 20
 class ActionRunner:
     """Has one action at a time run for a console, by the action thread."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, thread: ActionThread) -> None:
         self._console = console
+        self._thread = thread
+        self.last: ActionFinished | None = None
+        """The outcome of the action that ended last."""
+        self._submitted: dict[int, asyncio.Future[ActionFinished]] = {}
         self._progress: ProgressDialog | None = None  # of the action under way, shown if that is long
         self._removed: deque[tuple[Job, ...]] = deque(maxlen=MAX_UNDO)
 
@@ -41,9 +47,22 @@ class ActionRunner:
             self._console.notify("Another action is running", severity="warning")
             done.set_result(None)
         else:
-            self._progress = ProgressDialog(action, lambda: self._console.poller.actor.halt(action))
+            self._progress = ProgressDialog(action, lambda: self._thread.halt(action))
             self._console.run_worker(self._run(action, self._progress, done))
         return done
+
+    def submit(self, action: Action) -> asyncio.Future[ActionFinished]:
+        """Run an action after those submitted before, without showing it, and return its outcome to come."""
+        self._submitted[id(action)] = outcome = asyncio.get_running_loop().create_future()
+        self._thread.do(action)
+        return outcome
+
+    def take_outcome(self, message: ActionFinished) -> None:
+        """Resolve what `submit` returned for an action."""
+        self.last = message
+        outcome = self._submitted.pop(id(message.action), None)
+        if outcome is not None and not outcome.done():  # the screen that waited for it may be gone
+            outcome.set_result(message)
 
     def follow(self, message: ActionProgressed) -> None:
         """Show how far the action has come."""
@@ -60,7 +79,7 @@ class ActionRunner:
     async def _run(self, action: Action, progress: ProgressDialog, done: asyncio.Future[Result | None]) -> None:
         if action.is_long:
             self._console.push_screen(progress)
-        message = await self._console.submit(action)
+        message = await self.submit(action)
         if action.is_long:
             progress.dismiss()
         self._progress = None
@@ -84,7 +103,7 @@ class ActionRunner:
         if outcome.to_restore:
             self._removed.append(tuple(outcome.to_restore))
         words = sanitize.line(outcome.failure) if outcome.failure else outcome.headline
-        self._console.note(EntryKind.ACTION, words, is_bad=bool(outcome.failure))
+        self._console.state.note(EntryKind.ACTION, words, is_bad=bool(outcome.failure))
 
 
 def _words(outcome: ActionOutcome) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import importlib
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -14,9 +14,10 @@ from typing import Any, ClassVar, Final
 
 from rich.console import RenderableType
 from textual import events, on, work
-from textual.app import SuspendNotSupported
+from textual.app import App, SuspendNotSupported
 from textual.binding import BindingType
 from textual.filter import LineFilter, NoColor
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.widgets import Input, TextArea
 
@@ -25,7 +26,8 @@ from gw_tui import clipboard
 from gw_tui.action_runner import ActionRunner
 from gw_tui.actions.actions import Action
 from gw_tui.actions.command_preview import CommandPreview
-from gw_tui.console import TICK, Console
+from gw_tui.actions.log import action_log
+from gw_tui.contexts import Contexts
 from gw_tui.data.messages import (
     ActionFinished,
     ActionLogFailed,
@@ -38,6 +40,7 @@ from gw_tui.data.messages import (
     QueryFailed,
     SnapshotReceived,
 )
+from gw_tui.data.poller import Poller
 from gw_tui.data.source import DataSource
 from gw_tui.dialogs.choose import Choice, Choose
 from gw_tui.dialogs.command_line import CommandLine
@@ -49,9 +52,10 @@ from gw_tui.rules.journal import EntryKind
 from gw_tui.rules.options import PERIODS, Options
 from gw_tui.rules.preferences import SavedView
 from gw_tui.screens.base import ConsoleScreen, bindings_of
+from gw_tui.state import TICK, ConsoleState
 from gw_tui.text import formatting, sanitize
 from gw_tui.text.ansi_filters import OnlyAscii, StripControls
-from gw_tui.widgets.connection_line import SIGNS, Fact, minutes, replay_words
+from gw_tui.widgets.frame_text import banner, facts
 from gw_tui.widgets.screen_diff import ShownCells
 from gw_tui.widgets.themes import FALLBACK, NAMES, THEMES
 
@@ -65,7 +69,7 @@ def screen_of(place: ScreenInfo) -> ConsoleScreen:
     return screen
 
 
-class ConsoleApp(Console):
+class ConsoleApp(App[Options]):
     """The operators' console over a source; `run()` shows it until the operator leaves.
 
     It returns options when the operator chooses another database: a new console starts there, so that nothing mixes.
@@ -97,20 +101,20 @@ class ConsoleApp(Console):
             self._own_filters.append(OnlyAscii())
         if not options.colour:
             self._own_filters.append(NoColor())
-        super().__init__(source, options, clock)
-        self.action_runner = ActionRunner(self)
+        self.state = ConsoleState(source, options, clock)
+        super().__init__(ansi_color=None if options.colour else True)
+        self.poller = Poller(source, self.post_message, period=options.period, log=action_log(options))
+        self.action_runner = ActionRunner(self, self.poller.actor)
         self.maintenance = Maintenance(self, self.action_runner)
+        self.contexts = Contexts(self, self.state, self.action_runner)
         self.no_color = not options.colour
         if "TEXTUAL_ANIMATIONS" not in os.environ:
             self.animation_level = "none"
-        self.last_action: ActionFinished | None = None
         self._shown_cells = ShownCells()
         self._generation = 0  # of the query of the screen in front
         self._drawn = 0  # the generation whose answer was drawn last
         self.answer: QueryAnswered | None = None
         self.drawn_phase = ConnectionPhase.CONNECTING
-        self._paused_at: float | None = None
-        self.late_because = ""
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return what every line goes through before it is written; ours come last."""
@@ -128,16 +132,17 @@ class ConsoleApp(Console):
     def on_mount(self) -> None:
         for theme in THEMES:
             self.register_theme(theme)
-        self.theme = self.options.theme if self.options.theme in self.available_themes else NAMES[0]
-        keymap = {name: ",".join(keys) for name, keys in self.options.preferences.keys.items()}
+        options = self.state.options
+        self.theme = options.theme if options.theme in self.available_themes else NAMES[0]
+        keymap = {name: ",".join(keys) for name, keys in options.preferences.keys.items()}
         self.set_keymap(keymap)
         for name, keys in keymap.items():
             if not BY_ID[name].keys:  # there is no key to be exchanged
                 self.bind(keys, BY_ID[name].action, show=False)
-        self.note(EntryKind.CONSOLE, f"console started on {self.source.info.where}")
-        self.visit(self.options.screen if self.options.screen in SCREEN_BY_ID else SCREENS[0].id)
-        if self.options.open:
-            self.call_after_refresh(self._follow, parse_link(self.options.open, self.options))
+        self.state.note(EntryKind.CONSOLE, f"console started on {self.state.source.info.where}")
+        self.visit(options.screen if options.screen in SCREEN_BY_ID else SCREENS[0].id)
+        if options.open:
+            self.call_after_refresh(self._follow, parse_link(options.open, options))
         self.poller.start()
         self.set_interval(TICK, self._tick)
 
@@ -159,14 +164,11 @@ class ConsoleApp(Console):
 
     @on(SnapshotReceived)
     def _on_snapshot(self, message: SnapshotReceived) -> None:
-        self.snapshot, self.cost, self._rest = message.snapshot, message.took, message.rest
-        self.connection = self.connection.answered(self.clock())
-        self.late_because = ""
-        if self.source.playback is None:  # the answers of a recording include what was announced
+        self.state.answered(message)
+        if self.state.source.playback is None:  # the answers of a recording include what was announced
             self.poller.listener.reached()
-        self.measure(message.snapshot)
         self._follow_phase()
-        if self._paused_at is None and (screen := self.front) is not None:
+        if not self.state.is_frozen and (screen := self.front) is not None:
             screen.show_snapshot(message.snapshot)
         self.draw_frame()
 
@@ -176,41 +178,38 @@ class ConsoleApp(Console):
             return
         self.answer = message
         # Also a frozen display shows the first answer to a new query.
-        if (self._paused_at is None or self._drawn < message.generation) and (screen := self.front) is not None:
+        if (not self.state.is_frozen or self._drawn < message.generation) and (screen := self.front) is not None:
             self._drawn = message.generation
             screen.show_answer(message.query, message.answer)
 
     @on(QueryFailed)
     def _hindered(self, message: QueryFailed) -> None:
         if message.query is None:
-            self.late_because = message.reason
-        self.note(EntryKind.ERROR, f"{message.failure}: {message.reason}", is_bad=True)
+            self.state.late_because = message.reason
+        self.state.note(EntryKind.ERROR, f"{message.failure}: {message.reason}", is_bad=True)
         if message.query is not None and message.generation == self._generation and self.front is not None:
             self.front.show_failure(message.failure, message.reason)
 
     @on(ConnectionLost)
     def _lost(self, message: ConnectionLost) -> None:
-        before = self.connection.reason
-        self.connection = self.connection.lost(self.clock(), message.failure, message.reason, retry_in=message.retry_in)
-        if message.reason != before:
-            self.note(EntryKind.CONNECTION, message.reason, is_bad=True)
+        self.state.lost(message)
         self._follow_phase()
         self.draw_frame()
 
     @on(Connecting)
     def _trying(self) -> None:
-        self.connection = self.connection.trying()
+        self.state.connection = self.state.connection.trying()
         self.draw_frame()
 
     @on(JobsAnnounced)
     def _announced(self, message: JobsAnnounced) -> None:
-        self.note(EntryKind.JOBS, f"{counted(message.jobs, 'job')} announced")
+        self.state.note(EntryKind.JOBS, f"{counted(message.jobs, 'job')} announced")
 
     @on(ListenStateChanged)
     def _on_listen_state(self, message: ListenStateChanged) -> None:
-        if self.is_listening and not message.is_listening:
-            self.note(EntryKind.CONNECTION, f"LISTEN failed, polling only: {message.reason}", is_bad=True)
-        self.is_listening = message.is_listening
+        if self.state.is_listening and not message.is_listening:
+            self.state.note(EntryKind.CONNECTION, f"LISTEN failed, polling only: {message.reason}", is_bad=True)
+        self.state.is_listening = message.is_listening
 
     @on(ActionProgressed)
     def _progressed(self, message: ActionProgressed) -> None:
@@ -218,16 +217,18 @@ class ConsoleApp(Console):
 
     @on(ActionFinished)
     def _acted(self, message: ActionFinished) -> None:
-        self.last_action = message
-        self.take_outcome(message)
-        self.poller.reader.refresh_now()
+        self.action_runner.take_outcome(message)
+        self.refresh_now()
 
     @on(ActionLogFailed)
     def _unwritten(self, message: ActionLogFailed) -> None:
-        self.note(EntryKind.ERROR, message.reason, is_bad=True)
+        self.state.note(EntryKind.ERROR, message.reason, is_bad=True)
         self.notify(sanitize.line(message.reason, 200), severity="warning")
 
     # -- what the screens ask and do -------------------------------------------------------------------------------
+
+    def refresh_now(self) -> None:
+        self.poller.reader.refresh_now()
 
     @property
     def front(self) -> ConsoleScreen | None:
@@ -241,6 +242,23 @@ class ConsoleApp(Console):
             self._generation += 1
             self.answer = None
             self.poller.reader.ask(front.current_query(), self._generation)
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """Show a message, which is never markup, in the line of the keys, which covers no row."""
+        words = f"{title}: {message}" if title else message
+        super().notify(words, severity=severity, timeout=timeout, markup=False)
+
+    def on_notify(self) -> None:
+        """Let a message take the place of the one before."""
+        self.clear_notifications()
 
     def copy(self, text: str, words: str = "") -> None:
         shown = clipboard.on_one_line(text)
@@ -257,7 +275,7 @@ class ConsoleApp(Console):
         super().copy_to_clipboard(clipboard.on_one_line(text))
 
     def copy_preview(self, action: Action) -> None:
-        words = action.preview(CommandPreview(self.source.info.schema))
+        words = action.preview(CommandPreview(self.state.source.info.schema))
         if words is None:
             self.notify("No equivalent command")
             return
@@ -271,80 +289,22 @@ class ConsoleApp(Console):
     def _tick(self) -> None:
         self._follow_phase()
         self.draw_frame()
-        if (screen := self.front) is not None and screen.is_mounted and self._paused_at is None:
+        if (screen := self.front) is not None and screen.is_mounted and not self.state.is_frozen:
             screen.show_time()
 
     def _follow_phase(self) -> None:
-        phase = self.phase
+        phase = self.state.phase
         if phase is not self.drawn_phase:
             self.drawn_phase = phase
             if phase.is_answered:
-                self.note(EntryKind.CONNECTION, f"connection {phase}", is_bad=phase is ConnectionPhase.STALE)
+                self.state.note(EntryKind.CONNECTION, f"connection {phase}", is_bad=phase is ConnectionPhase.STALE)
             self.refresh_bindings()
 
     def draw_frame(self) -> None:
         if (screen := self.front) is not None:
-            phase = self.phase
-            screen.frame(self._facts(screen, phase), self._banner(phase), dimmed=not phase.is_answered)
-
-    def _facts(self, screen: ConsoleScreen, phase: ConnectionPhase) -> Iterator[Fact]:
-        """Yield what the connection line shows."""
-        playback, target = self.source.playback, self.source.info
-        word, role = SIGNS[phase] if playback is None else (replay_words(playback), "warning")
-        yield 0, word, f"bold ${role}"
-        if badge := self.options.badge:
-            # Production stands out; without colours it is reversed like the others.
-            is_coloured = self.options.is_production and self.options.colour
-            style = "bold $background on $error" if is_coloured else "bold reverse"
-            yield 1, f" {sanitize.line(badge, 20).upper()} ", style
-        if self._paused_at is not None:
-            yield 2, f"FROZEN {minutes(self.clock() - self._paused_at)}", "bold $warning"
-        yield 3, sanitize.line(self._where(target.where), 60), "bold"
-        yield 4, *(("READ-ONLY", "bold $warning") if self.is_read_only else ("READ-WRITE", "bold"))
-        if waiting := screen.waiting_changes:
-            yield 5, f"{counted(waiting, 'change')} (.)", "$warning"
-        yield 8, f"schema {sanitize.line(target.schema, 40)}", "$quiet"
-        cost = "" if self.cost is None else f" · {max(1, round(self.cost * 1_000))} ms"
-        unfocused = "unfocused: every " if self._is_blurred else ""
-        yield 7, f"{unfocused}{self._pace:g}s{cost}", "$quiet"
-        if not self.is_listening:
-            yield 9, "polling only", "$quiet"
-        if self.snapshot is not None:
-            yield 6, formatting.clock(self.now), "$quiet"
-
-    def _where(self, described: str) -> str:
-        if self.snapshot is None:
-            return described
-        server = self.snapshot.server
-        return f"{server.user}@{server.host or 'local'}/{server.database}"
-
-    def _banner(self, phase: ConnectionPhase) -> str:
-        words = sanitize.line(self.connection.reason, 300)
-        now = self.clock()
-        attempt = f"attempt {self.connection.attempt + 1}"
-        match phase:
-            case ConnectionPhase.DOWN:
-                left = self.connection.next_try_in(now) or 0.0
-                return f"▲ DOWN: {words}. Retrying in {left:.0f} s ({attempt}); r retries now."
-            case ConnectionPhase.RETRYING:
-                return f"▲ RETRYING ({attempt}): {words}"
-            case ConnectionPhase.DENIED:
-                again = self.connection.next_try_in(now)
-                what = "Fix this, then press r" if again is None else f"Retrying in {again:.0f} s"
-                return f"▲ DENIED: {words}. {what}."
-            case ConnectionPhase.NO_SCHEMA:
-                return f"▲ NO SCHEMA: {words}"
-            case ConnectionPhase.STALE:
-                why = f": {sanitize.line(self.late_because, 200)}" if self.late_because else ""
-                return f"! STALE: no answer for {self.connection.unanswered_for(now) or 0.0:.0f} s{why}."
-            case _:
-                return self._warning()
-
-    def _warning(self) -> str:
-        if self.snapshot is not None and self.snapshot.schema.rows_hidden:
-            user = sanitize.line(self.snapshot.server.user, 60)
-            return f"! Row-level security hides jobs from {user}: counts are incomplete. Run gw doctor."
-        return ""
+            phase = self.state.phase
+            shown = facts(self.state, phase, screen.waiting_changes)
+            screen.frame(shown, banner(self.state, phase), dimmed=not phase.is_answered)
 
     # -- commands --------------------------------------------------------------------------------------------------
 
@@ -354,7 +314,7 @@ class ConsoleApp(Console):
             return True
         if command.is_typed and isinstance(self.focused, Input | TextArea):
             return False  # within a text its key is a character
-        return command.possible(self.command_context(has_row=False, has_changes=False))
+        return command.possible(self.state.command_context(has_row=False, has_changes=False))
 
     def action_go(self, place: str) -> None:
         self.visit(place)
@@ -376,13 +336,13 @@ class ConsoleApp(Console):
 
     def action_freeze(self) -> None:
         """Stop drawing, or go on; a recording is paused itself."""
-        if self.source.playback is not None:
-            self.source.playback.toggle()
+        if (playback := self.state.source.playback) is not None:
+            playback.toggle()
             self.refresh_now()
-        elif self._paused_at is None:
-            self._paused_at = self.clock()
+        elif not self.state.is_frozen:
+            self.state.frozen_at = self.state.clock()
         else:
-            self._paused_at = None
+            self.state.frozen_at = None
             self._show_again()
         self.draw_frame()
 
@@ -393,8 +353,8 @@ class ConsoleApp(Console):
         self._seek(SEEK)
 
     def _seek(self, seconds: float) -> None:
-        if self.source.playback is not None:
-            self.source.playback.seek(seconds)
+        if (playback := self.state.source.playback) is not None:
+            playback.seek(seconds)
             self.refresh_now()
             self.draw_frame()
 
@@ -404,10 +364,10 @@ class ConsoleApp(Console):
             self.action_suspend_process()
 
     def action_faster(self) -> None:
-        self._set_period(max((each for each in PERIODS if each < self.period), default=PERIODS[0]))
+        self._set_period(max((each for each in PERIODS if each < self.state.period), default=PERIODS[0]))
 
     def action_slower(self) -> None:
-        self._set_period(min((each for each in PERIODS if each > self.period), default=PERIODS[-1]))
+        self._set_period(min((each for each in PERIODS if each > self.state.period), default=PERIODS[-1]))
 
     def action_zoom(self) -> None:
         if self.screen.maximized is not None:
@@ -427,9 +387,9 @@ class ConsoleApp(Console):
         screen = self.front
         if screen is not None and self.screen is screen:
             # Pushed without a worker: the keys that follow immediately belong to the line.
-            options = replace(self.options, themes=self.theme_names)
+            options = replace(self.state.options, themes=self.theme_names)
             offered = [each for each in known_on(screen.SCREEN_ID) if self._receiver(each).check_action(each.id, ())]
-            self.push_screen(CommandLine(self._typed, options, offered), self._typed_destination)
+            self.push_screen(CommandLine(self.state.typed, options, offered), self._typed_destination)
 
     def _receiver(self, command: ConsoleCommand) -> ConsoleScreen | ConsoleApp:
         """Return what runs a command: the screen in front, or the console."""
@@ -450,9 +410,9 @@ class ConsoleApp(Console):
             else:
                 self.notify(f"{command.label} is not possible here", severity="warning")
         elif found.context:
-            self._switch_to(found.context)
+            self.contexts.switch_to(found.context)
         elif found.theme:
-            self.use_theme(found.theme)
+            self.theme = found.theme
         elif found.view is not None:
             self._open_view(found.view)
         elif found.job is not None:
@@ -471,7 +431,7 @@ class ConsoleApp(Console):
 
     @work
     async def action_views(self) -> None:
-        views = self.options.preferences.views
+        views = self.state.options.preferences.views
         choices = [Choice(name, sanitize.line(name, 40), sanitize.line(each.words, 60)) for name, each in views.items()]
         if not choices:
             self.notify("gw.toml has no views, as tables [[tui.views]]")
@@ -480,24 +440,7 @@ class ConsoleApp(Console):
 
     @work
     async def action_contexts(self) -> None:
-        choices = [Choice(name, name, "shown" * (name == self.options.context)) for name in self.options.contexts]
-        if not choices:
-            self.notify("The console shows a single database; others are named by --shard or tui.contexts")
-        elif (name := await self.push_screen_wait(Choose("Show another database", choices))) is not None:
-            self._switch_to(name)
-
-    def _switch_to(self, context: str) -> None:
-        """End this console; another one begins with the same screen, theme and interval."""
-        if context == self.options.context:
-            return
-        if self.action_runner.is_busy:
-            self.notify("Wait for the running action, or stop it with esc", severity="warning")
-        elif self.options.is_served:
-            self.notify("A browser shows one database: gw tui --serve --context NAME", severity="warning")
-        else:
-            screen = self.current_mode if self.current_mode in SCREEN_BY_ID else SCREENS[0].id
-            here = replace(self.options, screen=screen, filter="", open="", theme=self.theme, period=self.period)
-            self.exit(replace(here, context=context, typed=tuple(self._typed)))
+        await self.contexts.choose()
 
     def action_sweep_now(self) -> None:
         self.maintenance.sweep()
@@ -514,18 +457,23 @@ class ConsoleApp(Console):
     def action_cleanup_unused_queues(self) -> None:
         self.maintenance.clean_up(CleanupTarget.UNUSED_QUEUES)
 
+    @property
+    def theme_names(self) -> list[str]:
+        """The themes there are, ours first."""
+        return [*NAMES, *sorted(set(self.available_themes) - set(NAMES))]
+
     def action_next_theme(self) -> None:
         names = self.theme_names
         place = names.index(self.theme) if self.theme in names else -1
-        self.use_theme(names[(place + 1) % len(names)])
+        self.theme = names[(place + 1) % len(names)]
 
     def action_screenshot(self, filename: str | None = None, path: str | None = None) -> None:
         saved = self.save_screenshot(filename, path)
         self.notify(f"Saved {saved}")
 
     def _set_period(self, period: float) -> None:
-        self.period = period
-        self.poller.reader.set_interval(self._pace)
+        self.state.period = period
+        self.poller.reader.set_interval(self.state.pace)
         self.draw_frame()
 
     def _show_again(self) -> None:
@@ -533,19 +481,19 @@ class ConsoleApp(Console):
         screen = self.front
         if screen is None:
             return
-        if self.snapshot is not None:
-            screen.show_snapshot(self.snapshot)
+        if self.state.snapshot is not None:
+            screen.show_snapshot(self.state.snapshot)
         if self.answer is not None:
             screen.show_answer(self.answer.query, self.answer.answer)
 
     def on_app_blur(self, _: events.AppBlur) -> None:
         """Query less often while the terminal has no focus."""
-        if self.options.pause_unfocused:
-            self._is_blurred = True
-            self.poller.reader.set_interval(self._pace)
+        if self.state.options.pause_unfocused:
+            self.state.is_blurred = True
+            self.poller.reader.set_interval(self.state.pace)
 
     def on_app_focus(self, _: events.AppFocus) -> None:
         """Query immediately when the terminal has the focus again."""
-        if self._is_blurred:
-            self._is_blurred = False
-            self.poller.reader.set_interval(self._pace)
+        if self.state.is_blurred:
+            self.state.is_blurred = False
+            self.poller.reader.set_interval(self.state.pace)

@@ -85,7 +85,7 @@ class Maintenance:
         if selection == ALL_FAILED:
             return Cleanup(target=CleanupTarget.FAILED_JOBS)
         # The count and the deletion mean the same jobs.
-        return CleanupSelected(selection=selection.at(self._console.now))
+        return CleanupSelected(selection=selection.at(self._console.state.now))
 
     async def _ask_to_clean(self, cleanup: Cleanup | CleanupSelected, count: int | None) -> None:
         if count == 0:

@@ -6,6 +6,7 @@ import fcntl
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -22,7 +23,7 @@ from gw_tui.text.redact import masked
 
 if TYPE_CHECKING:
     from gw_core import Job
-    from gw_tui.rules.options import QueueInfo
+    from gw_tui.rules.options import Options, QueueInfo
 
 MAX_BYTES: Final = 10 * 1024 * 1024
 """Size from which a file is put aside; there is one that is written and one that was."""
@@ -186,3 +187,13 @@ def _first_timestamp(file: int) -> datetime:
         return datetime.fromisoformat(os.pread(file, 64, 0).split(b'"')[3].decode()).astimezone(UTC)
     except (IndexError, ValueError):
         return datetime.fromtimestamp(os.fstat(file).st_mtime, UTC)
+
+
+def action_log(options: Options) -> ActionLog | None:
+    """Return the action log that the options ask for, without expired entries; None when they ask for none."""
+    if options.action_log is None:
+        return None
+    log = ActionLog(options.action_log, Payloads(options.log_payloads))
+    with suppress(OSError):  # reported at the next write
+        log.delete_old()
+    return log

@@ -19,6 +19,7 @@ from gw_tui.text import sanitize
 if TYPE_CHECKING:
     from gw_tui.actions.actions import Action
     from gw_tui.console import Console
+    from gw_tui.state import ConsoleState
 
 
 MAX_NUMBER: Final = 32_767
@@ -119,7 +120,7 @@ class Dialog(Framed[T]):
     def time_of(self, name: str) -> datetime | None:
         """Return the time of a field, None for an empty one; raises `ValueError`."""
         text = self.text_of(name)
-        return parse_time(text, now=self.console.now) if text else None
+        return parse_time(text, now=self.state.now) if text else None
 
     def answer(self) -> T:
         """Return what OK means; raise `ValueError` with a message about an error."""
@@ -147,6 +148,10 @@ class Dialog(Framed[T]):
     def console(self) -> Console:
         return cast("Console", self.app)
 
+    @property
+    def state(self) -> ConsoleState:
+        return self.console.state
+
     def say(self, words: str) -> None:
         """Say what is wrong, or nothing."""
         failure = self.query_one("#failure", Static)
@@ -155,7 +160,7 @@ class Dialog(Framed[T]):
 
     def _follow(self) -> None:
         """Let OK wait while nothing can be done."""
-        is_live = self.console.phase is ConnectionPhase.LIVE
+        is_live = self.state.phase is ConnectionPhase.LIVE
         ok = self.query_one("#ok", Button)
         if ok.disabled is is_live:
             ok.disabled = not is_live

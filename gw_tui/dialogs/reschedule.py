@@ -53,7 +53,7 @@ class RescheduleDialog(Dialog[Reschedule]):
         if time is None:
             return ""
         here = time.astimezone()
-        return f"{time:%Y-%m-%d %H:%M:%S} UTC · {here:%H:%M:%S %Z} here · {formatting.until(time, self.console.now)}"
+        return f"{time:%Y-%m-%d %H:%M:%S} UTC · {here:%H:%M:%S %Z} here · {formatting.until(time, self.state.now)}"
 
     def answer(self) -> Reschedule:
         change = Reschedule(

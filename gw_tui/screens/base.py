@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from gw_tui.data.source import Query
     from gw_tui.maintenance import Maintenance
     from gw_tui.rules.preferences import SavedView
+    from gw_tui.state import ConsoleState
 
 MIN_WIDTH, MIN_HEIGHT = 60, 20
 
@@ -158,6 +159,10 @@ class ConsoleScreen(Screen[None]):
         return cast("Console", self.app)
 
     @property
+    def state(self) -> ConsoleState:
+        return self.console.state
+
+    @property
     def action_runner(self) -> ActionRunner:
         return cast("HasParts", self.app).action_runner
 
@@ -183,7 +188,7 @@ class ConsoleScreen(Screen[None]):
 
     def command_context(self) -> CommandContext:
         """Return what decides which commands are possible here."""
-        return self.console.command_context(has_row=self.has_row, has_changes=bool(self.waiting_changes))
+        return self.state.command_context(has_row=self.has_row, has_changes=bool(self.waiting_changes))
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
@@ -207,7 +212,7 @@ class ConsoleScreen(Screen[None]):
 
     def on_key(self, event: events.Key) -> None:
         """Give the reason when the key's command cannot act now."""
-        chosen, context = self.console.options.preferences.keys, self.command_context()
+        chosen, context = self.state.options.preferences.keys, self.command_context()
         key = key_label(event.key)
         found = [each for each in known_on(self.SCREEN_ID) if key in map(written, chosen.get(each.id, each.keys))]
         reasons = [command.why_not(context) for command in found]
@@ -218,8 +223,8 @@ class ConsoleScreen(Screen[None]):
     def on_screen_resume(self) -> None:
         """Ask this screen's query from now on, and immediately show what is known."""
         self.ask()
-        if self.console.is_running and self.console.snapshot is not None:
-            self.show_snapshot(self.console.snapshot)
+        if self.app.is_running and self.state.snapshot is not None:
+            self.show_snapshot(self.state.snapshot)
         self.console.draw_frame()
 
     def on_resize(self, event: events.Resize) -> None:

@@ -116,7 +116,7 @@ class CronScreen(PauseMixin, AddJobMixin, ListScreen[Crontabs, Recurring]):
     # -- drawing ---------------------------------------------------------------------------------------------------
 
     def rows(self, known: Crontabs) -> Iterator[TableRow]:
-        now = self.console.now
+        now = self.state.now
         self._rows = recurring(known.known, known.items, now)
         return (_row(each, now) for each in self._rows)
 
@@ -131,7 +131,7 @@ class CronScreen(PauseMixin, AddJobMixin, ListScreen[Crontabs, Recurring]):
         if (row := self.selected) is None:
             return Content("")
         self.query_one("#below", TextPanel).border_title = Content(sanitize.line(row.identifier, 60))
-        return _about(row, self.console.now)
+        return _about(row, self.state.now)
 
     # -- commands --------------------------------------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ class CronScreen(PauseMixin, AddJobMixin, ListScreen[Crontabs, Recurring]):
         return found
 
     def _run_of(self, item: CronItem) -> JobSpec:
-        return replace(item.job_spec(self.console.now, backfilled=False), run_at=None)
+        return replace(item.job_spec(self.state.now, backfilled=False), run_at=None)
 
     def pause_target(self) -> str | None:
         return None if self.selected is None else f"cron:{self.selected.identifier}"

@@ -137,12 +137,12 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample, ErrorGroup]):
     def rows(self, known: ErrorsSample) -> Iterator[TableRow]:
         """Return the groups, the largest first."""
         self.table.say_when_empty(self.EMPTY if self._knows_all else "No errors in the jobs that were read")
-        return (self._row(each, self.console.now) for each in self._groups)
+        return (self._row(each, self.state.now) for each in self._groups)
 
     @property
     def _knows_all(self) -> bool:
         """True if all jobs with errors were read, and the role may see all rows."""
-        snapshot = self.console.snapshot
+        snapshot = self.state.snapshot
         return self._is_complete and snapshot is not None and not snapshot.schema.rows_hidden
 
     @property
@@ -179,7 +179,7 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample, ErrorGroup]):
             yield counted(sum(len(each.jobs) for each in self._groups), "job")
             return
         yield f"at least {kinds}"
-        snapshot = self.console.snapshot
+        snapshot = self.state.snapshot
         if known.failed.after is not None:
             yield f"latest {_part(known.failed, None if snapshot is None else snapshot.failed)} failed"
         if known.backoff.after is not None:
@@ -188,7 +188,7 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample, ErrorGroup]):
     def preview(self) -> Content:
         if (group := self.selected) is None:
             return Content("")
-        now = self.console.now
+        now = self.state.now
         jobs = "job" if len(group.jobs) == 1 else "jobs"
         lines = [
             f"{self._count(group)} {jobs} of {sanitize.line(group.task, 60)}",

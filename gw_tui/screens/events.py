@@ -38,7 +38,7 @@ class EventsScreen(ListScreen[Journal, LogEntry]):
 
     @property
     def known(self) -> Journal:
-        return self.console.journal
+        return self.state.journal
 
     def rows(self, known: Journal) -> Iterator[TableRow]:
         return (_row(entry) for entry in self._wanted()[:MAX_SHOWN])
@@ -50,14 +50,14 @@ class EventsScreen(ListScreen[Journal, LogEntry]):
         words = self.query_one("#filter", Input).value.lower().split()
         return [
             entry
-            for entry in reversed(self.console.journal)
+            for entry in reversed(self.state.journal)
             if all(word in f"{entry.kind} {entry.words}".lower() for word in words)
         ]
 
     def preview(self) -> Content:
         if (entry := self.selected) is None:
             return Content("")
-        known = (("at", formatting.day(entry.at, self.console.now)), ("about", entry.kind.value))
+        known = (("at", formatting.day(entry.at, self.state.now)), ("about", entry.kind.value))
         return facts(known, entry.words)
 
     def take_filter(self, text: str) -> None:
@@ -94,8 +94,8 @@ class EventsScreen(ListScreen[Journal, LogEntry]):
     @work
     async def action_write(self) -> None:
         """Write every entry to a file of its own, for the operator alone to read."""
-        path = Path(f"gw-events-{self.console.now:%Y%m%d-%H%M%S}.jsonl")
-        lines = [entry.as_json() for entry in self.console.journal]
+        path = Path(f"gw-events-{self.state.now:%Y%m%d-%H%M%S}.jsonl")
+        lines = [entry.as_json() for entry in self.state.journal]
         try:
             await asyncio.to_thread(write_new, path, "".join(f"{line}\n" for line in lines))
         except OSError as error:

@@ -70,7 +70,7 @@ class HistoryScreen(PagedList[HistoryPage, EndedAttempt]):
 
     def rows(self, known: HistoryPage) -> Iterator[TableRow]:
         self.table.say_when_empty("Nothing in history matches" if self._which else self.EMPTY)
-        return (_row(each, self.console.now) for each in known.attempts)
+        return (_row(each, self.state.now) for each in known.attempts)
 
     def status(self, known: HistoryPage) -> Iterator[str]:
         yield counted(len(known.attempts), "attempt")
@@ -84,7 +84,7 @@ class HistoryScreen(PagedList[HistoryPage, EndedAttempt]):
     def preview(self) -> Content:
         if (chosen := self.selected) is None:
             return Content("")
-        now = self.console.now
+        now = self.state.now
         known = (
             ("job", f"{chosen.job_id}  {chosen.task}"),
             ("state", f"{chosen.state}, attempt {chosen.attempt} of {chosen.max_attempts}"),

@@ -157,7 +157,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
     # -- what is asked and answered ----------------------------------------------------------------------------------
 
     def current_query(self) -> Query | None:
-        return JobQuery(self._job_id, self.console.options.show_payload)
+        return JobQuery(self._job_id, self.state.options.show_payload)
 
     def show_answer(self, query: Query, answer: object) -> None:
         """Show the job as it is now, or as it was last when it is gone."""
@@ -170,7 +170,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
         if answer.report is not None:
             self.report, self._gone_at = answer.report, None
         elif self._gone_at is None:
-            self._gone_at = self.console.now
+            self._gone_at = self.state.now
         self._draw()
         if had_row != self.has_row:
             self.refresh_bindings()
@@ -192,7 +192,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
         if not self.stands:
             return
         attempts, related = self.query_one("#attempts", TextPanel), self.query_one("#related", TextPanel)
-        now = self.console.now if self.report is None else self.report.at
+        now = self.state.now if self.report is None else self.report.at
         blocks = list(_related(self._relations, now))
         related.display = bool(blocks)
         related.show(Content("\n\n").join(blocks))
@@ -214,17 +214,17 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
             return
         which, why, timeline = (self.query_one(f"#{name}", Static) for name in ("which", "why", "timeline"))
         if (report := self.report) is None:
-            missing = _gone(self._ended, self.console.now) if self._gone_at else "loading…"
+            missing = _gone(self._ended, self.state.now) if self._gone_at else "loading…"
             which.update(Content.assemble((f"job {self._job_id}", "bold"), f" · {self._failure or missing}"))
             return
-        now = self.console.now
+        now = self.state.now
         which.update(self._which(report, now))
         why.update(self._why(report))
         timeline.update(_timeline(report))
 
     def _which(self, report: JobReport, now: datetime) -> Content:
         job = report.job
-        cell = state_cell(FoundJob(job, report.state), now, RowContext.from_snapshot(self.console.snapshot))
+        cell = state_cell(FoundJob(job, report.state), now, RowContext.from_snapshot(self.state.snapshot))
         parts = [
             Content.styled(f"job {job.id}", "bold"),
             Content.styled(sanitize.line(job.task, 128), "bold"),
@@ -251,7 +251,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
 
     def _draw_payload(self, report: JobReport) -> None:
         panel = self.query_one("#payload", TextPanel)
-        if not self.console.options.show_payload:
+        if not self.state.options.show_payload:
             panel.show(Content.styled("Payloads are disabled (--no-payload)", "$quiet"))
             return
         view = self._viewed(report.job.payload_json)
@@ -301,7 +301,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
         self._draw_lines()
 
     def action_copy(self) -> None:
-        if self.report is None or not self.console.options.show_payload:
+        if self.report is None or not self.state.options.show_payload:
             return
         payload = self.report.job.payload_json
         if is_too_long(payload):  # before anything is made of it

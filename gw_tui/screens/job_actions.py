@@ -74,7 +74,7 @@ class JobActionsMixin(ConsoleScreen):
         if not jobs:
             return
         action = Retry(jobs=_seen(jobs))
-        if len(jobs) > 1 or self.console.options.is_production:
+        if len(jobs) > 1 or self.state.options.is_production:
             words = f"{named(jobs)}\n{_they(jobs, 'run')} as soon as a worker is free. Failed jobs get new attempts."
             if not await confirmed(self.console, action, "Retry now?", words, ok="Retry", destroys=False):
                 return
@@ -92,7 +92,7 @@ class JobActionsMixin(ConsoleScreen):
         if not jobs:
             return
         # A retry reverts this, and a failing loop must be stopped in few keys; only production asks for the number.
-        to_type = _to_type(jobs) if self.console.options.is_production else ""
+        to_type = _to_type(jobs) if self.state.options.is_production else ""
         question = Confirm(
             "Fail permanently?",
             f"{named(jobs)}\n{_they(jobs, 'are')} not retried automatically; r retries {_them(jobs)}.",
@@ -125,7 +125,7 @@ class JobActionsMixin(ConsoleScreen):
             self.notify(idle if self.targets() else JOB_IS_GONE, severity="warning")
             return
         action = Cancel(jobs=_seen(jobs))
-        snapshot = self.console.snapshot
+        snapshot = self.state.snapshot
         workers = {} if snapshot is None else {each.id: each for each in snapshot.workers}
         words = "\n".join([named(jobs), *cancel_effects(jobs, workers), *_after_cancelling(jobs)])
         title, ok = ("Cancel the job?", "Cancel job") if len(jobs) == 1 else ("Cancel the jobs?", "Cancel jobs")

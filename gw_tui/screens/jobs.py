@@ -172,8 +172,8 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
         return JobsTable(columns_for(80), empty="Loading…", id=self.TABLE)
 
     def on_mount(self) -> None:
-        if self.search.wanted is EVERYTHING and self.console.options.filter:
-            self.take_filter(self.console.options.filter)
+        if self.search.wanted is EVERYTHING and self.state.options.filter:
+            self.take_filter(self.state.options.filter)
         self.query_one(FilterBar).show(self.search.wanted)
 
     # -- for others ------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
 
     def apply_filter(self, wanted: Selection) -> None:
         """Show the jobs that match a filter, from the first page on."""
-        if not self.console.options.show_payload and wanted.needs_payload:
+        if not self.state.options.show_payload and wanted.needs_payload:
             words = "Payload filters are unavailable with --no-payload"
             self.notify(words, severity="warning")
             return
@@ -278,7 +278,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
         if not known.asks:
             return None
         self.table.say_when_empty(self._emptiness())
-        now, around = self.console.now, RowContext.from_snapshot(self.console.snapshot)
+        now, around = self.state.now, RowContext.from_snapshot(self.state.snapshot)
         self._keep_seen(self.search.jobs)
         return [row_of(each, now, around, unmask=self._is_unmasked) for each in self.search.jobs]
 
@@ -332,7 +332,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
 
     def _of_how_many(self) -> str:
         """Return how many there are in all, where the snapshot knows."""
-        snapshot, wanted = self.console.snapshot, self.search.wanted
+        snapshot, wanted = self.state.snapshot, self.search.wanted
         if snapshot is None:
             return ""
         counts = {
@@ -355,7 +355,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
         if (found := self._seen.get(key)) is None:
             return Content("")
         error = found.job.last_error or ""
-        known = facts_of(found, self.console.now, is_gone=self.table.is_gone(key))
+        known = facts_of(found, self.state.now, is_gone=self.table.is_gone(key))
         return facts(known, error if self._is_unmasked else masked(error))
 
     # -- the filter ------------------------------------------------------------------------------------------------
@@ -396,7 +396,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
             self.table.release()
         elif self.search.wanted.conditions:
             if self.is_view:  # its columns and its order go with its filter
-                self.use_choice(self.console.options.preferences.choice(self.SCREEN_ID))
+                self.use_choice(self.state.options.preferences.choice(self.SCREEN_ID))
             self.apply_filter(EVERYTHING)
         self.draw()
 
@@ -498,7 +498,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
     def action_mark_all(self) -> None:
         """Mark every job that matches the filter, up to a bound."""
         self._end_following()
-        most = self.console.options.max_marked
+        most = self.state.options.max_marked
         wanted = self.search.wanted
         # In the order of claims, a list ends after a thousand jobs.
         first = None if wanted.states == {JobState.FAILED} else PageCursor.after_id(0)
@@ -550,7 +550,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
         title = f"Export {counted(len(jobs), 'job')}"
         if (kind := await self.app.push_screen_wait(Choose(title, export.KINDS))) is None:
             return
-        path = Path(f"gw-jobs-{self.console.now:%Y%m%dT%H%M%SZ}.{kind}")
+        path = Path(f"gw-jobs-{self.state.now:%Y%m%dT%H%M%SZ}.{kind}")
         try:
             await asyncio.to_thread(export.write, path, jobs, unmask=self._is_unmasked)
         except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar, cast
@@ -12,6 +13,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from gw_tui.dialogs.columns import ChooseColumns
+from gw_tui.rules.journal import EntryKind
 from gw_tui.rules.preferences import TableChoice, TableSort
 from gw_tui.screens.base import ConsoleScreen
 from gw_tui.text import sanitize
@@ -107,7 +109,7 @@ class ListScreen(ConsoleScreen, Generic[A, T]):
     def keep_filter(self, text: str) -> None:
         """Let `:` recall a filter that was typed, also after it was cleared."""
         if text:
-            self.console.keep_line(f"{self.SCREEN_ID} {text}")
+            self.state.keep_line(f"{self.SCREEN_ID} {text}")
 
     # -- columns and order -------------------------------------------------------------------------------------------
 
@@ -118,7 +120,7 @@ class ListScreen(ConsoleScreen, Generic[A, T]):
 
     def on_mount(self) -> None:
         """Begin with the columns and the order chosen before."""
-        self.use_choice(self.console.options.preferences.choice(self.SCREEN_ID))
+        self.use_choice(self.state.options.preferences.choice(self.SCREEN_ID))
 
     def use_choice(self, choice: TableChoice) -> None:
         """Show these columns in this order."""
@@ -162,7 +164,14 @@ class ListScreen(ConsoleScreen, Generic[A, T]):
     def _remember(self, choice: TableChoice) -> None:
         """Use a choice now and after a restart."""
         self.use_choice(choice)
-        self.console.remember(self.SCREEN_ID, self.choice)
+        self.state.options.preferences.choose(self.SCREEN_ID, self.choice)
+        self.console.run_worker(self._write_preferences())
+
+    async def _write_preferences(self) -> None:
+        try:
+            await asyncio.to_thread(self.state.options.preferences.write, self.SCREEN_ID)
+        except OSError as error:
+            self.state.note(EntryKind.ERROR, f"The columns cannot be remembered: {error.strerror}", is_bad=True)
 
     def on_keyed_table_sorted(self, event: KeyedTable.Sorted) -> None:
         """Remember the order chosen with the mouse."""

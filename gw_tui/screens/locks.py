@@ -183,7 +183,7 @@ class LocksScreen(SessionMixin, ListScreen[LocksData, Finding]):
                 self.query_one("#below", TextPanel).focus()
 
     def available_actions(self) -> Sequence[tuple[Choice, Action]]:
-        snapshot = self.console.snapshot
+        snapshot = self.state.snapshot
         found: list[tuple[Choice, Action]] = []
         if snapshot is not None and any(each.is_stale for each in snapshot.workers):
             found.append(SWEEP)

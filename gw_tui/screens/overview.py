@@ -198,7 +198,7 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
 
     def _query(self) -> Query:
         kind = BlockedQuery if self._blocked_for >= BLOCKED_FOR else OverviewQuery
-        snapshot = self.console.snapshot
+        snapshot = self.state.snapshot
         is_small = snapshot is not None and snapshot.total is not None and snapshot.total.value <= MAX_SIZED
         step = timedelta(seconds=self._long_range.seconds)
         return kind(with_sizes=is_small, with_held=self._has_dead, step=step)
@@ -213,9 +213,9 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
             self._draw(snapshot)
 
     def show_time(self) -> None:
-        snapshot = self.console.snapshot
-        if snapshot is not None and self.is_mounted and self.console.phase is not ConnectionPhase.LIVE:
-            self._draw(_aged(snapshot, self.console.now))
+        snapshot = self.state.snapshot
+        if snapshot is not None and self.is_mounted and self.state.phase is not ConnectionPhase.LIVE:
+            self._draw(_aged(snapshot, self.state.now))
 
     def show_answer(self, query: Query, answer: object) -> None:
         if isinstance(answer, QueueSample):
@@ -224,8 +224,8 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
             self._sample = replace(self._sample, waits=answer.waits) if is_blocked else answer
             self._unread = "unknown"
             self._note("" if self._sample.statistics is not None else "counts unknown")
-            if self.console.snapshot is not None:
-                self.show_snapshot(self.console.snapshot)
+            if self.state.snapshot is not None:
+                self.show_snapshot(self.state.snapshot)
 
     def show_failure(self, failure: FailureKind, reason: str) -> None:
         self._note(f"sample: {failure}")
@@ -290,7 +290,7 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
             return "unknown"
         if (age := snapshot.backlog_age) is None:
             return "no ready jobs"
-        values = self.console.history.done.values(TIME_RANGES[0], snapshot.at.timestamp())
+        values = self.state.history.done.values(TIME_RANGES[0], snapshot.at.timestamp())
         known = [value for value in values if value is not None]
         left = drain_time(ready, sum(known) / len(known)) if ready is not None and known else None
         return f"oldest {formatting.duration(age)}" + ("" if left is None else f", ~{formatting.duration(left)} left")
@@ -311,7 +311,7 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
         return snapshot.ready if state is JobState.READY else None
 
     def _draw_charts(self, snapshot: QueueSnapshot) -> None:
-        history, reach, second = self.console.history, TIME_RANGES[self._range], snapshot.at.timestamp()
+        history, reach, second = self.state.history, TIME_RANGES[self._range], snapshot.at.timestamp()
         runs, long_range = self._runs, self._long_range
         for name, series in (("done", history.done), ("added", history.added), ("age", history.age)):
             values = series.values(reach, second)
@@ -344,7 +344,7 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
         known = AlertInput(
             snapshot=snapshot,
             sample=self._sample,
-            is_listening=self.console.is_listening,
+            is_listening=self.state.is_listening,
         )
         self._alerts = {alert.key: alert for alert in alerts(known)}
         self._show("alerts", (_alert(key, alert) for key, alert in self._alerts.items()))
@@ -431,7 +431,7 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
         if not isinstance(table, KeyedTable) or table.highlighted is None:
             return
         alert = self._alerts.get(table.highlighted) if table.id == "alerts" else None
-        priorities = () if self.console.snapshot is None else self.console.snapshot.priorities
+        priorities = () if self.state.snapshot is None else self.state.snapshot.priorities
         tasks = {str(head.priority): head.oldest_task for head in priorities}
         text = alert.what if alert is not None else tasks.get(table.highlighted, table.highlighted)
         if text:
@@ -440,14 +440,14 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
     @work
     async def action_count_exactly(self) -> None:
         self.notify("Counting …")
-        outcome = await self.console.submit(CountExactly())
+        outcome = await self.action_runner.submit(CountExactly())
         if outcome.result.statistics is None:
             self.notify(outcome.reason, severity="warning")
             return
         self._exact = outcome.result.statistics
         self.notify("Count complete")
-        if self.console.snapshot is not None:
-            self.show_snapshot(self.console.snapshot)
+        if self.state.snapshot is not None:
+            self.show_snapshot(self.state.snapshot)
 
     def action_range_shorter(self) -> None:
         self._set_range(self._range - 1)
@@ -460,8 +460,8 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
         self._range = min(max(0, reach), len(TIME_RANGES) - 1)
         if self._long_range is not before:
             self.ask()
-        if self.console.snapshot is not None:
-            self._draw_charts(self.console.snapshot)
+        if self.state.snapshot is not None:
+            self._draw_charts(self.state.snapshot)
 
 
 def _aged(snapshot: QueueSnapshot, now: datetime) -> QueueSnapshot:

@@ -149,21 +149,21 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage, QueueRep
 
     def rows(self, known: QueuePage) -> Iterator[TableRow]:
         self.table.say_when_empty("No matches" if self.typed else self.EMPTY)
-        now, dead = self.console.now, self._dead()
+        now, dead = self.state.now, self._dead()
         return (_row(self._best(each), now, dead) for each in known.queues)
 
     def _best(self, queue: QueueReport) -> QueueReport:
         """Return a queue with the best numbers known: those of an exact count while it is fresh."""
         counted = self._counted
-        if counted is None or counted.name != queue.name or self.console.now - counted.at > FRESH:
+        if counted is None or counted.name != queue.name or self.state.now - counted.at > FRESH:
             return queue
         return structs.replace(queue, waiting=counted.waiting, due=counted.due)
 
     def _dead(self) -> frozenset[str]:
-        return RowContext.from_snapshot(self.console.snapshot).dead_workers
+        return RowContext.from_snapshot(self.state.snapshot).dead_workers
 
     def status(self, known: QueuePage) -> Iterator[str]:
-        snapshot = self.console.snapshot
+        snapshot = self.state.snapshot
         if self.typed:
             narrowed = f"{self._only.replace(':', ', ')}{f'with {self._text!r}' if self._text else ''}".rstrip(", ")
             yield sanitize.line(narrowed)
@@ -181,16 +181,16 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage, QueueRep
         if (age := self._heartbeat_age_of_holder()) is not None:
             yield f"heartbeat {formatting.duration(age)} ago"
         if self._counted is not None:
-            yield self._counted.words(self.console.now)
+            yield self._counted.words(self.state.now)
         if isinstance(known.after, str):
             yield f"n continues after {sanitize.line(known.after, 30)!r}"
 
     def _heartbeat_age_of_holder(self) -> timedelta | None:
         """Return the age of the last heartbeat of the worker that locked the selected queue."""
-        snapshot, holder = self.console.snapshot, self.holder()
+        snapshot, holder = self.state.snapshot, self.holder()
         workers = () if snapshot is None or holder is None else snapshot.workers
         age = next((each.heartbeat_age for each in workers if each.id == holder), None)
-        return None if snapshot is None or age is None else age + max(timedelta(), self.console.now - snapshot.at)
+        return None if snapshot is None or age is None else age + max(timedelta(), self.state.now - snapshot.at)
 
     # -- commands --------------------------------------------------------------------------------------------------
 
@@ -215,11 +215,11 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage, QueueRep
         if (name := self.table.highlighted) is None:
             return
         self.notify(f"Counting {sanitize.line(name, 60)} …")
-        outcome = await self.console.submit(CountExactly(queue=name))
+        outcome = await self.action_runner.submit(CountExactly(queue=name))
         if outcome.result.queue is None:
             self.notify(sanitize.line(outcome.reason, 200), severity="warning")
             return
-        self._counted = ExactCount(name, *outcome.result.queue, self.console.now)
+        self._counted = ExactCount(name, *outcome.result.queue, self.state.now)
         self.draw()
 
     def action_open(self) -> None:

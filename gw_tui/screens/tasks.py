@@ -115,7 +115,7 @@ class TasksScreen(LimitMixin, ListScreen[QueueCounts, TaskInfo]):
         name = self.table.highlighted
         if runs is None or name is None or task != name:
             words = "" if name is None else "loading…" if task != name else "not recorded, or not visible to this role"
-            runs = RunSeries(at=self.console.now, step=run_charts.MINUTE)
+            runs = RunSeries(at=self.state.now, step=run_charts.MINUTE)
         else:
             words = (
                 f"last hour: {run_charts.summary(runs.total)}" if runs.points else "nothing recorded in the last hour"
@@ -132,10 +132,10 @@ class TasksScreen(LimitMixin, ListScreen[QueueCounts, TaskInfo]):
     # -- drawing ---------------------------------------------------------------------------------------------------
 
     def rows(self, known: QueueCounts) -> Iterator[TableRow] | None:
-        if self.console.snapshot is None:
+        if self.state.snapshot is None:
             return None
         paused, limited = self._pauses(), self._limits()
-        now = self.console.now
+        now = self.state.now
         return (_row(each, now, paused.get(each.name), limited.get(each.name)) for each in self._tasks())
 
     def _pauses(self) -> dict[str, Pause]:
@@ -147,9 +147,9 @@ class TasksScreen(LimitMixin, ListScreen[QueueCounts, TaskInfo]):
         return {} if self.answer is None else {each.task: each for each in self.answer.limits}
 
     def _tasks(self) -> list[TaskInfo]:
-        if self.answer is None or self.console.snapshot is None:
+        if self.answer is None or self.state.snapshot is None:
             return []
-        found = (task for task in tasks_of(self.answer, self.console.snapshot) if any(_values(task)))
+        found = (task for task in tasks_of(self.answer, self.state.snapshot) if any(_values(task)))
         return sorted(found, key=self._weight)
 
     def _weight(self, task: TaskInfo) -> tuple[bool, bool, int, str]:
@@ -157,7 +157,7 @@ class TasksScreen(LimitMixin, ListScreen[QueueCounts, TaskInfo]):
         ready = task.jobs[JobState.READY].value
         limit = self._limits().get(task.name)
         is_kept = task.name in self._pauses() or (limit is not None and limit.is_full)
-        has_problem = is_failing(task, self.console.now) or bool(ready and (task.is_unknown or is_kept))
+        has_problem = is_failing(task, self.state.now) or bool(ready and (task.is_unknown or is_kept))
         return not has_problem, not ready, -ready, task.name
 
     @property
@@ -175,7 +175,7 @@ class TasksScreen(LimitMixin, ListScreen[QueueCounts, TaskInfo]):
             yield sanitize.line(pause.description, 120)
         if (limit := self._limits().get(self.table.highlighted or "")) is not None:
             yield sanitize.line(f"limit: {limit.description}", 120)
-        yield f"sampled {formatting.duration(max(timedelta(), self.console.now - known.at))} ago"
+        yield f"sampled {formatting.duration(max(timedelta(), self.state.now - known.at))} ago"
 
     # -- commands --------------------------------------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ class WorkerActionsMixin(ConsoleScreen):
             return
         info = self._known(worker_id)
         may_live = info is not None and info.has_heartbeat and not info.is_stale
-        action, recovery = Unlock(workers=(worker_id,)), self.console.source.info.recovery
+        action, recovery = Unlock(workers=(worker_id,)), self.state.source.info.recovery
         to_type = worker_id if may_live else ""
         words = _about(worker_id, info, recovery)
         destroys = info is None or not info.is_stale  # a dead worker runs nothing twice
@@ -47,7 +47,7 @@ class WorkerActionsMixin(ConsoleScreen):
             self.action_runner.begin(action)
 
     def _known(self, worker_id: str) -> WorkerInfo | None:
-        snapshot = self.console.snapshot
+        snapshot = self.state.snapshot
         return None if snapshot is None else next((each for each in snapshot.workers if each.id == worker_id), None)
 
 

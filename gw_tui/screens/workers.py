@@ -140,11 +140,11 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[QueueSnapshot, WorkerInfo]):
 
     @property
     def _recovery(self) -> RecoverySettings:
-        return self.console.source.info.recovery
+        return self.state.source.info.recovery
 
     def rows(self, known: QueueSnapshot) -> Iterator[TableRow]:
         """Return the workers, those with problems first."""
-        away, now = max(timedelta(), self.console.now - known.at), self.console.now
+        away, now = max(timedelta(), self.state.now - known.at), self.state.now
         workers = sorted((aged(each, away) for each in self._workers.values()), key=self._weight)
         return (_row(each, self._recovery, now) for each in workers)
 
@@ -163,7 +163,7 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[QueueSnapshot, WorkerInfo]):
         yield counted(len(found), "worker")
         yield from (f"{found.count(each)} {each}" for each in WorkerHealth if each in found)
         yield f"{counted(sum(each.jobs for each in self._workers.values()), 'job')} locked"
-        age = None if self.console.snapshot is None else self.console.snapshot.locks_age
+        age = None if self.state.snapshot is None else self.state.snapshot.locks_age
         if age is not None and age > FRESH:
             yield f"counted {formatting.duration(age)} ago"
         yield f"presumed dead after {formatting.duration(self._recovery.sweep_threshold)}"
@@ -171,7 +171,7 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[QueueSnapshot, WorkerInfo]):
     def _draw_held(self) -> None:
         if not self.stands or self._held is None:
             return
-        now, around = self.console.now, RowContext.from_snapshot(self.console.snapshot)
+        now, around = self.state.now, RowContext.from_snapshot(self.state.snapshot)
         rows = []
         for each in self._held.jobs:
             row = row_of(each, now, around)

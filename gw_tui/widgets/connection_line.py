@@ -9,24 +9,11 @@ from textual.content import Content
 from textual.style import Style
 from textual.widgets import Static
 
-from gw_tui.data.playback import Playback
 from gw_tui.rules.commands import SCREENS
-from gw_tui.rules.connection_state import ConnectionPhase
 from gw_tui.text import symbols
 from gw_tui.widgets.line import Line
 
 NAME: Final = " gw "
-SIGNS: Final = {
-    ConnectionPhase.CONNECTING: ("… CONNECTING", "quiet"),
-    ConnectionPhase.LIVE: ("✓ LIVE", "foreground"),
-    ConnectionPhase.STALE: ("! STALE", "warning"),
-    ConnectionPhase.DOWN: ("▲ DOWN", "error"),
-    ConnectionPhase.RETRYING: ("▲ RETRYING", "error"),
-    ConnectionPhase.DENIED: ("▲ DENIED", "error"),
-    ConnectionPhase.NO_SCHEMA: ("▲ NO SCHEMA", "error"),
-}
-
-
 FORMS: Final = ((" ", "title", " "), (" ", "title", ""), ("", "title", ""), (" ", "short", ""), ("", "short", ""))
 """How tabs are written, the roomiest first: what follows the key, which word, and what follows that."""
 
@@ -72,22 +59,11 @@ class ConnectionLine(Line):
         return Content("  ").join(Content.styled(text, style) for _, text, style in _that_fit(self._facts, width - 2))
 
 
-def replay_words(playback: Playback) -> str:
-    """Return where a playback is: `REPLAY 00:34 of 05:12`."""
-    state = " ENDED" if playback.is_over else " PAUSED" if playback.is_paused else ""
-    return f"REPLAY{state} {minutes(playback.position)} of {minutes(playback.length)}"
-
-
 def _that_fit(facts: Sequence[Fact], width: int) -> Sequence[Fact]:
     kept = list(facts)
     while len(kept) > 1 and sum(len(text) + 2 for _, text, _ in kept) - 2 > width:
         kept.remove(max(kept))
     return kept
-
-
-def minutes(seconds: float) -> str:
-    """Return a duration as `05:12`."""
-    return f"{int(seconds) // 60:02d}:{int(seconds) % 60:02d}"
 
 
 class Banner(Static):

@@ -45,6 +45,10 @@ class Console:
         app.notify = notify  # type: ignore[method-assign]
 
     @property
+    def state(self) -> Any:
+        return self.app.state
+
+    @property
     def poller(self) -> Any:
         return self.app.poller
 
@@ -79,7 +83,7 @@ class Console:
         if front is None:
             return False
         has_begun = hasattr(front, "search") and search_of(front).asks  # a search asks again with each answer
-        has_failed = any(each.kind == "error" for each in app.journal)
+        has_failed = any(each.kind == "error" for each in app.state.journal)
         return bool(app.answer or front.current_query() is None or has_begun or has_failed)
 
     async def press(self, *keys: str) -> None:
@@ -131,9 +135,9 @@ class Console:
 
     async def acted(self, count: int = 1) -> Any:
         """Wait until this many actions ended, and return all of them."""
-        app, actions = self.app, self.source.actions
-        await self.until(lambda: len(actions) >= count and app.last_action and app.last_action.action is actions[-1])
-        await self.until(lambda: not app.action_runner.is_busy)
+        runner, actions = self.app.action_runner, self.source.actions
+        await self.until(lambda: len(actions) >= count and runner.last and runner.last.action is actions[-1])
+        await self.until(lambda: not runner.is_busy)
         await self.pilot.pause()
         return actions
 
@@ -151,9 +155,9 @@ class Console:
 
     async def refresh(self) -> None:
         """Query again, and wait until the screen has received the answer."""
-        taken, shown = self.source.snapshots, self.app.snapshot
+        taken, shown = self.source.snapshots, self.state.snapshot
         self.reader.refresh_now()
-        await self.until(lambda: self.source.snapshots > taken and self.app.snapshot is not shown)
+        await self.until(lambda: self.source.snapshots > taken and self.state.snapshot is not shown)
         await self.pilot.pause()
 
 
@@ -206,7 +210,7 @@ def run(
         async with app.run_test(size=size, notifications=True) as pilot:
             console = Console(app, pilot, found)
             app.NOTIFICATION_TIMEOUT = 3_600.0  # type: ignore[misc]
-            await console.until(lambda: app.snapshot is not None)
+            await console.until(lambda: app.state.snapshot is not None)
             await console.answered()
             await scenario(console)
 

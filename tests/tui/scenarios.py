@@ -78,18 +78,18 @@ async def lived(console: Console) -> None:
     for _ in range(CHARTED):
         clock.advance(1)
         app.refresh_now()
-        await console.until(lambda: app.snapshot is not None and app.snapshot.at == clock.now)
+        await console.until(lambda: app.state.snapshot is not None and app.state.snapshot.at == clock.now)
     await console.until(lambda: app.answer is not None and app.answer.answer.statistics.at == clock.now)  # type: ignore[attr-defined]
 
 
 async def events(console: Console) -> None:
     app = console.app
-    app.journal = Journal()
-    app.note(EntryKind.CONSOLE, "console started on app@demo/shop")
-    app.note(EntryKind.CONNECTION, "connection live")
-    app.note(EntryKind.JOBS, "31 jobs announced")
-    app.note(EntryKind.CONNECTION, "the database is not available: terminating connection", is_bad=True)
-    app.note(EntryKind.ACTION, "job 99189 retried")
+    app.state.journal = Journal()
+    app.state.note(EntryKind.CONSOLE, "console started on app@demo/shop")
+    app.state.note(EntryKind.CONNECTION, "connection live")
+    app.state.note(EntryKind.JOBS, "31 jobs announced")
+    app.state.note(EntryKind.CONNECTION, "the database is not available: terminating connection", is_bad=True)
+    app.state.note(EntryKind.ACTION, "job 99189 retried")
     app._tick()
     await console.shows("31 jobs announced")
     await console.press("g")  # what there was before may have had the cursor
@@ -147,8 +147,9 @@ async def no_schema(console: Console) -> None:
 async def stale(console: Console) -> None:
     app = console.app
     await _fail(console, StatementTimeoutError("canceling statement due to statement timeout"))
-    await console.until(lambda: sum(each.kind == "error" for each in app.journal) == 2)  # its list is late as well
-    app.clock = lambda: STILL + 120
+    # Its list is late as well.
+    await console.until(lambda: sum(each.kind == "error" for each in console.state.journal) == 2)
+    console.state.clock = lambda: STILL + 120
     app._tick()
     await console.shows("STALE: no answer for 120 s")
 

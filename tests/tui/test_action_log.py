@@ -138,7 +138,7 @@ def test_an_action_is_done_and_its_operator_informed_when_it_cannot_be_recorded(
 
     async def scenario(console: Console) -> None:
         await console.press("r")
-        await console.until(lambda: any("cannot be written" in entry.words for entry in console.app.journal))
+        await console.until(lambda: any("cannot be written" in entry.words for entry in console.state.journal))
         assert isinstance(console.source.actions[0], actions.Retry)
 
     run(scenario, filter="state:failed", action_log=blocked)

@@ -207,7 +207,7 @@ def copied(url: str, filter_: str, choice: str) -> tuple[int, str]:
             filter=filter_,
         )
         async with app.run_test(size=(80, 24)) as pilot:
-            console = Console(app, pilot, app.source)
+            console = Console(app, pilot, app.state.source)
             await console.until(lambda: console.is_on("jobs") and console.table("#jobs").keys)
             await pilot.pause()
             (target,) = console.screen("jobs").targets()
@@ -288,13 +288,13 @@ def retried_by_keys(url: str, log: Path) -> int:
             action_log=log,
         )
         async with app.run_test(size=(80, 24)) as pilot:
-            console = Console(app, pilot, app.source)
+            console = Console(app, pilot, app.state.source)
             await console.until(lambda: console.is_on("jobs") and console.table("#jobs").keys)
             await pilot.pause()
             (target,) = console.screen("jobs").targets()
             assert "r Retry" in console.text
             await console.press("r")
-            await console.until(lambda: app.last_action is not None)
+            await console.until(lambda: app.action_runner.last is not None)
             found.append(target.job.id)
 
     asyncio.run(inside())

@@ -479,7 +479,7 @@ def test_acts_wait_while_the_database_is_away() -> None:
         await jobs(console)
         console.source.go_down(DatabaseUnavailableError("the server went away"))
         console.app.refresh_now()
-        await console.until(lambda: console.app.phase == "down")
+        await console.until(lambda: console.state.phase == "down")
         await console.press("x", "f", "t", "a")
         await console.pilot.pause()
         assert console.is_on("jobs")
@@ -512,7 +512,7 @@ def test_an_action_the_database_rejects_says_why() -> None:
         await console.reach("ResultDialog")
         assert "went away" in console.text
         assert "\x1b" not in console.text
-        assert any(entry.is_bad and "went away" in entry.words for entry in console.app.journal)
+        assert any(entry.is_bad and "went away" in entry.words for entry in console.state.journal)
 
     run(scenario, filter=FAILED)
 
@@ -564,7 +564,7 @@ def test_records_of_events_are_json() -> None:
         await jobs(console)
         await console.press("r")
         await console.acted()
-        assert json.loads(list(console.app.journal)[-1].as_json())["kind"] in ("action", "jobs")
+        assert json.loads(list(console.state.journal)[-1].as_json())["kind"] in ("action", "jobs")
 
     run(scenario, filter=FAILED)
 

@@ -21,8 +21,8 @@ def test_every_screen_has_an_answer() -> None:
     async def inside() -> None:
         app = console_on(ReplaySource(), period=60.0)
         async with app.run_test(size=(120, 34)) as pilot:
-            console = Console(app, pilot, app.source)
-            await console.until(lambda: app.snapshot is not None)
+            console = Console(app, pilot, app.state.source)
+            await console.until(lambda: app.state.snapshot is not None)
             for screen in app.MODES:
                 app.visit(screen)
                 await console.reach(screen)

@@ -91,7 +91,7 @@ def test_the_events_overwrite_no_file_through_a_link(tmp_path: Path, monkeypatch
 
     async def scenario(console: Console) -> None:
         for second in range(600):
-            at = console.app.now + timedelta(seconds=second - 5)
+            at = console.state.now + timedelta(seconds=second - 5)
             Path(f"gw-events-{at:%Y%m%d-%H%M%S}.jsonl").symlink_to("kept")
         await console.press("w")
         await console.notified("Cannot write the events: File exists")

@@ -32,7 +32,7 @@ async def go(console: Console, place: str) -> None:
 async def go_down(console: Console, error: Exception = GONE) -> None:
     console.source.go_down(error)
     console.reader.refresh_now()
-    await console.until(lambda: console.app.connection.failure is not None)
+    await console.until(lambda: console.state.connection.failure is not None)
     await console.pilot.pause()
 
 
@@ -179,7 +179,7 @@ def test_a_terminal_that_is_too_small_shows_a_message_and_recovers() -> None:
 def test_themes_change_while_it_runs() -> None:
     async def scenario(console: Console) -> None:
         for theme in ("gw-light", "gw-contrast", "nord"):
-            console.app.use_theme(theme)
+            console.app.theme = theme
             await console.pilot.pause()
             assert console.app.theme_variables["state-failed"]
             assert "READY" in console.text
@@ -198,7 +198,7 @@ def test_what_was_known_stays_dimmed_with_ages_that_go_on_while_the_database_is_
         assert "1 queue" in console.text
         assert front(console).query_one("#body").has_class("-dimmed")
         await console.shows("r retries now")
-        console.app.clock = lambda: STILL + 2
+        console.state.clock = lambda: STILL + 2
         await console.shows("9m06s")
 
     run(scenario, screen="overview", size=(120, 34))
@@ -208,7 +208,7 @@ def test_it_goes_on_without_a_key_when_the_database_is_back() -> None:
     async def scenario(console: Console) -> None:
         await go_down(console)
         console.source.come_back()
-        await console.until(lambda: console.app.phase == "live")
+        await console.until(lambda: console.state.phase == "live")
         await console.until(lambda: "DOWN" not in console.text and "✓ LIVE" in console.text)
         assert not front(console).query_one("#body").has_class("-dimmed")
 
@@ -222,7 +222,7 @@ def test_a_key_tries_immediately() -> None:
         await go_down(console)
         console.source.come_back()
         await console.press("r")
-        await console.until(lambda: console.app.phase == "live")
+        await console.until(lambda: console.state.phase == "live")
 
     run(scenario, screen="overview")
 
@@ -281,11 +281,11 @@ def test_it_may_be_started_before_the_database(error: Exception, phase: str, wor
         async with app.run_test(size=(120, 34)) as pilot:
             console = Console(app, pilot, source)
             await console.shows(words)
-            assert app.phase in (phase, "retrying")
+            assert app.state.phase in (phase, "retrying")
             source.come_back()
             if phase == "denied":
                 await console.press("r")
-            await console.until(lambda: app.phase == "live")
+            await console.until(lambda: app.state.phase == "live")
 
     asyncio.run(inside())
 
@@ -298,7 +298,7 @@ def test_a_database_that_is_slow_makes_the_screen_stale_and_says_why(monkeypatch
         app = console_on(source, period=0.1)
         async with app.run_test(size=(120, 34)) as pilot:
             console = Console(app, pilot, source)
-            await console.until(lambda: app.phase == "live")
+            await console.until(lambda: app.state.phase == "live")
             source.go_down(StatementTimeoutError("canceling statement due to statement timeout"))
             await console.shows("! STALE: no answer for")
             await console.shows("statement timeout")
@@ -313,8 +313,8 @@ def test_a_passing_blip_is_in_the_journal() -> None:
     async def scenario(console: Console) -> None:
         await go_down(console)
         console.source.come_back()
-        await console.until(lambda: console.app.phase == "live")
-        words = [entry.words for entry in console.app.journal]
+        await console.until(lambda: console.state.phase == "live")
+        words = [entry.words for entry in console.state.journal]
         lost = words.index("the database is not available: terminating connection")
         assert "connection live" in words[lost:]
 
@@ -334,7 +334,7 @@ def test_pausing_stops_the_drawing_and_not_the_measuring() -> None:
             clock.advance(1)
             await console.refresh()
         assert [str(console.app.screen.query_one(f"#{name}").render()) for name in ("ready", "running")] == before
-        assert console.app.snapshot.at == clock.now
+        assert console.state.snapshot.at == clock.now
         await console.press("space")
         await console.until(
             lambda: [str(console.app.screen.query_one(f"#{n}").render()) for n in ("ready", "running")] != before
@@ -365,7 +365,7 @@ def test_losing_focus_leaves_no_gaps_in_the_charts() -> None:
         for _ in range(6):
             clock.advance(10)
             console.app.refresh_now()
-            await console.until(lambda: console.app.snapshot is not None and console.app.snapshot.at == clock.now)
+            await console.until(lambda: console.state.snapshot is not None and console.state.snapshot.at == clock.now)
         for name in ("done", "added", "age"):
             found = console.app.screen.query_one(f"#{name}")
             bars = found.render_line(found.size.height - 2).text
@@ -377,9 +377,9 @@ def test_losing_focus_leaves_no_gaps_in_the_charts() -> None:
 def test_the_pace_is_changed_by_keys() -> None:
     async def scenario(console: Console) -> None:
         await console.press("+")
-        await console.until(lambda: console.app.period == 10.0)
+        await console.until(lambda: console.state.period == 10.0)
         await console.press("-", "-", "-")
-        await console.until(lambda: console.app.period == 30.0)
+        await console.until(lambda: console.state.period == 30.0)
 
     run(scenario, screen="overview")
 
@@ -485,7 +485,9 @@ def test_the_events_are_narrowed_by_words_and_written_to_a_file(tmp_path: Any, m
         await console.listening()
         for number in range(3):
             console.source.queue.announce(number + 1)
-            await console.until(lambda number=number: sum("announced" in e.words for e in console.app.journal) > number)
+            await console.until(
+                lambda number=number: sum("announced" in e.words for e in console.state.journal) > number
+            )
         await console.press("/")
         await console.type("2 jobs")
         await console.until(lambda: len(console.table("#entries").keys) == 1)
@@ -494,7 +496,7 @@ def test_the_events_are_narrowed_by_words_and_written_to_a_file(tmp_path: Any, m
         await console.notified("Wrote")
         (file,) = tmp_path.iterdir()
         assert file.stat().st_mode & 0o777 == 0o600
-        assert len(file.read_text().splitlines()) == len(console.app.journal)
+        assert len(file.read_text().splitlines()) == len(console.state.journal)
 
     run(scenario, screen="events")
 

@@ -362,8 +362,8 @@ def test_the_highlighted_job_never_changes_by_itself() -> None:
 
 async def _tick(screen: Any, source: QueueSource) -> None:
     """Do explicitly what a tick does."""
-    screen.console.snapshot = source.snapshot()
-    screen.show_snapshot(screen.console.snapshot)
+    screen.state.snapshot = source.snapshot()
+    screen.show_snapshot(screen.state.snapshot)
     question = screen.current_query()
     assert question is not None
     screen.show_answer(question, question.ask(source))

@@ -67,7 +67,7 @@ def queue(database_url: str) -> Iterator[Queue]:
 
 
 async def live(console: Console) -> None:
-    await console.until(lambda: console.app.phase == "live")
+    await console.until(lambda: console.state.phase == "live")
 
 
 async def listening(console: Console, queue: Queue) -> None:
@@ -82,8 +82,8 @@ def test_it_shows_the_queue_with_three_guarded_connections_at_most(queue: Queue)
     async def scenario(console: Console) -> None:
         await live(console)
         await console.shows("task_0")
-        console.app.submit(actions.CountExactly())
-        await console.until(lambda: console.app.last_action is not None)
+        console.app.action_runner.submit(actions.CountExactly())
+        await console.until(lambda: console.app.action_runner.last is not None)
         for place_ in ("jobs", "queues", "workers", "cron", "locks", "events"):
             console.app.visit(place_)
             await console.pilot.pause(0.15)
@@ -116,7 +116,7 @@ def test_new_jobs_are_announced(queue: Queue) -> None:
         await listening(console, queue)
         with Client(queue.url) as client:
             client.add_many([JobSpec(task="mail")] * 7)
-        await console.until(lambda: any(entry.words == "7 jobs announced" for entry in console.app.journal))
+        await console.until(lambda: any(entry.words == "7 jobs announced" for entry in console.state.journal))
 
     play(queue.url, scenario)
 
@@ -132,7 +132,7 @@ def test_killed_connections_come_back_without_a_key(queue: Queue) -> None:
         queue.consoles("pg_terminate_backend(pid)")
         await console.until(lambda: len(set(queue.consoles()) - before) == 2)
         await live(console)
-        await console.until(lambda: any("LISTEN failed" in entry.words for entry in console.app.journal))
+        await console.until(lambda: any("LISTEN failed" in entry.words for entry in console.state.journal))
 
     play(queue.url, scenario)
 
@@ -162,8 +162,8 @@ def test_a_table_locked_by_another_session_is_no_loss_and_does_not_block_others(
         await live(console)
         with psycopg.connect(queue.url) as other:
             other.execute("lock table graphile_worker._private_jobs in access exclusive mode")
-            await console.until(lambda: console.app.phase == "stale" or bool(console.app.snapshot.errors))
-        await console.until(lambda: console.app.phase == "live" and not console.app.snapshot.errors)
+            await console.until(lambda: console.state.phase == "stale" or bool(console.state.snapshot.errors))
+        await console.until(lambda: console.state.phase == "live" and not console.state.snapshot.errors)
 
     play(queue.url, scenario)
 
@@ -197,7 +197,7 @@ def test_a_role_without_rights_gets_a_message_and_is_let_in_once_it_has_them(que
     try:
 
         async def scenario(console: Console) -> None:
-            await console.until(lambda: console.app.phase in ("denied", "no schema", "down"))
+            await console.until(lambda: console.state.phase in ("denied", "no schema", "down"))
             queue.run(f'grant usage on schema graphile_worker to "{role}"')
             queue.run(f'grant select on all tables in schema graphile_worker to "{role}"')
             await live(console)

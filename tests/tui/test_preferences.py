@@ -209,7 +209,7 @@ def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     async def scenario(console: Console) -> None:
         await filled(console)
         await console.press("s")
-        await console.until(lambda: any("remembered" in each.words for each in console.app.journal))
+        await console.until(lambda: any("remembered" in each.words for each in console.state.journal))
 
     run(scenario, screen="tasks", preferences=Preferences(path=tmp_path / "gw" / "console.json"))
 

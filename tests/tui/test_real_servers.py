@@ -38,7 +38,7 @@ def play(url: str, scenario: Callable[[Console], Awaitable[None]]) -> None:
     async def inside() -> None:
         source = queue_source(url)
         app = console_on(source, screen="jobs", filter="state:failed")
-        assert app.phase == "connecting"
+        assert app.state.phase == "connecting"
         async with app.run_test(size=(80, 24), notifications=True) as pilot:
             await scenario(Console(app, pilot, source))
 
@@ -46,7 +46,7 @@ def play(url: str, scenario: Callable[[Console], Awaitable[None]]) -> None:
 
 
 async def away(console: Console) -> None:
-    await console.until(lambda: console.app.phase in AWAY and console.app.drawn_phase in AWAY)
+    await console.until(lambda: console.state.phase in AWAY and console.app.drawn_phase in AWAY)
 
 
 async def live(console: Console) -> None:
@@ -82,7 +82,7 @@ def test_a_server_that_was_away_is_live_again_without_a_key_and_acts_wait_for_it
         assert attempts(queue) == 25
         await console.until(lambda: console.screen("jobs").check_action("retry", ()))
         await console.press("r")
-        await console.until(lambda: console.app.last_action is not None)
+        await console.until(lambda: console.app.action_runner.last is not None)
         assert await asyncio.to_thread(attempts, queue) == 0
 
     play(queue.url, scenario)
@@ -107,7 +107,7 @@ def test_it_waits_for_a_server_that_is_not_there_yet_and_then_for_its_schema(ser
         await away(console)
         await asyncio.to_thread(server.start)
         await console.shows("gw migrate")
-        assert console.app.phase == "no schema"
+        assert console.state.phase == "no schema"
         await asyncio.to_thread(install_schema, server.url)
         await live(console)
 
@@ -129,7 +129,7 @@ def test_it_follows_to_the_standby_which_takes_no_acts_until_it_is_promoted(queu
             await console.shows("READ-WRITE")
             await console.until(lambda: console.screen("jobs").check_action("retry", ()))
             await console.press("r")
-            await console.until(lambda: console.app.last_action is not None)
+            await console.until(lambda: console.app.action_runner.last is not None)
             assert await asyncio.to_thread(attempts, standby) == 0
 
         play(both, scenario)

@@ -78,7 +78,7 @@ def test_the_console_says_that_it_replays_and_where_it_is() -> None:
             console = Console(app, pilot, QueueSource())
             await console.shows("REPLAY 00:00 of 02:00")
             assert "LIVE" not in console.text
-            assert app.is_listening
+            assert app.state.is_listening
             await console.press("space")
             await console.shows("REPLAY PAUSED 00:00 of 02:00")
             await console.press(*["greater_than_sign"] * 4)
@@ -95,7 +95,7 @@ def test_the_console_shows_the_demo_read_only() -> None:
         async with app.run_test(size=(80, 24)) as pilot:
             console = Console(app, pilot, QueueSource())
             await console.shows("READ-ONLY")
-            await console.until(lambda: app.snapshot is not None)
+            await console.until(lambda: app.state.snapshot is not None)
             assert app.check_action("sweep_now", ()) is False
 
     asyncio.run(inside())

@@ -170,7 +170,6 @@ def test_a_job_shows_its_recorded_attempts_also_when_it_is_gone(database_url: st
             client.jobs.reschedule([job.id], run_at=timedelta())
         await asyncio.to_thread(Runner(database_url, tasks=tasks, settings=settings, handle_signals=False).run_once)
         console.app.visit("overview")
-        console.app.options = console.app.options
         await console.press(":")
         await console.reach("CommandLine")
         await console.type(f"job {job.id}")

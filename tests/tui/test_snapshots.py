@@ -36,13 +36,13 @@ async def settled(console: Console) -> None:
 async def seen(console: Console, *, with_paint: bool = True) -> RenderedScreen:
     """Return what is on the screen, in all our themes if its colours count."""
     themes = [name for name in console.app.theme_names if name.startswith("gw-")]
-    wanted = themes if with_paint and console.app.options.colour else themes[:1]
+    wanted = themes if with_paint and console.state.options.colour else themes[:1]
     variables = {theme: colours_of(console.app.available_themes[theme]) for theme in wanted}
     # An answer may arrive between two themes: then all of them are drawn again.
     for _ in range(MAX_TRIES):
         found = {}
         for theme in wanted:
-            console.app.use_theme(theme)
+            console.app.theme = theme
             await settled(console)
             found[theme] = cells(console.app)
         if len({str([[text for text, _ in line] for line in each]) for each in found.values()}) == 1:

@@ -258,7 +258,7 @@ def test_enter_on_the_first_screen_opens_exactly_what_was_chosen(url: str) -> No
         screen = await console.reach("jobs")
         await console.until(lambda: search_of(screen).wanted != Selection() and search_of(screen).jobs)
         priorities = {each.job.priority for each in search_of(screen).jobs}
-        assert priorities == {int(console.app.snapshot.priorities[1].priority)}
+        assert priorities == {int(console.state.snapshot.priorities[1].priority)}
         await console.shows("state:ready")
 
     play(url, scenario)
