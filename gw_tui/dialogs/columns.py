@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 from gw_tui.dialogs.framed import Choices, Framed
 from gw_tui.rules.preferences import TableChoice, TableSort
 from gw_tui.text.symbols import SHOWN
-from gw_tui.widgets.keyed_table import TableColumn
+from gw_tui.widgets.table_rows import TableColumn
 
 KEYS = "space shows or hides, J K move, s sorts, S reverses, d restores, enter applies"
 

@@ -23,7 +23,7 @@ from gw_tui.screens.list_screen import ListScreen
 from gw_tui.screens.pause_actions import PauseMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.json_view import json_view
-from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, day_cell, duration_cell, sign_cell
+from gw_tui.widgets.table_rows import Cell, TableColumn, TableRow, day_cell, duration_cell, sign_cell
 from gw_tui.widgets.text_panel import TextPanel
 
 _SYMBOLS: Final = {

@@ -19,7 +19,7 @@ from gw_tui.screens.job_actions import JobActionsMixin
 from gw_tui.screens.list_screen import ListScreen
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.redact import masked
-from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, duration_cell, sign_cell
+from gw_tui.widgets.table_rows import Cell, TableColumn, TableRow, duration_cell, sign_cell
 
 MAX_JOBS: Final = 1_000
 """Jobs of each state that are read: the latest failed ones, and the first in backoff by id."""

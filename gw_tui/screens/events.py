@@ -17,7 +17,7 @@ from gw_core.runtime.files import write_new
 from gw_tui.rules.journal import EntryKind, Journal, LogEntry
 from gw_tui.screens.list_screen import ListScreen, facts
 from gw_tui.text import formatting
-from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow
+from gw_tui.widgets.table_rows import Cell, TableColumn, TableRow
 
 MAX_SHOWN: Final = 500
 """More would be slow to draw; the file has them all."""

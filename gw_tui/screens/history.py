@@ -18,7 +18,7 @@ from gw_tui.screens.list_screen import facts
 from gw_tui.screens.paged_list import PagedList
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.redact import masked
-from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, duration_cell, sign_cell
+from gw_tui.widgets.table_rows import Cell, TableColumn, TableRow, duration_cell, sign_cell
 
 _SYMBOLS: Final = {
     HistoryState.COMPLETED: symbols.OK,

@@ -35,7 +35,8 @@ from gw_tui.text import formatting, sanitize
 from gw_tui.text.redact import masked
 from gw_tui.widgets.filter_bar import LONGEST, FilterBar
 from gw_tui.widgets.job_rows import RowContext, columns_for, facts_of, row_of
-from gw_tui.widgets.keyed_table import KeyedTable, TableColumn, TableRow
+from gw_tui.widgets.keyed_table import KeyedTable
+from gw_tui.widgets.table_rows import TableColumn, TableRow
 
 if TYPE_CHECKING:
     from gw_tui.actions.actions import Result

@@ -17,7 +17,8 @@ from gw_tui.rules.journal import EntryKind
 from gw_tui.rules.preferences import TableChoice, TableSort
 from gw_tui.screens.base import ConsoleScreen
 from gw_tui.text import sanitize
-from gw_tui.widgets.keyed_table import KeyedTable, TableColumn, TableRow
+from gw_tui.widgets.keyed_table import KeyedTable
+from gw_tui.widgets.table_rows import TableColumn, TableRow
 from gw_tui.widgets.text_panel import TextPanel
 
 if TYPE_CHECKING:

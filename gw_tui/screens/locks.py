@@ -22,7 +22,8 @@ from gw_tui.screens.pause_actions import SessionMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.redact import masked
 from gw_tui.text.symbols import Symbol
-from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, duration_cell, sign_cell
+from gw_tui.widgets.keyed_table import KeyedTable
+from gw_tui.widgets.table_rows import Cell, TableColumn, TableRow, duration_cell, sign_cell
 from gw_tui.widgets.text_panel import TextPanel
 
 _SESSION_COLUMNS: Final = (

@@ -39,7 +39,8 @@ from gw_tui.screens.worker_actions import WorkerActionsMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.redact import masked
 from gw_tui.widgets.bars import Bars
-from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, duration_cell
+from gw_tui.widgets.keyed_table import KeyedTable
+from gw_tui.widgets.table_rows import Cell, TableColumn, TableRow, duration_cell
 from gw_tui.widgets.text_panel import TextPanel
 from gw_tui.widgets.tiles import Tile
 

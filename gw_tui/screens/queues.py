@@ -20,7 +20,7 @@ from gw_tui.screens.pause_actions import PauseMixin
 from gw_tui.screens.worker_actions import WorkerActionsMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.widgets.job_rows import RowContext, when_cell
-from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, count_cell, duration_cell, sign_cell
+from gw_tui.widgets.table_rows import Cell, TableColumn, TableRow, count_cell, duration_cell, sign_cell
 
 PAGE: Final = 100
 STUCK: Final = "stuck:"

@@ -26,7 +26,8 @@ from gw_tui.screens.list_screen import ListScreen
 from gw_tui.screens.pause_actions import LimitMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.widgets.bars import Bars
-from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, count_cell, duration_cell, sign_cell
+from gw_tui.widgets.keyed_table import KeyedTable
+from gw_tui.widgets.table_rows import Cell, TableColumn, TableRow, count_cell, duration_cell, sign_cell
 
 SETTLE_SECONDS: Final = 0.2
 """The cursor rests so long on a task before its statistics are read: not for each row that it passes."""

@@ -25,7 +25,8 @@ from gw_tui.screens.list_screen import ListScreen
 from gw_tui.screens.worker_actions import WorkerActionsMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.widgets.job_rows import RowContext, row_of
-from gw_tui.widgets.keyed_table import Cell, KeyedTable, TableColumn, TableRow, day_cell, duration_cell, sign_cell
+from gw_tui.widgets.keyed_table import KeyedTable
+from gw_tui.widgets.table_rows import Cell, TableColumn, TableRow, day_cell, duration_cell, sign_cell
 
 MAX_JOBS: Final = 50
 BAR: Final = 10

@@ -11,7 +11,7 @@ from gw_core import Job, JobState
 from gw_core.front_ends import FoundJob, QueueSnapshot
 from gw_tui.text import formatting, symbols
 from gw_tui.text.redact import masked
-from gw_tui.widgets.keyed_table import Cell, TableColumn, TableRow, duration_cell
+from gw_tui.widgets.table_rows import Cell, TableColumn, TableRow, duration_cell
 
 NORMAL, WIDE = 100, 140
 LOCK_IS_OLD: Final = timedelta(hours=4)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, ClassVar, Final
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -19,96 +18,23 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from gw_tui.rules.preferences import TableSort
-from gw_tui.rules.stable_order import RowOrder, arranged, held, sort_value, sorted_by
-from gw_tui.text import formatting, sanitize
-from gw_tui.text.symbols import GONE, MARK, Symbol
+from gw_tui.rules.stable_order import RowOrder, arranged, held
+from gw_tui.text import sanitize
+from gw_tui.text.symbols import GONE, MARK
+from gw_tui.widgets.column_widths import GAP, ColumnWidths, titled
 from gw_tui.widgets.contrast import readable
-
-if TYPE_CHECKING:
-    from gw_core.front_ends import Count
+from gw_tui.widgets.table_rows import Cell, TableColumn, TableRow, sorted_rows
 
 SETTLING: Final = 3.0
 """Rows keep their place for this many seconds after the cursor moved."""
 
 GUTTER: Final = 2
-GAP: Final = 1
 ROLES: Final = (
     *("head", "cursor", "cursor-blurred", "gone", "mark"),
     *("quiet", "strong", "warning", "error"),
     *("ready", "running", "scheduled", "waiting", "backoff", "failed"),
 )
 """What has a style of its own: parts of the table, roles of cells, and states."""
-MAX_MEASURED: Final = 200
-"""Longer contents do not fit on any terminal."""
-
-
-@dataclass(frozen=True, slots=True)
-class TableColumn:
-    """A column. It is as wide as its contents, up to `width`; without a `width` it also gets a share of what is left.
-
-    Where there is no room for all, those of the lowest `rank` are left out first.
-    """
-
-    key: str
-    title: str
-    width: int | None = None
-    right: bool = False
-    rank: int = 9
-    least: int = 8
-    share: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A text and its role: the name of a state, or `quiet`, `strong`, `warning`, `error`.
-
-    `value` is what its column sorts by where the text is not in that order, such as the seconds of a duration.
-    `coloured` is how many of its first characters have the role; all of them if it is None.
-    """
-
-    text: str
-    role: str = ""
-    value: float | None = field(default=None, compare=False)
-    coloured: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TableRow:
-    """A row under a key that stays its own; cells by the keys of their columns. `item` is what the row describes."""
-
-    key: str
-    cells: Mapping[str, Cell | str]
-    item: object = field(default=None, compare=False)
-
-
-def sign_cell(symbol: Symbol, words: str, value: float | None = None) -> Cell:
-    """Return words with the sign and the colour of their meaning."""
-    return Cell(symbol.before(words), symbol.role, value)
-
-
-def duration_cell(value: timedelta, role: str = "", text: str | None = None) -> Cell:
-    """Return a duration, which sorts by its length, as itself or as another text."""
-    return Cell(formatting.duration(value) if text is None else text, role, value.total_seconds())
-
-
-def day_cell(time: datetime | None, now: datetime) -> Cell | str:
-    """Return a time, which sorts from the past to the future; None is an empty cell."""
-    return "" if time is None else duration_cell(time - now, "quiet", formatting.day(time, now))
-
-
-def count_cell(found: Count, role: str = "") -> Cell:
-    """Return a count with its accuracy, which sorts by its value."""
-    return Cell(formatting.count(found), role, found.value)
-
-
-def sorted_rows(rows: Iterable[TableRow], sort: TableSort) -> list[TableRow]:
-    """Return rows sorted by a column; those without a value come last."""
-    return sorted_by([(_value_of(row, sort.column), row) for row in rows], is_descending=sort.is_descending)
-
-
-def _value_of(row: TableRow, column: str) -> tuple[int, float, str] | None:
-    cell = row.cells.get(column, "")
-    return sort_value(cell.text, cell.value) if isinstance(cell, Cell) else sort_value(cell, None)
 
 
 @dataclass
@@ -166,9 +92,7 @@ class KeyedTable(ScrollView, can_focus=True):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(id=id, classes=classes)
-        self._columns = tuple(columns)
-        self.widths: dict[str, int] = {}
-        self._needed: dict[str, int] = {}  # the widest content of each column since the list was last replaced
+        self._columns = ColumnWidths(columns)
         self.shown_rows: dict[str, TableRow] = {}
         self._shown = RowOrder(())
         self._latest: tuple[str, ...] = ()
@@ -193,6 +117,11 @@ class KeyedTable(ScrollView, can_focus=True):
     def keys(self) -> tuple[str, ...]:
         """The keys in the order shown."""
         return self._shown.order
+
+    @property
+    def widths(self) -> Mapping[str, int]:
+        """The widths of the columns that are shown, from left to right."""
+        return self._columns.widths
 
     @property
     def waiting(self) -> int:
@@ -227,7 +156,7 @@ class KeyedTable(ScrollView, can_focus=True):
         self._latest = tuple(wanted)
         kept = {key: self.shown_rows[key] for key in self._shown.order if key in self.shown_rows}
         self.shown_rows = {**kept, **wanted}
-        if self._measure(wanted.values()):
+        if self._columns.measure(wanted.values()):
             self._fit()
         if self.is_holding and self._shown.order:
             self._arrange(held(self._shown.order, self._latest))
@@ -242,7 +171,7 @@ class KeyedTable(ScrollView, can_focus=True):
     def replace(self, rows: Iterable[TableRow]) -> None:
         """Show another list, with the cursor on its first row: the operator asked for it."""
         self._shown, self.moved_at, self._is_moved = RowOrder(()), None, False
-        self._needed.clear()
+        self._columns.forget()
         self._set_highlighted(None)
         self._has_rows = True
         self.apply(rows)
@@ -254,8 +183,8 @@ class KeyedTable(ScrollView, can_focus=True):
         self._arrange(arranged(self._shown.order, self._latest, highlighted=self._kept))
 
     def set_columns(self, columns: Sequence[TableColumn]) -> None:
-        self._columns = tuple(columns)
-        self._measure(self.shown_rows.values())
+        self._columns.columns = tuple(columns)
+        self._columns.measure(self.shown_rows.values())
         self._fit()
         self.refresh()
 
@@ -274,7 +203,7 @@ class KeyedTable(ScrollView, can_focus=True):
 
     def first_sort(self, column: str) -> TableSort:
         """Return the usual order of a column: numbers and times from the largest, texts from A."""
-        return TableSort(column, any(each.right for each in self._columns if each.key == column))
+        return TableSort(column, any(each.right for each in self._columns.columns if each.key == column))
 
     def say_when_empty(self, words: str) -> None:
         """Say this when there are no rows."""
@@ -416,53 +345,9 @@ class KeyedTable(ScrollView, can_focus=True):
         super().notify_style_update()
         self.refresh()
 
-    def _measure(self, rows: Iterable[TableRow]) -> bool:
-        """Note the widest content of each column; return True if one is wider than before."""
-        before = dict(self._needed)
-        for row in rows:
-            for column in self._columns:
-                cell = row.cells.get(column.key, "")
-                text = (cell.text if isinstance(cell, Cell) else cell)[:MAX_MEASURED]
-                if len(text) > self._needed.get(column.key, 0) or not text.isascii():
-                    needed = cell_len(sanitize.line(text))
-                    self._needed[column.key] = max(self._needed.get(column.key, 0), needed)
-        return before != self._needed
-
     def _fit(self) -> None:
-        left = self.size.width - GUTTER
-        kept = list(self._columns)
-        while len(kept) > 1 and self._total(kept) > left:
-            kept.remove(min(kept, key=lambda column: column.rank))
-        self.widths = {column.key: self._size_of(column) for column in kept}
-        spare = max(0, left - self._total(kept))
-        # Those that need little come first, so that what they leave goes to those that need more.
-        flexible = sorted((each for each in kept if each.width is None), key=self._missing)
-        parts = sum(column.share for column in flexible)
-        for column in flexible:
-            share = spare * column.share // parts
-            more = min(share, self._missing(column))
-            self.widths[column.key] += more
-            spare, parts = spare - more, parts - column.share
+        self._columns.fit(self.size.width - GUTTER, self.sort)
         self.refresh()
-
-    def _size_of(self, column: TableColumn) -> int:
-        """Return the width that a column needs at least."""
-        if column.width is None:
-            return column.least
-        size = min(column.width, max(len(column.title), self._needed.get(column.key, 0)))
-        title = self._title(column)
-        return size if title == column.title else max(size, len(title))
-
-    def _title(self, column: TableColumn) -> str:
-        """Return the title with the direction of the sort."""
-        is_sorted = self.sort is not None and self.sort.column == column.key
-        return f"{column.title}{self.sort.arrow}" if is_sorted and self.sort is not None else column.title
-
-    def _missing(self, column: TableColumn) -> int:
-        return max(0, self._needed.get(column.key, 0) - column.least, len(self._title(column)) - column.least)
-
-    def _total(self, columns: Iterable[TableColumn]) -> int:
-        return sum(self._size_of(column) + GAP for column in columns)
 
     def render_line(self, y: int) -> Strip:
         """Draw one line: the head, a row, or nothing."""
@@ -488,9 +373,7 @@ class KeyedTable(ScrollView, can_focus=True):
         over = self._style("cursor" if self.has_focus else "cursor-blurred") if is_cursor else None
         mark = Segment(f"{MARK if key in self.marks else ' '} ", _over(ground + self._style("mark"), over))
         cells = [mark]
-        for column in self._columns:
-            if (size := self.widths.get(column.key)) is None:
-                continue
+        for column, size in self._columns.shown():
             cell = row.cells.get(column.key, "")
             cell = cell if isinstance(cell, Cell) else Cell(cell)
             text = _fitted(sanitize.line(cell.text), size, right=column.right)
@@ -505,9 +388,8 @@ class KeyedTable(ScrollView, can_focus=True):
         return self._line(cells, width, _over(ground, over))
 
     def _header(self, style: Style) -> Iterable[Segment]:
-        for column in self._columns:
-            if (size := self.widths.get(column.key)) is not None:
-                yield Segment(_fitted(self._title(column), size, right=column.right) + " " * GAP, style)
+        for column, size in self._columns.shown():
+            yield Segment(_fitted(titled(column, self.sort), size, right=column.right) + " " * GAP, style)
 
     def _line(self, segments: Sequence[Segment], width: int, style: Style) -> Strip:
         return Strip(segments).adjust_cell_length(width, style)

@@ -40,7 +40,7 @@ NO_SECRETS = {
     "gw_core.testing.assertions.Wanted.payload": "what a test expects, which its failure has to show",
     "gw_tui.rules.error_groups.ErrorGroup.text": "the message of an error",
     "gw_tui.screens.queues.QueuesQuery.text": "a filter that a person types",
-    "gw_tui.widgets.keyed_table.Cell.text": "a cell of a table, which is on the screen",
+    "gw_tui.widgets.table_rows.Cell.text": "a cell of a table, which is on the screen",
 }
 
 

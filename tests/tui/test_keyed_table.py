@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
-from gw_tui.widgets.keyed_table import SETTLING, Cell, KeyedTable, TableColumn, TableRow
+from gw_tui.widgets.keyed_table import SETTLING, KeyedTable
+from gw_tui.widgets.table_rows import Cell, TableColumn, TableRow
 from gw_tui.widgets.themes import FALLBACK
 
 COLUMNS = (TableColumn("id", "id", 5, right=True), TableColumn("text", "text"), TableColumn("more", "more", 10, rank=1))
