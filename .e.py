@@ -1,23 +1,16 @@
-import pathlib,re
-f=pathlib.Path("gw_tui/widgets/keyed_table.py"); s=f.read_text()
-s=s.replace("self._layout.title(column)","titled(column, self.sort)").replace("self._layout","self._columns").replace("import GAP, ColumnWidths","import GAP, ColumnWidths, titled")
+import pathlib
+f=pathlib.Path("gw_tui/rules/search.py"); s=f.read_text()
+s=s.replace('''MARK_PAGE_SIZE: Final = 1_000
+"""Jobs that one answer brings while all matches are gathered."""
+''','')
+s=s.replace("BulkMark(Ask(self.ask.wanted, page.after, MARK_PAGE_SIZE), self.most, found, is_over)","BulkMark(replace(self.ask, after=page.after), self.most, found, is_over)")
 f.write_text(s)
-f=pathlib.Path("gw_tui/widgets/column_widths.py"); s=f.read_text()
-i=s.index("    def title(self"); j=s.index("    def _size_of")
-s=s[:i]+s[j:]
-s=s.replace("self.title(column)","titled(column, self._sort)")
-s=s.replace("Choose the columns that fit, and their widths; the title of the sorted column has an arrow.","Choose the columns that fit, and their widths.")
-s+='''
-
-def titled(column: TableColumn, sort: TableSort | None) -> str:
-    """Return the title of a column, with the direction of the sort if the table is sorted by it."""
-    return column.title if sort is None or sort.column != column.key else f"{column.title}{sort.arrow}"
-'''
-s=s.replace('''        size = min(column.width, max(len(column.title), self._needed.get(column.key, 0)))
-        title = titled(column, self._sort)
-''','''        size = min(column.width, max(len(column.title), self._needed.get(column.key, 0)))
-        title = titled(column, self._sort)
-''')
+f=pathlib.Path("gw_tui/screens/jobs.py"); s=f.read_text()
+s=s.replace("import MARK_PAGE_SIZE, Ask, BulkMark","import Ask, BulkMark")
+a='"""The only order of a column that an index gives over all pages."""\n'
+assert a in s
+s=s.replace(a,a+"MARK_PAGE_SIZE: Final = 1_000\n")
 f.write_text(s)
-f=pathlib.Path("tests/security/test_hidden_fields.py"); s=f.read_text()
-f.write_text(s.replace("gw_tui.widgets.keyed_table.Cell.text","gw_tui.widgets.table_rows.Cell.text"))
+f=pathlib.Path("tests/tui/test_jobs_screen.py"); s=f.read_text()
+s=s.replace("jobs.BulkMark(","BulkMark(")
+f.write_text(s)

@@ -130,3 +130,19 @@ class Search:
             asks=self.asks + 1,
             order=page.order,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class BulkMark:
+    """All jobs that match, being gathered to be marked; `ask` is what to ask for next."""
+
+    ask: Ask
+    most: int
+    found: tuple[FoundJob, ...] = ()
+    is_over: bool = False
+
+    def answered(self, page: JobPage) -> BulkMark:
+        """Take over what an answer brought."""
+        found = (*self.found, *page.jobs)[: self.most]
+        is_over = page.after is None or len(found) == self.most
+        return BulkMark(replace(self.ask, after=page.after), self.most, found, is_over)

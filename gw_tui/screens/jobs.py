@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from textual import work
 from textual.app import ComposeResult
 from textual.content import Content
-from textual.message import Message
 from textual.timer import Timer
 
 from gw_core import JobState, Selection
 from gw_core.errors import SelectionError
-from gw_core.front_ends import EVERYTHING, FoundJob, NameKind, PageCursor, counted
+from gw_core.front_ends import EVERYTHING, FoundJob, PageCursor, counted
 from gw_core.operations import JobPage
 from gw_core.selection import parse
 from gw_tui.actions.actions import GONE
-from gw_tui.data.source import DataSource, Query
+from gw_tui.data.source import Query
 from gw_tui.dialogs import export
 from gw_tui.dialogs.choose import Choose
 from gw_tui.rules.commands import BY_ID, Risk
 from gw_tui.rules.preferences import TableSort
-from gw_tui.rules.search import Ask, Search, Stage
+from gw_tui.rules.search import Ask, BulkMark, Search, Stage
 from gw_tui.screens.job_actions import AddJobMixin, JobActionsMixin
+from gw_tui.screens.job_queries import NamesQuery, PageQuery, StepQuery
 from gw_tui.screens.list_screen import ListScreen, facts
 from gw_tui.screens.pause_actions import PauseMixin
 from gw_tui.screens.worker_actions import WorkerActionsMixin
@@ -35,13 +33,13 @@ from gw_tui.text import formatting, sanitize
 from gw_tui.text.redact import masked
 from gw_tui.widgets.filter_bar import LONGEST, FilterBar
 from gw_tui.widgets.job_rows import RowContext, columns_for, facts_of, row_of
+from gw_tui.widgets.jobs_table import JobsTable
 from gw_tui.widgets.keyed_table import KeyedTable
 from gw_tui.widgets.table_rows import TableColumn, TableRow
 
 if TYPE_CHECKING:
     from gw_tui.actions.actions import Result
 
-TIMEOUT: Final = timedelta(milliseconds=200)
 REBUILD_INTERVAL: Final = 5.0
 """A page that takes several answers is rebuilt after this many seconds."""
 
@@ -58,92 +56,6 @@ LAST_BY_STATE: Final = "Last page: 1,000 jobs of each state and 300 for later ar
 BY_NEWEST: Final = TableSort("id", is_descending=True)
 """The only order of a column that an index gives over all pages."""
 MARK_PAGE_SIZE: Final = 1_000
-
-
-# -- what is asked ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class PageQuery(Query):
-    """A page of jobs, at each tick."""
-
-    what: Ask
-
-    def ask(self, source: DataSource) -> JobPage:
-        return source.page(self.what.wanted, after=self.what.after, limit=self.what.limit, timeout=TIMEOUT)
-
-
-@dataclass(frozen=True)
-class StepQuery(PageQuery):
-    """One step of a search: once."""
-
-    every: ClassVar[timedelta | None] = timedelta(hours=1)
-
-
-@dataclass(frozen=True)
-class NamesQuery(Query):
-    """Names to suggest while a filter is typed."""
-
-    every: ClassVar[timedelta | None] = timedelta(seconds=30)
-
-    def ask(self, source: DataSource) -> Mapping[str, Sequence[str]]:
-        """Return the names of tasks, queues and workers; these tables are small."""
-        return {kind.value: source.names(kind) for kind in (NameKind.TASKS, NameKind.QUEUES, NameKind.WORKERS)}
-
-
-@dataclass(frozen=True, slots=True)
-class BulkMark:
-    """All jobs that match, being gathered to be marked; `ask` is what to ask for next."""
-
-    ask: Ask
-    most: int
-    found: tuple[FoundJob, ...] = ()
-    is_over: bool = False
-
-    def answered(self, page: JobPage) -> BulkMark:
-        """Take over what an answer brought."""
-        found = (*self.found, *page.jobs)[: self.most]
-        is_over = page.after is None or len(found) == self.most
-        return BulkMark(Ask(self.ask.wanted, page.after, MARK_PAGE_SIZE), self.most, found, is_over)
-
-
-# -- the screen ------------------------------------------------------------------------------------------------------
-
-
-class JobsTable(KeyedTable):
-    """The list of jobs. While it is followed it stays at its top, and no row is under the cursor.
-
-    No key may act on a row that has just moved under the cursor, so any cursor movement ends following.
-    """
-
-    class Unfollowed(Message):
-        """The operator moved the cursor."""
-
-    is_followed = False
-
-    def follow(self) -> None:
-        """Stay at the top from now on."""
-        self.is_followed = True
-        self.replace([])
-
-    def apply(self, rows: Iterable[TableRow]) -> None:
-        """Show new rows, each at its place."""
-        if self.is_followed:
-            self.moved_at = None
-        super().apply(rows)
-
-    def action_move(self, by: int) -> None:
-        """Move the cursor; to begin with, onto the first row."""
-        super().action_move(0 if self.is_followed else by)
-
-    def _move_to_index(self, index: int) -> None:
-        if self.is_followed:
-            self.is_followed = False
-            self.post_message(self.Unfollowed())
-        super()._move_to_index(index)
-
-    def _set_highlighted(self, key: str | None) -> None:
-        super()._set_highlighted(None if self.is_followed else key)
 
 
 class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, ListScreen[Search, FoundJob]):

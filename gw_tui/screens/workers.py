@@ -20,7 +20,7 @@ from gw_tui.data.source import FRESH, LOCKS_INTERVAL, DataSource, Query
 from gw_tui.dialogs.choose import Choice
 from gw_tui.maintenance import SWEEP
 from gw_tui.rules.worker_health import WorkerHealth, aged, health, staleness
-from gw_tui.screens.jobs import TIMEOUT
+from gw_tui.screens.job_queries import TIMEOUT
 from gw_tui.screens.list_screen import ListScreen
 from gw_tui.screens.worker_actions import WorkerActionsMixin
 from gw_tui.text import formatting, sanitize, symbols
