@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from gw_tui.actions.actions import Action, Restore, Result
+from gw_tui.actions import Action, Restore, Result
 from gw_tui.actions.outcome import ActionOutcome
 from gw_tui.data.messages import ActionProgressed
 from gw_tui.dialogs.result import ProgressDialog, ResultDialog

@@ -24,7 +24,7 @@ from textual.widgets import Input, TextArea
 from gw_core.front_ends import CleanupTarget, counted
 from gw_tui import clipboard
 from gw_tui.action_runner import ActionRunner
-from gw_tui.actions.actions import Action
+from gw_tui.actions import Action
 from gw_tui.actions.command_preview import CommandPreview
 from gw_tui.actions.log import action_log
 from gw_tui.contexts import Contexts

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
     from textual.screen import Screen
 
-    from gw_tui.actions.actions import Action
+    from gw_tui.actions import Action
     from gw_tui.state import ConsoleState
 
 T = TypeVar("T")

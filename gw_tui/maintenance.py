@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gw_core import JobState, Selection
 from gw_core.front_ends import CheckStatus, CleanupTarget, counted
-from gw_tui.actions.actions import MAX_CLEANED, Cleanup, CleanupSelected, RunDoctor, Sweep
+from gw_tui.actions import MAX_CLEANED, Cleanup, CleanupSelected, RunDoctor, Sweep
 from gw_tui.dialogs.choose import Choice, Choose
 from gw_tui.dialogs.confirm import confirmed
 from gw_tui.dialogs.narrow import NarrowDialog

@@ -17,7 +17,9 @@ import msgspec
 
 from gw_core.front_ends import operator_name
 from gw_core.runtime.files import append_to
-from gw_tui.actions.actions import Action, Add, CleanupSelected, Complete, RemoveByKey, Result
+from gw_tui.actions.action import Action, Result
+from gw_tui.actions.jobs import Add, Complete, RemoveByKey
+from gw_tui.actions.maintenance import CleanupSelected
 from gw_tui.text.json_view import json_view
 from gw_tui.text.redact import masked
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gw_core.front_ends import counted
-from gw_tui.actions.actions import Action, Complete, RemoveByKey, Restore, Result
+from gw_tui.actions.action import Action, Result
+from gw_tui.actions.jobs import Complete, RemoveByKey, Restore
 
 if TYPE_CHECKING:
     from gw_core import Job

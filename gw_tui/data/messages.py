@@ -9,7 +9,7 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from gw_core.front_ends import QueueSnapshot
-    from gw_tui.actions.actions import Action, Result
+    from gw_tui.actions import Action, Result
     from gw_tui.data.source import Query
     from gw_tui.rules.connection_state import FailureKind
 

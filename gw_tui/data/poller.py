@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from textual.message import Message
 
 from gw_core.errors import GraphileWorkerError
-from gw_tui.actions.actions import Action, Result
+from gw_tui.actions import Action, Result
 from gw_tui.data.messages import (
     ActionFinished,
     ActionLogFailed,

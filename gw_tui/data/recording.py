@@ -35,7 +35,7 @@ from gw_tui.rules.recurring import Crontabs
 
 if TYPE_CHECKING:
     from gw_core.front_ends import NameKind
-    from gw_tui.actions.actions import Action, Result
+    from gw_tui.actions import Action, Result
 
 DEMO: Final = Path(__file__).with_name("demo.jsonl.gz")
 """Two minutes of a queue with all that an operator meets."""

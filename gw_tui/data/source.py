@@ -37,7 +37,7 @@ from gw_core.front_ends import (
     operator_name,
 )
 from gw_core.operations import JobStep, RecordedAction, WaitingGroup
-from gw_tui.actions.actions import Action, Result
+from gw_tui.actions import Action, Result
 from gw_tui.data.playback import Playback
 from gw_tui.rules.connection_state import FailureKind
 from gw_tui.rules.options import QueueInfo

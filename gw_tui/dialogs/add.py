@@ -17,7 +17,7 @@ from textual.widgets import Label, TextArea
 
 from gw_core import JobSpec
 from gw_core.runtime.files import write_new
-from gw_tui.actions.actions import Add
+from gw_tui.actions import Add
 from gw_tui.dialogs.base import MAX_NUMBER, Dialog
 from gw_tui.text import sanitize
 

@@ -17,7 +17,7 @@ from gw_tui.rules.connection_state import ConnectionPhase
 from gw_tui.text import sanitize
 
 if TYPE_CHECKING:
-    from gw_tui.actions.actions import Action
+    from gw_tui.actions import Action
     from gw_tui.console import Console
     from gw_tui.state import ConsoleState
 

@@ -14,7 +14,7 @@ from gw_tui.dialogs.base import Dialog, entry
 from gw_tui.text import sanitize, symbols
 
 if TYPE_CHECKING:
-    from gw_tui.actions.actions import Action
+    from gw_tui.actions import Action
     from gw_tui.console import Console
 
 NAMED: Final = 6

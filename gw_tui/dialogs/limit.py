@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.app import ComposeResult
 
-from gw_tui.actions.actions import SetLimit
+from gw_tui.actions import SetLimit
 from gw_tui.dialogs.base import Dialog
 from gw_tui.text import sanitize
 

@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.widgets import Input, Label
 
 from gw_core.front_ends import FoundJob
-from gw_tui.actions.actions import Reschedule
+from gw_tui.actions import Reschedule
 from gw_tui.dialogs.base import MAX_NUMBER, Dialog
 from gw_tui.dialogs.confirm import named
 from gw_tui.text import formatting

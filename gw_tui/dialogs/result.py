@@ -11,13 +11,13 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import ProgressBar, Static
 
-from gw_tui.actions.actions import Result
+from gw_tui.actions import Result
 from gw_tui.actions.outcome import ActionOutcome
 from gw_tui.dialogs.framed import Framed, FramedText
 from gw_tui.text import sanitize, symbols
 
 if TYPE_CHECKING:
-    from gw_tui.actions.actions import Action, SkippedItem
+    from gw_tui.actions import Action, SkippedItem
 
 MAX_SHOWN: Final = 20
 """Reasons for skipping that are listed, the most frequent first."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from gw_core.front_ends import QueueSnapshot
     from gw_tui.action_runner import ActionRunner
-    from gw_tui.actions.actions import Action
+    from gw_tui.actions import Action
     from gw_tui.console import Console
     from gw_tui.data.source import Query
     from gw_tui.maintenance import Maintenance

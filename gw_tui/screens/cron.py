@@ -13,7 +13,7 @@ from textual.content import Content
 
 from gw_core import CronItem, JobSpec
 from gw_core.front_ends import QueueSnapshot, counted, describe_schedule, written
-from gw_tui.actions.actions import Action, Add, Forget
+from gw_tui.actions import Action, Add, Forget
 from gw_tui.data.source import DataSource, Query
 from gw_tui.dialogs.choose import Choice
 from gw_tui.dialogs.confirm import confirmed

@@ -12,7 +12,7 @@ from textual.content import Content
 from gw_core import JobState, Selection
 from gw_core.front_ends import Count, FoundJob, Quality, counted
 from gw_core.operations import EndedAttempt, JobPage, JobReport
-from gw_tui.actions.actions import Retry
+from gw_tui.actions import Retry
 from gw_tui.data.source import DataSource, Query, known
 from gw_tui.rules.error_groups import ErrorGroup, error_groups, failed_at
 from gw_tui.screens.job_actions import JobActionsMixin

@@ -10,7 +10,7 @@ from textual import work
 
 from gw_core import Job, JobState
 from gw_core.front_ends import FoundJob, counted
-from gw_tui.actions.actions import (
+from gw_tui.actions import (
     Action,
     Add,
     Cancel,

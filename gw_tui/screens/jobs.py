@@ -17,7 +17,7 @@ from gw_core.errors import SelectionError
 from gw_core.front_ends import EVERYTHING, FoundJob, PageCursor, counted
 from gw_core.operations import JobPage
 from gw_core.selection import parse
-from gw_tui.actions.actions import GONE
+from gw_tui.actions import GONE
 from gw_tui.data.source import Query
 from gw_tui.dialogs import export
 from gw_tui.dialogs.choose import Choose
@@ -38,7 +38,7 @@ from gw_tui.widgets.keyed_table import KeyedTable
 from gw_tui.widgets.table_rows import TableColumn, TableRow
 
 if TYPE_CHECKING:
-    from gw_tui.actions.actions import Result
+    from gw_tui.actions import Result
 
 REBUILD_INTERVAL: Final = 5.0
 """A page that takes several answers is rebuilt after this many seconds."""

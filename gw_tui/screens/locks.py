@@ -13,7 +13,7 @@ from textual.content import Content
 
 from gw_core.front_ends import BackendSession, CheckStatus, CleanupTarget, LockWaits, counted
 from gw_core.operations import Finding
-from gw_tui.actions.actions import Action, Cleanup
+from gw_tui.actions import Action, Cleanup
 from gw_tui.data.source import DataSource, Query
 from gw_tui.dialogs.choose import Choice
 from gw_tui.maintenance import CHOICES, SWEEP

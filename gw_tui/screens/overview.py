@@ -25,7 +25,7 @@ from gw_core.front_ends import (
     counted,
     written,
 )
-from gw_tui.actions.actions import CountExactly
+from gw_tui.actions import CountExactly
 from gw_tui.data.source import FRESH, DataSource, Query, known
 from gw_tui.rules import run_charts
 from gw_tui.rules.alerts import Alert, AlertInput, QueueSample, Severity, alerts, drain_time

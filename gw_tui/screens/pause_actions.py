@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual import work
 
 from gw_core.front_ends import BackendSession
-from gw_tui.actions import actions
+from gw_tui.actions import Action, EndSession, FindPause, Pause, Resume
 from gw_tui.dialogs.confirm import Confirm, confirmed
 from gw_tui.dialogs.limit import LimitDialog
 from gw_tui.screens.base import ConsoleScreen
@@ -31,7 +31,7 @@ class PauseMixin(ConsoleScreen):
         if (target := self.pause_target()) is None:
             self.notify("Nothing here can be paused", severity="warning")
             return
-        if (found := await self.action_runner.begin(actions.FindPause(target=target))) is None:
+        if (found := await self.action_runner.begin(FindPause(target=target))) is None:
             return
         name, pause = sanitize.line(target, 60), found.pause
         if pause is None:
@@ -41,17 +41,17 @@ class PauseMixin(ConsoleScreen):
                 ok="Pause",
                 destroys=False,
                 asks_for="Reason (optional)",
-                action=lambda reason: actions.Pause(target=target, reason=reason or None),
+                action=lambda reason: Pause(target=target, reason=reason or None),
             )
             if (reason := await self.app.push_screen_wait(question)) is not None:
-                await self._begin(actions.Pause(target=target, reason=reason or None))
+                await self._begin(Pause(target=target, reason=reason or None))
             return
-        resume = actions.Resume(target=target)
+        resume = Resume(target=target)
         words = sanitize.line(f"It is {pause.description}.", 200)
         if await confirmed(self.console, resume, f"Resume {name}?", words, ok="Resume", destroys=False):
             await self._begin(resume)
 
-    async def _begin(self, action: actions.Action) -> None:
+    async def _begin(self, action: Action) -> None:
         await self.action_runner.begin(action)
         self.ask()
 
@@ -89,7 +89,7 @@ class SessionMixin(ConsoleScreen):
             f"{sanitize.line(session, 100)}, for {age}:\n{sanitize.line(statement, 200)}\n"
             "Its transaction is rolled back and its program loses the connection."
         )
-        action = actions.EndSession(session=session)
+        action = EndSession(session=session)
         if await confirmed(self.console, action, f"End session {session.pid}?", words, ok="End session"):
             await self.action_runner.begin(action)
             self.ask()

@@ -13,7 +13,7 @@ from textual import work
 
 from gw_core.front_ends import Count, Quality, counted, written
 from gw_core.operations import QueueReport
-from gw_tui.actions.actions import CountExactly
+from gw_tui.actions import CountExactly
 from gw_tui.data.source import QUEUES_INTERVAL, DataSource, Query, known
 from gw_tui.screens.paged_list import PagedList
 from gw_tui.screens.pause_actions import PauseMixin

@@ -9,7 +9,7 @@ from textual import work
 from gw_core import RecoverySettings
 from gw_core.front_ends import counted
 from gw_core.operations import WorkerInfo
-from gw_tui.actions.actions import Action, Unlock
+from gw_tui.actions import Action, Unlock
 from gw_tui.dialogs.choose import Choice
 from gw_tui.dialogs.confirm import confirmed
 from gw_tui.screens.base import ConsoleScreen

@@ -15,7 +15,7 @@ from textual.content import Content
 from gw_core import JobState, RecoverySettings, Selection
 from gw_core.front_ends import QueueSnapshot, counted, written
 from gw_core.operations import JobPage, WorkerInfo
-from gw_tui.actions.actions import Action
+from gw_tui.actions import Action
 from gw_tui.data.source import FRESH, LOCKS_INTERVAL, DataSource, Query
 from gw_tui.dialogs.choose import Choice
 from gw_tui.maintenance import SWEEP

@@ -20,7 +20,21 @@ from support.console_source import QueueSource
 
 from gw_cli import job_files
 from gw_core import Job, JobSpec, JobState, Selection
-from gw_tui.actions import actions
+from gw_tui.actions import (
+    Action,
+    Add,
+    Complete,
+    CountExactly,
+    Fail,
+    Pause,
+    Reschedule,
+    Restore,
+    Result,
+    Resume,
+    Retry,
+    Sweep,
+    Unlock,
+)
 from gw_tui.actions.log import ActionLog, Payloads
 from gw_tui.data.poller import ActionThread
 from gw_tui.rules.options import Options, QueueInfo
@@ -46,7 +60,7 @@ def test_a_line_says_who_did_what_to_which_jobs_and_what_became_of_them(log: Act
     first, second = seen(source, JobState.FAILED, 2)
     source.queue.delete(second.id)
 
-    ActionThread(source, lambda _: None, log).turn(actions.Retry(jobs=[first, second]))
+    ActionThread(source, lambda _: None, log).turn(Retry(jobs=[first, second]))
 
     (line,) = lines(log)
     assert line["action"] == "retry"
@@ -59,8 +73,8 @@ def test_a_line_says_who_did_what_to_which_jobs_and_what_became_of_them(log: Act
 
 
 def test_a_line_about_a_pause_keeps_the_name_of_the_database(log: ActionLog) -> None:
-    log.note(TARGET, actions.Pause(target="task:mail", reason="full"), actions.Result(done=("task:mail",)))
-    log.note(TARGET, actions.Resume(target="task:mail"), actions.Result(done=("task:mail",)))
+    log.note(TARGET, Pause(target="task:mail", reason="full"), Result(done=("task:mail",)))
+    log.note(TARGET, Resume(target="task:mail"), Result(done=("task:mail",)))
 
     pause, resume = lines(log)
     assert (pause["target"], pause["paused"], pause["reason"]) == (TARGET.where, "task:mail", "full")
@@ -72,7 +86,7 @@ def test_what_was_removed_is_there_whole_and_can_be_added_by_the_command(log: Ac
     (job,) = seen(source, JobState.SCHEDULED)
     payload = source.queue.by_id[job.id].payload_json
 
-    ActionThread(source, lambda _: None, log).turn(actions.Complete(jobs=[job]))
+    ActionThread(source, lambda _: None, log).turn(Complete(jobs=[job]))
 
     (removed,) = lines(log)[0]["deleted"]
     assert removed["id"] == job.id
@@ -86,7 +100,7 @@ def test_what_was_removed_is_there_whole_and_can_be_added_by_the_command(log: Ac
 def test_a_payload_of_several_lines_keeps_its_numbers_and_takes_one_line(log: ActionLog) -> None:
     payload = '{\n  "id": 90071992547409931,\n  "amount": 1.10\n}'
 
-    log.note(TARGET, actions.Add(spec=JobSpec(task="mail"), payload=payload), actions.Result(done=("1",)))
+    log.note(TARGET, Add(spec=JobSpec(task="mail"), payload=payload), Result(done=("1",)))
 
     assert '{"id":90071992547409931,"amount":1.10}' in log.path.read_text("utf-8")
     assert len(lines(log)) == 1
@@ -97,7 +111,7 @@ def test_a_failure_is_written_down_with_its_reason(log: ActionLog) -> None:
     (job,) = seen(source, JobState.FAILED)
     source.go_down(OSError("nobody there"))
 
-    ActionThread(source, lambda _: None, log).turn(actions.Retry(jobs=[job]))
+    ActionThread(source, lambda _: None, log).turn(Retry(jobs=[job]))
 
     assert "nobody there" in lines(log)[0]["failure"]
 
@@ -105,29 +119,29 @@ def test_a_failure_is_written_down_with_its_reason(log: ActionLog) -> None:
 @pytest.mark.parametrize(
     "action",
     [
-        actions.Reschedule(jobs=(), run_at=timedelta(hours=1), priority=3),
-        actions.Fail(jobs=(), reason="enough"),
-        actions.Unlock(workers=("w",)),
-        actions.Sweep(),
-        actions.Restore(jobs=()),
+        Reschedule(jobs=(), run_at=timedelta(hours=1), priority=3),
+        Fail(jobs=(), reason="enough"),
+        Unlock(workers=("w",)),
+        Sweep(),
+        Restore(jobs=()),
     ],
     ids=lambda action: type(action).__name__,
 )
-def test_every_kind_of_act_can_be_written_down(log: ActionLog, action: actions.Action) -> None:
-    log.note(TARGET, action, actions.Result())
+def test_every_kind_of_act_can_be_written_down(log: ActionLog, action: Action) -> None:
+    log.note(TARGET, action, Result())
 
     assert lines(log)[0]["action"] == type(action).__name__.lower()
 
 
 def test_what_only_reads_is_not_recorded(log: ActionLog) -> None:
-    for action in (actions.Sweep(dry_run=True), actions.CountExactly()):
-        log.note(TARGET, action, actions.Result())
+    for action in (Sweep(dry_run=True), CountExactly()):
+        log.note(TARGET, action, Result())
 
     assert not log.path.exists()
 
 
 def test_only_its_owner_may_read_the_file(log: ActionLog) -> None:
-    log.note(TARGET, actions.Sweep(), actions.Result())
+    log.note(TARGET, Sweep(), Result())
 
     assert stat.S_IMODE(log.path.stat().st_mode) == 0o600
 
@@ -139,7 +153,7 @@ def test_an_action_is_done_and_its_operator_informed_when_it_cannot_be_recorded(
     async def scenario(console: Console) -> None:
         await console.press("r")
         await console.until(lambda: any("cannot be written" in entry.words for entry in console.state.journal))
-        assert isinstance(console.source.actions[0], actions.Retry)
+        assert isinstance(console.source.actions[0], Retry)
 
     run(scenario, filter="state:failed", action_log=blocked)
 
@@ -148,7 +162,7 @@ def test_a_failed_job_is_not_run_again_by_the_documented_command(log: ActionLog)
     source = QueueSource()
     found = next(each for each in source.queue.states() if each.state is JobState.FAILED)
 
-    ActionThread(source, lambda _: None, log).turn(actions.Complete(jobs=[found.job]))
+    ActionThread(source, lambda _: None, log).turn(Complete(jobs=[found.job]))
 
     (removed,) = lines(log)[0]["deleted"]
     assert "job" not in removed
@@ -162,10 +176,10 @@ def test_a_failed_job_is_not_run_again_by_the_documented_command(log: ActionLog)
 SECRET = '{"user": "me", "token": "hunter2"}'
 
 
-def removal(source: Any) -> tuple[actions.Complete, actions.Result]:
+def removal(source: Any) -> tuple[Complete, Result]:
     job = next(each for each in source.queue.by_id.values() if each.attempts < each.max_attempts)
     gone = msgspec.structs.replace(job, payload_json=SECRET)
-    return actions.Complete(jobs=[gone]), actions.Result(done=(str(job.id),), removed=(gone,))
+    return Complete(jobs=[gone]), Result(done=(str(job.id),), removed=(gone,))
 
 
 def test_a_file_that_is_large_is_put_aside_in_place_of_the_one_before(
@@ -189,13 +203,13 @@ def test_what_was_removed_is_not_kept_for_ever(log: ActionLog, monkeypatch: pyte
     old = log.path.read_text("utf-8").replace(lines(log)[0]["at"], "2020-01-01T00:00:00Z")
     log.path.write_text(old, "utf-8")
 
-    log.note(source.info, actions.Sweep(), actions.Result())
+    log.note(source.info, Sweep(), Result())
     assert [line["action"] for line in lines(log)] == ["sweep"]
     assert "hunter2" in log.aside.read_text("utf-8")
 
     long_ago = log.aside.stat().st_mtime - 31 * 24 * 3600
     os.utime(log.aside, (long_ago, long_ago))
-    log.note(source.info, actions.Sweep(), actions.Result())
+    log.note(source.info, Sweep(), Result())
     assert not log.aside.exists()
     assert len(lines(log)) == 2
 
@@ -216,7 +230,7 @@ def test_a_first_line_of_another_process_stops_nothing(log: ActionLog, first: st
     log.path.parent.mkdir(parents=True)
     log.path.write_text(first)
 
-    log.note(TARGET, actions.Sweep(), actions.Result())
+    log.note(TARGET, Sweep(), Result())
 
     assert '"action":"sweep"' in log.path.read_text("utf-8")
 
@@ -227,7 +241,7 @@ def test_consoles_that_write_at_the_same_time_lose_nothing(log: ActionLog, monke
 
     def write(name: int) -> None:
         for number in range(20):
-            log.note(target, actions.Unlock(workers=(f"{name}-{number}",)), actions.Result())
+            log.note(target, Unlock(workers=(f"{name}-{number}",)), Result())
 
     threads = [threading.Thread(target=write, args=(name,)) for name in range(4)]
     for each in threads:
@@ -258,7 +272,7 @@ def test_payloads_are_written_down_as_was_chosen(tmp_path: Path, payloads: Paylo
     log = ActionLog(tmp_path / "actions.jsonl", payloads)
     source = QueueSource()
     log.note(source.info, *removal(source))
-    log.note(source.info, actions.Add(spec=JobSpec(task="mail"), payload=SECRET), actions.Result())
+    log.note(source.info, Add(spec=JobSpec(task="mail"), payload=SECRET), Result())
 
     removed, added = lines(log)
     assert list(removed["deleted"][0]) == ["id", name]

@@ -21,7 +21,7 @@ from psycopg.rows import dict_row
 
 from gw_core import Client, Job, JobSpec, JobState, Selection
 from gw_core.front_ends import FoundJob
-from gw_tui.actions import actions
+from gw_tui.actions import Action, Complete, Fail, Reschedule, Restore, Retry
 from gw_tui.actions.log import ActionLog
 
 pytestmark = pytest.mark.once
@@ -122,11 +122,11 @@ def unchanged(before: Row, after: Row | None, *but: str) -> None:
 
 
 Check = Callable[[Row, Row | None], None]
-KINDS: Sequence[tuple[Callable[[Sequence[Job]], actions.Action], Check]] = (
-    (lambda jobs: actions.Retry(jobs=jobs), retried),
-    (lambda jobs: actions.Reschedule(jobs=jobs, run_at=timedelta(hours=2), priority=7), rescheduled),
-    (lambda jobs: actions.Fail(jobs=jobs, reason="enough"), failed),
-    (lambda jobs: actions.Complete(jobs=jobs), removed),
+KINDS: Sequence[tuple[Callable[[Sequence[Job]], Action], Check]] = (
+    (lambda jobs: Retry(jobs=jobs), retried),
+    (lambda jobs: Reschedule(jobs=jobs, run_at=timedelta(hours=2), priority=7), rescheduled),
+    (lambda jobs: Fail(jobs=jobs, reason="enough"), failed),
+    (lambda jobs: Complete(jobs=jobs), removed),
 )
 
 
@@ -166,8 +166,8 @@ def test_removed_jobs_come_back_with_everything_that_mattered(url: str, source: 
     before = table(url)
     page = [each for each in source.page(Selection(), limit=200).jobs if each.job.locked_by is None]
 
-    gone = next(source.run(actions.Complete(jobs=[each.job for each in page])))
-    back = next(source.run(actions.Restore(jobs=gone.removed)))
+    gone = next(source.run(Complete(jobs=[each.job for each in page])))
+    back = next(source.run(Restore(jobs=gone.removed)))
 
     after = table(url)
     assert len(back.done) == len(gone.done) == len(page)
@@ -306,7 +306,7 @@ def test_the_log_of_a_real_removal_can_be_added_again(url: str, source: Any, tmp
     # Failed jobs are not restored this way: they would run again.
     ready = Selection.of(state=JobState.READY)
     page = [each for each in source.page(ready, limit=50).jobs if each.job.locked_by is None][:5]
-    action = actions.Complete(jobs=[each.job for each in page])
+    action = Complete(jobs=[each.job for each in page])
     before = table(url)
     log.note(source.info, action, next(source.run(action)))
 

@@ -16,7 +16,7 @@ from support.waiting import wait_until
 
 from gw_core import Client, JobSpec, Runner, Selection, TaskRegistry, WorkerSettings
 from gw_core.front_ends import BackendSession, operator_name
-from gw_tui.actions.actions import EndSession
+from gw_tui.actions import Complete, EndSession
 from gw_tui.rules.alerts import CAUSES, Alert, AlertInput, Severity, alerts
 from gw_tui.screens.overview import BlockedQuery, OverviewQuery
 from gw_tui.screens.tasks import TasksQuery
@@ -466,8 +466,6 @@ def test_a_locked_table_is_unknown_and_not_empty(database_url: str, monkeypatch:
 
 def test_an_action_after_a_restart_of_the_server_works(queue: Queue) -> None:
     """The connection for actions may be gone without anyone having noticed."""
-    from gw_tui.actions.actions import Complete
-
     for number in (1, 2):
         job = queue.client.add("mail", payload={"n": number})
         (found,) = queue.client.jobs.list(Selection.of(id=[job.id])).jobs

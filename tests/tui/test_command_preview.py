@@ -18,7 +18,25 @@ from support.task_builders import a_job
 
 from gw_core import Job, JobSpec, RecoverySettings, Selection
 from gw_core.front_ends import CleanupTarget
-from gw_tui.actions import actions
+from gw_tui.actions import (
+    Action,
+    Add,
+    Cancel,
+    Cleanup,
+    Complete,
+    CountExactly,
+    Fail,
+    FindByKey,
+    Forget,
+    Pause,
+    RemoveByKey,
+    Reschedule,
+    Resume,
+    Retry,
+    RunDoctor,
+    Sweep,
+    Unlock,
+)
 from gw_tui.actions.command_preview import CommandPreview
 from gw_tui.clipboard import command_line
 
@@ -107,28 +125,28 @@ SPEC = JobSpec(
 )
 PAYLOAD = r'{"text": "it' "'" r's \\ and \"", "n": 90071992547409931}'
 
-ACTS: dict[str, Callable[[Ground], actions.Action]] = {
-    "retry of a job that failed for good": lambda at: actions.Retry(jobs=at.seen("failed")),
-    "retry of a job between attempts": lambda at: actions.Retry(jobs=at.seen("backoff")),
-    "retry of a job that has not failed": lambda at: actions.Retry(jobs=at.seen("waiting")),
-    "reschedule": lambda at: actions.Reschedule(jobs=at.seen("waiting"), run_at=FIXED, priority=-5, max_attempts=9),
-    "reschedule to another priority": lambda at: actions.Reschedule(jobs=at.seen("waiting"), priority=-5),
-    "fail with a reason": lambda at: actions.Fail(jobs=at.seen("waiting"), reason="it's \\ enough"),
-    "fail": lambda at: actions.Fail(jobs=at.seen("waiting")),
-    "remove": lambda at: actions.Complete(jobs=[*at.seen("waiting"), *at.seen("failed")]),
-    "remove by key": lambda at: actions.RemoveByKey(key="waiting", job=at.seen("waiting")[0]),
-    "remove by key of a running job": lambda at: actions.RemoveByKey(key="running", job=at.seen("running")[0]),
-    "add": lambda _: actions.Add(spec=SPEC, payload=PAYLOAD),
-    "add with nothing but a task": lambda _: actions.Add(spec=JobSpec(task="-odd")),
-    "unlock": lambda _: actions.Unlock(workers=("dead",)),
-    "sweep": lambda _: actions.Sweep(),
-    "clear away failed jobs": lambda _: actions.Cleanup(target=CleanupTarget.FAILED_JOBS),
-    "clear away unused tasks": lambda _: actions.Cleanup(target=CleanupTarget.UNUSED_TASKS),
-    "clear away unused queues": lambda _: actions.Cleanup(target=CleanupTarget.UNUSED_QUEUES),
-    "forget": lambda _: actions.Forget(identifier="it's old"),
-    "pause a task": lambda _: actions.Pause(target="task:it's new", reason="it's \\ broken"),
-    "pause a queue": lambda _: actions.Pause(target="queue:empty"),
-    "resume": lambda _: actions.Resume(target="task:it's paused"),
+ACTS: dict[str, Callable[[Ground], Action]] = {
+    "retry of a job that failed for good": lambda at: Retry(jobs=at.seen("failed")),
+    "retry of a job between attempts": lambda at: Retry(jobs=at.seen("backoff")),
+    "retry of a job that has not failed": lambda at: Retry(jobs=at.seen("waiting")),
+    "reschedule": lambda at: Reschedule(jobs=at.seen("waiting"), run_at=FIXED, priority=-5, max_attempts=9),
+    "reschedule to another priority": lambda at: Reschedule(jobs=at.seen("waiting"), priority=-5),
+    "fail with a reason": lambda at: Fail(jobs=at.seen("waiting"), reason="it's \\ enough"),
+    "fail": lambda at: Fail(jobs=at.seen("waiting")),
+    "remove": lambda at: Complete(jobs=[*at.seen("waiting"), *at.seen("failed")]),
+    "remove by key": lambda at: RemoveByKey(key="waiting", job=at.seen("waiting")[0]),
+    "remove by key of a running job": lambda at: RemoveByKey(key="running", job=at.seen("running")[0]),
+    "add": lambda _: Add(spec=SPEC, payload=PAYLOAD),
+    "add with nothing but a task": lambda _: Add(spec=JobSpec(task="-odd")),
+    "unlock": lambda _: Unlock(workers=("dead",)),
+    "sweep": lambda _: Sweep(),
+    "clear away failed jobs": lambda _: Cleanup(target=CleanupTarget.FAILED_JOBS),
+    "clear away unused tasks": lambda _: Cleanup(target=CleanupTarget.UNUSED_TASKS),
+    "clear away unused queues": lambda _: Cleanup(target=CleanupTarget.UNUSED_QUEUES),
+    "forget": lambda _: Forget(identifier="it's old"),
+    "pause a task": lambda _: Pause(target="task:it's new", reason="it's \\ broken"),
+    "pause a queue": lambda _: Pause(target="queue:empty"),
+    "resume": lambda _: Resume(target="task:it's paused"),
 }
 NOTHING_HAPPENS = {"retry of a job that has not failed"}
 ASKS = {"unlock", "cleanup"}
@@ -171,23 +189,23 @@ def gw(url: str, command: str) -> None:
 @pytest.mark.parametrize(
     "action",
     [
-        actions.Sweep(dry_run=True),
-        actions.Cleanup(target=CleanupTarget.FAILED_JOBS, dry_run=True),
-        actions.RunDoctor(),
-        actions.CountExactly(),
-        actions.FindByKey(key="k"),
+        Sweep(dry_run=True),
+        Cleanup(target=CleanupTarget.FAILED_JOBS, dry_run=True),
+        RunDoctor(),
+        CountExactly(),
+        FindByKey(key="k"),
     ],
     ids=lambda action: type(action).__name__,
 )
-def test_what_only_reads_is_not_offered_to_be_typed(action: actions.Action) -> None:
+def test_what_only_reads_is_not_offered_to_be_typed(action: Action) -> None:
     assert action.preview(CommandPreview()) is None
 
 
 def test_what_is_copied_names_every_job_of_the_action() -> None:
     versions = [a_job(id=job) for job in range(1, 701)]
 
-    assert actions.Retry(jobs=versions).preview(CommandPreview()) == ["gw", "retry", *map(str, range(1, 701))]
+    assert Retry(jobs=versions).preview(CommandPreview()) == ["gw", "retry", *map(str, range(1, 701))]
 
 
 def test_a_cancellation_is_copied_as_a_command() -> None:
-    assert actions.Cancel(jobs=[a_job(id=3), a_job(id=5)]).preview(CommandPreview()) == ["gw", "cancel", "3", "5"]
+    assert Cancel(jobs=[a_job(id=3), a_job(id=5)]).preview(CommandPreview()) == ["gw", "cancel", "3", "5"]

@@ -13,7 +13,7 @@ from textual.widgets import Button, Input, TextArea
 
 from gw_core import JobState
 from gw_core.errors import DatabaseUnavailableError
-from gw_tui.actions import actions
+from gw_tui.actions import Action, Add, Cancel, Complete, Fail, Reschedule, Result, Retry, Sweep, Unlock
 
 FAILED = "state:failed"
 
@@ -33,8 +33,8 @@ async def mark(console: Console, count: int) -> list[int]:
     return [each.job.id for each in screen.targets()]
 
 
-def ids(action: actions.Action) -> list[int]:
-    assert isinstance(action, actions.Retry | actions.Reschedule | actions.Fail | actions.Complete)
+def ids(action: Action) -> list[int]:
+    assert isinstance(action, Retry | Reschedule | Fail | Complete)
     return [each.id for each in action.jobs]
 
 
@@ -47,7 +47,7 @@ def test_one_job_is_retried_without_a_question() -> None:
         (target,) = screen.targets()
         await console.press("r")
         (action,) = await console.acted()
-        assert isinstance(action, actions.Retry)
+        assert isinstance(action, Retry)
         assert ids(action) == [target.job.id]
         job = console.source.queue.by_id[target.job.id]
         assert job.attempts == 0
@@ -147,7 +147,7 @@ def test_failing_takes_a_reason() -> None:
         dialog.query_one("#typed", Input).value = "customer left"
         dialog.query_one("#ok", Button).press()
         (action,) = await console.acted()
-        assert isinstance(action, actions.Fail)
+        assert isinstance(action, Fail)
         assert action.reason == "customer left"
 
     run(scenario, filter="state:scheduled")
@@ -191,7 +191,7 @@ def test_a_running_job_is_left_to_its_worker() -> None:
 
 
 def test_a_long_act_is_done_in_batches_and_stops_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gw_tui.actions.actions.BATCH_SIZE", 20)
+    monkeypatch.setattr(Action, "BATCH_SIZE", 20)
     source = QueueSource()
 
     async def scenario(console: Console) -> None:
@@ -233,7 +233,7 @@ async def complete_all(console: Console) -> int:
 
 
 def test_a_restore_that_is_stopped_keeps_the_rest_for_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gw_tui.actions.actions.BATCH_SIZE", 20)
+    monkeypatch.setattr(Action, "BATCH_SIZE", 20)
     source = QueueSource()
 
     async def scenario(console: Console) -> None:
@@ -278,7 +278,7 @@ def test_a_job_is_given_another_time_in_the_words_of_the_command_line() -> None:
         await console.shows("in 2h")
         await console.press("enter")
         (action,) = await console.acted()
-        assert isinstance(action, actions.Reschedule)
+        assert isinstance(action, Reschedule)
         job = console.source.queue.by_id[ids(action)[0]]
         assert job.priority == -5
         assert job.run_at.timestamp() == pytest.approx(console.source.clock().timestamp() + 7_200, abs=30)
@@ -335,7 +335,7 @@ def test_a_job_is_added_with_everything_that_can_be_said_of_it() -> None:
         area.load_text('{"n": 90071992547409931}')
         dialog.query_one("#ok", Button).press()
         (action,) = await console.acted()
-        assert isinstance(action, actions.Add)
+        assert isinstance(action, Add)
         assert action.payload == '{"n": 90071992547409931}'
         assert (action.spec.task, action.spec.queue_name, action.spec.priority) == ("mail", "q", 3)
         assert (action.spec.max_attempts, action.spec.job_key, tuple(action.spec.flags or ())) == (5, "k", ("a", "b"))
@@ -351,7 +351,7 @@ def test_a_run_of_a_recurring_task_can_be_had_now() -> None:
         await console.reach("Confirm")
         await console.press("enter")
         (action,) = await console.acted()
-        assert isinstance(action, actions.Add)
+        assert isinstance(action, Add)
 
     run(scenario, screen="cron")
 
@@ -383,7 +383,7 @@ def test_a_worker_that_sends_heartbeats_is_unlocked_only_when_its_id_is_typed() 
         await console.type(worker_id)
         await console.press("enter")
         (action,) = await console.acted()
-        assert action == actions.Unlock(workers=(worker_id,))
+        assert action == Unlock(workers=(worker_id,))
 
     run(scenario, screen="workers")
 
@@ -396,7 +396,7 @@ def test_a_dead_worker_is_unlocked_after_a_plain_question() -> None:
         assert "Last heartbeat 9m04s ago: presumed dead." in console.text
         await console.press("enter")
         (action,) = await console.acted()
-        assert action == actions.Unlock(workers=(worker_id,))
+        assert action == Unlock(workers=(worker_id,))
         assert not [each for each in console.source.queue.by_id.values() if each.locked_by == worker_id]
 
     run(scenario, screen="workers")
@@ -407,10 +407,10 @@ def test_a_sweep_shows_first_what_it_would_do() -> None:
         dead = await to_worker(console, is_stale=True)
         await console.press("S")
         await console.reach("Confirm")
-        assert console.source.actions == [actions.Sweep(dry_run=True)]
+        assert console.source.actions == [Sweep(dry_run=True)]
         assert dead[:20] in console.text
         await console.press("right", "enter")
-        assert (await console.acted(2))[1:] == [actions.Sweep()]
+        assert (await console.acted(2))[1:] == [Sweep()]
 
     run(scenario, screen="workers")
 
@@ -424,7 +424,7 @@ def test_a_running_job_is_cancelled_after_a_question() -> None:
         assert "are not" in console.text
         await console.press("right", "enter")
         (action,) = await console.acted()
-        assert isinstance(action, actions.Cancel)
+        assert isinstance(action, Cancel)
         assert action.ids == [job_id]
 
     run(scenario, filter="state:running")
@@ -504,7 +504,7 @@ def test_an_action_the_database_rejects_says_why() -> None:
     async def scenario(console: Console) -> None:
         await jobs(console)
 
-        def reject(_: actions.Action) -> actions.Result:
+        def reject(_: Action) -> Result:
             raise DatabaseUnavailableError("the server \x1b]52;c;evil\x07 went away")
 
         console.source.run = reject

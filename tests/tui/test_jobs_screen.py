@@ -19,7 +19,6 @@ from textual.widgets import Input
 from gw_core import JobState, Selection
 from gw_core.front_ends import PageCursor, StatementTimeoutError
 from gw_core.operations import JobPage
-from gw_tui.rules.search import BulkMark
 from gw_tui.screens import jobs
 
 
@@ -416,7 +415,7 @@ def test_all_matches_are_read_once_each_to_be_marked(monkeypatch: pytest.MonkeyP
 def test_no_action_runs_while_all_matches_are_being_marked() -> None:
     async def scenario(console: Console) -> None:
         screen = await ready(console)
-        screen.gathering = BulkMark(search_of(screen).ask, 100)
+        screen.gathering = jobs.BulkMark(search_of(screen).ask, 100)
         assert screen.check_action("retry", ()) is None
         await console.press("r")
         assert console.source.actions == []

@@ -11,7 +11,7 @@ from support.console_source import QueueSource
 from textual.widgets import Button, Input, TextArea
 
 from gw_core.front_ends import CleanupTarget
-from gw_tui.actions import actions
+from gw_tui.actions import Cleanup, FindByKey, Forget, Pause, Resume, Sweep
 
 
 async def rows(console: Console) -> None:
@@ -100,7 +100,7 @@ def test_a_key_that_no_job_has_is_said_to_be_unknown() -> None:
     async def scenario(console: Console) -> None:
         await ask_for(console, "nobody")
         await console.notified("No job has the key 'nobody'")
-        assert console.source.actions == [actions.FindByKey(key="nobody")]
+        assert console.source.actions == [FindByKey(key="nobody")]
 
     run(scenario)
 
@@ -133,7 +133,7 @@ def test_a_recurring_task_is_forgotten_after_a_question() -> None:
         assert "Forget retired_task?" in console.text
         assert dialog.focused is dialog.query_one("#cancel")
         await console.press("right", "enter")
-        assert await console.acted(1) == [actions.Forget(identifier="retired_task")]
+        assert await console.acted(1) == [Forget(identifier="retired_task")]
         await console.notified("recurring task retired_task forgotten")
         await console.until(
             lambda: "retired_task" not in console.table().keys or console.table().is_gone("retired_task")
@@ -176,7 +176,7 @@ def test_a_sweep_by_name_shows_first_what_it_would_do() -> None:
         await console.reach("Confirm")
         assert "last heartbeat 9m04s ago" in console.text
         await console.press("right", "enter")
-        assert await console.acted(2) == [actions.Sweep(dry_run=True), actions.Sweep()]
+        assert await console.acted(2) == [Sweep(dry_run=True), Sweep()]
 
     run(scenario, screen="overview")
 
@@ -193,8 +193,8 @@ def test_failed_jobs_are_counted_before_anybody_is_asked() -> None:
         await console.press("enter")
         await console.notified(f"{count} failed jobs deleted")
         dry, done = await console.acted(2)
-        assert dry == actions.Cleanup(target=CleanupTarget.FAILED_JOBS, dry_run=True)
-        assert done == actions.Cleanup(target=CleanupTarget.FAILED_JOBS)
+        assert dry == Cleanup(target=CleanupTarget.FAILED_JOBS, dry_run=True)
+        assert done == Cleanup(target=CleanupTarget.FAILED_JOBS)
 
     run(scenario, screen="overview")
 
@@ -279,13 +279,13 @@ def test_what_is_under_the_cursor_is_paused_and_resumed(screen: str, kind: str) 
         dialog.query_one("#typed", Input).value = "provider down"
         dialog.query_one("#ok", Button).press()
         _, paused = await console.acted(2)
-        assert paused == actions.Pause(target=f"{kind}:{name}", reason="provider down")
+        assert paused == Pause(target=f"{kind}:{name}", reason="provider down")
         await console.until(lambda: "paused" in console.text)
         await console.until(lambda: "provider down" in console.text)
 
         await console.press("P")
         (await console.reach("Confirm")).query_one("#ok", Button).press()
-        assert (await console.acted(4))[3] == actions.Resume(target=f"{kind}:{name}")
+        assert (await console.acted(4))[3] == Resume(target=f"{kind}:{name}")
         await console.until(lambda: "provider down" not in console.text)
 
     run(scenario, screen=screen, size=(140, 34))

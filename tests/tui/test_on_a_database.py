@@ -18,7 +18,7 @@ from support.waiting import wait_until
 from gw_core import Client, Job, JobContext, JobSpec, JobState, Runner, Selection, TaskRegistry
 from gw_core.front_ends import FrontEnd, ReadOnlyError
 from gw_core.worker import timeouts
-from gw_tui.actions import actions
+from gw_tui.actions import Add, Cancel, Complete, CountExactly, Fail, Reschedule, Restore, Retry, Sweep, Unlock
 
 pytestmark = pytest.mark.once
 
@@ -82,7 +82,7 @@ def test_it_shows_the_queue_with_three_guarded_connections_at_most(queue: Queue)
     async def scenario(console: Console) -> None:
         await live(console)
         await console.shows("task_0")
-        console.app.action_runner.submit(actions.CountExactly())
+        console.app.action_runner.submit(CountExactly())
         await console.until(lambda: console.app.action_runner.last is not None)
         for place_ in ("jobs", "queues", "workers", "cron", "locks", "events"):
             console.app.visit(place_)
@@ -105,7 +105,7 @@ def test_the_connection_that_reads_can_write_nothing(queue: Queue) -> None:
 def test_read_only_can_write_nothing_at_all(queue: Queue) -> None:
     source = queue_source(queue.url, is_read_only=True)
     with pytest.raises(ReadOnlyError):
-        next(source.run(actions.Add(spec=JobSpec(task="mail"))))
+        next(source.run(Add(spec=JobSpec(task="mail"))))
     assert source.info.is_read_only
     source.close()
 
@@ -251,12 +251,12 @@ def test_acts_do_what_they_say_and_leave_alone_what_has_changed(queue: Queue, so
     first, second, third = some(source, JobState.READY, 3)
     queue.run(f"update _private_jobs set locked_at = now(), locked_by = 'w7' where id = {second.id}")
 
-    failed = next(source.run(actions.Fail(jobs=[first, second], reason="enough")))
-    again = next(source.run(actions.Fail(jobs=[first])))
-    retried = next(source.run(actions.Retry(jobs=some(source, JobState.FAILED, 1))))
-    removed = next(source.run(actions.Complete(jobs=[third])))
-    gone = next(source.run(actions.Complete(jobs=[third])))
-    restored = next(source.run(actions.Restore(jobs=removed.removed)))
+    failed = next(source.run(Fail(jobs=[first, second], reason="enough")))
+    again = next(source.run(Fail(jobs=[first])))
+    retried = next(source.run(Retry(jobs=some(source, JobState.FAILED, 1))))
+    removed = next(source.run(Complete(jobs=[third])))
+    gone = next(source.run(Complete(jobs=[third])))
+    restored = next(source.run(Restore(jobs=removed.removed)))
 
     assert failed.done == (str(first.id),)
     assert [each.why for each in failed.skipped] == ["locked by w7"]
@@ -271,10 +271,10 @@ def test_acts_do_what_they_say_and_leave_alone_what_has_changed(queue: Queue, so
 def test_jobs_are_rescheduled_added_and_workers_unlocked(queue: Queue, source: Any) -> None:
     (seen,) = some(source, JobState.READY, 1)
 
-    next(source.run(actions.Reschedule(jobs=[seen], run_at=timedelta(hours=1), priority=7)))
-    added = next(source.run(actions.Add(spec=JobSpec(task="mail", queue_name="q"))))
+    next(source.run(Reschedule(jobs=[seen], run_at=timedelta(hours=1), priority=7)))
+    added = next(source.run(Add(spec=JobSpec(task="mail", queue_name="q"))))
     queue.run("update _private_jobs set locked_at = now(), locked_by = 'dead' where task_id = 1")
-    unlocked = next(source.run(actions.Unlock(workers=["dead"])))
+    unlocked = next(source.run(Unlock(workers=["dead"])))
 
     assert queue.run(f"select priority, run_at > now() from _private_jobs where id = {seen.id}") == [(7, True)]
     assert queue.run(f"select count(*) from _private_jobs where id = {added.done[0]}") == [(1,)]
@@ -285,8 +285,8 @@ def test_jobs_are_rescheduled_added_and_workers_unlocked(queue: Queue, source: A
 def test_a_sweep_says_first_what_it_would_do(queue: Queue, source: Any) -> None:
     queue.run("update _private_jobs set locked_at = now() - interval '5 hours', locked_by = 'node-1' where id < 4")
 
-    said = next(source.run(actions.Sweep(dry_run=True)))
-    done = next(source.run(actions.Sweep()))
+    said = next(source.run(Sweep(dry_run=True)))
+    done = next(source.run(Sweep()))
 
     assert said.done == done.done == ("node-1",)
     assert (said.sweep.jobs, done.sweep.jobs) == (3, 3)
@@ -294,7 +294,7 @@ def test_a_sweep_says_first_what_it_would_do(queue: Queue, source: Any) -> None:
 
 
 def test_an_exact_count_is_one(source: Any) -> None:
-    assert next(source.run(actions.CountExactly())).statistics.total.value == 30
+    assert next(source.run(CountExactly())).statistics.total.value == 30
 
 
 def test_a_running_job_is_cancelled_on_its_worker(queue: Queue, source: Any) -> None:
@@ -314,7 +314,7 @@ def test_a_running_job_is_cancelled_on_its_worker(queue: Queue, source: Any) -> 
         assert begun.wait(60)
         (found,) = source.page(Selection.of(id=job.id)).jobs
 
-        result = next(source.run(actions.Cancel(jobs=[found.job])))
+        result = next(source.run(Cancel(jobs=[found.job])))
     finally:
         runner.stop()
         runner.wait()

@@ -17,7 +17,7 @@ from textual.message import Message
 
 from gw_core.errors import DatabaseUnavailableError, PermissionDeniedError, SchemaMissingError
 from gw_core.front_ends import AuthenticationError, LockTimeoutError, QueueSnapshot, StatementTimeoutError
-from gw_tui.actions.actions import Fail, Retry
+from gw_tui.actions import Fail, Retry
 from gw_tui.data.messages import (
     ActionFinished,
     Connecting,

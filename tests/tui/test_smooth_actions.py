@@ -12,7 +12,7 @@ from support.console_source import QueueSource
 
 from gw_core import Client, JobSpec, Runner, TaskRegistry, WorkerSettings
 from gw_core.front_ends import Count
-from gw_tui.actions import actions
+from gw_tui.actions import Fail, Pause
 from gw_tui.rules.preferences import Preferences, SavedView, TableChoice
 from gw_tui.widgets.bars import Bars
 
@@ -30,7 +30,7 @@ def test_a_reason_is_typed_immediately_and_enter_pauses() -> None:
         await console.reach("Confirm")
         await console.press(*"billing", "enter")
         _, paused = await console.acted(2)
-        assert paused == actions.Pause(target=f"task:{name}", reason="billing")
+        assert paused == Pause(target=f"task:{name}", reason="billing")
         await console.notified(f"task {name} paused")
 
     run(scenario, screen="tasks")
@@ -46,7 +46,7 @@ def test_enter_alone_destroys_nothing() -> None:
         assert not console.source.actions
         await console.press("enter")
         (action,) = await console.acted()
-        assert isinstance(action, actions.Fail)
+        assert isinstance(action, Fail)
 
     run(scenario, filter="state:ready")
 

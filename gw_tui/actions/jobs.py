@@ -1,0 +1,219 @@
+"""Actions on jobs: retry, reschedule, fail, complete, cancel, remove, restore and add."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from gw_core import Selection
+from gw_core.errors import GraphileWorkerError, JobSkipped
+from gw_core.front_ends import FrontEnd, SkippedJob, operator_name
+from gw_tui.actions.action import Action, Result, SkippedItem, changed, given, why_skipped
+
+if TYPE_CHECKING:
+    from gw_core import Client, Job, JobSpec, RecoverySettings
+    from gw_core.operations import ActionResult, RemovedJob
+    from gw_tui.actions.command_preview import CommandPreview, Words
+
+CANCEL_TIMEOUT: Final = timedelta(seconds=5)
+"""How long a cancellation waits for the task to stop; the request stays."""
+
+
+class JobAction(Action, frozen=True, kw_only=True):
+    """An action on jobs."""
+
+    jobs: Sequence[Job]
+
+    @property
+    def ids(self) -> list[int]:
+        return [each.id for each in self.jobs]
+
+
+class ExpectedAction(JobAction, frozen=True, kw_only=True):
+    """An action on jobs in batches, on each job only in the version that was displayed."""
+
+    def batches(self, client: Client) -> Iterator[ActionResult]:
+        """Act on one batch of the jobs after the other."""
+        raise NotImplementedError
+
+    def results(self, client: Client, recovery: RecoverySettings) -> Iterator[Result]:
+        return map(changed, self.batches(client))
+
+
+class Retry(ExpectedAction, frozen=True, kw_only=True):
+    """Retry failed jobs now."""
+
+    done_words: ClassVar[str] = "retried"
+
+    def batches(self, client: Client) -> Iterator[ActionResult]:
+        return client.jobs.in_batches(self.BATCH_SIZE).retry(expected=self.jobs, by=operator_name())
+
+    def preview(self, write: CommandPreview) -> Words | None:
+        return write.retry(self.ids)
+
+
+class Reschedule(ExpectedAction, frozen=True, kw_only=True):
+    """Change when and how jobs run; None keeps a value."""
+
+    done_words: ClassVar[str] = "rescheduled"
+
+    run_at: datetime | timedelta | None = None
+    priority: int | None = None
+    attempts: int | None = None
+    max_attempts: int | None = None
+
+    def batches(self, client: Client) -> Iterator[ActionResult]:
+        return client.jobs.in_batches(self.BATCH_SIZE).reschedule(
+            expected=self.jobs, run_at=self.run_at, by=operator_name(), **self._numbers
+        )
+
+    def preview(self, write: CommandPreview) -> Words | None:
+        """Return `gw reschedule`; a duration is left out, as it would count from when the command runs."""
+        run_at = self.run_at if isinstance(self.run_at, datetime) else None
+        return write.reschedule(self.ids, run_at=run_at, **self._numbers)
+
+    @property
+    def _numbers(self) -> dict[str, int | None]:
+        return {"priority": self.priority, "attempts": self.attempts, "max_attempts": self.max_attempts}
+
+
+class Fail(ExpectedAction, frozen=True, kw_only=True):
+    """Fail jobs permanently."""
+
+    done_words: ClassVar[str] = "failed permanently"
+
+    reason: str | None = None
+
+    def batches(self, client: Client) -> Iterator[ActionResult]:
+        return client.jobs.in_batches(self.BATCH_SIZE).fail(reason=self.reason, expected=self.jobs, by=operator_name())
+
+    def preview(self, write: CommandPreview) -> Words | None:
+        return write.fail(self.ids, self.reason)
+
+
+class Complete(ExpectedAction, frozen=True, kw_only=True):
+    """Delete jobs as if they had completed; the result holds them, for `Restore`."""
+
+    done_words: ClassVar[str] = "completed"
+
+    def batches(self, client: Client) -> Iterator[ActionResult]:
+        return client.jobs.in_batches(self.BATCH_SIZE).complete(expected=self.jobs, by=operator_name())
+
+    def preview(self, write: CommandPreview) -> Words | None:
+        return write.complete(self.ids)
+
+
+class Cancel(JobAction, frozen=True, kw_only=True):
+    """Cancel running jobs, whose tasks are asked to stop, and jobs that wait for others."""
+
+    done_words: ClassVar[str] = "cancelled"
+
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
+        """Request it, and wait a little for the results."""
+        results = client.jobs.cancel(self.ids, by=operator_name(), timeout=CANCEL_TIMEOUT)
+        return Result(
+            done=tuple(str(each.id) for each in results if each.result.is_over),
+            skipped=tuple(
+                SkippedItem(str(each.id), each.result.value.replace("_", " "))
+                for each in results
+                if not each.result.is_over
+            ),
+        )
+
+    def preview(self, write: CommandPreview) -> Words | None:
+        return write.cancel(self.ids)
+
+
+class FindByKey(Action, frozen=True, kw_only=True):
+    """Find the job that has a key."""
+
+    reads_only: ClassVar[bool] = True
+
+    key: str
+
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
+        return Result(found=next(iter(client.jobs.list(Selection.of(job_key=self.key)).jobs), None))
+
+
+class RemoveByKey(Action, frozen=True, kw_only=True):
+    """Remove the job with a key in the displayed version; a running one finishes but is not retried."""
+
+    done_words: ClassVar[str] = "removed"
+
+    key: str
+    job: Job
+
+    @property
+    def ids(self) -> list[int]:
+        return [self.job.id]
+
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
+        return _removed(FrontEnd(client).remove_expected(self.key, self.job, operator_name()))
+
+    def preview(self, write: CommandPreview) -> Words | None:
+        return write.remove_by_key(self.key)
+
+
+class Restore(JobAction, frozen=True, kw_only=True):
+    """Add deleted jobs again, each with a new id, in a transaction of its own."""
+
+    done_words: ClassVar[str] = "restored"
+
+    def results(self, client: Client, recovery: RecoverySettings) -> Iterator[Result]:
+        for start in range(0, len(self.jobs), self.BATCH_SIZE):
+            yield from _restored(client, self.jobs[start : start + self.BATCH_SIZE])
+
+
+class Add(Action, frozen=True, kw_only=True):
+    """Add a job; `payload` is its payload as JSON text, or None for the one of `spec`."""
+
+    done_words: ClassVar[str] = "added"
+
+    spec: JobSpec
+    payload: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Add({self.spec!r})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("spec", self.spec)]
+
+    def run(self, client: Client, recovery: RecoverySettings) -> Result:
+        try:
+            job = client.add(self.spec) if self.payload is None else FrontEnd(client).add_json(self.spec, self.payload)
+        except JobSkipped:
+            return Result()
+        return Result(done=(str(job.id),))
+
+    def preview(self, write: CommandPreview) -> Words | None:
+        return write.add(self.spec, self.payload)
+
+    def entry(self) -> Mapping[str, Any]:
+        """Return the job without its payload."""
+        names = ("task", "queue_name", "run_at", "priority", "max_attempts", "job_key")
+        return given(self.spec, names)
+
+
+def _removed(answer: RemovedJob | SkippedJob) -> Result:
+    if isinstance(answer, SkippedJob):
+        return Result(skipped=(SkippedItem(str(answer.id), why_skipped(answer)),))
+    job = answer.job
+    if answer.was_running:
+        message = f"job {job.id} is running: it lost its key and is not retried"
+        return Result(done=(str(job.id),), message=message)
+    return Result(done=(str(job.id),), removed=(job,), message=f"job {job.id} removed")
+
+
+def _restored(client: Client, jobs: Sequence[Job]) -> Iterator[Result]:
+    """Restore jobs, and yield their result; if one fails, first the result of those before it."""
+    result = Result()
+    try:
+        for job in jobs:
+            new = client.jobs.restore(job, by=operator_name())
+            taken = () if new else (SkippedItem(str(job.id), "another job has its key"),)
+            result = result.followed_by(Result(ids=(job.id,), done=(str(new),) if new else (), skipped=taken))
+    except GraphileWorkerError:
+        yield result
+        raise
+    yield result
