@@ -42,16 +42,19 @@ class Bar:
 def chart(bars: Sequence[Bar], title: str) -> str:
     """Return the picture as SVG; it has its own background, so it reads in light and dark pages."""
     width, height = LABELS + BARS + FIGURES, TOP + ROW * len(bars) + 16
-    lines = [
+    drawn = (line for number, bar in enumerate(bars) for line in _bar(bar, TOP + ROW * number))
+    return _svg(width, height, title, [*_scale(height), *drawn], font_size=14)
+
+
+def _svg(width: int, height: int, title: str, lines: Sequence[str], *, font_size: int) -> str:
+    """Return a picture with a title on a background of its own."""
+    head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img"',
-        f'     aria-label="{escape(title)}" font-family="sans-serif" font-size="14" fill="{INK}">',
+        f'     aria-label="{escape(title)}" font-family="sans-serif" font-size="{font_size}" fill="{INK}">',
         f'  <rect width="{width}" height="{height}" fill="#ffffff"/>',
         f'  <text x="16" y="24" font-weight="bold">{escape(title)}</text>',
-        *_scale(height),
-        *(line for number, bar in enumerate(bars) for line in _bar(bar, TOP + ROW * number)),
-        "</svg>",
-    ]
-    return "\n".join(lines) + "\n"
+    )
+    return "\n".join([*head, *lines, "</svg>"]) + "\n"
 
 
 def _scale(height: int) -> Iterator[str]:
@@ -100,12 +103,7 @@ def panels(title: str, drawn: Sequence[Panel], *, minutes: float, parts: Sequenc
     width, left, right = 900, 70, 130
     plot = width - left - right
     height = TOP + (PANEL + 34) * len(drawn) + 16
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img"',
-        f'     aria-label="{escape(title)}" font-family="sans-serif" font-size="13" fill="{INK}">',
-        f'  <rect width="{width}" height="{height}" fill="#ffffff"/>',
-        f'  <text x="16" y="24" font-weight="bold">{escape(title)}</text>',
-    ]
+    out: list[str] = []
     for name, begin, end in parts:
         x = left + begin * plot
         out.append(
@@ -133,4 +131,4 @@ def panels(title: str, drawn: Sequence[Panel], *, minutes: float, parts: Sequenc
     out.append(
         f'  <text x="{left + plot}" y="{height - 6}" text-anchor="end" font-size="11">{minutes:g} minutes</text>'
     )
-    return "\n".join([*out, "</svg>"]) + "\n"
+    return _svg(width, height, title, out, font_size=13)

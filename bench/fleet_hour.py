@@ -24,14 +24,16 @@ from typing import Any, Final
 import psycopg
 
 from bench import machine
-from bench.benchmarks.idle import resident_kib, usage, wait_until_connected
+from bench.benchmarks.fleet import SCHEDULE
+from bench.benchmarks.idle import usage, wait_until_connected
 from bench.benchmarks.latency import pipe_at
 from bench.benchmarks.soak import TABLE
 from bench.chart import Panel, panels
 from bench.measure import Bench
 from bench.peers import CHUNK, Gw
 from bench.processes import repeating, running
-from bench.scales import FULL
+from bench.resources import memory_kib
+from bench.scales import SCALES
 from bench.server import Server, ask
 from gw_core import Client
 
@@ -45,14 +47,6 @@ BATCH: Final = 10
 """Jobs of one transaction."""
 TO_EMPTY_SECONDS: Final = 120.0
 
-SCHEDULE: Final = """
-select count(*)
-  from graphile_worker.add_jobs(array(
-         select row('started', json_build_object('n', n), null, now() + interval '1 day', null, null, null, null
-                )::graphile_worker.job_spec
-           from generate_series(%s::int, %s::int) as n
-       ))
-"""
 ADD: Final = """
 select count(*)
   from graphile_worker.add_jobs(array(
@@ -208,7 +202,7 @@ class Hour:
                 if each in self.started and self.added[each][1] not in PAUSED
             ]
             cuts = quantiles(delays, n=100, method="inclusive") if len(delays) > 1 else [0.0] * 99
-            memory = [kib for process in self.processes for kib in resident_kib(process)]
+            memory = [kib for process in self.processes if (kib := memory_kib(process.pid))]
             with psycopg.connect(self._url, autocommit=True) as connection:
                 row = connection.execute(TABLE).fetchone()
             assert row is not None
@@ -275,7 +269,7 @@ def main() -> int:
     given = parser.parse_args()
     with (
         Server(given.database) as server,
-        Bench(server, FULL).place() as (url, folder),
+        Bench(server, SCALES["full"]).place() as (url, folder),
         pipe_at(folder / "started") as pipe,
     ):
         Gw().install(url)

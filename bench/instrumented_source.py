@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import time
-from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Final, TypeVar
 
-from bench.server_time import ServerTiming, processor_time
+from bench.resources import cpu_seconds
+from bench.server_time import ServerTiming
 from gw_core import Client
 from gw_core.front_ends import described
 from gw_tui.data.source import ClientSource
@@ -52,20 +55,20 @@ class InstrumentedSource(ClientSource):
         super().__init__(partial(Client, conninfo), QueueInfo(where=described(conninfo), schema="graphile_worker"))
         self.screen = ""
         self._tick: Tick | None = None
-        self._packed: list[bytes] = []
-        self._names: dict[str, int] = {}
+        # An hour has 18,000 ticks, and the benchmark watches the memory of this process: a file keeps them.
+        self._file = NamedTemporaryFile("w", prefix="gw-bench-ticks-", buffering=1)  # noqa: SIM115 - deleted with it
         self.pid = 0
         self._times = ServerTiming()
 
     @property
     def ticks(self) -> Sequence[Tick]:
         """Every tick that has ended."""
-        return [self._unpacked(packed) for packed in list(self._packed)]
+        return [Tick(*json.loads(line)) for line in Path(self._file.name).read_text().splitlines()]
 
     @property
     def processor_time(self) -> float:
         """The CPU milliseconds of the server's process for this session; 0 where the system does not report them."""
-        return processor_time(self.pid) or 0.0
+        return 1000 * cpu_seconds([self.pid])
 
     def answer(self, key: str, query: Callable[[ClientSource], T]) -> T:
         """Return the answer to a query, and note what it cost."""
@@ -81,7 +84,8 @@ class InstrumentedSource(ClientSource):
         self.pid = self._times.receive(self.read_client)
         self._times.take()
         if self._tick is not None:
-            self._packed.append(self._pack(self._tick))
+            tick = self._tick
+            self._file.write(json.dumps((tick.screen, tick.wall, tick.server, tick.statements)) + "\n")
         self._tick = Tick(self.screen)
 
     def count_locks(self) -> timedelta | None:
@@ -104,27 +108,3 @@ class InstrumentedSource(ClientSource):
         tick.server[lane] += sum(durations.values())
         for name, duration in durations.items():
             tick.statements[name] += duration
-
-    # An hour has 18,000 ticks, and whether the console's memory grows is what it is watched for: a tick kept as it is
-    # takes 1.3 KiB, and packed a ninth of that.
-
-    def _pack(self, tick: Tick) -> bytes:
-        numbers = array("f", (self._number(tick.screen),))
-        for column in (tick.wall, tick.server, tick.statements):
-            numbers.append(len(column))
-            for name, value in column.items():
-                numbers.extend((self._number(name), value))
-        return numbers.tobytes()
-
-    def _unpacked(self, packed: bytes) -> Tick:
-        names = list(self._names)
-        numbers = iter(array("f", packed))
-        tick = Tick(names[int(next(numbers))])
-        for column in (tick.wall, tick.server, tick.statements):
-            for _ in range(int(next(numbers))):
-                name = names[int(next(numbers))]
-                column[name] = next(numbers)
-        return tick
-
-    def _number(self, name: str) -> int:
-        return self._names.setdefault(name, len(self._names))

@@ -13,6 +13,7 @@ from typing import Final
 
 import psycopg
 
+from bench.resources import field_of
 from bench.server import Server
 from gw_core import __version__
 
@@ -43,15 +44,9 @@ def load() -> str:
 
 def _machine() -> str:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    model = _field("/proc/cpuinfo", "model name") or platform.processor() or platform.machine()
-    memory = _field("/proc/meminfo", "MemTotal")
+    model = field_of("/proc/cpuinfo", "model name") or platform.processor() or platform.machine()
+    memory = field_of("/proc/meminfo", "MemTotal")
     return f"{cores} cores, {model}" + (f", {int(memory.split()[0]) / 2**20:.0f} GiB" if memory else "")
-
-
-def _field(file: str, name: str) -> str | None:
-    path = Path(file)
-    lines = path.read_text().splitlines() if path.exists() else []
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), None)
 
 
 def _commit() -> str:

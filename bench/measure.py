@@ -14,7 +14,7 @@ from typing import Final
 
 from bench.harness import Measured, NotMeasuredError, WrongResultError
 from bench.peers import Jobs, Peer
-from bench.processes import LIMIT_SECONDS, Command, Finished, run_together, run_until
+from bench.processes import LIMIT_SECONDS, Command, Finished, new_folders, run_together, run_until
 from bench.scales import Scale
 from bench.server import Server
 
@@ -72,7 +72,7 @@ def drain(bench: Bench, peer: Peer, jobs: Jobs, options: RunOptions = DEFAULTS) 
     """
     with bench.place() as (url, folder):
         peer.install(url)
-        folders = _folders(folder, options.processes)
+        folders = new_folders(folder, options.processes)
         start_up = _start_up(bench, [peer.worker(url, each) for each in folders])
         out_of_reach = options.prepare(url)
         peer.fill(url, jobs)
@@ -150,10 +150,3 @@ def check_numbers(folder: Path, *, done: int, of: int, some_unsettled: bool = Fa
     if unsettled < 0 or (unsettled and not some_unsettled) or max(different, default=0) >= of:
         raise WrongResultError(f"{done:,} jobs left the queue, {len(different):,} different ones of them were run")
     return unsettled
-
-
-def _folders(folder: Path, count: int) -> list[Path]:
-    folders = [folder / f"process-{number}" for number in range(count)]
-    for each in folders:
-        each.mkdir()
-    return folders

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 
 from bench import checkout
 from bench.harness import NotMeasuredError
-from bench.processes import Command, run_together
+from bench.processes import Command, run_briefly, run_together
 from bench.server import ask
 from gw_core import Client
 
@@ -165,11 +165,8 @@ class Node(OnTheSharedSchema):
 
     def install(self, url: str) -> None:
         """Make an empty database ready."""
-        done = subprocess.run(
-            self._argv("--connection", url, "--schema-only"), cwd=NODE_TASKS, text=True, capture_output=True
-        )
-        if done.returncode != 0:
-            raise NotMeasuredError(f"the Node.js worker cannot install its schema: {done.stderr[-300:]}")
+        argv = self._argv("--connection", url, "--schema-only")
+        run_briefly(argv, "installing the schema with the Node.js worker", folder=NODE_TASKS)
 
     def worker(self, url: str, folder: Path, *, once: bool = True) -> Command:
         """Return `graphile-worker`, or `graphile-worker --once`."""
@@ -218,16 +215,21 @@ def node_install() -> NodeInstall:
     """Return the newest Node.js worker, installed from npm on first use; raises `NotMeasuredError` without npm."""
     if shutil.which("npm") is None:
         raise NotMeasuredError("npm is not installed")
-    # The tests beside the Node.js worker know how to get it, and keep it in a cache that they share with us.
-    tests = HERE.parent / "tests"
-    sys.path[:0] = [str(tests)]
     try:
-        install: NodeInstall = importlib.import_module("support.node_worker").node_worker()
+        install: NodeInstall = of_tests("node_worker").node_worker()
     except (ImportError, AssertionError, OSError, subprocess.TimeoutExpired) as error:
         raise NotMeasuredError(f"the Node.js worker cannot be installed: {' '.join(str(error).split())}") from error
-    finally:
-        del sys.path[:2]
     return install
+
+
+def of_tests(module: str) -> Any:
+    """Return a module of the tests' support, which knows how to get peers, and keeps them in a cache that we share."""
+    folder = str(HERE.parent / "tests")
+    sys.path.insert(0, folder)
+    try:
+        return importlib.import_module(f"support.{module}")
+    finally:
+        sys.path.remove(folder)
 
 
 def node_versions() -> dict[str, str]:

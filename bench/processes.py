@@ -54,6 +54,23 @@ class Command:
         return " ".join(self.output.read_text(errors="replace")[-LAST_WORDS:].split())
 
 
+def new_folders(parent: Path, count: int) -> list[Path]:
+    """Make a folder for each of this many processes."""
+    folders = [parent / f"process-{number}" for number in range(count)]
+    for folder in folders:
+        folder.mkdir()
+    return folders
+
+
+def run_briefly(
+    argv: Sequence[str], what: str, *, folder: Path | None = None, environment: Mapping[str, str] | None = None
+) -> None:
+    """Run a program to its end; raise `NotMeasuredError` with the end of its errors when it fails."""
+    done = subprocess.run(argv, cwd=folder, env=environment, text=True, capture_output=True)
+    if done.returncode != 0:
+        raise NotMeasuredError(f"{what} failed: {' '.join(done.stderr[-LAST_WORDS:].split())}")
+
+
 @dataclass(frozen=True, slots=True)
 class Finished:
     """How long it took from the first start to the last end, and whether the time allowed ran out."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,9 +14,8 @@ from typing import ClassVar, Final
 
 from psycopg.conninfo import conninfo_to_dict
 
-from bench.harness import NotMeasuredError
-from bench.peers import HERE, Jobs, task_environment
-from bench.processes import Command
+from bench.peers import HERE, Jobs, of_tests, task_environment
+from bench.processes import Command, run_briefly
 from bench.server import ask
 
 PACKAGES: Final = ("procrastinate==3.10.0", "pgqueuer==1.6.0", "asyncpg==0.32.0", "uvloop==0.23.0", "psycopg[binary]")
@@ -53,9 +50,7 @@ class _FromPyPI:
 
     def _run(self, url: str, *arguments: str) -> None:
         environment = {"PATH": os.defpath, **_address(url)}
-        done = subprocess.run(self._argv(*arguments), env=environment, text=True, capture_output=True)
-        if done.returncode != 0:
-            raise NotMeasuredError(f"{self.program} {arguments[0]} failed: {done.stderr[-300:]}")
+        run_briefly(self._argv(*arguments), f"{self.program} {arguments[0]}", environment=environment)
 
 
 class Procrastinate(_FromPyPI):
@@ -82,30 +77,15 @@ def _address(url: str) -> dict[str, str]:
 @cache
 def peers_python() -> Path:
     """Return the Python of an environment that holds the peers, made on first use; raises `NotMeasuredError`."""
-    folder = _cache_folder() / f"python-{sys.version_info[0]}.{sys.version_info[1]}"
+    cache: Path = of_tests("npm").cache_folder("gw-bench-pypi")
+    folder = cache / f"python-{sys.version_info[0]}.{sys.version_info[1]}"
     folder.mkdir(parents=True, exist_ok=True)
+    python = folder / "venv" / "bin" / "python"
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         wanted, ready = json.dumps(PACKAGES), folder / "ready"
         if not ready.exists() or ready.read_text() != wanted:
-            _run(sys.executable, "-m", "venv", "--clear", str(folder / "venv"))
-            _run(str(folder / "venv" / "bin" / "python"), "-m", "pip", "install", "-q", *PACKAGES)
+            run_briefly((sys.executable, "-m", "venv", "--clear", str(folder / "venv")), "making a place for peers")
+            run_briefly((str(python), "-m", "pip", "install", "-q", *PACKAGES), "installing peers from PyPI")
             ready.write_text(wanted)
-    return folder / "venv" / "bin" / "python"
-
-
-def _run(*argv: str) -> None:
-    done = subprocess.run(argv, text=True, capture_output=True)
-    if done.returncode != 0:
-        raise NotMeasuredError(f"the peers from PyPI cannot be installed: {' '.join(done.stderr[-300:].split())}")
-
-
-def _cache_folder() -> Path:
-    given = os.environ.get("XDG_CACHE_HOME")
-    folder = (Path(given) if given else Path.home() / ".cache") / "gw-bench-pypi"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        folder = Path(tempfile.gettempdir()) / f"gw-bench-pypi-{os.getuid()}"
-        folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
+    return python

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import ceil
@@ -67,13 +66,6 @@ def _names() -> Mapping[str, str]:
     """Return the names of our statements by their texts, as the driver sends them."""
     files = Path(str(sql_folder()), "queries").glob("*.sql")
     return {numbered_query(file.stem, SCHEMA)[0].decode().strip(): file.stem for file in files}
-
-
-def processor_time(pid: int) -> float | None:
-    """Return the CPU milliseconds of a process on this machine; None where the system does not report them."""
-    with suppress(OSError, ValueError, IndexError):
-        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e6
-    return None
 
 
 def percentile(durations: Sequence[float], share: float) -> float:

@@ -8,12 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from bench import checkout
+from bench import checkout, resources
+from bench.benchmarks.bulk_add import bulk_add, check_added
 from bench.benchmarks.footprint import MEBIBYTE_IN_KIB, PEAK
-from bench.harness import Benchmark, Goal, Measured, WrongResultError
+from bench.harness import Benchmark, Goal, Measured
 from bench.measure import RATE, Bench
 from bench.peers import FILL, Gw
-from bench.processes import Command, run_together, stopping_after
+from bench.processes import Command, stopping_after
+from bench.resources import memory_kib
 from bench.server import ask
 
 FROM: Final = "gw add --from"
@@ -28,12 +30,15 @@ Add = Callable[[str, Path, int], dict[str, float]]
 def benchmarks(bench: Bench) -> Sequence[Benchmark]:
     """`gw add --from` of a file of JSON lines."""
     count = bench.scale.memory
-    sides: dict[str, Add] = {FROM: _from_file, ONE_CALL: _one_call, IN_SQL: _in_sql}
     return (
         Benchmark(
             name="add-from",
             title=f"Add the {count:,} jobs of a file",
-            sides={name: partial(_measured, bench, add, count) for name, add in sides.items()},
+            sides={
+                FROM: partial(_measured, bench, _from_file, count),
+                ONE_CALL: partial(bulk_add, bench, Gw(), count=count, limit_seconds=LIMIT_SECONDS),
+                IN_SQL: partial(_measured, bench, _in_sql, count),
+            },
             goals=(Goal(figure=RATE, beside=ONE_CALL, at_least=0.6), Goal(figure=PEAK, at_most=150)),
             rounds=2,
         ),
@@ -45,9 +50,7 @@ def _measured(bench: Bench, add: Add, count: int) -> Measured:
         Gw().install(url)
         bench.server.settle_down(url)
         figures = add(url, folder, count)
-        there = int(ask(url, "select count(distinct (payload->>'n')::int) from graphile_worker._private_jobs"))
-    if there != count:
-        raise WrongResultError(f"{count:,} jobs were added, {there:,} different ones are there")
+        check_added(url, count)
     return Measured(figures)
 
 
@@ -66,26 +69,10 @@ def _from_file(url: str, folder: Path, count: int) -> dict[str, float]:
     most = 0
     with stopping_after(LIMIT_SECONDS, [process]):
         while process.poll() is None:
-            most = max(most, _peak(process.pid))
+            most = max(most, memory_kib(process.pid, resources.PEAK))
             time.sleep(0.02)
     seconds = time.perf_counter() - began
     return {RATE: count / seconds} | ({PEAK: most / MEBIBYTE_IN_KIB} if most else {})
-
-
-def _peak(pid: int) -> int:
-    """Return the peak resident KiB of a process; 0 where the system does not report it."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)
-
-
-def _one_call(url: str, folder: Path, count: int) -> dict[str, float]:
-    """From plain values in memory to committed jobs, in one call of the client."""
-    program = Gw().bulk_add(url, folder, count, 0)
-    run_together([program], limit_seconds=LIMIT_SECONDS)
-    return {RATE: count / float(program.output.read_text().split()[-1])}
 
 
 def _in_sql(url: str, folder: Path, count: int) -> dict[str, float]:

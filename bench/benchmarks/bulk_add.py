@@ -9,11 +9,13 @@ from typing import Final
 from bench.harness import Benchmark, Goal, Measured, Sides, WrongResultError
 from bench.measure import RATE, Bench
 from bench.peers import Gw, Node
-from bench.processes import run_together
+from bench.processes import LIMIT_SECONDS, run_together
 from bench.rust import Rust
 from bench.server import ask
 
 QUEUES: Final = 1_000
+JOBS: Final = "select count(*) from graphile_worker._private_jobs"
+NUMBERS: Final = "select count(distinct (payload->>'n')::int) from graphile_worker._private_jobs"
 
 
 def benchmarks(bench: Bench) -> Sequence[Benchmark]:
@@ -39,16 +41,29 @@ def _sides(bench: Bench, queues: int) -> Sides:
     return {name: partial(bulk_add, bench, peer, queues) for name, peer in peers.items()}
 
 
-def bulk_add(bench: Bench, peer: Gw | Node | Rust, queues: int = 0, *, count: int | None = None) -> Measured:
+def bulk_add(
+    bench: Bench,
+    peer: Gw | Node | Rust,
+    queues: int = 0,
+    *,
+    count: int | None = None,
+    limit_seconds: float = LIMIT_SECONDS,
+) -> Measured:
     """Let a process add jobs and time itself, from plain values to committed jobs; then count what is there."""
     count = count or bench.scale.bulk
     with bench.place() as (url, folder):
         peer.install(url)
         bench.server.settle_down(url)
         program = peer.bulk_add(url, folder, count, queues)
-        run_together([program])
+        run_together([program], limit_seconds=limit_seconds)
         seconds = float(program.output.read_text().split()[-1])
-        there = int(ask(url, "select count(distinct (payload->>'n')::int) from graphile_worker._private_jobs"))
-        if (there, peer.jobs_left(url)) != (count, count):
-            raise WrongResultError(f"{count:,} jobs were added, {there:,} different ones are there")
+        check_added(url, count)
     return Measured({RATE: count / seconds})
+
+
+def check_added(url: str, count: int) -> None:
+    """Raise `WrongResultError` unless there are this many jobs, each with a number of its own."""
+    there = int(ask(url, JOBS))
+    different = int(ask(url, NUMBERS))
+    if (there, different) != (count, count):
+        raise WrongResultError(f"{count:,} jobs were added, {different:,} different ones are there")

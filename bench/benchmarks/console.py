@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from statistics import mean, median
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from bench.benchmarks.read_commands import OUR_INDEXES, PACE, WORKERS, fill, wor
 from bench.harness import Benchmark, Goal, Measured, NotMeasuredError
 from bench.instrumented_source import HOT, InstrumentedSource, Tick
 from bench.measure import Bench
+from bench.resources import memory_kib
 from bench.server import ask
 from bench.server_time import percentile, with_timing
 from gw_tui.app import ConsoleApp
@@ -266,29 +267,13 @@ async def _sessions(connection: psycopg.Connection, seen: _Seen) -> None:
         assert row is not None
         seen.backends = max(seen.backends, int(row[0]))
         seen.open += int(row[1])
-        seen.memory.append(_resident())
+        seen.memory.append(memory_kib(os.getpid()) / 1024)
 
 
 async def _announce(url: str, a_second: int) -> None:
     """Announce jobs as a busy application does."""
     count = int(a_second * REFRESH_INTERVAL)
-    with _connected(url) as connection:
+    with closing(psycopg.connect(url, autocommit=True)) as connection:
         while True:
             await asyncio.sleep(REFRESH_INTERVAL)
             await asyncio.to_thread(lambda: connection.execute(NOTIFY, (count,)).fetchall())
-
-
-@contextmanager
-def _connected(url: str) -> Iterator[psycopg.Connection]:
-    connection = psycopg.connect(url, autocommit=True)
-    try:
-        yield connection
-    finally:
-        with suppress(psycopg.Error):
-            connection.close()
-
-
-def _resident() -> float:
-    """Return how many MiB this process holds."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * 4096 / 1024 / 1024

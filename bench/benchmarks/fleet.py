@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from fcntl import F_SETPIPE_SZ, fcntl
-from pathlib import Path
 from statistics import quantiles
 from typing import Final
 
@@ -19,7 +18,7 @@ from bench.benchmarks.latency import P50, P99, pipe_at
 from bench.harness import Benchmark, Goal, Measured, NotMeasuredError
 from bench.measure import Bench
 from bench.peers import Gw, Peer, node_tuned
-from bench.processes import running
+from bench.processes import new_folders, running
 from bench.server import ask
 
 THREADS: Final = 10
@@ -30,7 +29,12 @@ TIMEOUT_SECONDS: Final = 20.0
 SCHEDULED: Final = 1_000
 """Jobs for another day in the second row: idle workers find that jobs wait, and none is due."""
 SCHEDULE: Final = """
-select count(graphile_worker.add_job('started', run_at => now() + interval '1 day')) from generate_series(1, %s::int)
+select count(*)
+  from graphile_worker.add_jobs(array(
+         select row('started', json_build_object('n', n), null, now() + interval '1 day', null, null, null, null
+                )::graphile_worker.job_spec
+           from generate_series(%s::int, %s::int) as n
+       ))
 """
 ADD: Final = "select from graphile_worker.add_job('started', json_build_object('n', %s::int))"
 
@@ -65,8 +69,10 @@ def fleet(bench: Bench, peer: Peer, scheduled: int) -> Measured:
     with bench.place() as (url, folder), pipe_at(folder / "started") as pipe, ExitStack() as stack:
         fcntl(pipe, F_SETPIPE_SZ, PIPE_BYTES)
         peer.install(url)
-        ask(url, SCHEDULE, scheduled)
-        parts = [_part(folder, number) for number in range(bench.scale.idle_workers)]
+        ask(url, SCHEDULE, 1, scheduled)
+        parts = new_folders(folder, bench.scale.idle_workers)
+        for part in parts:  # from which a worker reaches the pipe that all share
+            (part / "started").symlink_to(folder / "started")
         workers = [stack.enter_context(running(peer.worker(url, part, once=False))) for part in parts]
         wait_until_connected(url, len(workers))
         time.sleep(min(COUNTED_AFTER, bench.scale.idle_seconds))
@@ -76,14 +82,6 @@ def fleet(bench: Bench, peer: Peer, scheduled: int) -> Measured:
         used = usage(url, workers).since(before)
         check_alive(workers)
         return Measured(_figures(used, added, _started(pipe)))
-
-
-def _part(folder: Path, number: int) -> Path:
-    """Make a worker's folder, from which it reaches the pipe that all share."""
-    part = folder / f"process-{number}"
-    part.mkdir()
-    (part / "started").symlink_to(folder / "started")
-    return part
 
 
 def _add(url: str, rate: int, seconds: float) -> Mapping[int, int]:

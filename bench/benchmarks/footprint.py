@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import median
 from typing import Final
 
@@ -15,6 +14,7 @@ from bench.harness import Benchmark, Goal, Measured, NotMeasuredError, WrongResu
 from bench.measure import Bench, check_numbers
 from bench.peers import Gw, Jobs, Node, Peer, node_tuned
 from bench.processes import LIMIT_SECONDS, repeating, running, stopping_after
+from bench.resources import memory_kib
 
 CONNECTIONS: Final = "connections"
 PEAK: Final = "peak MiB"
@@ -97,26 +97,17 @@ def memory(bench: Bench, peer: Peer, jobs: Jobs) -> Measured:
         peer.fill(url, jobs)
         bench.server.settle_down(url)
         with running(peer.worker(url, folder)) as process:
-            status = Path(f"/proc/{process.pid}/status")
-            if not status.exists():
-                raise NotMeasuredError("this system has no /proc to read a process's memory from")
-            sample = repeating(lambda: samples.extend(_resident(status)), every_seconds=0.02)
+            sample = repeating(lambda: samples.append(memory_kib(process.pid)), every_seconds=0.02)
             with sample, stopping_after(LIMIT_SECONDS, [process]):
                 code = process.wait()
         left = peer.jobs_left(url)
         check_numbers(folder, done=jobs.count - left, of=jobs.count)
     if code or left:
         raise WrongResultError(f"it ended with {code}, {left:,} jobs are left")
+    samples = [kib for kib in samples if kib]  # the process may have ended before the last one
+    if not samples:
+        raise NotMeasuredError("this system does not report the memory of a process")
     return Measured({PEAK: max(samples) / MEBIBYTE_IN_KIB} | _growth(samples))
-
-
-def _resident(status: Path) -> list[int]:
-    """Return the resident KiB now; nothing once the process has ended."""
-    try:
-        lines = status.read_text().splitlines()
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-    return [int(line.split()[1]) for line in lines if line.startswith("VmRSS:")]
 
 
 def _growth(samples: Sequence[int]) -> dict[str, float]:

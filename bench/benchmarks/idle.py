@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,7 +15,8 @@ import psycopg
 from bench.harness import Benchmark, Goal, Measured, NotMeasuredError
 from bench.measure import Bench
 from bench.peers import Gw, Peer, node_tuned
-from bench.processes import repeating, running
+from bench.processes import new_folders, repeating, running
+from bench.resources import cpu_seconds, memory_kib
 from bench.rust import Rust
 from bench.server import ask
 
@@ -95,7 +96,7 @@ def _life(peer: Peer, url: str, folder: Path, seconds: float) -> tuple[int, int,
         def count_open() -> None:
             row = watch.execute(QUERY, (OPEN_SECONDS,)).fetchone()
             opened.append(0 if row is None else int(row[0]))
-            memory.extend(resident_kib(process))
+            memory.append(memory_kib(process.pid))
 
         time.sleep(seconds / 4)
         count_open()
@@ -118,7 +119,9 @@ def idle_many(bench: Bench, peer: Peer) -> Measured:
     duration, many = bench.scale.idle_seconds, bench.scale.idle_workers
     with bench.place() as (url, folder), ExitStack() as stack:
         peer.install(url)
-        workers = [stack.enter_context(running(peer.worker(url, each, once=False))) for each in _parts(folder, many)]
+        workers = [
+            stack.enter_context(running(peer.worker(url, each, once=False))) for each in new_folders(folder, many)
+        ]
         wait_until_connected(url, many)
         time.sleep(min(COUNTED_AFTER, duration))
         before = usage(url, workers)
@@ -163,8 +166,8 @@ def usage(url: str, workers: Sequence[subprocess.Popen[bytes]]) -> Usage:
     return Usage(
         at=time.monotonic(),
         transactions=int(ask(url, COUNT)),
-        server_seconds=_cpu(sessions),
-        workers_seconds=_cpu(each.pid for each in workers),
+        server_seconds=cpu_seconds(sessions),
+        workers_seconds=cpu_seconds(each.pid for each in workers),
         connections=len(sessions),
     )
 
@@ -174,13 +177,6 @@ def wait_until_connected(url: str, many: int) -> None:
     deadline = time.monotonic() + 60
     while _connected(url) < many and time.monotonic() < deadline:
         time.sleep(0.2)
-
-
-def _parts(folder: Path, count: int) -> list[Path]:
-    parts = [folder / f"process-{number}" for number in range(count)]
-    for part in parts:
-        part.mkdir()
-    return parts
 
 
 def check_alive(workers: Iterable[subprocess.Popen[bytes]]) -> None:
@@ -200,23 +196,3 @@ def _backends(url: str) -> list[int]:
         "where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'",
     )
     return list(found or ())
-
-
-def _cpu(pids: Iterable[int]) -> float:
-    """Return the seconds of processor time these processes have used; a server elsewhere counts as none."""
-    nanoseconds = 0
-    for pid in pids:
-        # Of each thread, in nanoseconds: the ticks of `stat` are longer than what an idle session uses in ten seconds.
-        for thread in Path(f"/proc/{pid}/task").glob("*/schedstat"):
-            with suppress(FileNotFoundError, ProcessLookupError):
-                nanoseconds += int(thread.read_text().split()[0])
-    return nanoseconds / 1e9
-
-
-def resident_kib(process: subprocess.Popen[bytes]) -> list[int]:
-    """Return the resident memory of a process, or nothing if it has ended."""
-    try:
-        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-    return [int(line.split()[1]) for line in lines if line.startswith("VmRSS:")]

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
-from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
+from bench.benchmarks.read_commands import OUR_INDEXES
 from bench.harness import Benchmark, Measured, NotMeasuredError, WrongResultError
 from bench.measure import Bench
 from bench.peers import Gw
+from bench.resources import cpu_seconds
 from bench.server import ask
 from gw_core import JobSpec
 from gw_core.domain.job.claim import queue_locks
 from gw_core.domain.job.outcome import Completed
-from gw_core.postgres.connection.database import Connection, Database
+from gw_core.postgres.connection.database import Database
 from gw_core.postgres.road.add_calls import bulk_calls
 from gw_core.postgres.road.claims import CLAIM_PLAN
 from gw_core.postgres.road.job_store import SETTLE_PLAN, JobStore
@@ -41,12 +42,6 @@ update graphile_worker._private_jobs
 returning id, payload
 """
 COMPLETE: Final = "delete from graphile_worker._private_jobs where id = any(%s)"
-OUR_INDEXES: Final = (
-    "jobs_gw_queued_index",
-    "jobs_gw_queue_heads_index",
-    "jobs_gw_locked_index",
-    "jobs_gw_failed_index",
-)
 
 
 def benchmarks(bench: Bench) -> Sequence[Benchmark]:
@@ -63,24 +58,6 @@ def benchmarks(bench: Bench) -> Sequence[Benchmark]:
             },
         ),
     )
-
-
-class Statements(Protocol):
-    """Adds jobs on one connection, and claims and completes them on the same or others; counts the statements."""
-
-    @property
-    def connections(self) -> Sequence[Connection]:
-        """The connections it uses."""
-
-    @property
-    def count(self) -> int:
-        """How many statements it has run."""
-
-    def add(self, jobs: int) -> None:
-        """Add this many jobs."""
-
-    def run(self) -> None:
-        """Claim and complete all of them."""
 
 
 def job_cost(bench: Bench, make: Callable[[Database], Statements], *, without: Sequence[str] = ()) -> Measured:
@@ -106,18 +83,13 @@ def job_cost(bench: Bench, make: Callable[[Database], Statements], *, without: S
 def _counted(url: str, statements: Statements, act: Callable[[], None]) -> dict[str, float]:
     """Return what the connections and the log of the server use while something is done."""
     pids = [connection.info.backend_pid for connection in statements.connections]
-    before = _cpu_us(pids), _wal_bytes(url), 1_000 * statements.count
+    before = 1e6 * cpu_seconds(pids), _wal_bytes(url), 1_000 * statements.count
+    if not before[0]:
+        raise NotMeasuredError("the server's processes are not on this machine")
     act()
-    after = _cpu_us(pids), _wal_bytes(url), 1_000 * statements.count
+    after = 1e6 * cpu_seconds(pids), _wal_bytes(url), 1_000 * statements.count
     names = ("server CPU us", "WAL bytes", "statements/1,000")
     return {name: new - old for name, old, new in zip(names, before, after, strict=True)}
-
-
-def _cpu_us(pids: Sequence[int]) -> float:
-    try:
-        return sum(int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) for pid in pids) / 1_000
-    except (OSError, ValueError) as error:
-        raise NotMeasuredError("the server's processes are not on this machine") from error
 
 
 def _wal_bytes(url: str) -> float:
@@ -175,3 +147,7 @@ class PlainStatements:
         while jobs := self._connection.execute(CLAIM, (WORKER, *self._task, BATCH)).fetchall():
             self._connection.execute(COMPLETE, ([number for number, _ in jobs],))
             self.count += 2
+
+
+Statements: TypeAlias = GwStatements | PlainStatements
+"""Adds jobs on one connection, and claims and completes them on the same or others; counts the statements."""

@@ -15,7 +15,7 @@ import psycopg
 from bench.harness import Benchmark, Goal, Measure, Measured, NotMeasuredError, WrongResultError
 from bench.measure import Bench
 from bench.peers import Gw
-from bench.processes import running
+from bench.processes import new_folders, running
 from bench.server import ask
 
 URGENT_FROM: Final = 1_000_000_000
@@ -85,9 +85,7 @@ def mixed(bench: Bench, peer: Gw, *, long_one: int) -> Measured:
         peer.install(url)
         ask(url, ADD, long_one, scale.long_ms, MIDDLING_MS, scale.mixed - 1)
         bench.server.settle_down(url)
-        for number in range(2):
-            part = folder / f"process-{number}"
-            part.mkdir()
+        for part in new_folders(folder, 2):
             stack.enter_context(running(peer.worker(url, part, once=False)))
         added, claims = _add_urgent_ones(url, limit_seconds=20 * scale.limit_seconds + scale.long_ms / 1000)
         stack.close()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from statistics import median, quantiles
 from typing import Final
@@ -13,7 +13,7 @@ import psycopg
 
 from bench.harness import Benchmark, Goal, Measured, NotMeasuredError
 from bench.measure import Bench
-from bench.peers import Gw
+from bench.peers import FILL, Gw
 from bench.processes import running
 from gw_core.postgres.connection.database import Database
 from gw_core.postgres.road.claims import CLAIM_PLAN
@@ -25,13 +25,6 @@ DEAD_GROWTH: Final = "growth of dead rows"
 SIZE_GROWTH: Final = "growth of MiB"
 CLAIM_GROWTH: Final = "growth of claim p99"
 
-ADD: Final = """
-select count(*)
-  from graphile_worker.add_jobs(array(
-         select row('noop', json_build_object('n', n), null, null, null, null, null, null)::graphile_worker.job_spec
-           from generate_series(%s::int, %s::int) as n
-       ))
-"""
 TABLE: Final = """
 select (select n_dead_tup from pg_stat_user_tables where relid = 'graphile_worker._private_jobs'::regclass),
        pg_total_relation_size('graphile_worker._private_jobs') / 1048576.0,
@@ -78,11 +71,13 @@ def soak(bench: Bench) -> Measured:
     scale = bench.scale
     with bench.place() as (url, folder):
         Gw().install(url)
+        database = Database(url)
         with (
             running(Gw().worker(url, folder, once=False)) as process,
             psycopg.connect(url, autocommit=True) as connection,
-            _probe(url) as probe,
+            closing(database.connect("probe", CLAIM_PLAN)) as claiming,  # a claimer of our own beside the worker's
         ):
+            probe = JobStore(claiming, database.schema)
             periods = _run(connection, probe, seconds=scale.soak_seconds, rate=scale.soak_rate)
             if process.poll() is not None:
                 raise NotMeasuredError(f"the worker exited early with code {process.returncode}")
@@ -114,7 +109,7 @@ def _run(connection: psycopg.Connection, probe: JobStore, *, seconds: float, rat
         time.sleep(max(0.0, began + added / rate + TICK_SECONDS - time.monotonic()))
         due = int((time.monotonic() - began) * rate)
         if due > added:
-            connection.execute(ADD, (added, due - 1))
+            connection.execute(FILL, ("noop", 0, "", 1, added, due - 1))
             added = due
         claim_began = time.perf_counter()
         probe.claims.claim(worker_id="bench", tasks=tasks, limit=10)
@@ -130,15 +125,3 @@ def _read_all(connection: psycopg.Connection, durations: Sequence[float]) -> _Pe
     assert row is not None
     cuts = quantiles(durations, n=100, method="inclusive") if len(durations) > 1 else [0.0] * 99
     return _Period(int(row[0]), float(row[1]), int(row[2]), int(row[3]), cuts[98])
-
-
-@contextmanager
-def _probe(url: str) -> Iterator[JobStore]:
-    """Return a claimer of our own beside the worker's."""
-    database = Database(url)
-    connection = database.connect("probe", CLAIM_PLAN)
-    try:
-        yield JobStore(connection, database.schema)
-    finally:
-        with suppress(psycopg.Error):
-            connection.close()

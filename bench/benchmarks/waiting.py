@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +9,10 @@ from typing import Final
 
 import psycopg
 
-from bench.harness import Benchmark, Goal, NotMeasuredError
+from bench.harness import Benchmark, Goal
 from bench.measure import RATE, Bench, drain
-from bench.peers import HERE, Gw, Jobs, node_install, task_environment
-from bench.processes import Command
+from bench.peers import HERE, Gw, Jobs, node_install, of_tests, task_environment
+from bench.processes import Command, run_briefly
 from bench.server import ask
 from gw_core import Client, JobSpec
 
@@ -86,11 +84,11 @@ class PgBoss:
 
     def install(self, url: str) -> None:
         """Make an empty database ready."""
-        self._run(url, "install")
+        run_briefly(self._argv(url, "install"), "pg-boss install")
 
     def fill(self, url: str, jobs: Jobs) -> None:
         """Add jobs of the task that does nothing."""
-        self._run(url, "fill", self.shape, str(jobs.count))
+        run_briefly(self._argv(url, "fill", self.shape, str(jobs.count)), "pg-boss fill")
 
     def jobs_left(self, url: str) -> int:
         """Return how many jobs are not completed."""
@@ -102,13 +100,8 @@ class PgBoss:
         argv = self._argv(url, "drain", str(self.count)) if has_jobs else self._argv(url, "install")
         return Command(argv=argv, folder=folder, environment=task_environment(folder))
 
-    def _run(self, url: str, *arguments: str) -> None:
-        done = subprocess.run(self._argv(url, *arguments), text=True, capture_output=True)
-        if done.returncode != 0:
-            raise NotMeasuredError(f"pg-boss {arguments[0]} failed: {done.stderr[-300:]}")
-
     @staticmethod
     def _argv(url: str, *arguments: str) -> tuple[str, ...]:
-        node = str(node_install().node)  # which also makes the support of the tests importable
-        package: Path = importlib.import_module("support.npm").npm_package("pg-boss", PG_BOSS)
+        node = str(node_install().node)
+        package: Path = of_tests("npm").npm_package("pg-boss", PG_BOSS)
         return (node, str(HERE / "programs" / "pg_boss.mjs"), str(package / "dist" / "index.js"), url, *arguments)

