@@ -3,6 +3,8 @@
 `CAUSES` is the table of them: each rests on one fact in the database, and ends with it.
 """
 
+# Long: each cause of an alert is a function, and one table has all of them.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,5 +1,7 @@
 """The overview: states, rates, waiting jobs by priority, and alerts by their causes."""
 
+# Long: one screen of several panels, all drawn from one snapshot.
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
