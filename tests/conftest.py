@@ -29,6 +29,7 @@ from support.pgbouncer import PgBouncer, bouncer_program
 
 if TYPE_CHECKING:
     from support.console_queue import ConsoleQueue
+    from support.database_proxy import DatabaseProxy
     from support.queue_fixture import QueueFixture
 
 NUMBERS = count(1)
@@ -257,6 +258,16 @@ def site(shared_url: str, pooler: PgBouncer | None) -> Iterator[QueueFixture]:
     url = _entrance(pooler, shared_url)
     with QueueFixture(url, direct=shared_url) as site:
         yield site.empty()
+
+
+@pytest.fixture
+def proxy(site: QueueFixture) -> Iterator[DatabaseProxy]:
+    """A way to that database which a test can break."""
+    from support.database_proxy import DatabaseProxy
+
+    proxy = DatabaseProxy(site.url)
+    yield proxy
+    proxy.close()
 
 
 @pytest.fixture

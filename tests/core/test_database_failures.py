@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -30,13 +29,6 @@ from gw_core.front_ends import ClaimEmpty, DeadlockError, PoolListening
 pytestmark = pytest.mark.direct(
     "it ends sessions of the server by name; tests/failures/test_poolers.py does so behind it"
 )
-
-
-@pytest.fixture
-def proxy(site: QueueFixture) -> Iterator[DatabaseProxy]:
-    proxy = DatabaseProxy(site.url)
-    yield proxy
-    proxy.close()
 
 
 # -- single connections -----------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ import re
 import socket
 import sys
 import threading
-from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import timedelta
 from http.client import HTTPConnection
@@ -34,13 +33,6 @@ def _without_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut no client off, and answer without no sample, because the machine stood still."""
     monkeypatch.setattr(probe_server, "RESPONSE_TIMEOUT", DEADLINE)
     monkeypatch.setattr(probe, "WAIT_FOR_SAMPLE", DEADLINE)
-
-
-@pytest.fixture
-def proxy(site: QueueFixture) -> Iterator[DatabaseProxy]:
-    proxy = DatabaseProxy(site.url)
-    yield proxy
-    proxy.close()
 
 
 def ask(running: RunningWorker, path: str, method: str = "GET") -> tuple[int, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -13,13 +12,6 @@ from support.queue_fixture import QueueFixture
 from gw_core import TaskRegistry
 
 Statements = Counter[tuple[str, str]]
-
-
-@pytest.fixture
-def proxy(site: QueueFixture) -> Iterator[DatabaseProxy]:
-    proxy = DatabaseProxy(site.url)
-    yield proxy
-    proxy.close()
 
 
 def drain(site: QueueFixture, proxy: DatabaseProxy, count: int, **options: object) -> Statements:

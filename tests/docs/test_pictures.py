@@ -18,7 +18,6 @@ from support.databases import Databases
 from support.waiting import wait_until
 
 DOCS = Path(__file__).parents[2] / "docs"
-TITLES = re.compile(r"[─━] |\b(state|status|what|prio)\b")
 NAMES = {f"{picture.name}.svg" for picture in PICTURES}
 
 

@@ -78,13 +78,6 @@ class Attempts:
         return sorted(each.job_id for each in self.all if each.succeeded)
 
 
-@pytest.fixture
-def proxy(site: QueueFixture) -> Iterator[DatabaseProxy]:
-    proxy = DatabaseProxy(site.url)
-    yield proxy
-    proxy.close()
-
-
 def test_a_server_that_goes_away_before_it_answers_lets_no_attempts_overlap(
     site: QueueFixture, proxy: DatabaseProxy
 ) -> None:

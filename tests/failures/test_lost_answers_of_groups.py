@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 from support.database_proxy import DatabaseProxy
@@ -15,13 +14,6 @@ from support.waiting import wait_until
 
 from gw_core import JobSpec
 from gw_core.front_ends import PoolListening
-
-
-@pytest.fixture
-def proxy(site: QueueFixture) -> Iterator[DatabaseProxy]:
-    proxy = DatabaseProxy(site.url)
-    yield proxy
-    proxy.close()
 
 
 @pytest.mark.parametrize("mark", ["_private_gw_end_members", "delete from"], ids=["end of members", "settling"])

@@ -200,13 +200,6 @@ def test_a_setting_of_a_thousand_years_is_an_error(site: QueueFixture) -> None:
 # -- lost answers
 
 
-@pytest.fixture
-def proxy(site: QueueFixture) -> Any:
-    proxy = DatabaseProxy(site.url)
-    yield proxy
-    proxy.close()
-
-
 @pytest.mark.parametrize("committed", [True, False], ids=["committed", "not-committed"])
 def test_a_lost_answer_records_nothing_twice_and_loses_nothing(
     site: QueueFixture, proxy: DatabaseProxy, committed: bool

@@ -17,6 +17,7 @@ from typing import Any, cast
 import isolated_tasks as theirs
 import pytest
 from supervised import CHECKOUT
+from support.process_state import is_alive
 from support.queue_fixture import DEADLINE, LogRecorder, QueueFixture, ms
 from support.task_builders import a_job, attempt
 from support.waiting import wait_until
@@ -27,14 +28,6 @@ from gw_core.events import JobCompleted, JobErrored, JobReturned
 from gw_core.execution import process_pool
 from gw_core.front_ends import Failed, Outcome, TaskLoadError, load_app, load_folder
 from gw_core.worker import timeouts
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
 
 
 @pytest.fixture(scope="module", autouse=True)

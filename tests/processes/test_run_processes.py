@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from supervised import CHECKOUT, DEADLINE
 from support.database_proxy import DatabaseProxy
+from support.process_state import is_alive
 from support.queue_fixture import QueueFixture
 from support.stall_clock import StallClock
 from support.stop_window import ALWAYS, NEVER, gw_with_repeats
@@ -119,14 +120,6 @@ class Program:
         self._reader.join(DEADLINE)
         if self.process.stderr is not None:
             self.process.stderr.close()
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
 
 
 Start = Callable[..., Program]

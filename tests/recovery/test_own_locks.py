@@ -25,13 +25,6 @@ LOCK_QUEUE = "update _private_job_queues set locked_by = %s, locked_at = now() w
 
 
 @pytest.fixture
-def proxy(site: QueueFixture) -> Iterator[DatabaseProxy]:
-    proxy = DatabaseProxy(site.url)
-    yield proxy
-    proxy.close()
-
-
-@pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let workers check every 50 ms instead of once a minute."""
     monkeypatch.setattr(own_locks, "CHECK_INTERVAL", 0.05)

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from support.process_state import is_alive
 from support.task_builders import DEADLINE
 from support.waiting import wait_until
 
@@ -58,14 +59,6 @@ if sys.argv[1] == "forked":
 print(*pids, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
 
 
 @pytest.fixture

@@ -149,6 +149,17 @@ class Console:
         await self.pilot.pause()
         return screen
 
+    async def rows(self) -> None:
+        """Wait until the list in front has rows."""
+        await self.until(lambda: self.table().keys)
+        await self.pilot.pause()
+
+    async def jobs(self) -> Any:
+        """Wait until the list of jobs is in front and has rows."""
+        await self.until(lambda: self.is_on("jobs") and self.table("#jobs").keys)
+        await self.pilot.pause()
+        return self.screen("jobs")
+
     async def listening(self) -> None:
         """Wait until announcements of new jobs arrive."""
         await self.until(lambda: self.source.subscriptions)

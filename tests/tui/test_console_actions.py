@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from console_fixture import Console, run
@@ -18,16 +17,9 @@ from gw_tui.actions import Action, Add, Cancel, Complete, Fail, Reschedule, Resu
 FAILED = "state:failed"
 
 
-async def jobs(console: Console) -> Any:
-    """Wait until the list is in front and has rows."""
-    await console.until(lambda: console.is_on("jobs") and console.table("#jobs").keys)
-    await console.pilot.pause()
-    return console.screen("jobs")
-
-
 async def mark(console: Console, count: int) -> list[int]:
     """Mark the first rows, and return their ids."""
-    screen = await jobs(console)
+    screen = await console.jobs()
     for _ in range(count):
         await console.press("m")
     return [each.job.id for each in screen.targets()]
@@ -43,7 +35,7 @@ def ids(action: Action) -> list[int]:
 
 def test_one_job_is_retried_without_a_question() -> None:
     async def scenario(console: Console) -> None:
-        screen = await jobs(console)
+        screen = await console.jobs()
         (target,) = screen.targets()
         await console.press("r")
         (action,) = await console.acted()
@@ -58,11 +50,11 @@ def test_one_job_is_retried_without_a_question() -> None:
 
 def test_in_production_one_job_is_asked_about_too() -> None:
     async def scenario(console: Console) -> None:
-        await jobs(console)
+        await console.jobs()
         await console.press("r")
         await console.reach("Confirm")
         await console.press("escape")
-        await jobs(console)
+        await console.jobs()
         assert console.source.actions == []
 
     run(scenario, filter=FAILED, environment="production")
@@ -77,7 +69,7 @@ def test_several_jobs_are_named_cancel_has_the_focus_and_enter_does_nothing() ->
             assert f" {job_id} " in console.text
         assert dialog.focused is dialog.query_one("#cancel")
         await console.press("enter")
-        await jobs(console)
+        await console.jobs()
         assert console.source.actions == []
         assert console.table("#jobs").marks == {str(each) for each in marked}
 
@@ -96,7 +88,7 @@ def test_marks_are_taken_from_jobs_that_were_changed_and_stay_on_those_left_alon
         assert "2 jobs retried, 1 skipped" in console.text
         assert f"{marked[1]}" in console.text
         await console.press("escape")
-        await jobs(console)
+        await console.jobs()
         assert console.table("#jobs").marks == {str(marked[1])}
 
     run(scenario, filter=FAILED)
@@ -104,7 +96,7 @@ def test_marks_are_taken_from_jobs_that_were_changed_and_stay_on_those_left_alon
 
 def test_a_job_that_has_not_failed_is_left_alone_and_the_key_that_runs_it_is_named() -> None:
     async def scenario(console: Console) -> None:
-        await jobs(console)
+        await console.jobs()
         await console.press("r")
         await console.reach("ResultDialog")
         assert "0 jobs retried, 1 skipped" in console.text
@@ -118,7 +110,7 @@ def test_a_job_that_has_not_failed_is_left_alone_and_the_key_that_runs_it_is_nam
 
 def test_a_removed_job_comes_back_with_everything_but_its_id() -> None:
     async def scenario(console: Console) -> None:
-        screen = await jobs(console)
+        screen = await console.jobs()
         (target,) = screen.targets()
         known = set(console.source.queue.by_id)
         before = console.source.queue.by_id[target.job.id]
@@ -141,7 +133,7 @@ def test_a_removed_job_comes_back_with_everything_but_its_id() -> None:
 
 def test_failing_takes_a_reason() -> None:
     async def scenario(console: Console) -> None:
-        await jobs(console)
+        await console.jobs()
         await console.press("f")
         dialog = await console.reach("Confirm")
         dialog.query_one("#typed", Input).value = "customer left"
@@ -158,7 +150,7 @@ def test_many_jobs_are_destroyed_only_when_their_number_is_typed(keys: list[str]
     source = QueueSource(jobs=600)
 
     async def scenario(console: Console) -> None:
-        screen = await jobs(console)
+        screen = await console.jobs()
         await console.press("ctrl+a")
         await console.until(lambda: len(console.table("#jobs").marks) > 100)
         number = len(screen.targets())
@@ -178,7 +170,7 @@ def test_many_jobs_are_destroyed_only_when_their_number_is_typed(keys: list[str]
 
 def test_a_running_job_is_left_to_its_worker() -> None:
     async def scenario(console: Console) -> None:
-        await jobs(console)
+        await console.jobs()
         for key in ("r", "t", "f", "x"):
             await console.press(key)
             await console.shows("Running jobs cannot be")
@@ -195,7 +187,7 @@ def test_a_long_act_is_done_in_batches_and_stops_between_them(monkeypatch: pytes
     source = QueueSource()
 
     async def scenario(console: Console) -> None:
-        await jobs(console)
+        await console.jobs()
         await console.press("ctrl+a")
         await console.until(lambda: len(console.table("#jobs").marks) > 60)
         number = len(console.table("#jobs").marks)
@@ -212,7 +204,7 @@ def test_a_long_act_is_done_in_batches_and_stops_between_them(monkeypatch: pytes
         assert f"20 jobs rescheduled; stopped, {number - 20} not processed" in console.text
         assert [source.queue.by_id[each].run_at == at for each, at in before.items()].count(False) == 20
         await console.press("escape")
-        await jobs(console)
+        await console.jobs()
         assert len(console.table("#jobs").marks) == number - 20
 
     run(scenario, source=source, filter="state:scheduled")
@@ -220,7 +212,7 @@ def test_a_long_act_is_done_in_batches_and_stops_between_them(monkeypatch: pytes
 
 async def complete_all(console: Console) -> int:
     """Complete every listed job, and return how many there were."""
-    await jobs(console)
+    await console.jobs()
     await console.press("ctrl+a")
     await console.until(lambda: len(console.table("#jobs").marks) > 60)
     number = len(console.table("#jobs").marks)
@@ -266,7 +258,7 @@ def test_a_restore_that_is_stopped_keeps_the_rest_for_the_next_one(monkeypatch: 
 
 def test_a_job_is_given_another_time_in_the_words_of_the_command_line() -> None:
     async def scenario(console: Console) -> None:
-        await jobs(console)
+        await console.jobs()
         await console.press("t")
         dialog = await console.reach("RescheduleDialog")
         await console.type("sometime")
@@ -296,7 +288,7 @@ WRONG_VALUES = (
 
 def test_a_wrong_value_gets_a_sentence_and_the_dialog_stays() -> None:
     async def scenario(console: Console) -> None:
-        await jobs(console)
+        await console.jobs()
         await console.press("t")
         dialog = await console.reach("RescheduleDialog")
         for field, text, complaint in WRONG_VALUES:
@@ -315,7 +307,7 @@ def test_a_wrong_value_gets_a_sentence_and_the_dialog_stays() -> None:
 
 def test_a_job_is_added_with_everything_that_can_be_said_of_it() -> None:
     async def scenario(console: Console) -> None:
-        await jobs(console)
+        await console.jobs()
         await console.press("a")
         dialog = await console.reach("AddDialog")
         given = {
@@ -417,7 +409,7 @@ def test_a_sweep_shows_first_what_it_would_do() -> None:
 
 def test_a_running_job_is_cancelled_after_a_question() -> None:
     async def scenario(console: Console) -> None:
-        await jobs(console)
+        await console.jobs()
         (job_id,) = (int(console.table("#jobs").highlighted or 0),)
         await console.press("c")
         await console.reach("Confirm")
@@ -456,7 +448,7 @@ def test_cleanup_runs_after_a_question() -> None:
 
 def test_an_open_question_waits_while_the_database_is_away() -> None:
     async def scenario(console: Console) -> None:
-        await jobs(console)
+        await console.jobs()
         await console.press("x")
         dialog = await console.reach("Confirm")
         console.source.go_down(DatabaseUnavailableError("the server went away"))
@@ -476,7 +468,7 @@ def test_an_open_question_waits_while_the_database_is_away() -> None:
 
 def test_acts_wait_while_the_database_is_away() -> None:
     async def scenario(console: Console) -> None:
-        await jobs(console)
+        await console.jobs()
         console.source.go_down(DatabaseUnavailableError("the server went away"))
         console.app.refresh_now()
         await console.until(lambda: console.state.phase == "down")
@@ -502,7 +494,7 @@ def test_read_only_offers_no_act() -> None:
 
 def test_an_action_the_database_rejects_says_why() -> None:
     async def scenario(console: Console) -> None:
-        await jobs(console)
+        await console.jobs()
 
         def reject(_: Action) -> Result:
             raise DatabaseUnavailableError("the server \x1b]52;c;evil\x07 went away")
@@ -535,7 +527,7 @@ def test_the_command_of_an_action_is_copied() -> None:
 
 def test_every_action_is_reported_among_the_events() -> None:
     async def scenario(console: Console) -> None:
-        await jobs(console)
+        await console.jobs()
         await console.press("r")
         await console.acted()
         await console.press("7")
@@ -549,7 +541,7 @@ def test_hostile_names_reach_no_dialog() -> None:
     job = source.queue.insert("a\x1b]52;c;evil\x07[red]\u202eb")
 
     async def scenario(console: Console) -> None:
-        await jobs(console)
+        await console.jobs()
         await console.press("x")
         await console.reach("Confirm")
         assert "[red]" in console.text
@@ -561,7 +553,7 @@ def test_hostile_names_reach_no_dialog() -> None:
 
 def test_records_of_events_are_json() -> None:
     async def scenario(console: Console) -> None:
-        await jobs(console)
+        await console.jobs()
         await console.press("r")
         await console.acted()
         assert json.loads(list(console.state.journal)[-1].as_json())["kind"] in ("action", "jobs")
@@ -571,7 +563,7 @@ def test_records_of_events_are_json() -> None:
 
 def test_no_more_jobs_are_marked_together_than_was_said() -> None:
     async def scenario(console: Console) -> None:
-        await jobs(console)
+        await console.jobs()
         await console.press("ctrl+a")
         await console.until(lambda: len(console.table("#jobs").marks) == 7)
         await console.notified("more match")
@@ -612,7 +604,7 @@ def test_a_cleanup_is_narrowed_by_task_and_age_and_records_what_it_deletes(tmp_p
 @pytest.mark.parametrize("environment", ["", "production"])
 def test_failing_many_jobs_needs_their_number_only_in_production(environment: str) -> None:
     async def scenario(console: Console) -> None:
-        await jobs(console)
+        await console.jobs()
         await console.press("ctrl+a")
         await console.until(lambda: len(console.table("#jobs").marks) > 100)
         await console.press("f")

@@ -11,13 +11,6 @@ from support.console_source import QueueSource
 from gw_core.front_ends import Count, Quality
 
 
-async def jobs(console: Console) -> Any:
-    """Wait until the list is in front and has rows."""
-    await console.until(lambda: console.is_on("jobs") and console.table("#jobs").keys)
-    await console.pilot.pause()
-    return console.screen("jobs")
-
-
 def added(source: QueueSource) -> str:
     """Add a job from another session, and return its key in the list."""
     return str(source.queue.insert("mail"))
@@ -28,7 +21,7 @@ def added(source: QueueSource) -> str:
 
 def test_the_newest_jobs_come_in_at_the_top_while_the_list_is_followed() -> None:
     async def scenario(console: Console) -> None:
-        await jobs(console)
+        await console.jobs()
         await console.press("F")
         await console.shows("following")
         await console.until(lambda: console.table("#jobs").keys)
@@ -43,7 +36,7 @@ def test_the_newest_jobs_come_in_at_the_top_while_the_list_is_followed() -> None
 
 def test_no_row_is_under_the_cursor_while_the_list_is_followed() -> None:
     async def scenario(console: Console) -> None:
-        screen = await jobs(console)
+        screen = await console.jobs()
         await console.press("F")
         await console.until(lambda: console.table("#jobs").keys)
         assert console.table("#jobs").highlighted is None
@@ -59,7 +52,7 @@ def test_no_row_is_under_the_cursor_while_the_list_is_followed() -> None:
 
 def test_a_key_that_moves_ends_the_following_on_the_first_row() -> None:
     async def scenario(console: Console) -> None:
-        await jobs(console)
+        await console.jobs()
         for key in ("F", "down", "k", "g"):
             await console.press("F")
             await console.shows("following")
@@ -77,7 +70,7 @@ def test_a_key_that_moves_ends_the_following_on_the_first_row() -> None:
 
 def test_a_state_is_followed_in_the_order_it_has() -> None:
     async def scenario(console: Console) -> None:
-        await jobs(console)
+        await console.jobs()
         before = console.table("#jobs").keys
         await console.press("F")
         await console.shows("following")
@@ -89,7 +82,7 @@ def test_a_state_is_followed_in_the_order_it_has() -> None:
 
 def test_marked_rows_keep_their_place_and_are_not_followed() -> None:
     async def scenario(console: Console) -> None:
-        await jobs(console)
+        await console.jobs()
         await console.press("m", "F")
         await console.notified("esc clears the marks")
         assert len(console.table("#jobs").marks) == 1
@@ -99,7 +92,7 @@ def test_marked_rows_keep_their_place_and_are_not_followed() -> None:
 
 def test_marking_ends_the_following() -> None:
     async def scenario(console: Console) -> None:
-        await jobs(console)
+        await console.jobs()
         for key in ("A", "ctrl+a"):
             await console.press("F")
             await console.shows("following")
@@ -168,7 +161,7 @@ def test_without_payloads_none_is_fetched_not_even_of_the_job_that_is_opened() -
     source = Nosy()
 
     async def scenario(console: Console) -> None:
-        await jobs(console)
+        await console.jobs()
         await console.press("enter")
         await console.shows("Payloads are disabled")
         await console.shows("attempt ")
@@ -181,7 +174,7 @@ def test_without_payloads_a_filter_that_asks_for_them_is_rejected() -> None:
     source = Nosy()
 
     async def scenario(console: Console) -> None:
-        await jobs(console)
+        await console.jobs()
         await console.press("slash")
         await console.type("payload.user.id:42")
         await console.press("enter")

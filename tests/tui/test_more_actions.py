@@ -14,12 +14,6 @@ from gw_core.front_ends import CleanupTarget
 from gw_tui.actions import Cleanup, FindByKey, Forget, Pause, Resume, Sweep
 
 
-async def rows(console: Console) -> None:
-    """Wait until the list in front has rows."""
-    await console.until(lambda: console.table().keys)
-    await console.pilot.pause()
-
-
 def keyed(source: Any, *, running: bool) -> tuple[int, str]:
     """Return a job with a key, in the requested state."""
     job = next(each for each in source.queue.by_id.values() if each.job_key and each.locked_by is None)
@@ -34,7 +28,7 @@ def keyed(source: Any, *, running: bool) -> tuple[int, str]:
 
 
 async def ask_for(console: Console, key: str) -> None:
-    await rows(console)
+    await console.rows()
     await console.press("K")
     dialog = await console.reach("KeyDialog")
     dialog.query_one("#key", Input).value = key
@@ -110,7 +104,7 @@ def test_the_key_of_the_job_under_the_cursor_is_offered() -> None:
     _, key = keyed(source, running=False)
 
     async def scenario(console: Console) -> None:
-        await rows(console)
+        await console.rows()
         await console.press("K")
         dialog = await console.reach("KeyDialog")
         entry = dialog.query_one("#key", Input)
@@ -126,7 +120,7 @@ def test_the_key_of_the_job_under_the_cursor_is_offered() -> None:
 
 def test_a_recurring_task_is_forgotten_after_a_question() -> None:
     async def scenario(console: Console) -> None:
-        await rows(console)
+        await console.rows()
         console.table().move_to("retired_task")
         await console.press("x")
         dialog = await console.reach("Confirm")
@@ -251,7 +245,7 @@ def test_what_a_screen_does_is_offered_as_a_command() -> None:
         for screen, choice, command in OFFERED:
             console.app.visit(screen)
             await console.reach(screen)
-            await rows(console)
+            await console.rows()
             console.app.copy_to_clipboard("")
             await console.press("Y")
             (await console.reach("Choose")).dismiss(choice)
@@ -262,7 +256,7 @@ def test_what_a_screen_does_is_offered_as_a_command() -> None:
 
 def test_the_holder_of_a_queue_is_offered_to_be_unlocked_without_a_choice() -> None:
     async def scenario(console: Console) -> None:
-        await rows(console)
+        await console.rows()
         console.table().move_to("imports")
         assert await copied(console, "Y") == "gw unlock gw-app-3-977-760e1f"
 
@@ -272,7 +266,7 @@ def test_the_holder_of_a_queue_is_offered_to_be_unlocked_without_a_choice() -> N
 @pytest.mark.parametrize(("screen", "kind"), [("queues", "queue"), ("tasks", "task"), ("cron", "cron")])
 def test_what_is_under_the_cursor_is_paused_and_resumed(screen: str, kind: str) -> None:
     async def scenario(console: Console) -> None:
-        await rows(console)
+        await console.rows()
         name = console.table().highlighted
         await console.press("P")
         dialog = await console.reach("Confirm")
@@ -293,7 +287,7 @@ def test_what_is_under_the_cursor_is_paused_and_resumed(screen: str, kind: str) 
 
 def test_a_question_copies_what_it_would_do_with_what_was_filled_in() -> None:
     async def scenario(console: Console) -> None:
-        await rows(console)
+        await console.rows()
         (target,) = console.screen("jobs").targets()
         await console.press("f")
         dialog = await console.reach("Confirm")
@@ -306,7 +300,7 @@ def test_a_question_copies_what_it_would_do_with_what_was_filled_in() -> None:
 
 def test_the_form_of_another_time_copies_its_change() -> None:
     async def scenario(console: Console) -> None:
-        await rows(console)
+        await console.rows()
         (target,) = console.screen("jobs").targets()
         await console.press("t")
         dialog = await console.reach("RescheduleDialog")
@@ -318,7 +312,7 @@ def test_the_form_of_another_time_copies_its_change() -> None:
 
 def test_the_form_of_a_job_copies_the_job_or_says_what_is_wrong_with_it() -> None:
     async def scenario(console: Console) -> None:
-        await rows(console)
+        await console.rows()
         await console.press("a")
         dialog = await console.reach("AddDialog")
         dialog.query_one("#task", Input).value = "mail"
@@ -334,11 +328,11 @@ def test_the_form_of_a_job_copies_the_job_or_says_what_is_wrong_with_it() -> Non
 
 def test_what_an_entry_or_an_alert_says_is_copied() -> None:
     async def scenario(console: Console) -> None:
-        await rows(console)
+        await console.rows()
         assert "worker gw-app-3-977-760e1f is gone" in await copied(console, "y")
         console.app.copy_to_clipboard("")
         await console.press("7")
-        await rows(console)
+        await console.rows()
         assert "connection" in await copied(console, "y")
 
     run(scenario, screen="overview")

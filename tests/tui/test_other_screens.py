@@ -30,11 +30,6 @@ from gw_tui.screens.queues import PAGE
 SCREENS = ("jobs", "queues", "workers", "cron", "locks")
 
 
-async def ready(console: Console) -> None:
-    await console.until(lambda: console.table().keys)
-    await console.pilot.pause()
-
-
 async def reaches_jobs(console: Console, filter_text: str) -> None:
     screen = await console.reach("jobs")
     assert str(search_of(screen).wanted) == filter_text
@@ -46,7 +41,7 @@ async def reaches_jobs(console: Console, filter_text: str) -> None:
 
 def test_a_queue_says_who_holds_it_and_leads_to_its_jobs() -> None:
     async def scenario(console: Console) -> None:
-        await ready(console)
+        await console.rows()
         assert any("imports" in line and "stuck" in line and "gw-app-3" in line for line in console.text.splitlines())
         console.table().move_to("imports")
         await console.press("enter")
@@ -57,7 +52,7 @@ def test_a_queue_says_who_holds_it_and_leads_to_its_jobs() -> None:
 
 def test_queues_are_found_by_a_part_of_their_name_or_by_being_held() -> None:
     async def scenario(console: Console) -> None:
-        await ready(console)
+        await console.rows()
         await console.press("slash")
         await console.type("PORT")
         await console.press("enter")
@@ -82,7 +77,7 @@ def test_queues_are_ranked_by_their_due_jobs_over_all_pages_and_counted_exactly(
     source.queue.run("insert into _private_job_queues (queue_name) values ('an empty one')")
 
     async def scenario(console: Console) -> None:
-        await ready(console)
+        await console.rows()
         assert console.table().keys[0] == "tenant-150"
         assert console.table().shown_rows["tenant-150"].cells["due"].text == "12"
         await console.press("n")
@@ -100,7 +95,7 @@ def test_queues_stand_by_name_where_counting_them_takes_too_long() -> None:
     source = Slow()
 
     async def scenario(console: Console) -> None:
-        await ready(console)
+        await console.rows()
         assert list(console.table().keys) == sorted(console.table().keys)
         await console.shows("by name")
 
@@ -113,7 +108,7 @@ def test_queues_are_shown_page_by_page() -> None:
         source.queue.insert("t", queue=f"q{number:04}")
 
     async def scenario(console: Console) -> None:
-        await ready(console)
+        await console.rows()
         first = console.table().keys
         await console.press("n")
         await console.until(lambda: console.table().keys and not set(console.table().keys) & set(first))
@@ -128,7 +123,7 @@ def test_queues_are_shown_page_by_page() -> None:
 
 def test_a_worker_that_is_dead_comes_first_with_what_it_holds() -> None:
     async def scenario(console: Console) -> None:
-        await ready(console)
+        await console.rows()
         dead = console.table("#workers").keys[0]
         assert dead.startswith("gw-app-3")
         assert any(dead in line and "▲ stale" in line and "██████████" in line for line in console.text.splitlines())
@@ -141,7 +136,7 @@ def test_a_worker_that_is_dead_comes_first_with_what_it_holds() -> None:
 
 def test_the_pane_follows_the_cursor_and_opens_a_job() -> None:
     async def scenario(console: Console) -> None:
-        await ready(console)
+        await console.rows()
         await console.press("down")
         node = console.table("#workers").keys[1]
         held = {str(job.id) for job in console.source.queue.by_id.values() if job.locked_by == node}
@@ -157,7 +152,7 @@ def test_the_pane_follows_the_cursor_and_opens_a_job() -> None:
 
 def test_a_recurring_task_that_missed_runs_comes_first_and_leads_to_its_jobs() -> None:
     async def scenario(console: Console) -> None:
-        await ready(console)
+        await console.rows()
         assert console.table().keys[0] == "nightly_cleanup"
         assert "▲ missed" in console.text
         assert "every day at 02:30 UTC" in console.text
@@ -173,7 +168,7 @@ def test_without_a_crontab_nothing_is_due() -> None:
             return replace(super().crontabs(), items=None)
 
     async def scenario(console: Console) -> None:
-        await ready(console)
+        await console.rows()
         await console.shows("--crontab FILE shows")
         assert "▲ missed" not in console.text
 
@@ -187,7 +182,7 @@ def test_a_recurring_task_shows_its_time_zone() -> None:
             return replace(super().crontabs(), items=(item,))
 
     async def scenario(console: Console) -> None:
-        await ready(console)
+        await console.rows()
         await console.shows("every day at 02:30 Asia/Tokyo")
 
     run(scenario, source=Zoned(), screen="cron")
@@ -233,7 +228,7 @@ def test_a_fresh_count_of_what_workers_hold_does_not() -> None:
 
 def test_the_fix_of_a_finding_is_shown_and_copied() -> None:
     async def scenario(console: Console) -> None:
-        await ready(console)
+        await console.rows()
         await console.shows("gw unlock gw-app-3")
         await console.press("y")
         assert console.app.clipboard.startswith("gw unlock gw-app-3")
@@ -243,7 +238,7 @@ def test_the_fix_of_a_finding_is_shown_and_copied() -> None:
 
 def test_a_session_that_waits_says_for_what_and_for_whom() -> None:
     async def scenario(console: Console) -> None:
-        await ready(console)
+        await console.rows()
         await console.press("tab")
         await console.shows("pg_terminate_backend(2877)")
         await console.press("down")
@@ -265,7 +260,7 @@ def test_only_an_old_transaction_is_listed_as_one() -> None:
     source = Claiming()
 
     async def scenario(console: Console) -> None:
-        await ready(console)
+        await console.rows()
         await console.shows("No lock waits")
         source.seconds = 61
         await console.refresh()
@@ -284,7 +279,7 @@ def test_every_screen_fits_every_size() -> None:
             await console.pilot.resize_terminal(*size)
             for key in "23456":
                 await console.press(key)
-                await ready(console)
+                await console.rows()
                 await console.until(lambda size=size: len(console.text.splitlines()) == size[1])
                 lines = console.text.splitlines()
                 assert max(map(len, lines)) <= size[0]
@@ -298,7 +293,7 @@ def test_a_failure_is_shown_on_every_screen_and_goes_when_it_is_over() -> None:
     async def scenario(console: Console) -> None:
         for key in "23456":
             await console.press(key)
-            await ready(console)
+            await console.rows()
             console.app.screen.show_failure(*classify_error(StatementTimeoutError("it took too long")))  # type: ignore[attr-defined]
             await console.shows("slow: it took too long")
             await console.refresh()
@@ -359,13 +354,13 @@ def test_hostile_data_steers_nothing_and_is_no_markup() -> None:
     async def scenario(console: Console) -> None:
         for key in "23456":
             await console.press(key)
-            await ready(console)
+            await console.rows()
             assert harmless(console.text)
             assert "[red]x[/red]" in console.text
             await console.press("tab")
             assert harmless(console.text)
         await console.press("2")
-        await ready(console)
+        await console.rows()
         console.table().focus()
         await console.press("enter")
         screen = await console.reach("job")
@@ -384,7 +379,7 @@ def test_names_of_any_kind_lead_to_their_jobs() -> None:
     source.queue.change_queue(odd, locked_by="w", locked_at=source.clock())
 
     async def scenario(console: Console) -> None:
-        await ready(console)
+        await console.rows()
         await console.press("enter")
         screen = await console.reach("jobs")
         assert search_of(screen).wanted == Selection.of(queue=odd)

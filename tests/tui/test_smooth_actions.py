@@ -17,14 +17,9 @@ from gw_tui.rules.preferences import Preferences, SavedView, TableChoice
 from gw_tui.widgets.bars import Bars
 
 
-async def rows(console: Console) -> None:
-    await console.until(lambda: console.table().keys)
-    await console.pilot.pause()
-
-
 def test_a_reason_is_typed_immediately_and_enter_pauses() -> None:
     async def scenario(console: Console) -> None:
-        await rows(console)
+        await console.rows()
         name = console.table("#tasks").highlighted
         await console.press("P")
         await console.reach("Confirm")
@@ -38,7 +33,7 @@ def test_a_reason_is_typed_immediately_and_enter_pauses() -> None:
 
 def test_enter_alone_destroys_nothing() -> None:
     async def scenario(console: Console) -> None:
-        await rows(console)
+        await console.rows()
         await console.press("f")
         dialog = await console.reach("Confirm")
         await console.press("enter")
@@ -53,7 +48,7 @@ def test_enter_alone_destroys_nothing() -> None:
 
 def test_no_button_beside_cancel_job_is_called_cancel() -> None:
     async def scenario(console: Console) -> None:
-        await rows(console)
+        await console.rows()
         await console.press("c")
         await console.reach("Confirm")
         last = next(line for line in console.text.splitlines() if "Cancel job" in line and "Back" in line)
@@ -65,7 +60,7 @@ def test_no_button_beside_cancel_job_is_called_cancel() -> None:
 @pytest.mark.parametrize("key", ["r", "x", "P"])
 def test_a_key_that_needs_write_access_gives_the_reason(key: str) -> None:
     async def scenario(console: Console) -> None:
-        await rows(console)
+        await console.rows()
         await console.press(key)
         await console.notified("this console is read-only")
 
@@ -75,7 +70,7 @@ def test_a_key_that_needs_write_access_gives_the_reason(key: str) -> None:
 @pytest.mark.parametrize(("state", "shown", "hidden"), [("running", "Cancel", "Retry"), ("ready", "Retry", "Cancel")])
 def test_the_key_bar_offers_what_the_row_takes(state: str, shown: str, hidden: str) -> None:
     async def scenario(console: Console) -> None:
-        await rows(console)
+        await console.rows()
         await console.until(lambda: shown in console.text.splitlines()[-1])
         assert hidden not in console.text.splitlines()[-1]
         assert "Pause task" in console.text.splitlines()[-1]
@@ -98,7 +93,7 @@ def test_the_columns_of_a_view_go_with_its_filter() -> None:
     view = SavedView(screen="jobs", selection="state:failed", choice=TableChoice(("id", "error")))
 
     async def scenario(console: Console) -> None:
-        await rows(console)
+        await console.rows()
         usual = tuple(console.table("#jobs").widths)
         await console.press(":")
         await console.reach("CommandLine")
@@ -113,7 +108,7 @@ def test_the_columns_of_a_view_go_with_its_filter() -> None:
 
 def test_restored_jobs_are_named_by_their_new_ids() -> None:
     async def scenario(console: Console) -> None:
-        await rows(console)
+        await console.rows()
         await console.press("x")
         await console.reach("Confirm")
         await console.press("tab", "enter")
