@@ -21,6 +21,7 @@ from gw_tui.text import formatting
 pytestmark = pytest.mark.once
 
 QUEUES, JOBS = 200, 60_000
+PAGE = 100
 DEAD, BUSY = "dead worker:1", "busy worker:2"
 LONG = timedelta(hours=2, minutes=10)
 
@@ -116,8 +117,8 @@ def test_queues_say_what_the_database_says(url: str) -> None:
 
     async def scenario(console: Console) -> None:
         seen: dict[str, dict[str, str]] = {}
-        for _ in range(QUEUES // 100):
-            await console.until(lambda seen=frozenset(seen): set(console.table("#queues").keys) - seen)
+        for _ in range(QUEUES // PAGE):
+            await console.until(lambda seen=frozenset(seen): len(set(console.table("#queues").keys) - seen) == PAGE)
             seen |= shown_rows(console, "#queues")
             await console.press("n")
         assert set(seen) == set(expected)
