@@ -49,15 +49,21 @@ class ColumnWidths:
         while len(kept) > 1 and self._total(kept) > width:
             kept.remove(min(kept, key=lambda column: column.rank))
         self.widths = {column.key: self._size_of(column) for column in kept}
-        spare = max(0, width - self._total(kept))
-        # Those that need little come first, so that what they leave goes to those that need more.
+        self._widen(kept, max(0, width - self._total(kept)))
+
+    def _widen(self, kept: Sequence[TableColumn], spare: int) -> None:
+        """Give columns what is left, those that need little first; one that needs at most half of it is shown whole."""
         flexible = sorted((each for each in kept if each.width is None), key=self._missing)
         parts = sum(column.share for column in flexible)
         for column in flexible:
-            share = spare * column.share // parts
-            more = min(share, self._missing(column))
+            missing, share = self._missing(column), spare * column.share // parts
+            more = missing if missing <= spare // 2 else min(share, missing)
             self.widths[column.key] += more
             spare, parts = spare - more, parts - column.share
+        for column in sorted(kept, key=self._missing):  # also beyond the usual width, where there is room
+            more = min(spare, self._missing(column))
+            self.widths[column.key] += more
+            spare -= more
 
     def shown(self) -> Iterator[tuple[TableColumn, int]]:
         """Yield the columns that fit, from left to right, with their widths."""
@@ -74,7 +80,9 @@ class ColumnWidths:
         return size if title == column.title else max(size, len(title))
 
     def _missing(self, column: TableColumn) -> int:
-        return max(0, self._needed.get(column.key, 0) - column.least, len(titled(column, self._sort)) - column.least)
+        """Return how much wider a column must be to show all of its contents."""
+        needed = max(self._needed.get(column.key, 0), len(titled(column, self._sort)))
+        return max(0, needed - self.widths[column.key])
 
     def _total(self, columns: Iterable[TableColumn]) -> int:
         return sum(self._size_of(column) + GAP for column in columns)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 class TableColumn:
     """A column. It is as wide as its contents, up to `width`; without a `width` it also gets a share of what is left.
 
+    Room that is left then goes to columns whose contents are wider than their `width`.
+
     Where there is no room for all, those of the lowest `rank` are left out first.
     """
 

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 
+import pytest
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
@@ -193,6 +194,32 @@ def test_a_narrow_table_leaves_out_what_matters_least() -> None:
         assert "more" not in lines(table)[0]
         assert "text" in lines(table)[0]
         assert all(len(line) <= 20 for line in lines(table))
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("width", [60, 90, 120, 200, 300])
+def test_no_column_is_cut_while_there_is_room(width: int) -> None:
+    """The contents are those of history at their longest: ids of workers, and long errors in few of the rows."""
+    columns = (
+        TableColumn("id", "id", 9, right=True),
+        TableColumn("key", "key", 10),
+        TableColumn("worker", "worker", least=8),
+        TableColumn("error", "error", least=20, share=3),
+    )
+    whole = {"id": "123456", "key": "welcome:123456", "worker": "gw-app-1-4711-239e39"}
+    found = [TableRow(str(number), {**whole, "error": "x" * 100 if number == 2 else ""}) for number in range(3)]
+
+    async def scenario(pilot: Pilot[None], table: KeyedTable) -> None:
+        await pilot.resize_terminal(width, 12)
+        table.set_columns(columns)
+        table.apply(found)
+        await pilot.pause()
+        used = 2 + sum(size + 1 for size in table.widths.values())
+        needed = {**{name: len(text) for name, text in whole.items()}, "error": 100}
+        cut = {name for name, size in table.widths.items() if size < needed[name]}
+        assert not cut or used >= table.size.width
+        assert "worker" not in cut or width < 90
 
     play(scenario)
 
