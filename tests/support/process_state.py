@@ -1,4 +1,4 @@
-"""Whether a process runs, as the kernel says."""
+"""Whether a process runs, by the list of the kernel."""
 
 from __future__ import annotations
 
