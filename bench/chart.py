@@ -118,7 +118,8 @@ def panels(title: str, drawn: Sequence[Panel], *, minutes: float, parts: Sequenc
         for value in (0, most):
             y = top + PANEL - PANEL * value / most
             out.append(f'  <line x1="{left}" x2="{left + plot}" y1="{y:.1f}" y2="{y:.1f}" stroke="#cccccc"/>')
-            out.append(f'  <text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end" font-size="11">{value:.3g}</text>')
+            label = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+            out.append(f'  <text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end" font-size="11">{label}</text>')
         for color, (name, values) in zip(COLORS, panel.lines.items(), strict=False):
             step = plot / max(len(values) - 1, 1)
             points = " ".join(
