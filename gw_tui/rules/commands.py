@@ -42,6 +42,9 @@ SCREEN_BY_ID: Final[Mapping[str, ScreenInfo]] = {screen.id: screen for screen in
 
 # -- the commands ----------------------------------------------------------------------------------------------------
 
+ESSENTIAL: Final = ("filter", "command_line", "help")
+"""Commands that always have a place in the key bar; `:` and the help lead to all others."""
+
 
 class Risk(Enum):
     """What a command may do to the queue."""
@@ -96,7 +99,9 @@ class ConsoleCommand:
     is_local: bool = False
     """It writes a file, or returns to the shell."""
     rank: int | None = None
-    """Its screen in the key bar, from the left; None keeps it out."""
+    """Its place in the key bar, from the left; None keeps it out."""
+    short: str = ""
+    """Its label in a key bar without room for all labels; the label itself when empty."""
 
     @property
     def keys(self) -> Sequence[str]:
@@ -112,6 +117,18 @@ class ConsoleCommand:
     def is_everywhere(self) -> bool:
         """True when it belongs to the app and not to a screen."""
         return not self.on
+
+    @property
+    def weight(self) -> tuple[int, int]:
+        """How early it gets a place in the key bar, the lowest first: acts on the row come before everything else."""
+        if self.needs is Requirement.FAILURE:
+            return 0, 0  # nothing else is possible then
+        if self.needs is Requirement.ROW:
+            return 1, self.rank or 0
+        if self.id in ESSENTIAL:
+            return 2, ESSENTIAL.index(self.id)
+        is_early = self.risk is not Risk.NONE or self.id == "quit"
+        return 3 if is_early else 4, self.rank or 0
 
     def why_not(self, now: CommandContext) -> str:
         """Return why it cannot be given now; empty when it can."""
@@ -217,7 +234,15 @@ COMMANDS: Final = (
     ),
     _change("reschedule", "t", "Time", "Change the job's time, priority or attempts.", on=_OF_JOBS, rank=3),
     _destroy("fail", "f", "Fail", "Fail the job permanently.", on=_OF_JOBS | {"errors"}, rank=4),
-    _destroy("complete", "x", "Complete", "Delete the job as if it had completed; U restores it.", on=_OF_JOBS, rank=5),
+    _destroy(
+        "complete",
+        "x",
+        "Complete",
+        "Delete the job as if it had completed; U restores it.",
+        on=_OF_JOBS,
+        rank=5,
+        short="Done",
+    ),
     _destroy("cancel", "c", "Cancel", "Cancel a job that runs or waits for others.", on=_OF_JOBS, rank=4),
     _maintain(
         "remove_by_key", "K", "Remove by key", "Remove the job with a key, even if it is running.", on=_OF_JOBS, rank=28
@@ -240,6 +265,7 @@ COMMANDS: Final = (
         "Pause the task, queue or recurring task under the cursor, or resume it.",
         on={"queues", "tasks", "overview", "cron"} | _OF_JOBS,
         rank=6,
+        short="Pause",
     ),
     _change("limit", "L", "Limit", "Change the limit of the task under the cursor.", on={"tasks", "overview"}, rank=8),
     _destroy(
@@ -280,8 +306,9 @@ COMMANDS: Final = (
         ": ctrl+p",
         "Commands",
         "Find a command by its name, or type one, such as jobs state:failed task:send*.",
-        rank=120,
+        rank=105,
         is_typed=True,
+        short="Cmds",
     ),
     _known("views", "V", "Views", "Open a saved view of gw.toml."),
     _known("contexts", "D", "Databases", "Show another database."),

@@ -153,7 +153,8 @@ class JobActionsMixin(ConsoleScreen):
         """The commands that the first target rejects."""
         state = next((each.state for each in self.targets()), None)
         running = WAITING_ONLY if state is JobState.RUNNING else frozenset()
-        return running if state is None or state in CANCELLABLE else running | {"cancel"}
+        found = running if state is None or state in CANCELLABLE else running | {"cancel"}
+        return super().useless_keys | found
 
     def available_actions(self) -> Sequence[tuple[Choice, Action]]:
         return tuple(_offered(self.targets()))

@@ -180,10 +180,10 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
             yield Tile("failed", id="failed")
         with Horizontal(id="charts"):
             yield Bars("done", formatting.rate, id="done")
-            yield Bars("failed", formatting.rate, id="failures", classes="-failures")
-            yield Bars("run p95", run_charts.run_time, id="runs")
+            yield Bars("failed", formatting.rate, short="fail", id="failures", classes="-failures")
+            yield Bars("run p95", run_charts.run_time, short="p95", id="runs")
             yield Bars("added", formatting.rate, id="added")
-            yield Bars("backlog age", _seconds, id="age")
+            yield Bars("backlog age", _seconds, short="age", id="age")
         with Container(id="lists"):
             with Vertical(id="left"):
                 yield _panel("Alerts", KeyedTable(ALERTS, empty="No alerts", id="alerts", starts_first=True))

@@ -81,8 +81,8 @@ class TasksScreen(LimitMixin, ListScreen[QueueCounts, TaskInfo]):
             yield Static("", id="task-summary", markup=False)
             with Horizontal(classes="charts"):
                 yield Bars("done", formatting.rate, id="task-done")
-                yield Bars("failed", formatting.rate, id="task-failures", classes="-failures")
-                yield Bars("run p95", run_charts.run_time, id="task-slow")
+                yield Bars("failed", formatting.rate, short="fail", id="task-failures", classes="-failures")
+                yield Bars("run p95", run_charts.run_time, short="p95", id="task-slow")
 
     # -- what is asked and answered ----------------------------------------------------------------------------------
 

@@ -23,6 +23,12 @@ class WorkerActionsMixin(ConsoleScreen):
         """Return the id of the worker that an unlock applies to; None when there is none."""
         return None
 
+    @property
+    def useless_keys(self) -> frozenset[str]:
+        """An unlock is useless without a worker that holds something."""
+        is_free = self.stands and self.holder() is None
+        return super().useless_keys | ({"unlock"} if is_free else frozenset())
+
     def available_actions(self) -> Sequence[tuple[Choice, Action]]:
         if (worker_id := self.holder()) is None:
             return ()

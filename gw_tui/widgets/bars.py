@@ -36,19 +36,27 @@ class Bars(Widget):
     """
 
     def __init__(
-        self, title: str, write: Callable[[float], str], *, id: str | None = None, classes: str | None = None
+        self,
+        title: str,
+        write: Callable[[float], str],
+        *,
+        short: str = "",
+        id: str | None = None,
+        classes: str | None = None,
     ) -> None:
         super().__init__(id=id, classes=classes)
         self._title = title
+        self._short = short or title
         self._write = write
         self._values: Sequence[float | None] = ()
         self._range = ""
         self._step = 1
+        self._is_drawn = False
 
     def draw(self, values: Sequence[float | None], reach: str, step: int) -> None:
-        """Show these values; a step is this many seconds."""
-        self._step = step
-        if (values, reach) != (self._values, self._range):
+        """Show these values, of this many seconds each; without any the chart is unknown."""
+        self._step, self._is_drawn = step, True
+        if (values, reach) != (self._values, self._range) or not values:
             self._values, self._range = values, reach
             self.refresh()
 
@@ -119,20 +127,32 @@ class Bars(Widget):
         style = self.rich_style
         quiet = style + self.get_component_rich_style("bars--scale", partial=True)
         strong = style + self.get_component_rich_style("bars--title", partial=True)
+        title, newest, about = self._titles(width)
+        segments = [Segment(f"{title} ", quiet), Segment(newest, strong), Segment(about, quiet)]
+        return Strip(segments).adjust_cell_length(width, style)
+
+    def _titles(self, width: int) -> tuple[str, str, str]:
+        """Return the title, the newest value and the span: charts of other spans may stand beside this one."""
+        newest = self._write(self.newest) if self.newest is not None else self._missing
         known = [value for value in self._values if value is not None]
-        left = width - len(self._title) - 1
-        newest = _first_that_fits(left, ("no data yet",), "…") if self.newest is None else self._write(self.newest)
+        most = "" if self._axis[0] or not known else f" max {self._write(max(known))}"
         shown, step = self._columns(self._plot)
         period = _ago(timedelta(seconds=len(shown) * step)) if shown else self._range
-        parts = ("" if self._axis[0] or not known else f"max {self._write(max(known))}", period)
-        abouts = [gap + gap.join(filter(None, parts)) for gap in ("  ", " ")]
-        about = _first_that_fits(left - len(newest), (*abouts, f" {period}"), "")
-        segments = [
-            Segment(f"{self._title} ", quiet),
-            Segment(newest, strong),
-            Segment(about, quiet),
-        ]
-        return Strip(segments).adjust_cell_length(width, style)
+        span = f" ({period})" if period else ""
+        choices = (
+            (self._title, newest, most + span),
+            (self._title, newest, span),
+            (self._short, newest, span),
+            (self._short, newest, f" {period}"),
+            (self._short, "…", span),
+        )
+        fitting = (each for each in choices if len(" ".join(each[:2]) + each[2]) <= width)
+        return next(fitting, choices[-1] if self.newest is None else choices[-2])
+
+    @property
+    def _missing(self) -> str:
+        """Why there is no newest value."""
+        return "no data yet" if self._values else "unknown" if self._is_drawn else "loading…"
 
     def _fitted(self, width: int) -> Sequence[float | None]:
         """Return one value a column: each several columns wide where there is room."""
@@ -167,10 +187,6 @@ def _ago(away: timedelta) -> str:
         if seconds >= size and not seconds % size:
             return f"{seconds // size}{unit}"
     return formatting.duration(away)
-
-
-def _first_that_fits(width: int, texts: Sequence[str], last: str) -> str:
-    return next((text for text in texts if len(text) <= width), last)
 
 
 def _cell(before: int | None, here: int | None, level: int) -> str:

@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from textual.content import Content
 from textual.keys import format_key
 from textual.style import Style
 
-from gw_tui.rules.commands import BY_ID, Risk, written
+from gw_tui.rules.commands import BY_ID, ESSENTIAL, ConsoleCommand, Risk, written
 from gw_tui.widgets.line import Line
 
 if TYPE_CHECKING:
     from textual.binding import ActiveBinding
 
-ALWAYS: Final = ("help", "quit")
-"""Named even where there is no room for anything else."""
+ANY_OTHER: Final = (3, 0)
+"""The weight from which on labels are not shortened to make room for a command."""
+GAP: Final = 2
+"""Columns between two keys."""
+
+
+class BarEntry(NamedTuple):
+    """A key with its command in words, and whether it can be given now."""
+
+    command: ConsoleCommand
+    key: str
+    label: str
+    is_possible: bool
+
+    @property
+    def words(self) -> str:
+        """What stands in the bar."""
+        return f"{self.key} {self.label}"
+
+    @property
+    def shortened(self) -> BarEntry:
+        """The entry with the shortest label."""
+        return self._replace(label=self.command.short or self.label)
 
 
 class KeyBar(Line):
-    """As many keys as fit, the most useful first."""
+    """As many keys as fit: the acts on the row, the filter, the commands and the help first."""
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, lambda _: self.draw())
@@ -27,28 +49,35 @@ class KeyBar(Line):
 
     def content_for(self, width: int) -> Content:
         useless: frozenset[str] = getattr(self.screen, "useless_keys", frozenset())
-        found = {name: each for name, each in live(self.screen.active_bindings).items() if name not in useless}
-        left = width - 2 - sum(_size(name, found[name][0]) for name in ALWAYS if name in found)
-        shown = []
-        for name, (key, is_possible) in sorted(found.items(), key=lambda each: BY_ID[each[0]].rank or 0):
-            size = _size(name, key)
-            if name in ALWAYS or size <= left:
-                shown.append(_entry(name, key, is_possible=is_possible))
-                left -= 0 if name in ALWAYS else size
-        return Content("  ").join(shown)
+        found = [each for each in live(self.screen.active_bindings) if each.command.id not in useless]
+        shown = fitting(found, width)
+        if any(each not in shown for each in found if each.command.weight < ANY_OTHER):
+            shown = fitting([each.shortened for each in found], width)
+        return Content(" " * GAP).join(map(_entry, shown))
 
 
-def live(bindings: dict[str, ActiveBinding]) -> dict[str, tuple[str, bool]]:
-    """Return the commands that have a place in the bar, each with its key and whether it is possible now."""
-    found: dict[str, tuple[str, bool]] = {}
+def fitting(found: Iterable[BarEntry], width: int) -> list[BarEntry]:
+    """Return the entries that fit, from the left to the right; none has a place that a weightier one lacks."""
+    ranked = sorted(found, key=lambda each: each.command.weight)
+    kept = [each for each in ranked if each.command.id in ESSENTIAL]
+    for each in ranked:
+        if each not in kept and sum(len(one.words) + GAP for one in (*kept, each)) - GAP > width:
+            break
+        kept += [each] if each not in kept else []
+    return sorted(kept, key=lambda each: each.command.rank or 0)
+
+
+def live(bindings: Mapping[str, ActiveBinding]) -> list[BarEntry]:
+    """Return the commands that have a place in the bar, each under its shortest key."""
+    found: dict[str, BarEntry] = {}
     for key, active in bindings.items():
         name, typed = active.binding.id or "", key_label(key)
         command = BY_ID.get(name)
         if command is None or command.rank is None:
             continue
-        if name not in found or len(typed) < len(found[name][0]):
-            found[name] = (typed, active.enabled)
-    return found
+        if name not in found or len(typed) < len(found[name].key):
+            found[name] = BarEntry(command, typed, active.binding.description, active.enabled)
+    return list(found.values())
 
 
 def key_label(key: str) -> str:
@@ -57,15 +86,11 @@ def key_label(key: str) -> str:
     return character if len(character) == 1 and "!" <= character <= "~" else written(key)
 
 
-def _size(name: str, key: str) -> int:
-    return len(key) + len(BY_ID[name].label) + 3
-
-
-def _entry(name: str, key: str, *, is_possible: bool) -> Content:
-    command = BY_ID[name]
-    if not is_possible:
-        return Content.styled(f"{key} {command.label}", "$quiet dim")
+def _entry(entry: BarEntry) -> Content:
+    command = entry.command
+    if not entry.is_possible:
+        return Content.styled(entry.words, "$quiet dim")
     label = "$foreground" if command.risk is not Risk.DESTROYS else "$warning"
     where = "app" if command.is_everywhere else "screen"
     link = Style.from_meta({"@click": f"{where}.{command.action}"})
-    return Content.assemble((key, "bold $primary"), (f" {command.label}", label)).stylize(link)
+    return Content.assemble((entry.key, "bold $primary"), (f" {entry.label}", label)).stylize(link)

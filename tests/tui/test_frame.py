@@ -13,7 +13,18 @@ from support.console_source import QueueSource
 from gw_core.errors import DatabaseUnavailableError, SchemaMissingError
 from gw_core.front_ends import AuthenticationError, StatementTimeoutError
 from gw_tui.rules import connection_state
-from gw_tui.rules.commands import BY_ID, SCREENS
+from gw_tui.rules.commands import (
+    BY_ID,
+    ESSENTIAL,
+    JOB,
+    SCREEN_BY_ID,
+    SCREENS,
+    ConsoleCommand,
+    Requirement,
+    Risk,
+    known_on,
+    written,
+)
 
 GONE = DatabaseUnavailableError("the database is not available: terminating connection")
 SIZES = [(60, 20), (80, 24), (120, 34), (160, 45)]
@@ -100,6 +111,42 @@ def test_the_bar_names_help_and_quit_wherever_there_is_room_for_anything() -> No
         assert "q Quit" in bar
 
     run(scenario, screen="overview", size=(60, 20))
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("place", [*SCREEN_BY_ID, JOB])
+def test_the_bar_has_the_acts_on_the_row_the_filter_the_commands_and_the_help(place: str) -> None:
+    """The acts are all that may change something and that the row under the cursor takes."""
+
+    def wanted(console: Console) -> list[ConsoleCommand]:
+        screen, found = front(console), known_on(place)
+        useless = screen.useless_keys
+        acts = [
+            each
+            for each in found
+            if each.needs is Requirement.ROW and each.risk is not Risk.NONE and each.rank is not None
+        ]
+        possible = [each for each in acts if each.id not in useless and screen.check_action(each.id, ())]
+        return [*possible, *(each for each in found if each.id in ESSENTIAL)]
+
+    def bar(console: Console) -> str:
+        return f" {console.text.splitlines()[-1]} "
+
+    def missing(console: Console) -> list[str]:
+        return [each.id for each in wanted(console) if f"  {written(each.keys[0])} " not in bar(console)]
+
+    async def scenario(console: Console) -> None:
+        await console.reach(place)
+        await console.answered()
+        rows = len(console.table().keys) if place != JOB else 1
+        assert rows
+        for _ in range(min(rows, 30)):
+            await console.pilot.pause()
+            await console.until(lambda: not missing(console))
+            await console.press("down")
+
+    options: dict[str, Any] = {"open": "job/99007"} if place == JOB else {"screen": place}
+    run(scenario, **options)
 
 
 def test_the_command_line_offers_what_is_possible_and_goes_there() -> None:

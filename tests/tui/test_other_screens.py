@@ -283,7 +283,7 @@ def test_every_screen_fits_every_size() -> None:
                 await console.until(lambda size=size: len(console.text.splitlines()) == size[1])
                 lines = console.text.splitlines()
                 assert max(map(len, lines)) <= size[0]
-                assert "Quit" in lines[-1]
+                assert "Help" in lines[-1]
 
     run(scenario)
 
