@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from gw_core import JobState
 from gw_core.errors import PermissionDeniedError
 from gw_core.front_ends import counted
-from gw_tui.rules.alerts import Alert, AlertInput, QueueSample, Severity, alerts
+from gw_tui.data.source import in_time
+from gw_tui.rules.alerts import Alert, AlertInput, QueueSample, Severity, alerts, knows_workers
 from gw_tui.text import formatting, sanitize, symbols
 
 if TYPE_CHECKING:
-    from gw_core.front_ends import Count, QueueSnapshot
+    from gw_core.front_ends import Count, LockedQueue, PrioritySummary, QueueSnapshot
     from gw_core.operations import QueueCounts, WorkerInfo
     from gw_tui.data.source import DataSource
     from gw_tui.rules.options import QueueInfo
+
+T = TypeVar("T")
+UNKNOWN: Final = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,26 +30,48 @@ class OverviewData:
 
     info: QueueInfo
     snapshot: QueueSnapshot
-    statistics: QueueCounts
+    statistics: QueueCounts | None
     alerts: list[Alert]
+    unknown: Sequence[str]
+    """What could not be read, in words."""
+
+    @property
+    def priorities(self) -> Sequence[PrioritySummary] | None:
+        """The priorities that have waiting jobs; None is unknown."""
+        return self.snapshot.priorities if self.snapshot.knows_waiting else None
+
+    @property
+    def workers(self) -> Sequence[WorkerInfo] | None:
+        """The workers; None is unknown."""
+        return self.snapshot.workers if knows_workers(self.snapshot) else None
+
+    @property
+    def locked_queues(self) -> Sequence[LockedQueue] | None:
+        """The locked queues; None is unknown."""
+        return None if "queues" in dict(self.snapshot.errors) else self.snapshot.locked_queues
 
 
 def read_once(source: DataSource) -> OverviewData:
-    """Query everything once; raises what the source raises."""
-    snapshot, statistics = source.snapshot(), source.statistics()
+    """Query everything once; raises what the source raises, except that what takes too long is unknown."""
+    snapshot = source.snapshot()
     if snapshot.denied is not None:
         raise PermissionDeniedError(snapshot.denied)
-    sample = QueueSample(
-        statistics=statistics,
-        held=source.queues(only_locked=True) if any(worker.is_stale for worker in snapshot.workers) else (),
-        crontabs=source.crontabs(),
-        findings=source.findings(),
-    )
-    for finding in sample.findings:
+    asked: dict[str, Callable[[], object]] = {
+        "statistics": source.statistics,
+        "crontabs": source.crontabs,
+        "findings": source.findings,
+    }
+    if any(worker.is_stale for worker in snapshot.workers):
+        asked["held"] = partial(source.queues, only_locked=True)
+    sample = QueueSample.of({name: in_time(ask) for name, ask in asked.items()})
+    for finding in sample.findings or ():
         if finding.check == "row security" and finding.status == "error":
             raise PermissionDeniedError(f"{finding.message}; {finding.fix}")
     found = alerts(AlertInput(snapshot=snapshot, sample=sample))
-    return OverviewData(info=source.info, snapshot=snapshot, statistics=statistics, alerts=found)
+    unknown = list(dict.fromkeys([*sample.unknown, *(part for part, _ in snapshot.errors)]))
+    return OverviewData(
+        info=source.info, snapshot=snapshot, statistics=sample.statistics, alerts=found, unknown=unknown
+    )
 
 
 def record_of(data: OverviewData) -> dict[str, object]:
@@ -58,26 +86,32 @@ def record_of(data: OverviewData) -> dict[str, object]:
             "in_recovery": snapshot.server.in_recovery,
             "read_only": snapshot.server.in_recovery or data.info.is_read_only or not snapshot.server.may_change_jobs,
         },
-        "states": {state: _count(count) for state, count in _states(data).items()},
-        "priorities": [
-            {
+        "states": {state: None if count is None else _count(count) for state, count in _states(data).items()},
+        "priorities": _listed(
+            data.priorities,
+            lambda head: {
                 "priority": head.priority,
                 "ready": _count(head.ready),
                 "oldest_id": head.oldest_id,
                 "oldest_task": head.oldest_task,
                 "oldest_due_at": head.oldest_due_at,
                 "next_due_at": head.next_due_at,
-            }
-            for head in snapshot.priorities
-        ],
-        "workers": [
-            {"id": worker.id, "state": worker_state(worker), "jobs": worker.jobs, "queues": worker.queues}
-            for worker in snapshot.workers
-        ],
-        "locked_queues": [
-            {"queue_name": queue.name, "locked_by": queue.locked_by, "locked_at": queue.locked_at}
-            for queue in snapshot.locked_queues
-        ],
+            },
+        ),
+        "workers": _listed(
+            data.workers,
+            lambda worker: {
+                "id": worker.id,
+                "state": worker_state(worker),
+                "jobs": worker.jobs,
+                "queues": worker.queues,
+            },
+        ),
+        "locked_queues": _listed(
+            data.locked_queues,
+            lambda queue: {"queue_name": queue.name, "locked_by": queue.locked_by, "locked_at": queue.locked_at},
+        ),
+        "unknown": data.unknown,
         "alerts": [
             {
                 "severity": alert.severity.name.lower(),
@@ -91,15 +125,19 @@ def record_of(data: OverviewData) -> dict[str, object]:
     }
 
 
+def _listed(found: Sequence[T] | None, write: Callable[[T], dict[str, object]]) -> list[dict[str, object]] | None:
+    return None if found is None else [write(each) for each in found]
+
+
 def _count(count: Count) -> dict[str, object]:
     return {"count": count.value, "quality": count.quality.value}
 
 
-def _states(data: OverviewData) -> Mapping[str, Count]:
-    """Return the best number known of each state."""
-    found = {state.value: count for state, count in data.statistics.states.items()}
-    snapshot = data.snapshot
-    if snapshot.ready.quality.value == "exact":
+def _states(data: OverviewData) -> Mapping[str, Count | None]:
+    """Return the best number known of each state; None is unknown."""
+    snapshot, counts = data.snapshot, {} if data.statistics is None else data.statistics.states
+    found = {state.value: counts.get(state) for state in JobState}
+    if snapshot.knows_waiting and (snapshot.ready.quality.value == "exact" or found["ready"] is None):
         found["ready"] = snapshot.ready
     better = {"running": snapshot.running, "failed": snapshot.failed}
     return {**found, **{name: count for name, count in better.items() if count is not None}}
@@ -120,14 +158,16 @@ def _lines(data: OverviewData) -> Iterator[str]:
     yield f"{data.info.where}  schema {snapshot.schema.name}  {snapshot.at:%Y-%m-%dT%H:%M:%SZ}"
     yield ""
     for state, count in _states(data).items():
-        yield f"{symbols.state(state):<12} {formatting.count(count):>8}"
+        yield f"{symbols.state(state):<12} {UNKNOWN if count is None else formatting.count(count):>8}"
     if (age := snapshot.backlog_age) is not None:
         yield f"oldest ready job: {formatting.duration(age)}"
     yield ""
-    yield "Alerts:" if data.alerts else "No alerts"
+    yield "Alerts:" if data.alerts else "No alerts" if not data.unknown else "Alerts unknown"
     for alert in data.alerts:
         symbol = symbols.ALARM if alert.severity is Severity.CRITICAL else symbols.WARNING
         yield f"  {symbol.before(alert.what)}" + ("" if alert.age is None else f"  {formatting.duration(alert.age)}")
+    if data.unknown:
+        yield f"unknown: {', '.join(data.unknown)}"
     if snapshot.priorities:
         yield ""
         yield f"{'priority':>8}  {'ready':>8}  {'oldest':>8}  task"

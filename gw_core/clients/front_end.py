@@ -91,8 +91,10 @@ class FrontEnd:
         """Return the first names of a kind that begin with `prefix`, for completion; none if that takes long."""
         from gw_core.postgres.read.name_lookup import find_names
 
-        with self._runtime.connections.connection() as connection:
-            return find_names(connection, self._runtime.schema, kind, prefix=prefix, limit=limit)
+        connections, schema = self._runtime.connections, self._runtime.schema
+        with connections.connection() as connection:
+            limits = connections.database.limits
+            return find_names(connection, schema, kind, prefix=prefix, limit=limit, limits=limits)
 
     def at_server_time(self, which: Which) -> Selection:
         """Return a selection whose times no longer count from now, so that a count and an action mean the same jobs."""

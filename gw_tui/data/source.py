@@ -102,11 +102,13 @@ RUNS_INTERVAL: Final = 10.0
 
 
 class JobRelations(Struct, frozen=True):
-    """What belongs to a job beside its row: its steps, the jobs that wait for it, and what operators did to it."""
+    """What belongs to a job beside its row; None is unknown."""
 
-    steps: Sequence[JobStep] = ()
-    groups: Sequence[WaitingGroup] = ()
-    actions: Sequence[RecordedAction] = ()
+    steps: Sequence[JobStep] | None = ()
+    groups: Sequence[WaitingGroup] | None = ()
+    """The jobs that wait for it."""
+    actions: Sequence[RecordedAction] | None = ()
+    """What operators did to it."""
 
 
 # -- what may be asked -----------------------------------------------------------------------------------------------
@@ -157,7 +159,7 @@ class DataSource:
         return self.answer(f"attempts {job_id}", lambda live: live.read_client.history.attempts(job_id))
 
     def relations(self, job_id: int) -> JobRelations:
-        """Return the steps that a job has saved, and the jobs that wait for it."""
+        """Return the steps of a job, the jobs that wait for it, and what operators did to it."""
         return self.answer(f"relations {job_id}", lambda live: live.read_relations(job_id))
 
     def statistics(self) -> QueueCounts:
@@ -235,11 +237,19 @@ class Query:
         raise NotImplementedError
 
 
-def known(ask: Callable[[], T]) -> T | None:
-    """Return an answer, or None where the role may not read it, a recording lacks it, or it takes long."""
+def in_time(ask: Callable[[], T]) -> T | None:
+    """Return an answer, or None if it takes too long: unknown is not none, and hides nothing else."""
     try:
         return ask()
-    except (InvalidInputError, LockTimeoutError, PermissionDeniedError, StatementTimeoutError):
+    except (LockTimeoutError, StatementTimeoutError):
+        return None
+
+
+def known(ask: Callable[[], T]) -> T | None:
+    """Return an answer, or None if the role may not read it, a recording lacks it, or it takes too long."""
+    try:
+        return in_time(ask)
+    except (InvalidInputError, PermissionDeniedError):
         return None
 
 
@@ -262,7 +272,7 @@ class ClientSource(DataSource):
         self.front_end = FrontEnd(self.read_client)
         self._lock = threading.Lock()  # guards _acting: it is opened for the first action
         self._acting: Client | None = None
-        self._sizes: tuple[float, float, Sequence[QueueSize]] | None = None
+        self._sizes: tuple[float, float, Sequence[QueueSize] | None] | None = None
         self._findings: tuple[float, Sequence[Finding]] | None = None
         self._runs: tuple[tuple[timedelta, timedelta, str | None], float, RunSeries] | None = None
 
@@ -295,10 +305,11 @@ class ClientSource(DataSource):
     def read_relations(self, job_id: int) -> JobRelations:
         """Return what belongs to a job beside its row."""
         client = self.read_client
-        steps = known(lambda: client.jobs.steps(job_id, with_value=False)) or ()
-        groups = known(lambda: client.groups.list(job_id)) or ()
-        actions = known(lambda: client.history.actions(job_id)) or ()
-        return JobRelations(steps, [each for each in groups if each.id != job_id], actions)
+        steps = known(lambda: client.jobs.steps(job_id, with_value=False))
+        groups = known(lambda: client.groups.list(job_id))
+        actions = known(lambda: client.history.actions(job_id))
+        others = None if groups is None else [each for each in groups if each.id != job_id]
+        return JobRelations(steps, others, actions)
 
     def read_runs(self, back: timedelta, step: timedelta, task: str | None) -> RunSeries:
         """Return what ended in each step; workers record it once a minute, so the last answer serves for a while."""
@@ -319,16 +330,21 @@ class ClientSource(DataSource):
         ]
 
     def read_queue_sizes(self) -> Sequence[QueueSize]:
-        """Return the sizes of queues; they are counted again seldom, because it reads an index whole."""
+        """Return the sizes of queues; they are counted again seldom, because it reads an index whole.
+
+        Raises `StatementTimeoutError` if that takes too long, and for a while without another try.
+        """
         now = time.monotonic()
         if self._sizes is None or now - self._sizes[0] > SIZES_REST * self._sizes[1]:
             try:
                 found = self.front_end.queue_sizes()
-            except StatementTimeoutError:  # it is not tried again soon, either
-                found = ()
+            except StatementTimeoutError:
+                found = None
             took = time.monotonic() - now
             self._sizes = time.monotonic(), took, found
-        return self._sizes[2]
+        if (sizes := self._sizes[2]) is None:
+            raise StatementTimeoutError("the jobs of each queue could not be counted in time")
+        return sizes
 
     def read_ranked_queues(self, text: str, after: int, limit: int) -> Sequence[QueueReport]:
         """Return a page of the queues with waiting jobs, the most due jobs first."""

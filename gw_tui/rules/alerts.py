@@ -7,16 +7,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import IntEnum
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gw_core import JobState
 from gw_core.front_ends import MIN_FAILURES, PauseKind, ReasonCode, counted, why_task_waits, written
-from gw_tui.rules.recurring import Crontabs
 from gw_tui.rules.task_info import TaskInfo, tasks_of
 from gw_tui.text import formatting
 from gw_tui.text.redact import masked
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from gw_core import CronItem
     from gw_core.front_ends import Blocker, Count, FoundJob, LockWaits, QueueSize, QueueSnapshot, Reason
     from gw_core.operations import Finding, Pause, QueueCounts, QueueReport, RunSeries, TaskLimit, WorkerInfo
+    from gw_tui.rules.recurring import Crontabs
 
 LONG_WAIT: Final = timedelta(minutes=5)
 LONG_ALONE: Final = timedelta(seconds=30)
@@ -44,6 +44,9 @@ MIN_LARGE: Final = 1_000
 """A queue with fewer due jobs is not large."""
 LARGE_SHARE: Final = 0.5
 """Nor is one with a smaller share of the due jobs of all queues."""
+
+WORKER_PARTS: Final = frozenset({"workers", "rust workers", "locks", "queues"})
+"""The parts of a snapshot that name workers."""
 
 JUDGED_HERE: Final = frozenset({"locks", "workers", "backlog", "server", "failed", "blocked"})
 """Checks of the doctor that the console evaluates on fresher data."""
@@ -88,23 +91,52 @@ _critical = partial(Alert, severity=Severity.CRITICAL)
 _warning = partial(Alert, severity=Severity.WARNING)
 
 
+PARTS: Final = {
+    "waits": "lock waits",
+    "statistics": "counts",
+    "findings": "findings",
+    "held": "locked queues",
+    "sizes": "queue sizes",
+    "errors": "errors",
+    "crontabs": "recurring tasks",
+}
+"""The parts of a sample that alerts rest on, in words."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSample:
-    """What the overview asks beside the snapshot; empty until it is answered."""
+    """What the overview asks beside the snapshot. None is unknown: not asked, not answered yet, or not in time."""
 
+    asked: Collection[str] = ()
+    """The parts that were asked for."""
     statistics: QueueCounts | None = None
-    held: Sequence[QueueReport] = ()
+    held: Sequence[QueueReport] | None = None
     """The locked queues with their due jobs; asked for while a worker is gone."""
-    crontabs: Crontabs = field(default_factory=Crontabs)
-    findings: Sequence[Finding] = ()
+    crontabs: Crontabs | None = None
+    findings: Sequence[Finding] | None = None
     runs: RunSeries | None = None
-    """What workers recorded for each minute; None when it is not known."""
+    """What workers recorded for each minute."""
     sizes: Sequence[QueueSize] | None = None
-    """The named queues with waiting jobs, the most due jobs first; None when they are not known."""
+    """The named queues with waiting jobs, the most due jobs first."""
     errors: Sequence[FoundJob] | None = None
-    """Some jobs with errors; None when they are not known."""
+    """Some jobs with errors."""
     waits: LockWaits | None = None
     """Who blocks whom; asked for while a session waits for a lock."""
+
+    @classmethod
+    def of(cls, answers: Mapping[str, Any]) -> QueueSample:
+        """Return the sample with these answers, None for each that is missing."""
+        return cls(asked=tuple(answers), **answers)
+
+    def with_missing_of(self, before: QueueSample) -> QueueSample:
+        """Return this sample with its unknown parts as they were."""
+        missing = {name: getattr(before, name) for name in self.asked if getattr(self, name) is None}
+        return replace(self, **missing)
+
+    @property
+    def unknown(self) -> Sequence[str]:
+        """The parts that alerts rest on and that could not be read, in words."""
+        return [words for name, words in PARTS.items() if name in self.asked and getattr(self, name) is None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +266,7 @@ def _behind(known: AlertInput, worker: WorkerInfo) -> str:
     if not names:
         return f"{counted(worker.jobs, 'job')} locked"
     queues = counted(len(names), "queue")
-    reports = [each for each in known.sample.held if each.name in names]
+    reports = [each for each in known.sample.held or () if each.name in names]
     due = sum(each.due.value for each in reports)
     if len(reports) < len(names) or not due:  # not counted, or not all of them; or nothing waits
         return f"{queues} locked"
@@ -305,7 +337,7 @@ def _backlog(known: AlertInput) -> Iterator[Alert]:
     if age is None or "all" in known.pauses:
         return
     words = "" if task is None else f" ({task})"
-    if not _alive(snapshot):
+    if not _alive(snapshot) and knows_workers(snapshot):
         if age > LONG_ALONE:
             what = f"jobs are waiting, no live worker{words}{_may_live(snapshot)}"
             yield _critical(what=what, subject="backlog", age=age, place="workers", remedy="gw run")
@@ -327,6 +359,11 @@ def _backlog(known: AlertInput) -> Iterator[Alert]:
 def _alive(snapshot: QueueSnapshot) -> bool:
     """Return whether any worker has sent a heartbeat, or taken or renewed a lock, lately."""
     return any(each.has_heartbeat or each.inactive_for <= LONG_WAIT for each in snapshot.live_workers)
+
+
+def knows_workers(snapshot: QueueSnapshot) -> bool:
+    """Return whether heartbeats and locks could be read: none is known then from none being there."""
+    return not snapshot.schema.rows_hidden and WORKER_PARTS.isdisjoint(dict(snapshot.errors))
 
 
 def _may_live(snapshot: QueueSnapshot) -> str:
@@ -489,8 +526,10 @@ def _most(tasks: Iterable[TaskInfo], size: Callable[[TaskInfo], int]) -> Sequenc
 
 
 def _crontabs(known: AlertInput) -> Iterator[Alert]:
-    since = {each.identifier: each.missed_from for each in known.sample.crontabs.known}
-    for item in known.sample.crontabs.items or ():
+    if (crontabs := known.sample.crontabs) is None:
+        return
+    since = {each.identifier: each.missed_from for each in crontabs.known}
+    for item in crontabs.items or ():
         start = since.get(item.identifier)
         if start is not None and (missed := _missed(item, start, known.snapshot.at)) is not None:
             yield _warning(
@@ -519,7 +558,7 @@ def _rows(known: AlertInput) -> Iterator[Alert]:
 
 def _findings(known: AlertInput) -> Iterator[Alert]:
     judged = JUDGED_HERE if known.snapshot.server.may_change_jobs else JUDGED_HERE | {"rights"}
-    for finding in known.sample.findings:
+    for finding in known.sample.findings or ():
         if finding.status.value == "error" and finding.check not in judged:
             yield _critical(
                 what=f"{finding.check}: {finding.message}",

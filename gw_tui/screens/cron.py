@@ -109,7 +109,8 @@ class CronScreen(PauseMixin, AddJobMixin, ListScreen[Crontabs, Recurring]):
         return CrontabsQuery()
 
     def show_snapshot(self, snapshot: QueueSnapshot) -> None:
-        if self.answer is not None:
+        is_known = dict(snapshot.errors).keys().isdisjoint({"crontabs", "cron pauses"})
+        if self.answer is not None and is_known:
             self.answer = Crontabs(known=snapshot.crontabs, items=self.answer.items)
             self.draw()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import ClassVar, Final
 
 from textual.content import Content
@@ -16,7 +17,7 @@ from gw_tui.actions import Retry
 from gw_tui.data.source import DataSource, Query, known
 from gw_tui.rules.error_groups import ErrorGroup, error_groups, failed_at
 from gw_tui.screens.job_actions import JobActionsMixin
-from gw_tui.screens.list_screen import ListScreen
+from gw_tui.screens.list_screen import UNKNOWN, ListScreen
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.redact import masked
 from gw_tui.widgets.table_rows import Cell, TableColumn, TableRow, duration_cell, sign_cell
@@ -31,20 +32,37 @@ TIMEOUT: Final = timedelta(milliseconds=200)
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorsSample:
-    """Jobs with errors, the attempts that failed last, and the job that is retried as a probe."""
+class ProbeReport:
+    """The job that is retried as a probe, as it is now; None if it is gone."""
 
-    failed: JobPage
-    backoff: JobPage
-    ended: Sequence[EndedAttempt] = ()
-    probe: JobReport | None = None
+    report: JobReport | None
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorsSample:
+    """Jobs with errors, the attempts that failed last, and the job that is retried as a probe; None is unknown."""
+
+    failed: JobPage | None
+    backoff: JobPage | None
+    ended: Sequence[EndedAttempt] | None = None
+    probe: ProbeReport | None = None
     all_backoff: Count | None = None
     """How many jobs wait for a retry, if not all of them were read."""
 
     @property
     def is_complete(self) -> bool:
         """True if no more jobs have errors."""
-        return self.failed.after is None and self.backoff.after is None
+        return self.has_all_failed and self.backoff is not None and self.backoff.after is None
+
+    @property
+    def has_all_failed(self) -> bool:
+        """True if no more jobs have failed permanently."""
+        return self.failed is not None and self.failed.after is None
+
+    @property
+    def jobs(self) -> Sequence[FoundJob]:
+        """The jobs that were read."""
+        return [job for page in (self.failed, self.backoff) if page is not None for job in page.jobs]
 
 
 @dataclass(frozen=True)
@@ -57,19 +75,22 @@ class ErrorsQuery(Query):
 
     def ask(self, source: DataSource) -> ErrorsSample:
         failed, backoff = (
-            source.page(Selection.of(state=state), limit=MAX_JOBS, timeout=TIMEOUT)
+            known(partial(source.page, Selection.of(state=state), limit=MAX_JOBS, timeout=TIMEOUT))
             for state in (JobState.FAILED, JobState.BACKOFF)
         )
-        probe = None if self.probe is None else source.job(self.probe, with_payload=False)
         history = known(lambda: source.history(FAILURES))
-        counts = None if backoff.after is None else known(source.statistics)
+        counts = known(source.statistics) if backoff is not None and backoff.after is not None else None
         return ErrorsSample(
             failed=failed,
             backoff=backoff,
-            ended=() if history is None else history.attempts,
-            probe=probe,
+            ended=None if history is None else history.attempts,
+            probe=None if self.probe is None else known(partial(self._probed, source, self.probe)),
             all_backoff=None if counts is None else counts.states.get(JobState.BACKOFF),
         )
+
+    @staticmethod
+    def _probed(source: DataSource, job_id: int) -> ProbeReport:
+        return ProbeReport(source.job(job_id, with_payload=False))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,17 +148,21 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample, ErrorGroup]):
 
     def show_answer(self, query: Query, answer: object) -> None:
         if isinstance(answer, ErrorsSample) and query == self.current_query():
-            if self._probe is not None:
-                self._probe = self._probe.read(answer.probe)
-            self._groups = error_groups((*answer.failed.jobs, *answer.backoff.jobs), answer.ended)
+            if self._probe is not None and answer.probe is not None:
+                self._probe = self._probe.read(answer.probe.report)
+            self._groups = error_groups(answer.jobs, answer.ended or ())
         super().show_answer(query, answer)
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
     def rows(self, known: ErrorsSample) -> Iterator[TableRow]:
         """Return the groups, the largest first."""
-        self.table.say_when_empty(self.EMPTY if self._knows_all else "No errors in the jobs that were read")
         return (self._row(each, self.state.now) for each in self._groups)
+
+    def emptiness(self, known: ErrorsSample) -> str:
+        if known.failed is None or known.backoff is None:
+            return UNKNOWN
+        return self.EMPTY if self._knows_all else "No errors in the jobs that were read"
 
     @property
     def _knows_all(self) -> bool:
@@ -151,7 +176,7 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample, ErrorGroup]):
 
     def _row(self, group: ErrorGroup, now: datetime) -> TableRow:
         is_growing, knows_times = group.is_growing(now), self._is_complete
-        has_all_failed = self.answer is not None and self.answer.failed.after is None
+        has_all_failed = self.answer is not None and self.answer.has_all_failed
         return TableRow(
             group.key,
             {
@@ -173,16 +198,23 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample, ErrorGroup]):
     def status(self, known: ErrorsSample) -> Iterator[str]:
         if self._probe is not None:
             yield f"probe {self._probe.job_id} {self._probe.state}"
+        if known.ended is None:
+            yield "history unknown"
         kinds = counted(len(self._groups), "kind")
         if known.is_complete:
             yield f"{kinds} of errors"
             yield counted(sum(len(each.jobs) for each in self._groups), "job")
             return
-        yield f"at least {kinds}"
+        if self._groups:
+            yield f"at least {kinds}"
         snapshot = self.state.snapshot
-        if known.failed.after is not None:
+        if known.failed is None:
+            yield "failed jobs unknown"
+        elif known.failed.after is not None:
             yield f"latest {_part(known.failed, None if snapshot is None else snapshot.failed)} failed"
-        if known.backoff.after is not None:
+        if known.backoff is None:
+            yield "jobs in backoff unknown"
+        elif known.backoff.after is not None:
             yield f"{_part(known.backoff, known.all_backoff)} in backoff"
 
     def preview(self) -> Content:

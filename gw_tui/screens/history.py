@@ -69,8 +69,10 @@ class HistoryScreen(PagedList[HistoryPage, EndedAttempt]):
         return HistoryQuery(self._which, self.begins[-1])
 
     def rows(self, known: HistoryPage) -> Iterator[TableRow]:
-        self.table.say_when_empty("Nothing in history matches" if self._which else self.EMPTY)
         return (_row(each, self.state.now) for each in known.attempts)
+
+    def emptiness(self, known: HistoryPage) -> str:
+        return "Nothing in history matches" if self._which else self.EMPTY
 
     def status(self, known: HistoryPage) -> Iterator[str]:
         yield counted(len(known.attempts), "attempt")

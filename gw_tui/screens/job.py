@@ -17,7 +17,7 @@ from gw_core import JobState
 from gw_core.front_ends import FoundJob, QueueSnapshot, counted
 from gw_core.operations import EndedAttempt, JobReport
 from gw_tui.clipboard import is_too_long
-from gw_tui.data.source import DataSource, JobRelations, Query, known
+from gw_tui.data.source import DataSource, JobRelations, Query, in_time, known
 from gw_tui.rules.attempts import AttemptRow, Certainty, attempt_rows, recorded_rows
 from gw_tui.rules.commands import JOB
 from gw_tui.rules.connection_state import FailureKind
@@ -31,6 +31,8 @@ from gw_tui.widgets.job_rows import RowContext, state_cell
 from gw_tui.widgets.text_panel import ScrollPanel, TextPanel
 
 NO_RELATIONS: Final = JobRelations()
+UNKNOWN_RELATIONS: Final = JobRelations(steps=None, groups=None, actions=None)
+NOT_READ: Final = "unknown now: the job was not read in time"
 WIDE: Final = 110
 """The width from which on the attempts stand beside the payload."""
 
@@ -49,11 +51,13 @@ STYLES: Final = {
 
 @dataclass(frozen=True)
 class JobAnswer:
-    """A job as it is now, its recorded attempts, its steps, and the jobs that wait for it."""
+    """A job as it is now, its recorded attempts, its steps, and the jobs that wait for it; None is unknown."""
 
     report: JobReport | None
-    ended: Sequence[EndedAttempt] = ()
-    relations: JobRelations = NO_RELATIONS
+    """None if the job is gone, and if it was not read."""
+    ended: Sequence[EndedAttempt] | None
+    relations: JobRelations
+    was_read: bool
 
 
 @dataclass(frozen=True)
@@ -64,9 +68,10 @@ class JobQuery(Query):
     with_payload: bool = True
 
     def ask(self, source: DataSource) -> JobAnswer:
-        ended = known(lambda: source.attempts(self.job_id)) or ()
-        relations = known(lambda: source.relations(self.job_id)) or NO_RELATIONS
-        return JobAnswer(source.job(self.job_id, with_payload=self.with_payload), ended, relations)
+        ended = known(lambda: source.attempts(self.job_id))
+        relations = known(lambda: source.relations(self.job_id)) or UNKNOWN_RELATIONS
+        found = in_time(lambda: (source.job(self.job_id, with_payload=self.with_payload),))
+        return JobAnswer(None if found is None else found[0], ended, relations, was_read=found is not None)
 
 
 class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
@@ -104,7 +109,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
         self._neighbour = neighbour
         self.report: JobReport | None = None
         self._gone_at: datetime | None = None
-        self._ended: Sequence[EndedAttempt] = ()
+        self._ended: Sequence[EndedAttempt] | None = ()
         self._relations = NO_RELATIONS
         self._failure = ""
         self._is_unmasked = False
@@ -164,12 +169,12 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
         if query != self.current_query():
             return
         had_row = self.has_row
-        self._failure = ""
         assert isinstance(answer, JobAnswer)  # noqa: S101 - each query has its kind of answer
+        self._failure = "" if answer.was_read else NOT_READ
         self._ended, self._relations = answer.ended, answer.relations
         if answer.report is not None:
             self.report, self._gone_at = answer.report, None
-        elif self._gone_at is None:
+        elif answer.was_read and self._gone_at is None:
             self._gone_at = self.state.now
         self._draw()
         if had_row != self.has_row:
@@ -199,15 +204,17 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
         report = self.report
         self.query_one("#payload").display = self.query_one("#error").display = report is not None
         attempts.display = report is not None or bool(self._ended)
+        attempts.border_subtitle = Content("" if self._ended is not None else "history unknown")
         if report is None:
-            attempts.show(_attempts(recorded_rows(self._ended), now))
+            attempts.show(_attempts(recorded_rows(self._ended or ()), now))
             return
         self._draw_payload(report)
         self._draw_error(report)
-        rows = attempt_rows(report, self._ended)
+        rows = attempt_rows(report, self._ended or ())
         is_inferred = any(each.certainty is Certainty.INFERRED for each in rows)
-        attempts.border_subtitle = Content("≈ inferred · wait e^min(n,10) s" if is_inferred else "")
-        attempts.show(_attempts(rows, now))
+        if is_inferred and self._ended is not None:
+            attempts.border_subtitle = Content("≈ inferred · wait e^min(n,10) s")
+        attempts.show(_attempts(rows, now, empty="No attempts" if self._ended is not None else "unknown"))
 
     def _draw_lines(self) -> None:
         if not self.stands:
@@ -296,7 +303,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
             self.notify("End of list")
             return
         self._job_id, self.report, self._gone_at = found, None, None
-        self._ended, self._relations = (), NO_RELATIONS
+        self._ended, self._relations, self._failure = (), NO_RELATIONS, ""
         self.ask()
         self._draw_lines()
 
@@ -349,8 +356,10 @@ def _away(away: timedelta) -> str:
     return f"in {words}" if away > timedelta() else f"-{words}"
 
 
-def _gone(ended: Sequence[EndedAttempt], now: datetime) -> str:
+def _gone(ended: Sequence[EndedAttempt] | None, now: datetime) -> str:
     """Return what became of a job that is not in the table, as far as history has it."""
+    if ended is None:
+        return "no such job; completed jobs are deleted, and it is unknown whether history has an attempt of it"
     if not ended:
         return "no such job; completed jobs are deleted, and history has no attempt of it"
     last = ended[-1]
@@ -359,12 +368,12 @@ def _gone(ended: Sequence[EndedAttempt], now: datetime) -> str:
     )
 
 
-def _attempts(rows: list[AttemptRow], now: datetime) -> Content:
+def _attempts(rows: list[AttemptRow], now: datetime, empty: str = "") -> Content:
     """Return the attempts as a table."""
     head = Content.styled(f"{'#':>4}  {'when':<12} {'wait':>6} note", "bold $quiet")
     lines = [head, *(_attempt(row, now) for row in rows)]
     if not rows:
-        lines.append(Content.styled("No attempts", "$quiet"))
+        lines.append(Content.styled(empty, "$quiet"))
     return Content("\n").join(lines)
 
 
@@ -382,10 +391,19 @@ def _related(relations: JobRelations, now: datetime) -> Iterator[Content]:
     steps = [
         f"{formatting.day(each.saved_at, now):<12} attempt {each.attempt}"
         f" {'finished' if each.finished else 'cursor of'} {sanitize.line(each.name, 100)}"
-        for each in relations.steps
+        for each in relations.steps or ()
     ]
-    waiting = [sanitize.line(each.sentence, 200) for each in relations.groups]
-    actions = [f"{formatting.day(each.at, now):<12} {sanitize.line(each.sentence, 200)}" for each in relations.actions]
-    for title, lines in (("Steps", steps), ("Waited for", waiting), ("Actions", actions)):
+    waiting = [sanitize.line(each.sentence, 200) for each in relations.groups or ()]
+    actions = [
+        f"{formatting.day(each.at, now):<12} {sanitize.line(each.sentence, 200)}" for each in relations.actions or ()
+    ]
+    parts = (
+        ("Steps", relations.steps, steps),
+        ("Waited for", relations.groups, waiting),
+        ("Actions", relations.actions, actions),
+    )
+    for title, _, lines in parts:
         if lines:
             yield Content.assemble((title, "bold $quiet"), "\n" + "\n".join(lines))
+    if unknown := [title.lower() for title, found, _ in parts if found is None]:
+        yield Content.styled(f"unknown: {', '.join(unknown)}", "$quiet")

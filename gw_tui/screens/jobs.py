@@ -21,12 +21,13 @@ from gw_tui.actions import GONE
 from gw_tui.data.source import Query
 from gw_tui.dialogs import export
 from gw_tui.dialogs.choose import Choose
+from gw_tui.rules.alerts import knows_workers
 from gw_tui.rules.commands import BY_ID, Risk
 from gw_tui.rules.preferences import TableSort
 from gw_tui.rules.search import Ask, BulkMark, Search, Stage
 from gw_tui.screens.job_actions import AddJobMixin, JobActionsMixin
 from gw_tui.screens.job_queries import NamesQuery, PageQuery, StepQuery
-from gw_tui.screens.list_screen import ListScreen, facts
+from gw_tui.screens.list_screen import LOADING, ListScreen, facts
 from gw_tui.screens.pause_actions import PauseMixin
 from gw_tui.screens.worker_actions import WorkerActionsMixin
 from gw_tui.text import formatting, sanitize
@@ -82,7 +83,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
         yield from super().body()
 
     def new_table(self) -> KeyedTable:
-        return JobsTable(columns_for(80), empty="Loading…", id=self.TABLE)
+        return JobsTable(columns_for(80), empty=LOADING, id=self.TABLE)
 
     def on_mount(self) -> None:
         if self.search.wanted is EVERYTHING and self.state.options.filter:
@@ -190,7 +191,6 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
     def rows(self, known: Search) -> list[TableRow] | None:
         if not known.asks:
             return None
-        self.table.say_when_empty(self._emptiness())
         now, around = self.state.now, RowContext.from_snapshot(self.state.snapshot)
         self._keep_seen(self.search.jobs)
         return [row_of(each, now, around, unmask=self._is_unmasked) for each in self.search.jobs]
@@ -201,7 +201,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
         kept = {key: found for key, found in self._seen.items() if key in marks}
         self._seen = {**kept, **{str(each.job.id): each for each in jobs}}
 
-    def _emptiness(self) -> str:
+    def emptiness(self, known: Search) -> str:
         if self.search.is_searching:
             return "Searching…"
         if not self.search.wanted.conditions:
@@ -214,7 +214,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
 
     def status(self, known: Search) -> Iterator[str]:
         """Yield the parts of the status line, the most important first."""
-        search, table = known, self.table
+        search, table, snapshot = known, self.table, self.state.snapshot
         if self.gathering is not None:
             so_far = len(self.gathering.found)
             yield f"marking all matches: {so_far:,} so far · esc stops"
@@ -223,6 +223,8 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
             yield f"searching: {search.scanned:,} read, {len(search.jobs)} found · esc stops"
         else:
             yield self._extent()
+        if snapshot is not None and not knows_workers(snapshot):
+            yield "workers and locked queues unknown"
         if table.is_followed:
             yield "following · moving the cursor ends it"
         if table.marks:
@@ -338,7 +340,7 @@ class JobsScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin, AddJobMixin, L
         if self.stands:
             self.query_one(FilterBar).show(self.search.wanted)
             self.table.is_followed = False
-            self.table.say_when_empty("Loading…")
+            self.table.say_when_empty(LOADING)
             self.table.replace([])
             self.draw_status()
         self.ask()

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from gw_tui.rules.connection_state import FailureKind
     from gw_tui.rules.preferences import SavedView
 
+LOADING: Final = "Loading…"
+UNKNOWN: Final = "Unknown"
 WIDE: Final = 100
 ANY_WIDTH: Final = 10_000
 
@@ -74,7 +76,7 @@ class ListScreen(ConsoleScreen, Generic[A, T]):
 
     def new_table(self) -> KeyedTable:
         """Return the table to lay out."""
-        return KeyedTable(self.COLUMNS, empty=self.EMPTY, id=self.TABLE)
+        return KeyedTable(self.COLUMNS, id=self.TABLE)
 
     @property
     def known(self) -> A | None:
@@ -84,6 +86,10 @@ class ListScreen(ConsoleScreen, Generic[A, T]):
     def rows(self, known: A) -> Iterable[TableRow] | None:
         """Return the rows to show; None to leave those that are shown."""
         raise NotImplementedError
+
+    def emptiness(self, known: A) -> str:
+        """Return what the list says without rows: that there are none only if that is known."""
+        return self.EMPTY
 
     def status(self, known: A) -> Iterable[str]:
         """Yield the parts of the status line."""
@@ -216,7 +222,10 @@ class ListScreen(ConsoleScreen, Generic[A, T]):
         """Draw the rows and the status line."""
         if not self.stands:
             return
-        if (known := self.known) is not None and (rows := self.rows(known)) is not None:
+        if (known := self.known) is None:
+            self.table.say_when_empty(UNKNOWN if self.failure else LOADING)
+        elif (rows := self.rows(known)) is not None:
+            self.table.say_when_empty(self.emptiness(known))
             self.table.apply(rows)
             self._move_to_named()
         self.draw_status()
@@ -234,7 +243,7 @@ class ListScreen(ConsoleScreen, Generic[A, T]):
     def draw_status(self) -> None:
         """Draw the status line: the failure, or else the status."""
         sort = self.table.sort
-        status = ("loading…",) if (known := self.known) is None else self.status(known)
+        status = (LOADING.lower(),) if (known := self.known) is None else self.status(known)
         words = self.failure or " · ".join([*status, *([] if sort is None else [self.sort_words(sort)])])
         style = "$warning" if self.has_warning else "$quiet"
         self.query_one("#status", Static).update(Content.styled(words, style), layout=False)

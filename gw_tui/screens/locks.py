@@ -14,10 +14,10 @@ from textual.content import Content
 from gw_core.front_ends import BackendSession, CheckStatus, CleanupTarget, LockWaits, counted
 from gw_core.operations import Finding
 from gw_tui.actions import Action, Cleanup
-from gw_tui.data.source import DataSource, Query
+from gw_tui.data.source import DataSource, Query, known
 from gw_tui.dialogs.choose import Choice
 from gw_tui.maintenance import CHOICES, SWEEP
-from gw_tui.screens.list_screen import ListScreen
+from gw_tui.screens.list_screen import LOADING, UNKNOWN, ListScreen
 from gw_tui.screens.pause_actions import SessionMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.redact import masked
@@ -33,6 +33,7 @@ _SESSION_COLUMNS: Final = (
     TableColumn("who", "who", least=12, rank=6),
     TableColumn("detail", "waits for / statement", least=16, rank=5),
 )
+NO_WAITS: Final = "No lock waits"
 MEMBERS: Final = "flag:gw:group"
 """The filter for the members of groups."""
 OLD_TRANSACTION: Final = timedelta(minutes=1)
@@ -46,10 +47,10 @@ _VERDICTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class LocksData:
-    """What the doctor and the lock tables say."""
+    """What the doctor and the lock tables say; None is unknown."""
 
-    findings: tuple[Finding, ...]
-    blockages: LockWaits
+    findings: Sequence[Finding] | None
+    blockages: LockWaits | None
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class LocksQuery(Query):
     every: ClassVar[timedelta | None] = timedelta(seconds=5)
 
     def ask(self, source: DataSource) -> LocksData:
-        return LocksData(tuple(source.findings()), source.blockages())
+        return LocksData(known(source.findings), known(source.blockages))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class LocksScreen(SessionMixin, ListScreen[LocksData, Finding]):
         yield from above
         with Vertical(id="sessions-panel", classes="panel group") as panel:
             panel.border_title = "Lock waits and long transactions"
-            yield KeyedTable(_SESSION_COLUMNS, empty="No lock waits", id="sessions")
+            yield KeyedTable(_SESSION_COLUMNS, empty=LOADING, id="sessions")
         yield details
 
     # -- what is asked and answered ----------------------------------------------------------------------------------
@@ -125,30 +126,41 @@ class LocksScreen(SessionMixin, ListScreen[LocksData, Finding]):
 
     def draw(self) -> None:
         if self.stands and self.answer is not None:
-            sessions = self.query_one("#sessions", KeyedTable)
-            sessions.apply(_sessions(self.answer.blockages))
+            sessions, blockages = self.query_one("#sessions", KeyedTable), self.answer.blockages
+            sessions.say_when_empty(UNKNOWN if blockages is None else NO_WAITS)
+            sessions.apply(() if blockages is None else _sessions(blockages))
             if self._named in sessions.keys:
                 sessions.move_to(self._named)
                 sessions.focus()
                 self._named = ""
-            more = "" if self.answer.blockages.is_all else "more not shown"
+            more = "" if blockages is None or blockages.is_all else "more not shown"
             self.query_one("#sessions-panel", Vertical).border_subtitle = Content(more)
         super().draw()
 
     def rows(self, known: LocksData) -> Iterator[TableRow]:
         """Yield the findings, what is wrong first; one check may find several things."""
         numbers: dict[str, int] = {}
-        for each in sorted(known.findings, key=lambda each: _VERDICTS[each.status][1]):
+        for each in sorted(known.findings or (), key=lambda each: _VERDICTS[each.status][1]):
             numbers[each.check] = number = numbers.get(each.check, 0) + 1
             yield _finding_row(f"{each.check}/{number}", each)
 
+    def emptiness(self, known: LocksData) -> str:
+        return self.EMPTY if known.findings is not None else UNKNOWN
+
     def status(self, known: LocksData) -> Iterator[str]:
-        verdicts = [each.status for each in known.findings]
-        wrong, blocked = verdicts.count(CheckStatus.ERROR), len(known.blockages.blocked)
-        yield counted(wrong, "error") if wrong else "no errors"
-        yield counted(verdicts.count(CheckStatus.WARNING), "warning")
-        yield f"{verdicts.count(CheckStatus.OK)} ok"
-        yield f"{blocked} blocked" if blocked else "none blocked"
+        if known.findings is None:
+            yield "findings unknown"
+        else:
+            verdicts = [each.status for each in known.findings]
+            wrong = verdicts.count(CheckStatus.ERROR)
+            yield counted(wrong, "error") if wrong else "no errors"
+            yield counted(verdicts.count(CheckStatus.WARNING), "warning")
+            yield f"{verdicts.count(CheckStatus.OK)} ok"
+        if known.blockages is None:
+            yield "lock waits unknown"
+        else:
+            blocked = len(known.blockages.blocked)
+            yield f"{blocked} blocked" if blocked else "none blocked"
 
     def preview(self) -> Content:
         if (found := self.highlighted) is None:

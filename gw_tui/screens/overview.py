@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
@@ -21,16 +21,14 @@ from gw_core.front_ends import (
     BackendSession,
     Count,
     FoundJob,
-    LockTimeoutError,
     Quality,
-    StatementTimeoutError,
     counted,
     written,
 )
 from gw_tui.actions import CountExactly
 from gw_tui.data.source import FRESH, DataSource, Query, known
 from gw_tui.rules import run_charts
-from gw_tui.rules.alerts import Alert, AlertInput, QueueSample, Severity, alerts, drain_time
+from gw_tui.rules.alerts import Alert, AlertInput, QueueSample, Severity, alerts, drain_time, knows_workers
 from gw_tui.rules.chart_series import HOUR_RANGE, LENGTH, TIME_RANGES, TimeRange
 from gw_tui.rules.commands import BY_ID, SCREEN_BY_ID, SCREENS
 from gw_tui.rules.connection_state import ConnectionPhase, FailureKind
@@ -81,7 +79,12 @@ ACTS: Final = {
     "limit": "changes its limit",
 }
 """The commands that end an alert where it stands, in words."""
-WHEN_EMPTY: Final = {"largest": "No jobs in named queues", "last-errors": "No errors"}
+WHEN_EMPTY: Final = {
+    "alerts": "No alerts",
+    "priorities": "No waiting jobs",
+    "largest": "No jobs in named queues",
+    "last-errors": "No errors",
+}
 """What an empty box shows whose rows were read."""
 MAX_LISTED: Final = 6
 """Rows of a box beside the alerts."""
@@ -115,15 +118,19 @@ class OverviewQuery(Query):
     """The time of one column of the charts."""
 
     def ask(self, source: DataSource) -> QueueSample:
-        return QueueSample(
-            sizes=known(source.queue_sizes) if self.with_sizes else None,
-            errors=self._errors(source),
-            held=source.queues(only_locked=True) if self.with_held else (),
-            runs=known(partial(source.runs, self.step * LENGTH, self.step)),
-            statistics=known(source.statistics),
-            crontabs=source.crontabs(),
-            findings=source.findings(),
-        )
+        return QueueSample.of({name: known(ask) for name, ask in self._parts(source)})
+
+    def _parts(self, source: DataSource) -> Iterator[tuple[str, Callable[[], object]]]:
+        """Yield what to ask, under the name that it has in the sample."""
+        if self.with_sizes:
+            yield "sizes", source.queue_sizes
+        yield "errors", partial(self._errors, source)
+        if self.with_held:
+            yield "held", partial(source.queues, only_locked=True)
+        yield "runs", partial(source.runs, self.step * LENGTH, self.step)
+        yield "statistics", source.statistics
+        yield "crontabs", source.crontabs
+        yield "findings", source.findings
 
     @staticmethod
     def _errors(source: DataSource) -> Sequence[FoundJob] | None:
@@ -145,12 +152,9 @@ class BlockedQuery(OverviewQuery):
 
     every: ClassVar[timedelta | None] = timedelta(seconds=2)
 
-    def ask(self, source: DataSource) -> QueueSample:
-        waits = source.blockages()
-        try:
-            return replace(OverviewQuery.ask(self, source), waits=waits)
-        except (LockTimeoutError, StatementTimeoutError):
-            return QueueSample(waits=waits)
+    def _parts(self, source: DataSource) -> Iterator[tuple[str, Callable[[], object]]]:
+        yield "waits", source.blockages
+        yield from super()._parts(source)
 
 
 class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
@@ -186,12 +190,12 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
             yield Bars("backlog age", _seconds, short="age", id="age")
         with Container(id="lists"):
             with Vertical(id="left"):
-                yield _panel("Alerts", KeyedTable(ALERTS, empty="No alerts", id="alerts", starts_first=True))
+                yield _panel("Alerts", KeyedTable(ALERTS, id="alerts", starts_first=True))
                 yield TextPanel("Selected alert", id="alert")
             with Vertical(id="right"):
-                yield _panel("Next jobs, by priority", KeyedTable(PRIORITIES, empty="No waiting jobs", id="priorities"))
-                yield _panel("Largest queues", KeyedTable(QUEUES, empty=WHEN_EMPTY["largest"], id="largest"))
-                yield _panel("Last errors", KeyedTable(ERRORS, empty=WHEN_EMPTY["last-errors"], id="last-errors"))
+                yield _panel("Next jobs, by priority", KeyedTable(PRIORITIES, id="priorities"))
+                yield _panel("Largest queues", KeyedTable(QUEUES, id="largest"))
+                yield _panel("Last errors", KeyedTable(ERRORS, id="last-errors"))
 
     # -- queries and answers --------------------------------------------------------------------------------------
 
@@ -223,14 +227,15 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
     def show_answer(self, query: Query, answer: object) -> None:
         if isinstance(answer, QueueSample):
             # What a lock hides is as it was; what takes too long is unknown.
-            is_blocked = answer.waits is not None and answer.statistics is None
-            self._sample = replace(self._sample, waits=answer.waits) if is_blocked else answer
+            is_blocked = answer.waits is not None
+            self._sample = answer.with_missing_of(self._sample) if is_blocked else answer
             self._unread = "unknown"
-            self._note("" if self._sample.statistics is not None else "counts unknown")
+            self._note(f"unknown now: {', '.join(answer.unknown)}" if answer.unknown else "")
             if self.state.snapshot is not None:
                 self.show_snapshot(self.state.snapshot)
 
     def show_failure(self, failure: FailureKind, reason: str) -> None:
+        self._unread = "unknown"
         self._note(f"sample: {failure}")
 
     def _note(self, words: str) -> None:
@@ -245,7 +250,7 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
         self._draw_tiles(snapshot)
         self._draw_charts(snapshot)
         self._draw_alerts(snapshot)
-        self._show("priorities", _priorities(snapshot))
+        self._show("priorities", _priorities(snapshot), is_known=snapshot.knows_waiting)
         sizes, errors = self._sample.sizes, self._sample.errors
         self._show("largest", (_size(each) for each in (sizes or ())[:MAX_LISTED]), is_known=sizes is not None)
         groups = sorted(error_groups(errors or ()), key=lambda each: each.last, reverse=True)
@@ -253,10 +258,9 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
         shown = (_error(each, snapshot.at) for each in self._groups.values())
         self._show("last-errors", shown, is_known=errors is not None)
 
-    def _show(self, name: str, rows: Iterable[TableRow], *, is_known: bool = True) -> None:
+    def _show(self, name: str, rows: Iterable[TableRow], *, is_known: bool) -> None:
         table = self.query_one(f"#{name}", KeyedTable)
-        if name in WHEN_EMPTY:
-            table.say_when_empty(WHEN_EMPTY[name] if is_known else self._unread)
+        table.say_when_empty(WHEN_EMPTY[name] if is_known else self._unread)
         table.apply(rows)
 
     def _draw_tiles(self, snapshot: QueueSnapshot) -> None:
@@ -327,6 +331,9 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
         if runs is not None:
             self._chart("failures", run_charts.failures(runs), long_range)
             self._chart("runs", run_charts.slow_runs(runs), long_range)
+        elif self._sample.asked and self._sample.runs is None:
+            for name in ("failures", "runs"):
+                self._chart(name, (), long_range)
 
     def _chart(self, name: str, values: Sequence[float | None], reach: TimeRange) -> None:
         self.query_one(f"#{name}", Bars).draw(values, reach.name, reach.seconds)
@@ -350,7 +357,8 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
             is_listening=self.state.is_listening,
         )
         self._alerts = {alert.key: alert for alert in alerts(known)}
-        self._show("alerts", (_alert(key, alert) for key, alert in self._alerts.items()))
+        rows = (_alert(key, alert) for key, alert in self._alerts.items())
+        self._show("alerts", rows, is_known=bool(self._sample.asked) and not self._noted)
         self._draw_alert()
         self.refresh_bindings()
 
@@ -475,7 +483,7 @@ def _aged(snapshot: QueueSnapshot, now: datetime) -> QueueSnapshot:
 
 def _workers(snapshot: QueueSnapshot) -> str:
     """Return how many workers there are; those without heartbeats are known by their locks alone."""
-    if snapshot.schema.rows_hidden or "workers" in dict(snapshot.errors):
+    if not knows_workers(snapshot):
         return "workers unknown"
     live = [worker for worker in snapshot.workers if not worker.is_stale]
     beating = sum(worker.has_heartbeat for worker in live)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from textual.app import ComposeResult
 from textual.widgets import Input
 
-from gw_tui.screens.list_screen import ListScreen, T
+from gw_tui.screens.list_screen import LOADING, ListScreen, T
 from gw_tui.text import sanitize
 
 
@@ -51,7 +51,7 @@ class PagedList(ListScreen[P, T]):
         """Show the page that begins at the last of these cursors."""
         self.begins = begins
         self.answer = None
-        self.table.say_when_empty("Loading…")
+        self.table.say_when_empty(LOADING)
         self.table.replace([])
         self.ask()
         self.draw()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from time import monotonic
 from typing import ClassVar, Final
 
@@ -15,6 +16,8 @@ from gw_core.front_ends import Count, Quality, counted, written
 from gw_core.operations import QueueReport
 from gw_tui.actions import CountExactly
 from gw_tui.data.source import QUEUES_INTERVAL, DataSource, Query, known
+from gw_tui.rules.alerts import knows_workers
+from gw_tui.screens.list_screen import UNKNOWN
 from gw_tui.screens.paged_list import PagedList
 from gw_tui.screens.pause_actions import PauseMixin
 from gw_tui.screens.worker_actions import WorkerActionsMixin
@@ -42,6 +45,10 @@ class QueuePage:
     scanned: int = 0
     ranked: int = 0
     """This many of them are in order of their due jobs, before those in order of their names."""
+    knows_sizes: bool = True
+    """False if the jobs of all queues could not be counted in time."""
+    knows_others: bool = True
+    """False if the queues without waiting jobs could not be read in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +83,20 @@ class QueuesQuery(Query):
 
     def ask(self, source: DataSource) -> QueuePage:
         """Return those that match, searching for at most a fraction of a second."""
-        sizes = () if self.only_locked else known(source.queue_sizes) or ()
-        ranked: Sequence[QueueReport] = ()
+        sizes = () if self.only_locked else known(source.queue_sizes)
+        ranked: Sequence[QueueReport] | None = ()
         if sizes and isinstance(self.after, int):
-            ranked = source.ranked_queues(self.text, after=self.after)
+            ranked = known(partial(source.ranked_queues, self.text, after=self.after))
             matching = sum(self.text.lower() in each.name.lower() for each in sizes)
-            if matching > self.after + PAGE:
+            if ranked is not None and matching > self.after + PAGE:
                 return QueuePage(tuple(ranked), self.after + PAGE, len(ranked), len(ranked))
-        others = self._by_name(source, {each.name for each in sizes}, PAGE - len(ranked))
+        if sizes is None or ranked is None:
+            return replace(self._by_name(source, (), PAGE), knows_sizes=False)
+        if not ranked:
+            return self._by_name(source, {each.name for each in sizes}, PAGE)
+        others = known(lambda: self._by_name(source, {each.name for each in sizes}, PAGE - len(ranked)))
+        if others is None:
+            return QueuePage(tuple(ranked), ranked=len(ranked), knows_others=False)
         return replace(others, queues=(*ranked, *others.queues), ranked=len(ranked))
 
     def _by_name(self, source: DataSource, ranked: Collection[str], limit: int) -> QueuePage:
@@ -148,9 +161,16 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage, QueueRep
     # -- drawing ---------------------------------------------------------------------------------------------------
 
     def rows(self, known: QueuePage) -> Iterator[TableRow]:
-        self.table.say_when_empty("No matches" if self.typed else self.EMPTY)
         now, dead = self.state.now, self._dead()
         return (_row(self._best(each), now, dead) for each in known.queues)
+
+    def emptiness(self, known: QueuePage) -> str:
+        snapshot = self.state.snapshot
+        if self._only == STUCK and snapshot is not None and not knows_workers(snapshot):
+            return UNKNOWN
+        if known.after is not None:
+            return "No matches so far; n continues"
+        return "No matches" if self.typed else self.EMPTY
 
     def _best(self, queue: QueueReport) -> QueueReport:
         """Return a queue with the best numbers known: those of an exact count while it is fresh."""
@@ -171,17 +191,20 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage, QueueRep
         yield counted(len(known.queues), "queue")
         if snapshot is not None:
             more = "" if snapshot.locked_queues_are_all else "+"
-            yield f"{len(snapshot.locked_queues)}{more} locked in all"
+            is_known = "queues" not in dict(snapshot.errors)
+            yield f"{len(snapshot.locked_queues)}{more} locked in all" if is_known else "how many are locked is unknown"
             dead = self._dead()
             if stuck := sum(queue.locked_by in dead for queue in snapshot.locked_queues):
                 yield f"{stuck}{more} stuck"
-        yield "by due jobs" if known.ranked else "by name"
+        yield "by due jobs" if known.ranked else "by name" if known.knows_sizes else "by name, sizes unknown"
         if (queue := self.selected) is not None and queue.pause is not None:
             yield sanitize.line(queue.pause.description, 120)
         if (age := self._heartbeat_age_of_holder()) is not None:
             yield f"heartbeat {formatting.duration(age)} ago"
         if self._counted is not None:
             yield self._counted.words(self.state.now)
+        if not known.knows_others:
+            yield "other queues unknown"
         if isinstance(known.after, str):
             yield f"n continues after {sanitize.line(known.after, 30)!r}"
 

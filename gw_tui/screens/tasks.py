@@ -111,23 +111,28 @@ class TasksScreen(LimitMixin, ListScreen[QueueCounts, TaskInfo]):
             self.ask()
 
     def _draw_runs(self) -> None:
-        """Draw what the task under the cursor did; nothing while that is unknown."""
+        """Draw what the task under the cursor did."""
         task, runs = self._runs
         name = self.table.highlighted
-        if runs is None or name is None or task != name:
-            words = "" if name is None else "loading…" if task != name else "not recorded, or not visible to this role"
-            runs = RunSeries(at=self.state.now, step=run_charts.MINUTE)
+        is_asked = name is not None and task == name
+        if name is None:
+            words = ""
+        elif not is_asked:
+            words = "loading…"
+        elif runs is None:
+            words = "unknown: not recorded, not visible to this role, or not read in time"
+        elif runs.points:
+            words = f"last hour: {run_charts.summary(runs.total)}"
         else:
-            words = (
-                f"last hour: {run_charts.summary(runs.total)}" if runs.points else "nothing recorded in the last hour"
-            )
+            words = "nothing recorded in the last hour"
         title = sanitize.line(f"{name or ''}  {words}", 200)
         self.query_one("#task-summary", Static).update(Content.styled(title, "$quiet"), layout=False)
-        for chart, values in (
-            ("done", run_charts.done(runs)),
-            ("failures", run_charts.failures(runs)),
-            ("slow", run_charts.slow_runs(runs)),
+        for chart, values_of in (
+            ("done", run_charts.done),
+            ("failures", run_charts.failures),
+            ("slow", run_charts.slow_runs),
         ):
+            values = values_of(runs) if is_asked and runs is not None else ()
             self.query_one(f"#task-{chart}", Bars).draw(values, "1 h", HOUR_RANGE.seconds)
 
     # -- drawing ---------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar, Final
@@ -19,15 +19,17 @@ from gw_tui.actions import Action
 from gw_tui.data.source import FRESH, LOCKS_INTERVAL, DataSource, Query
 from gw_tui.dialogs.choose import Choice
 from gw_tui.maintenance import SWEEP
+from gw_tui.rules.alerts import WORKER_PARTS, knows_workers
 from gw_tui.rules.worker_health import WorkerHealth, aged, health, staleness
 from gw_tui.screens.job_queries import TIMEOUT
-from gw_tui.screens.list_screen import ListScreen
+from gw_tui.screens.list_screen import LOADING, UNKNOWN, ListScreen
 from gw_tui.screens.worker_actions import WorkerActionsMixin
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.widgets.job_rows import RowContext, row_of
 from gw_tui.widgets.keyed_table import KeyedTable
 from gw_tui.widgets.table_rows import Cell, TableColumn, TableRow, day_cell, duration_cell, sign_cell
 
+NO_JOBS: Final = "No locked jobs"
 MAX_JOBS: Final = 50
 BAR: Final = 10
 
@@ -103,7 +105,7 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[QueueSnapshot, WorkerInfo]):
         yield from super().body()
         with Vertical(id="pane", classes="panel group") as pane:
             pane.border_title = "Its jobs"
-            yield KeyedTable(_JOB_COLUMNS, empty="No locked jobs", id="held")
+            yield KeyedTable(_JOB_COLUMNS, empty=LOADING, id="held")
 
     # -- what is asked and answered ----------------------------------------------------------------------------------
 
@@ -117,6 +119,7 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[QueueSnapshot, WorkerInfo]):
     def show_answer(self, query: Query, answer: object) -> None:
         if isinstance(query, HeldJobsQuery) and isinstance(answer, JobPage) and self.stands:
             self._held, self.failure = answer, ""
+            self.query_one("#held", KeyedTable).say_when_empty(NO_JOBS if answer.after is None else UNKNOWN)
             if self._held_by != query.worker:
                 self._held_by = query.worker
                 self.query_one("#held", KeyedTable).replace([])
@@ -125,7 +128,7 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[QueueSnapshot, WorkerInfo]):
     def show_snapshot(self, snapshot: QueueSnapshot) -> None:
         self._workers = {each.id: each for each in snapshot.workers}
         self.answer = snapshot
-        self._unseen = next((why for part, why in snapshot.errors if part == "workers"), "")
+        self._unseen = next((why for part, why in snapshot.errors if part in WORKER_PARTS), "")
         self.draw()
 
     def show_time(self) -> None:
@@ -147,7 +150,11 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[QueueSnapshot, WorkerInfo]):
         """Return the workers, those with problems first."""
         away, now = max(timedelta(), self.state.now - known.at), self.state.now
         workers = sorted((aged(each, away) for each in self._workers.values()), key=self._weight)
-        return (_row(each, self._recovery, now) for each in workers)
+        unknown = dict(known.errors).keys()
+        return (_row(each, self._recovery, now, unknown) for each in workers)
+
+    def emptiness(self, known: QueueSnapshot) -> str:
+        return self.EMPTY if knows_workers(known) else UNKNOWN
 
     @property
     def has_warning(self) -> bool:
@@ -158,7 +165,7 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[QueueSnapshot, WorkerInfo]):
 
     def status(self, known: QueueSnapshot) -> Iterator[str]:
         if self._unseen:
-            yield sanitize.line(self._unseen, 200)
+            yield f"unknown in part: {sanitize.line(self._unseen, 200)}"
             return
         found = [health(each, self._recovery) for each in self._workers.values()]
         yield counted(len(found), "worker")
@@ -212,7 +219,9 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[QueueSnapshot, WorkerInfo]):
             self.console.copy(table.highlighted)
 
 
-def _row(worker: WorkerInfo, recovery: RecoverySettings, now: datetime) -> TableRow:
+def _row(worker: WorkerInfo, recovery: RecoverySettings, now: datetime, unknown: Collection[str] = ()) -> TableRow:
+    """Return the row of a worker; `unknown` are the parts of the snapshot that could not be read."""
+    no_heartbeat = "none" if {"workers", "rust workers"}.isdisjoint(unknown) else "unknown"
     found = health(worker, recovery)
     symbol = _SYMBOLS[found]
     return TableRow(
@@ -220,10 +229,10 @@ def _row(worker: WorkerInfo, recovery: RecoverySettings, now: datetime) -> Table
         {
             "id": Cell(worker.id, "strong" if found is WorkerHealth.STALE else ""),
             "health": sign_cell(symbol, str(found)),
-            "heartbeat": "none" if worker.heartbeat_age is None else duration_cell(worker.heartbeat_age),
+            "heartbeat": no_heartbeat if worker.heartbeat_age is None else duration_cell(worker.heartbeat_age),
             "bar": Cell(_bar(staleness(worker, recovery)), symbol.role, staleness(worker, recovery)),
-            "jobs": f"{worker.jobs:,}",
-            "queues": f"{worker.queues:,}",
+            "jobs": formatting.NOTHING if "locks" in unknown else f"{worker.jobs:,}",
+            "queues": formatting.NOTHING if "queues" in unknown else f"{worker.queues:,}",
             "lock": "" if worker.lock_age is None else duration_cell(worker.lock_age, "quiet"),
             "host": worker.host or "",
             "pid": "" if worker.pid is None else str(worker.pid),

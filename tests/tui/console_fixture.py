@@ -13,11 +13,11 @@ from support.console_source import QueueSource
 from textual._compositor import Compositor
 from textual.pilot import Pilot
 
-from gw_core import Client
+from gw_core import Client, SessionLimits
 from gw_core.front_ends import described
 from gw_core.selection import parse
-from gw_tui.app import ConsoleApp
-from gw_tui.data.source import ClientSource, DataSource
+from gw_tui.app import ConsoleApp as ConsoleApp
+from gw_tui.data.source import ClientSource as ClientSource, DataSource as DataSource
 from gw_tui.rules.options import Options, QueueInfo
 from gw_tui.rules.preferences import Preferences as Preferences
 
@@ -178,11 +178,19 @@ def search_of(screen: Any) -> Any:
 
 
 def queue_source(
-    url: str, *, schema: str = "graphile_worker", crontab: Callable[[], Any] | None = None, **more: Any
+    url: str,
+    *,
+    schema: str = "graphile_worker",
+    crontab: Callable[[], Any] | None = None,
+    limits: SessionLimits | None = None,
+    **more: Any,
 ) -> ClientSource:
-    """Return the source that reads the queue of a database."""
+    """Return the source that reads the queue of a database, with these limits in place of the console's own."""
     info = QueueInfo(where=described(url), schema=schema, **more)
-    return ClientSource(partial(Client, url, schema=schema), info, crontab)
+    connect = partial(Client, url, schema=schema)
+    if limits is None:
+        return ClientSource(connect, info, crontab)
+    return ClientSource(lambda **options: connect(**{**options, "session_limits": limits}), info, crontab)
 
 
 def console_on(source: DataSource, **options: Any) -> ConsoleApp:

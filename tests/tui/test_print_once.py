@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from console_fixture import queue_source
 from hostile_console import EVIL, HostileSource
+from late_source import LateSource, locked_queue, nones_in
 from support.console_source import QueueSource
 
 from gw_core import Client, JobSpec, JobState
@@ -52,7 +53,7 @@ def ran(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 def test_every_key_is_documented_and_nothing_else() -> None:
     record = record_of(read_once(QueueSource()))
 
-    named = "at target schema server states priorities workers locked_queues alerts"
+    named = "at target schema server states priorities workers locked_queues unknown alerts"
     assert list(record) == named.split()
     assert set(keys_in(record)) - {"count", "quality"} == documented() - {"ready"}
 
@@ -116,3 +117,40 @@ def test_a_real_queue_says_the_same_as_its_statistics(database_url: str) -> None
     assert record["states"]["ready"] == {"count": 5, "quality": "exact"}
     assert [head["priority"] for head in record["priorities"]] == [0, 1]
     assert record["server"]["read_only"] is False
+
+
+# -- what is not read in time ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stuck(database_url: str) -> Iterator[str]:
+    with locked_queue(database_url) as url:
+        yield url
+
+
+def test_once_prints_what_it_knows(stuck: str) -> None:
+    source = LateSource(stuck)
+    whole = list(lines_of(read_once(source)))
+    for late in sorted(source.asked):
+        source.late = late
+        found = read_once(source)
+        lines, record = list(lines_of(found)), record_of(found)
+
+        assert lines[0] == whole[0] or late == "snapshot"
+        assert any("unknown" in line for line in lines), late
+        assert not nones_in(lines) - nones_in(whole), late
+        assert record["unknown"], late
+
+
+def test_once_prints_no_number_for_counts_that_are_late(stuck: str) -> None:
+    source = LateSource(stuck)
+    source.late = "statistics"
+
+    found = read_once(source)
+    match record_of(found)["states"]:
+        case {"scheduled": scheduled, "ready": ready}:
+            assert scheduled is None
+            assert ready is not None
+        case other:
+            raise AssertionError(other)
+    assert re.search(r"sched\w* +unknown", "\n".join(lines_of(found)))

@@ -262,7 +262,9 @@ def test_of_few_errors_all_is_stated_exactly(url: str) -> None:
     play(url, scenario, screen="errors")
 
 
-@pytest.mark.parametrize(("screen", "words"), [("tasks", "counts are unknown now"), ("overview", "counts unknown")])
+@pytest.mark.parametrize(
+    ("screen", "words"), [("tasks", "counts are unknown now"), ("overview", "unknown now: counts")]
+)
 def test_counts_that_cannot_be_read_are_unknown_and_the_rest_stays(
     url: str, screen: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

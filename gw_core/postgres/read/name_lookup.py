@@ -7,12 +7,14 @@ from enum import StrEnum
 from typing import Any, Final
 
 from gw_core.domain.errors import TransientDatabaseError
+from gw_core.domain.rules.session_limits import SessionLimits
 from gw_core.embedded.address import EMBEDDED_PREFIX
 from gw_core.postgres.connection.database import Connection, Database, find_conninfo
 from gw_core.postgres.read.read_only import read_on
 from gw_core.postgres.road.add_calls import Call
 
 MAX_NAMES: Final = 200
+NO_LIMITS: Final = SessionLimits()
 SEARCH_TIMEOUT: Final = timedelta(seconds=2)
 
 
@@ -72,12 +74,22 @@ def _call(kind: NameKind, values: dict[str, Any]) -> Call:
 
 
 def find_names(
-    connection: Connection, schema: str, kind: NameKind, *, prefix: str = "", limit: int = MAX_NAMES
+    connection: Connection,
+    schema: str,
+    kind: NameKind,
+    *,
+    prefix: str = "",
+    limit: int = MAX_NAMES,
+    limits: SessionLimits = NO_LIMITS,
 ) -> list[str]:
-    """Return the first names of a kind that begin with `prefix`; nothing when that takes long."""
+    """Return the first names of a kind that begin with `prefix`; nothing when that takes long.
+
+    `limits` are those of the connection, which the search does not exceed.
+    """
     call = _call(kind, {"prefix": prefix, "limit": limit, "resilient_flags": []})
     try:
-        [found] = read_on(connection, schema, [call], SEARCH_TIMEOUT)
+        timeouts = limits.cap_statement_timeout(SEARCH_TIMEOUT), limits.cap_lock_timeout(SEARCH_TIMEOUT)
+        [found] = read_on(connection, schema, [call], *timeouts)
     except TransientDatabaseError:
         return []
     return [row[0] for row in found if row[0] is not None and row[0].startswith(prefix)][:limit]
