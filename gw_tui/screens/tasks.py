@@ -132,8 +132,8 @@ class TasksScreen(LimitMixin, ListScreen[QueueCounts, TaskInfo]):
             ("failures", run_charts.failures),
             ("slow", run_charts.slow_runs),
         ):
-            values = values_of(runs) if is_asked and runs is not None else ()
-            self.query_one(f"#task-{chart}", Bars).draw(values, "1 h", HOUR_RANGE.seconds)
+            values = None if not is_asked else () if runs is None else values_of(runs)
+            self.query_one(f"#task-{chart}", Bars).draw(values, "1h", HOUR_RANGE.seconds)
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 

@@ -53,9 +53,10 @@ class Bars(Widget):
         self._step = 1
         self._is_drawn = False
 
-    def draw(self, values: Sequence[float | None], reach: str, step: int) -> None:
-        """Show these values, of this many seconds each; without any the chart is unknown."""
-        self._step, self._is_drawn = step, True
+    def draw(self, values: Sequence[float | None] | None, reach: str, step: int) -> None:
+        """Show these values, of this many seconds each; without any the chart is unknown, and None is loading."""
+        self._step, self._is_drawn = step, values is not None
+        values = values or ()
         if (values, reach) != (self._values, self._range) or not values:
             self._values, self._range = values, reach
             self.refresh()

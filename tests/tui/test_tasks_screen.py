@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
-from console_fixture import Console, run, search_of
+from console_fixture import ClientSource, Console, run, search_of
+from support.console_source import QueueSource
 
 
 def cell(console: Console, task: str, column: str) -> str:
@@ -60,3 +64,32 @@ def test_the_charts_take_the_height_that_the_list_leaves() -> None:
         assert charts.region.bottom == 23
 
     run(scenario, screen="tasks")
+
+
+class SlowSource(QueueSource):
+    """A queue whose rates are read when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+
+    def answer(self, key: str, query: Callable[[ClientSource], Any]) -> Any:
+        if key.startswith("runs"):
+            self.may_answer.wait(30)
+        return super().answer(key, query)
+
+
+def test_the_charts_of_a_task_load_until_they_are_read() -> None:
+    source = SlowSource()
+
+    async def scenario(console: Console) -> None:
+        await console.shows("last hour: ")
+        source.may_answer.clear()
+        await console.press("down")
+        await console.shows("done loading… (1h)")
+        assert "done unknown" not in console.text
+        source.may_answer.set()
+        await console.until(lambda: "loading…" not in console.text)
+
+    run(scenario, source=source, screen="tasks", size=(120, 34))
