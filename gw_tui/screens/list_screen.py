@@ -88,7 +88,7 @@ class ListScreen(ConsoleScreen, Generic[A, T]):
         raise NotImplementedError
 
     def emptiness(self, known: A) -> str:
-        """Return what the list says without rows: that there are none only if that is known."""
+        """Return what the list shows without rows: that there are none only if that is known."""
         return self.EMPTY
 
     def status(self, known: A) -> Iterable[str]:

@@ -133,19 +133,19 @@ class Bars(Widget):
         return Strip(segments).adjust_cell_length(width, style)
 
     def _titles(self, width: int) -> tuple[str, str, str]:
-        """Return the title, the newest value and the span: charts of other spans may stand beside this one."""
+        """Return the title, the newest value and the period: charts of other periods may stand beside this one."""
         newest = self._write(self.newest) if self.newest is not None else self._missing
         known = [value for value in self._values if value is not None]
         most = "" if self._axis[0] or not known else f" max {self._write(max(known))}"
         shown, step = self._columns(self._plot)
         period = _ago(timedelta(seconds=len(shown) * step)) if shown else self._range
-        span = f" ({period})" if period else ""
+        shown_period = f" ({period})" if period else ""
         choices = (
-            (self._title, newest, most + span),
-            (self._title, newest, span),
-            (self._short, newest, span),
+            (self._title, newest, most + shown_period),
+            (self._title, newest, shown_period),
+            (self._short, newest, shown_period),
             (self._short, newest, f" {period}"),
-            (self._short, "…", span),
+            (self._short, "…", shown_period),
         )
         fitting = (each for each in choices if len(" ".join(each[:2]) + each[2]) <= width)
         return next(fitting, choices[-1] if self.newest is None else choices[-2])

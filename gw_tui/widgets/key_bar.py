@@ -41,7 +41,7 @@ class BarEntry(NamedTuple):
 
 
 class KeyBar(Line):
-    """As many keys as fit: the acts on the row, the filter, the commands and the help first."""
+    """As many keys as fit: the actions on the row, the filter, the commands and the help first."""
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, lambda _: self.draw())

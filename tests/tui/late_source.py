@@ -20,7 +20,7 @@ LATE = timedelta(milliseconds=100)
 NONE = re.compile(
     r"(?<![\w.,:/+-])(?:(?:no|nothing) [a-z]+(?![a-z…])|(?:none|nothing|never|empty|0)(?![\w.,:/%]))", re.IGNORECASE
 )
-"""What says that there is nothing, unless the line is cut there."""
+"""Words for "there is nothing", unless the line is cut there."""
 
 
 class LateSource(QueueSource):

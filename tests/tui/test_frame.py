@@ -116,7 +116,7 @@ def test_the_bar_names_help_and_quit_wherever_there_is_room_for_anything() -> No
 @pytest.mark.once
 @pytest.mark.parametrize("place", [*SCREEN_BY_ID, JOB])
 def test_the_bar_has_the_acts_on_the_row_the_filter_the_commands_and_the_help(place: str) -> None:
-    """The acts are all that may change something and that the row under the cursor takes."""
+    """The actions are all that may change something and that the row under the cursor takes."""
 
     def wanted(console: Console) -> list[ConsoleCommand]:
         screen, found = front(console), known_on(place)

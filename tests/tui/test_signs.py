@@ -17,18 +17,18 @@ from gw_tui.screens.overview import next_due
 from gw_tui.widgets.bars import Bars
 from gw_tui.widgets.themes import FALLBACK
 
-SPAN = re.compile(r"[ (](\d+h|\d+m(\d\ds)?|[\d.]+s|1 h|1 min)\)? *$")
+PERIOD = re.compile(r"[ (](\d+h|\d+m(\d\ds)?|[\d.]+s|1 h|1 min)\)? *$")
 """How long a chart looks back, at the end of its title."""
 
 
 @pytest.mark.once
 @pytest.mark.parametrize("place", ["overview", "tasks"])
-def test_every_chart_names_its_span_at_every_width(place: str) -> None:
+def test_every_chart_names_its_period_at_every_width(place: str) -> None:
     async def scenario(console: Console) -> None:
         await console.until(lambda: console.app.answer is not None)
         for width in (60, 80, 100, 120, 140, 160, 200):
             await console.pilot.resize_terminal(width, 34)
-            await console.until(lambda: all(SPAN.search(title) for title in titles(console)))
+            await console.until(lambda: all(PERIOD.search(title) for title in titles(console)))
             assert titles(console)
 
     def titles(console: Console) -> list[str]:

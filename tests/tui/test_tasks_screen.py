@@ -67,7 +67,7 @@ def test_the_charts_take_the_height_that_the_list_leaves() -> None:
 
 
 class SlowSource(QueueSource):
-    """A queue whose rates are read when the test says so."""
+    """A queue whose rates are read when the test allows it."""
 
     def __init__(self) -> None:
         super().__init__()
