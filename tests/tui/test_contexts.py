@@ -60,7 +60,7 @@ def test_another_database_is_shown_and_nothing_of_the_first(pane: Pane, monkeypa
     pane.press(":", "Up")
     pane.shows(":context us")
     pane.press("Enter")  # it is shown already
-    pane.shows("q Quit")
+    pane.shows("? Help")
     assert "only_in_eu" not in second
     assert "marked" not in second
     assert "only_in_us" not in first

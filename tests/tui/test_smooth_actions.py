@@ -73,7 +73,7 @@ def test_the_key_bar_offers_what_the_row_takes(state: str, shown: str, hidden: s
         await console.rows()
         await console.until(lambda: shown in console.text.splitlines()[-1])
         assert hidden not in console.text.splitlines()[-1]
-        assert "Pause task" in console.text.splitlines()[-1]
+        assert "P Pause" in console.text.splitlines()[-1]
 
     run(scenario, filter=f"state:{state}", size=(100, 24))
 

@@ -111,8 +111,8 @@ def _unique_call(specs: Sequence[JobSpec], payload: str | None = None, *, is_who
 
 
 def _unique_element(spec: JobSpec, period: timedelta, payload: str | None) -> _UniqueElement:
-    job = job_element(spec, payload=payload)
-    return _UniqueElement(job, unique_key(spec, bytes(job.payload).decode()), period.total_seconds())
+    element = job_element(spec, payload=payload)
+    return _UniqueElement(element, unique_key(spec, bytes(element.payload).decode()), period.total_seconds())
 
 
 def _expiring(specs: Sequence[JobSpec]) -> dict[str, str]:
