@@ -126,7 +126,7 @@ SPEC = JobSpec(
 PAYLOAD = r'{"text": "it' "'" r's \\ and \"", "n": 90071992547409931}'
 
 ACTS: dict[str, Callable[[Ground], Action]] = {
-    "retry of a job that failed for good": lambda at: Retry(jobs=at.seen("failed")),
+    "retry of a permanently failed job": lambda at: Retry(jobs=at.seen("failed")),
     "retry of a job between attempts": lambda at: Retry(jobs=at.seen("backoff")),
     "retry of a job that has not failed": lambda at: Retry(jobs=at.seen("waiting")),
     "reschedule": lambda at: Reschedule(jobs=at.seen("waiting"), run_at=FIXED, priority=-5, max_attempts=9),
