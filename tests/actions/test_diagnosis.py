@@ -179,6 +179,12 @@ def test_what_is_wrong_is_said_with_its_fix(check: str, facts: dict[str, Any], m
         pytest.param(
             "vacuum", {"tables": [table(vacuum_after=2_000_050)]}, "2,000,050 rows are dead", id="late vacuum"
         ),
+        pytest.param(
+            "vacuum",
+            {"tables": [table(live_rows=10**7, index_cleanup=False)]},
+            "leaves index entries of dead rows",
+            id="index entries that vacuum leaves",
+        ),
         pytest.param("workers", {"has_heartbeats": False}, "no heartbeats table", id="no heartbeats"),
         pytest.param(
             "rust",
@@ -237,6 +243,7 @@ def test_a_limit_without_its_index_is_not_called_full() -> None:
         ),
         pytest.param("locks", {"holders": [holder(oldest_lock_age=3 * HOUR)]}, id="a job of a worker without a heart"),
         pytest.param("vacuum", {"tables": [table(live_rows=10**6, dead_rows=10**6)]}, id="many rows, dead or alive"),
+        pytest.param("vacuum", {"tables": [table(live_rows=10**6, index_cleanup=False)]}, id="few index entries left"),
         pytest.param("transactions", {"oldest_transaction": ("p", MINUTE)}, id="a young transaction"),
     ],
 )

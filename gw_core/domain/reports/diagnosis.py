@@ -34,6 +34,9 @@ MAX_UNSERVED: Final = timedelta(minutes=1)
 DEAD_ROWS: Final = 100_000
 LATE_VACUUM: Final = 300_000
 """Dead rows that autovacuum may wait for; with this many, a claim takes the server three times as long."""
+BYPASS_SHARE: Final = 0.02
+"""Vacuum leaves the index entries of dead rows while they are on fewer of a table's pages; PostgreSQL 14 and later."""
+EARLY_VACUUM: Final = "autovacuum_vacuum_scale_factor = 0.01, vacuum_index_cleanup = on"
 MAX_WAITING_ROWS: Final = 10_000
 """Rows of history without a partition; workers move up to 20,000 of a day."""
 MAX_EXPIRED_PARTITIONS: Final = 1
@@ -83,6 +86,8 @@ class TableHealth(msgspec.Struct, frozen=True):
     autovacuum: bool
     vacuum_after: int = 0
     """The number of dead rows at which autovacuum starts."""
+    index_cleanup: bool = True
+    """Whether each vacuum removes the index entries of dead rows, however few there are."""
 
 
 class DoctorFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -483,7 +488,10 @@ def _vacuum(facts: DoctorFacts) -> Found:
             message = (
                 f"autovacuum of {table.name} starts when {table.vacuum_after:,} rows are dead, which slows claims down"
             )
-            yield WARNING, message, f"alter table {name} set (autovacuum_vacuum_scale_factor = 0.01)"
+            yield WARNING, message, f"alter table {name} set ({EARLY_VACUUM})"
+        elif not table.index_cleanup and BYPASS_SHARE * table.live_rows > DEAD_ROWS:
+            message = f"vacuum of {table.name} leaves index entries of dead rows while few pages have them"
+            yield WARNING, f"{message}, which slows claims down", f"alter table {name} set (vacuum_index_cleanup = on)"
 
 
 def _transactions(facts: DoctorFacts) -> Found:

@@ -302,8 +302,16 @@ class Examination(QueueOperations, frozen=True):
 
     def _tables(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         tables = [
-            TableHealth(name, live, dead, None if age is None else timedelta(seconds=age), autovacuum, int(threshold))
-            for name, live, dead, age, autovacuum, threshold in self._ask(connection, "doctor_tables")
+            TableHealth(
+                name=name,
+                live_rows=live,
+                dead_rows=dead,
+                last_vacuum=None if age is None else timedelta(seconds=age),
+                autovacuum=autovacuum,
+                vacuum_after=int(threshold),
+                index_cleanup=index_cleanup,
+            )
+            for name, live, dead, age, autovacuum, threshold, index_cleanup in self._ask(connection, "doctor_tables")
         ]
         return replace(facts, tables=tables)
 
