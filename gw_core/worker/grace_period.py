@@ -48,7 +48,10 @@ class GracePeriod:
         notify_at, end_at = self._began_at + self._notify_after, self._began_at + self._length
         while True:
             self._changed.clear()
-            if all(thread.join(0) for thread in threads):
+            # Not whether they are alive: a thread still is when it calls `note_end`, and nothing is set afterwards.
+            if all(thread.has_ended for thread in threads):
+                for thread in threads:
+                    thread.join(None)
                 return True
             now = time.monotonic()
             if self._forced_at <= now or now >= end_at:

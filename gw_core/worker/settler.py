@@ -140,9 +140,9 @@ class Settler(Service):
     @property
     def unsettled(self) -> int:
         """How many outcomes are not written."""
-        return len(self._inbox) + sum(
-            len(batch.outcomes) for batch in (*self._unwritten, *self._row_locked, *self._rejected)
-        )
+        # Copies: other threads ask, and without the GIL a deque must not be iterated while its owner changes it.
+        waiting = (self._unwritten.copy(), self._row_locked.copy(), self._rejected.copy())
+        return len(self._inbox) + sum(len(batch.outcomes) for batches in waiting for batch in batches)
 
     # -- the settling thread's side --------------------------------------------------------------------------------
 

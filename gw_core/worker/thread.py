@@ -68,6 +68,8 @@ class WorkerThread:
         self._events = slot.events
         self._on_end = on_end
         self._clock = clock
+        self.has_ended = False
+        """Whether it runs no job any more; set before `on_end` is called, when the thread itself is still alive."""
         self._wake = threading.Lock()
         # A daemon: a task in native code that never returns must not keep the process alive.
         self._thread = threading.Thread(target=self._run, name=slot.thread, daemon=True)
@@ -82,6 +84,14 @@ class WorkerThread:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
+        try:
+            self._run_all()
+        finally:
+            self.has_ended = True
+            self._on_end()
+
+    def _run_all(self) -> None:
+        """Run what is handed over, until the hand-off is closed."""
         self._events.emit(WorkerStarted(worker_id=self._worker_id, thread=self.name))
         while (item := self._handoff.take(self._wake)) is not None:
             if type(item) is Job:
@@ -90,7 +100,6 @@ class WorkerThread:
                 self._run_queue_batch(item)  # type: ignore[arg-type] # the other member of the union
             del item  # a thread that waits keeps no payload in memory
         self._events.emit(WorkerStopped(worker_id=self._worker_id, thread=self.name))
-        self._on_end()
 
     def _run_queue_batch(self, batch: QueueBatch) -> None:
         """Run the jobs of one named queue in their order; the claimer may return those at the far end."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from datetime import timedelta
 from itertools import count
 from types import SimpleNamespace
@@ -59,6 +60,24 @@ def test_a_running_job_may_end_and_counts(site: QueueFixture) -> None:
 
     assert (result.completed, site.jobs()) == (1, [])
     assert running.recorded.of(PoolInterrupting) == []
+
+
+def test_a_stop_ends_with_the_last_job_however_slowly_threads_end(
+    site: QueueFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = threading.Thread.run
+
+    def run_and_linger(thread: threading.Thread) -> None:
+        run(thread)
+        if thread.name.startswith("gw-worker"):
+            time.sleep(0.2)  # the last that it does: by now the worker that stops has seen its end
+
+    monkeypatch.setattr(threading.Thread, "run", run_and_linger)
+    with site.running({"work": RunRecord()}, grace_period=NEVER, notify_tasks_after=NEVER) as running:
+        site.fill(1)
+        running.recorded.wait_for(JobCompleted)
+
+        assert running.stop().completed == 1
 
 
 @pytest.mark.parametrize("queue", ["null", "'q'"], ids=["unqueued", "in one queue"])
