@@ -139,7 +139,7 @@ class ConsoleScreen(Screen[None]):
     @property
     def stands(self) -> bool:
         """True while there is something to draw on: an answer may come before the first layout, or after the end."""
-        return bool(self.query("#body > *"))
+        return any(each.children for each in self.children if each.id == "body")
 
     @property
     def has_row(self) -> bool:

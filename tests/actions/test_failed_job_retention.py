@@ -99,6 +99,8 @@ def test_workers_delete_what_failed_and_what_waited_for_it_goes_on(
     site.client.jobs.fail([scheduled.id], reason="not needed")
     with site.running({"fail": fail, "after": ran}, keep_failed=timedelta(0)) as running:
         running.recorded.wait_for(FailedJobsDeleted)
+        # Each waiting job is checked about once a minute.
+        site.run("update _private_gw_waiting set checked_at = now() - interval '1 hour'")
         wait_until(lambda: ran.entries == [1], what="the job that waited to run")
         deleted = running.recorded.of(FailedJobsDeleted)
 

@@ -1,8 +1,12 @@
 """Every test of the console may show its queue, and a slow machine ends none of its statements and threads early."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from support.console_queue import relax_limits
 from support.relax_timeouts import relax_read_timeouts
+from textual.css.stylesheet import Stylesheet
 
 
 @pytest.fixture(autouse=True)
@@ -11,3 +15,18 @@ def _console_queue(console_queue: None, monkeypatch: pytest.MonkeyPatch) -> None
     relax_limits(monkeypatch)
     # A thread that is left behind would disturb the next test.
     monkeypatch.setattr("gw_tui.data.poller.PARTING", 60.0)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _styles_parsed_once() -> Iterator[None]:
+    """Let all consoles of the process share the parsed rules of a theme: each screen that opens parses all styles."""
+    parse, rules_by_theme = Stylesheet.parse, dict[frozenset[Any], dict[Any, Any]]()
+
+    def parse_new(self: Stylesheet) -> None:
+        theme = frozenset(self._variables.items())
+        self._parse_cache = rules_by_theme.setdefault(theme, {})  # type: ignore[assignment]
+        parse(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stylesheet, "parse", parse_new)
+        yield

@@ -54,16 +54,6 @@ async def helped(console: Console) -> Any:
 # -- screens and keys --------------------------------------------------------------------------------------------------
 
 
-def test_every_screen_is_reached_by_its_key() -> None:
-    async def scenario(console: Console) -> None:
-        for place in SCREENS:
-            await console.press(place.key)
-            await console.until(lambda place=place: place.id == front(console).SCREEN_ID)
-            await console.shows(f"{place.key}{place.title}")
-
-    run(scenario, screen="overview")
-
-
 def test_nothing_is_animated_unless_the_environment_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TEXTUAL_ANIMATIONS", raising=False)
 
@@ -87,11 +77,12 @@ def test_a_screen_that_is_shown_again_is_as_it_was_left() -> None:
     run(scenario, screen="overview", size=(120, 34))
 
 
-@pytest.mark.once
-def test_help_names_the_live_keys_of_every_screen() -> None:
+def test_every_screen_is_reached_by_its_key_and_its_help_names_the_live_keys() -> None:
     async def scenario(console: Console) -> None:
         for place in SCREENS:
-            await go(console, place.id)
+            await console.press(place.key)
+            await console.until(lambda place=place: place.id == front(console).SCREEN_ID and front(console).stands)
+            await console.shows(f"{place.key}{place.title}")
             console.app.action_help()
             words = str((await helped(console))._content())
             bound = {each.binding.id for each in front(console).active_bindings.values()}
@@ -129,11 +120,9 @@ def test_the_bar_has_the_acts_on_the_row_the_filter_the_commands_and_the_help(pl
         possible = [each for each in acts if each.id not in useless and screen.check_action(each.id, ())]
         return [*possible, *(each for each in found if each.id in ESSENTIAL)]
 
-    def bar(console: Console) -> str:
-        return f" {console.text.splitlines()[-1]} "
-
     def missing(console: Console) -> list[str]:
-        return [each.id for each in wanted(console) if f"  {written(each.keys[0])} " not in bar(console)]
+        bar = f" {console.text.splitlines()[-1]} "
+        return [each.id for each in wanted(console) if f"  {written(each.keys[0])} " not in bar]
 
     async def scenario(console: Console) -> None:
         await console.reach(place)
