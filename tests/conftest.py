@@ -212,6 +212,21 @@ def database_url(reused_database: ReusedDatabase, pooler: PgBouncer | None) -> I
 
 
 @pytest.fixture(scope="session")
+def second_reused_database(databases: Databases, template: str) -> Iterator[ReusedDatabase]:
+    """The database of `second_database_url`."""
+    reused = ReusedDatabase(databases, template, "second")
+    yield reused
+    reused.drop()
+
+
+@pytest.fixture
+def second_database_url(second_reused_database: ReusedDatabase, pooler: PgBouncer | None) -> Iterator[str]:
+    """Another database like that of `database_url`, for a test that needs two."""
+    yield _entrance(pooler, second_reused_database.url())
+    second_reused_database.empty()
+
+
+@pytest.fixture(scope="session")
 def console_rows(databases: Databases) -> Iterator[ConsoleQueue]:
     """The queue that tests of the console show, made when the first one needs it."""
     from support.console_queue import ConsoleQueue

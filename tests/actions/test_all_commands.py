@@ -153,40 +153,33 @@ def everything(queue: Queue) -> list[list[tuple[Any, ...]]]:
     return [queue.rows(f"select to_jsonb(each)::text from {name} as each order by 1") for (name,) in tables]
 
 
-@pytest.mark.parametrize("line", READING)
-def test_a_role_that_may_only_read_reads(gw: CliProgram, queue: Queue, reader: str, tmp_path: Path, line: str) -> None:
-    filled(queue, tmp_path)
-    before = everything(queue)
-
-    ended = gw(*line.split(), "-c", reader)
-
-    # The doctor finds a worker that is dead.
-    assert (ended.code, everything(queue)) == (7 if line == "doctor" else 0, before), ended.err
-
-
-@pytest.mark.parametrize("line", CHANGING)
-def test_a_role_that_may_only_read_changes_nothing_and_gets_the_reason(
-    gw: CliProgram, queue: Queue, reader: str, tmp_path: Path, line: str
+def test_a_role_that_may_only_read_reads_and_gets_the_reason_why_it_may_not_change(
+    gw: CliProgram, queue: Queue, reader: str, tmp_path: Path
 ) -> None:
     filled(queue, tmp_path)
     before = everything(queue)
 
-    ended = gw(*line.split(), "-c", reader)
+    for line in READING:
+        ended = gw(*line.split(), "-c", reader)
 
-    assert (ended.code, everything(queue)) == (4, before), ended.err
-    assert "lacks a right" in ended.err
+        # The doctor finds a worker that is dead.
+        assert (ended.code, everything(queue)) == (7 if line == "doctor" else 0, before), (line, ended.err)
+    for line in CHANGING:
+        ended = gw(*line.split(), "-c", reader)
+
+        assert (ended.code, everything(queue)) == (4, before), (line, ended.err)
+        assert "lacks a right" in ended.err, line
 
 
-@pytest.mark.parametrize("line", [each for each in READING if each not in NEEDING_OUR_LINE])
-def test_on_the_schema_of_graphile_worker_reading_works(
-    gw: CliProgram, queue: Queue, tmp_path: Path, line: str
-) -> None:
+def test_on_the_schema_of_graphile_worker_reading_works(gw: CliProgram, queue: Queue, tmp_path: Path) -> None:
     filled(queue, tmp_path)
     queue.without_our_line()
 
-    ended = gw(*line.split())
+    for line in READING:
+        if line not in NEEDING_OUR_LINE:
+            ended = gw(*line.split())
 
-    assert ended.code == 0, ended.err
+            assert ended.code == 0, (line, ended.err)
 
 
 @pytest.mark.parametrize("line", CHANGING)

@@ -46,9 +46,8 @@ def test_a_sharded_client_needs_a_shard() -> None:
 
 
 @pytest.fixture
-def two(empty_database_url: str, database_url: str) -> Iterator[ShardedClient[Client]]:
-    with Client.sharded({"a": empty_database_url, "b": database_url}, by=by_tenant, max_pool_size=1) as queue:
-        queue.shards["a"].migrate()
+def two(second_database_url: str, database_url: str) -> Iterator[ShardedClient[Client]]:
+    with Client.sharded({"a": second_database_url, "b": database_url}, by=by_tenant, max_pool_size=1) as queue:
         yield queue
 
 

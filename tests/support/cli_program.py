@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ from gw_cli.commands import root_command
 from gw_cli.main import program
 
 
-def every_command() -> dict[str, Any]:
+@cache
+def every_command() -> Mapping[str, Any]:
     """Return the commands without subcommands, by the words that call them."""
     return dict(leaf_commands(root_command()))
 

@@ -197,10 +197,10 @@ class ReusedDatabase:
     Emptying takes a tenth of the time that a new clone takes.
     """
 
-    def __init__(self, databases: Databases, template: str) -> None:
+    def __init__(self, databases: Databases, template: str, name: str = "reused") -> None:
         self._databases = databases
         self._template = template
-        self._name = f"{databases.run.prefix}{databases.worker}_reused"
+        self._name = f"{databases.run.prefix}{databases.worker}_{name}"
         self._state: str | None = None
 
     def url(self) -> str:

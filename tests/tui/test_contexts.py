@@ -21,14 +21,13 @@ SEVERAL = {"context": "eu", "contexts": ("eu", "us")}
 
 
 @pytest.fixture
-def folder(database_url: str, empty_database_url: str, tmp_path: Path) -> Path:
+def folder(database_url: str, second_database_url: str, tmp_path: Path) -> Path:
     """A folder whose settings name two databases; each has a job of its own."""
-    for name, url in {"eu": database_url, "us": empty_database_url}.items():
+    for name, url in {"eu": database_url, "us": second_database_url}.items():
         with Client(url) as client:
-            client.migrate()
             client.add(f"only_in_{name}")
     (tmp_path / "gw.toml").write_text(
-        f'connection = "{database_url}"\n[tui]\ncontexts = ["us={empty_database_url}", "away=postgres://x@127.0.0.1:1/x"]\n'
+        f'connection = "{database_url}"\n[tui]\ncontexts = ["us={second_database_url}", "away=postgres://x@127.0.0.1:1/x"]\n'
     )
     return tmp_path
 
@@ -77,8 +76,8 @@ def test_another_database_is_shown_and_nothing_of_the_first(pane: Pane, monkeypa
 
 @pytest.mark.acceptance
 @pytest.mark.once
-def test_each_database_shows_what_its_sql_says(folder: Path, database_url: str, empty_database_url: str) -> None:
-    urls = {"DEFAULT": database_url, "US": empty_database_url}
+def test_each_database_shows_what_its_sql_says(folder: Path, database_url: str, second_database_url: str) -> None:
+    urls = {"DEFAULT": database_url, "US": second_database_url}
     for factor, url in enumerate(urls.values(), 1):
         with Client(url) as client:
             client.add_many([JobSpec(task=f"task_{n}") for n in range(1, 6) for _ in range(n * 37 * factor)])
