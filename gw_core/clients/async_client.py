@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from gw_core.clients.loop import LoopRuntime
 from gw_core.clients.queue_client import QueueClient
 from gw_core.clients.verbs import OnLoop
 from gw_core.domain.durations import Duration
-from gw_core.domain.job.job import AddOptions, Job, JobOptions, JobSpec, job_spec
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.plugins import Interceptors, Plugin
 from gw_core.domain.rules.session_limits import NO_LIMITS, SessionLimits
@@ -25,9 +24,7 @@ from gw_core.postgres.road.add_calls import Call
 
 if TYPE_CHECKING:
     from gw_core.clients.sharding import AsyncShardedClient, ShardKey
-    from gw_core.execution.context import Payload, TakesContext, TakesContextByName, TakesPayload, TaskFunction
 
-P = TypeVar("P")
 T = TypeVar("T")
 
 
@@ -110,38 +107,6 @@ class AsyncClient(QueueClient[OnLoop]):
     async def close(self) -> None:
         """Close the client's own connections. A pool or engine that was passed in stays open."""
         await self._runtime.close()
-
-    @overload
-    async def add(self, task: str | JobSpec, payload: Any = None, **options: Unpack[AddOptions]) -> Job: ...
-    @overload
-    async def add(self, task: TaskFunction[P, object], payload: P, **options: Unpack[AddOptions]) -> Job: ...
-    @overload
-    async def add(self, task: TakesPayload[P, object], payload: Payload[P], **options: Unpack[AddOptions]) -> Job: ...
-    @overload
-    async def add(self, task: TakesContext[P, object], payload: Payload[P], **options: Unpack[AddOptions]) -> Job: ...
-    @overload
-    async def add(
-        self, task: TakesContextByName[P, object], payload: Payload[P], **options: Unpack[AddOptions]
-    ) -> Job: ...
-    @overload
-    async def add(self, task: Callable[[], object], **options: Unpack[AddOptions]) -> Job: ...
-    async def add(
-        self,
-        task: str | JobSpec | Callable[..., object],
-        payload: Any = None,
-        *,
-        conn: object | None = None,
-        **options: Unpack[JobOptions],
-    ) -> Job:
-        """Add a job and return it. The arguments and errors are those of `Client.add`.
-
-        `conn` is your own connection: a psycopg `AsyncConnection` or `AsyncCursor`, a SQLAlchemy `AsyncSession` or
-        `AsyncConnection`, or an asyncpg connection. The job belongs to its transaction and exists once that commits.
-        asyncpg commits immediately outside `conn.transaction()`.
-        """
-        runtime = self._runtime
-        job: Job = await runtime.carry_out(runtime.adds.add_or_raise(job_spec(task, payload, **options)), conn)
-        return job
 
     @overload
     async def result(

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from gw_core.clients.queue_client import QueueClient
 from gw_core.clients.threads import ThreadRuntime
 from gw_core.clients.verbs import OnThreads
 from gw_core.domain.durations import Duration
-from gw_core.domain.job.job import AddOptions, Job, JobOptions, JobSpec, job_spec
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.plugins import Interceptors, Plugin
 from gw_core.domain.rules.session_limits import NO_LIMITS, SessionLimits
@@ -27,10 +26,8 @@ from gw_core.postgres.connection.database import DEFAULT_SCHEMA, Database, find_
 
 if TYPE_CHECKING:
     from gw_core.clients.sharding import ShardedClient, ShardKey
-    from gw_core.execution.context import Payload, TakesContext, TakesContextByName, TakesPayload, TaskFunction
     from gw_core.postgres.connection.connections import AnyPool
 
-P = TypeVar("P")
 T = TypeVar("T")
 
 
@@ -109,41 +106,6 @@ class Client(QueueClient[OnThreads]):
     def close(self) -> None:
         """Close the connections and leave the embedded server, if one was started."""
         self._runtime.close()
-
-    @overload
-    def add(self, task: str | JobSpec, payload: Any = None, **options: Unpack[AddOptions]) -> Job: ...
-    @overload
-    def add(self, task: TaskFunction[P, object], payload: P, **options: Unpack[AddOptions]) -> Job: ...
-    @overload
-    def add(self, task: TakesPayload[P, object], payload: Payload[P], **options: Unpack[AddOptions]) -> Job: ...
-    @overload
-    def add(self, task: TakesContext[P, object], payload: Payload[P], **options: Unpack[AddOptions]) -> Job: ...
-    @overload
-    def add(self, task: TakesContextByName[P, object], payload: Payload[P], **options: Unpack[AddOptions]) -> Job: ...
-    @overload
-    def add(self, task: Callable[[], object], **options: Unpack[AddOptions]) -> Job: ...
-    def add(
-        self,
-        task: str | JobSpec | Callable[..., object],
-        payload: Any = None,
-        *,
-        conn: object | None = None,
-        **options: Unpack[JobOptions],
-    ) -> Job:
-        """Add a job and return it.
-
-        `task` is an identifier, a whole `JobSpec`, or the function of a task: type checkers then check the payload
-        against the function's annotation. `options` are the other fields of `JobSpec`.
-
-        `conn` is your own connection: a psycopg connection or cursor of any class, a SQLAlchemy `Session` or
-        `Connection`, one of Django's connections or its alias, or a psycopg2 connection. The job belongs to its
-        transaction and exists once that commits; in autocommit mode, immediately. Raises `InvalidJobError` and
-        `InvalidInputError` before anything is sent, `JobRejectedError` if a plugin rejects the job, and `JobSkipped` if
-        one skips it; see `try_add`.
-        """
-        runtime = self._runtime
-        job: Job = runtime.carry_out(runtime.adds.add_or_raise(job_spec(task, payload, **options)), conn)
-        return job
 
     @overload
     def result(

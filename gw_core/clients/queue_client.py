@@ -1,4 +1,4 @@
-"""The common base of `Client` and `AsyncClient`: their parts, and the methods without overloads."""
+"""The common base of `Client` and `AsyncClient`: their parts, and the methods that they share."""
 
 from __future__ import annotations
 
@@ -132,6 +132,31 @@ class QueueClient(Part[R]):
         return Grants(self._runtime)
 
     # -- add and remove --------------------------------------------------------------------------------------------
+
+    @add_verb
+    def add(
+        self,
+        task: str | JobSpec | Any,
+        payload: Any = None,
+        *,
+        conn: object | None = None,
+        **options: Unpack[JobOptions],
+    ) -> Request[Job]:
+        """Add a job and return it.
+
+        `task` is an identifier, a whole `JobSpec`, or the function of a task: type checkers then check the payload
+        against the function's annotation. `options` are the other fields of `JobSpec`.
+
+        `conn` is your own connection. For a `Client` it is a psycopg connection or cursor of any class, a SQLAlchemy
+        `Session` or `Connection`, one of Django's connections or its alias, or a psycopg2 connection. For an
+        `AsyncClient` it is a psycopg `AsyncConnection` or `AsyncCursor`, a SQLAlchemy `AsyncSession` or
+        `AsyncConnection`, or an asyncpg connection. The job belongs to its transaction and exists once that commits;
+        in autocommit mode, immediately. asyncpg commits immediately outside `conn.transaction()`.
+
+        Raises `InvalidJobError` and `InvalidInputError` before anything is sent, `JobRejectedError` if a plugin rejects
+        the job, and `JobSkipped` if one skips it; see `try_add`.
+        """
+        return Request(self._runtime.adds.add_or_raise(job_spec(task, payload, **options)), conn)
 
     @add_verb
     def try_add(
