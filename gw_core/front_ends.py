@@ -18,10 +18,7 @@ if TYPE_CHECKING:
     from gw_core.clients.workers import Workers as Workers
     from gw_core.domain.counted import counted as counted
     from gw_core.domain.cron.cron_item import reject_duplicates as reject_duplicates
-    from gw_core.domain.cron.crontab import (
-        CrontabLineError as CrontabLineError,
-        format_item as format_item,
-    )
+    from gw_core.domain.cron.crontab import CrontabLineError as CrontabLineError
     from gw_core.domain.cron.schedule_events import (
         CronBackfill as CronBackfill,
         CronBackfilled as CronBackfilled,
@@ -235,7 +232,7 @@ else:
         gw_core.clients.workers: Workers
         gw_core.domain.counted: counted
         gw_core.domain.cron.cron_item: reject_duplicates
-        gw_core.domain.cron.crontab: CrontabLineError format_item
+        gw_core.domain.cron.crontab: CrontabLineError
         gw_core.domain.cron.schedule_events: CronBackfill CronBackfilled CronItemFailed CronItemsRejected
         gw_core.domain.cron.schedule_events: CronOverdueTimer CronPrematureTimer CronRestored CronRunsSkipped
         gw_core.domain.cron.schedule_events: CronSchedule CronStarted CronStarting

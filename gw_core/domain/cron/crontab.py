@@ -7,14 +7,13 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from datetime import timedelta
 from typing import Any, Final
-from urllib.parse import quote, unquote_plus
+from urllib.parse import unquote_plus
 
 import msgspec
 
-from gw_core.domain.cron.cron_item import NO_FILL, CronItem, check_fill, check_identifier, plain_payload
+from gw_core.domain.cron.cron_item import CronItem, check_fill, check_identifier, plain_payload
 from gw_core.domain.cron.schedule import FIELDS, Schedule, read_field
-from gw_core.domain.cron.time_zone import UTC_NAME
-from gw_core.domain.durations import UNITS, format_duration, shown
+from gw_core.domain.durations import UNITS, shown
 from gw_core.domain.errors import CrontabError, InvalidInputError
 from gw_core.domain.job.job import JobKeyMode, JobSpec
 from gw_core.domain.safe_text import printable
@@ -411,39 +410,3 @@ def _check_depth(text: str) -> None:
         depth += 1 if mark[0] in "[{" else -1
         if depth > MAX_PAYLOAD_DEPTH:
             raise _LineError(0, "the payload is nested too deeply", f"at most {MAX_PAYLOAD_DEPTH} levels")
-
-
-# -- writing -------------------------------------------------------------------------------------------------------
-
-
-def format_item(item: CronItem) -> str:
-    """Return the line that `parse_crontab` reads as the same item; raises `CrontabError` when there is none.
-
-    Items made in Python may exceed the grammar shared with Graphile Worker: task names and queues of any text.
-    """
-    if item.schedule.tz != UTC_NAME:
-        raise CrontabError(
-            f"item {shown(item.identifier)} cannot be written as a crontab line: its time zone is "
-            f"{item.schedule.tz}, and all times in a crontab are UTC"
-        )
-    parts = [str(item.schedule), item.task]
-    options = "&".join(f"{key}={quote(value, safe=':')}" for key, value in _options_of(item))
-    if options:
-        parts.append(f"?{options}")
-    if item.payload is not None:
-        # Escaped to ASCII: line separators inside a string would end the line for some readers.
-        parts.append(json.dumps(item.payload, separators=(",", ":")))
-    line = " ".join(parts)
-    written, errors = _read_line(line, 1)
-    if written != item:
-        reason = errors[0].sentence if errors else "the line would mean something else"
-        raise CrontabError(f"item {shown(item.identifier)} cannot be written as a crontab line: {reason}", errors)
-    return line
-
-
-def _options_of(item: CronItem) -> Iterator[tuple[str, str]]:
-    defaults = {"identifier": item.task, "fill": NO_FILL, "job_key_mode": JobKeyMode.REPLACE}
-    for name, option in _OPTIONS.items():
-        value = getattr(item, option.field)
-        if value != defaults.get(option.field):
-            yield name, format_duration(value) if isinstance(value, timedelta) else str(value)
