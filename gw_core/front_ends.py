@@ -6,16 +6,10 @@ from gw_core.runtime.lazy import public_names
 
 if TYPE_CHECKING:
     from gw_core.clients.cleanup import Cleanup as Cleanup
-    from gw_core.clients.doctor import Doctor as Doctor
     from gw_core.clients.front_end import FrontEnd as FrontEnd
-    from gw_core.clients.grants import Grants as Grants
-    from gw_core.clients.history import History as History
     from gw_core.clients.jobs import JobBatches as JobBatches, Jobs as Jobs
-    from gw_core.clients.limits import Limits as Limits
     from gw_core.clients.pauses import Pauses as Pauses
-    from gw_core.clients.sharding import ShardKey as ShardKey
     from gw_core.clients.verbs import OnThreads as OnThreads
-    from gw_core.clients.workers import Workers as Workers
     from gw_core.domain.counted import counted as counted
     from gw_core.domain.cron.cron_item import reject_duplicates as reject_duplicates
     from gw_core.domain.cron.crontab import CrontabLineError as CrontabLineError
@@ -41,7 +35,6 @@ if TYPE_CHECKING:
     )
     from gw_core.domain.errors import (
         AuthenticationError as AuthenticationError,
-        ConnectionSettingsError as ConnectionSettingsError,
         DeadlockError as DeadlockError,
         EmbeddedError as EmbeddedError,
         LockedJobsError as LockedJobsError,
@@ -58,7 +51,7 @@ if TYPE_CHECKING:
     )
     from gw_core.domain.job.cancellation import CancelResult as CancelResult
     from gw_core.domain.job.history import HistoryState as HistoryState, HistoryStatus as HistoryStatus
-    from gw_core.domain.job.job import OnFailure as OnFailure, encode_payload as encode_payload
+    from gw_core.domain.job.job import encode_payload as encode_payload
     from gw_core.domain.job.outcome import (
         Completed as Completed,
         Failed as Failed,
@@ -94,15 +87,12 @@ if TYPE_CHECKING:
         QueueSize as QueueSize,
         TaskActivity as TaskActivity,
     )
-    from gw_core.domain.reports.run_statistics import RunPoint as RunPoint, StatisticsStatus as StatisticsStatus
     from gw_core.domain.reports.snapshot import (
         LockedQueue as LockedQueue,
         PrioritySummary as PrioritySummary,
         QueueSnapshot as QueueSnapshot,
-        SchemaInfo as SchemaInfo,
         ServerInfo as ServerInfo,
         TableCounters as TableCounters,
-        Throughput as Throughput,
         ThroughputMeter as ThroughputMeter,
     )
     from gw_core.domain.rules.backoff import retry_delay as retry_delay
@@ -125,22 +115,16 @@ if TYPE_CHECKING:
         PoolListenLost as PoolListenLost,
         PoolListenRestored as PoolListenRestored,
         PoolNotified as PoolNotified,
-        ProbeStarted as ProbeStarted,
         ProcessEnded as ProcessEnded,
         ProcessesKilled as ProcessesKilled,
         ProcessReady as ProcessReady,
         RecoveryConfigured as RecoveryConfigured,
         RecoveryHookFailed as RecoveryHookFailed,
-        RunnerStarted as RunnerStarted,
         RunnerStopped as RunnerStopped,
-        SignalReceived as SignalReceived,
         SupervisorGaveUp as SupervisorGaveUp,
-        SupervisorStarted as SupervisorStarted,
-        SupervisorStopped as SupervisorStopped,
         TasksReloaded as TasksReloaded,
         UnknownLocksReleased as UnknownLocksReleased,
         WorkerCrashed as WorkerCrashed,
-        WorkerStarted as WorkerStarted,
         WorkerStopped as WorkerStopped,
     )
     from gw_core.domain.rules.pause import PauseKind as PauseKind, PauseTarget as PauseTarget
@@ -160,8 +144,6 @@ if TYPE_CHECKING:
     )
     from gw_core.execution.executables import ExecutableError as ExecutableError
     from gw_core.execution.executor import TaskResultError as TaskResultError
-    from gw_core.execution.process_pool import IsolatedProcessError as IsolatedProcessError
-    from gw_core.execution.process_protocol import IsolatedTaskError as IsolatedTaskError
     from gw_core.execution.task import LoadedTask as LoadedTask
     from gw_core.maintenance.metrics import METRICS as METRICS, MetricInfo as MetricInfo
     from gw_core.postgres.connection.database import (
@@ -176,18 +158,13 @@ if TYPE_CHECKING:
     )
     from gw_core.postgres.read.listener import JobListener as JobListener
     from gw_core.postgres.read.name_lookup import NameKind as NameKind, known_names as known_names
-    from gw_core.postgres.road.bulk_actions import (
-        ChangedJob as ChangedJob,
-        SkippedJob as SkippedJob,
-        SkipReason as SkipReason,
-    )
+    from gw_core.postgres.road.bulk_actions import SkippedJob as SkippedJob, SkipReason as SkipReason
     from gw_core.postgres.schema.cleanup import CleanupTarget as CleanupTarget
     from gw_core.postgres.schema.migrations import MigrationStep as MigrationStep
     from gw_core.postgres.schema.schema_state import SchemaState as SchemaState, SchemaStatus as SchemaStatus
-    from gw_core.postgres.schema.scratch_schema import ScratchSchema as ScratchSchema, ServerTiming as ServerTiming
+    from gw_core.postgres.schema.scratch_schema import ScratchSchema as ScratchSchema
     from gw_core.processes.control_channel import ControlChannel as ControlChannel
     from gw_core.processes.supervisor import Supervisor as Supervisor
-    from gw_core.runner.run_inputs import Crontab as Crontab
     from gw_core.runtime.current_job import add_current_job as add_current_job
     from gw_core.runtime.loggers import (
         LOGGER_NAME as LOGGER_NAME,
@@ -200,36 +177,20 @@ if TYPE_CHECKING:
     from gw_core.selection.completion import Suggestion as Suggestion, suggest as suggest
     from gw_core.selection.history_terms import HISTORY_TERMS as HISTORY_TERMS
     from gw_core.selection.kinds import Resolved as Resolved
-    from gw_core.selection.selection import (
-        EVERYTHING as EVERYTHING,
-        Condition as Condition,
-        Fragment as Fragment,
-        StateName as StateName,
-    )
-    from gw_core.selection.terms import TERMS as TERMS, Cost as Cost, Term as Term
+    from gw_core.selection.selection import EVERYTHING as EVERYTHING
+    from gw_core.selection.terms import TERMS as TERMS, Cost as Cost
     from gw_core.selection.values import written as written
-    from gw_core.tasks.loading import (
-        LoadedTasks as LoadedTasks,
-        TaskFileError as TaskFileError,
-        load_folder as load_folder,
-    )
+    from gw_core.tasks.loading import LoadedTasks as LoadedTasks, load_folder as load_folder
     from gw_core.tasks.references import load_app as load_app, load_plugin as load_plugin
-    from gw_core.worker.claim_policy import ForbiddenFlags as ForbiddenFlags
 else:
     __getattr__, __dir__, __all__ = public_names(
         __name__,
         """
         gw_core.clients.cleanup: Cleanup
-        gw_core.clients.doctor: Doctor
         gw_core.clients.front_end: FrontEnd
-        gw_core.clients.grants: Grants
-        gw_core.clients.history: History
         gw_core.clients.jobs: JobBatches Jobs
-        gw_core.clients.limits: Limits
         gw_core.clients.pauses: Pauses
-        gw_core.clients.sharding: ShardKey
         gw_core.clients.verbs: OnThreads
-        gw_core.clients.workers: Workers
         gw_core.domain.counted: counted
         gw_core.domain.cron.cron_item: reject_duplicates
         gw_core.domain.cron.crontab: CrontabLineError
@@ -238,11 +199,10 @@ else:
         gw_core.domain.cron.schedule_events: CronSchedule CronStarted CronStarting
         gw_core.domain.cron.schedule_text: describe_schedule
         gw_core.domain.durations: as_duration format_duration parse_duration parse_time
-        gw_core.domain.errors: AuthenticationError ConnectionSettingsError DeadlockError EmbeddedError LockTimeoutError
+        gw_core.domain.errors: AuthenticationError DeadlockError EmbeddedError LockTimeoutError
         gw_core.domain.errors: LockedJobsError NoConnectionError NotRecordedError PluginLoadError ReadOnlyError
         gw_core.domain.errors: SchemaTooNewError SchemaTooOldError ServerTooOldError StatementTimeoutError TaskLoadError
         gw_core.domain.job.cancellation: CancelResult
-        gw_core.domain.job.job: OnFailure
         gw_core.domain.job.history: HistoryState HistoryStatus
         gw_core.domain.job.job: encode_payload
         gw_core.domain.job.outcome: Completed Failed Outcome Returned
@@ -251,19 +211,17 @@ else:
         gw_core.domain.reports.job_status: PlannedAttempt Reason ReasonCode why_task_waits
         gw_core.domain.reports.lock_waits: AdvisoryLock BackendSession Blocker LockWait LockWaits
         gw_core.domain.reports.query_results: Count FoundJob PageCursor Quality QueueSize TaskActivity
-        gw_core.domain.reports.run_statistics: RunPoint StatisticsStatus
-        gw_core.domain.reports.snapshot: LockedQueue PrioritySummary QueueSnapshot SchemaInfo ServerInfo TableCounters
-        gw_core.domain.reports.snapshot: Throughput ThroughputMeter
+        gw_core.domain.reports.snapshot: LockedQueue PrioritySummary QueueSnapshot ServerInfo TableCounters
+        gw_core.domain.reports.snapshot: ThroughputMeter
         gw_core.domain.rules.backoff: retry_delay
         gw_core.domain.rules.event_bus: NODE_EVENTS_HERE
         gw_core.domain.rules.events: BreakingMigrationDetected ClaimEmpty FailedJobsDeleted HeartbeatFailed
         gw_core.domain.rules.events: HeartbeatLate HeartbeatRestored JobResultRejected JobsSettled LocksReset
         gw_core.domain.rules.events: MaintenanceFailed
         gw_core.domain.rules.events: PoolClaimed PoolInterrupting PoolListenLost PoolListenRestored PoolListening
-        gw_core.domain.rules.events: PoolNotified PoolerDetected ProbeStarted ProcessEnded ProcessReady ProcessesKilled
-        gw_core.domain.rules.events: RecoveryConfigured RecoveryHookFailed RunnerStarted RunnerStopped SignalReceived
-        gw_core.domain.rules.events: SupervisorGaveUp SupervisorStarted SupervisorStopped TasksReloaded
-        gw_core.domain.rules.events: UnknownLocksReleased WorkerCrashed WorkerStarted WorkerStopped
+        gw_core.domain.rules.events: PoolNotified PoolerDetected ProcessEnded ProcessReady ProcessesKilled
+        gw_core.domain.rules.events: RecoveryConfigured RecoveryHookFailed RunnerStopped SupervisorGaveUp TasksReloaded
+        gw_core.domain.rules.events: UnknownLocksReleased WorkerCrashed WorkerStopped
         gw_core.domain.rules.pause: PauseKind PauseTarget
         gw_core.domain.rules.roles: RoleKind
         gw_core.domain.rules.settings: PoolerMode
@@ -271,33 +229,29 @@ else:
         gw_core.execution.context: Payload TakesContext TakesContextByName TakesPayload TaskFunction
         gw_core.execution.executables: ExecutableError
         gw_core.execution.executor: TaskResultError
-        gw_core.execution.process_pool: IsolatedProcessError
-        gw_core.execution.process_protocol: IsolatedTaskError
         gw_core.execution.task: LoadedTask
         gw_core.maintenance.metrics: METRICS MetricInfo
         gw_core.postgres.connection.database: DEFAULT_SCHEMA Database described find_conninfo
         gw_core.postgres.read.explain_script: explain_script list_statements
         gw_core.postgres.read.listener: JobListener
         gw_core.postgres.read.name_lookup: NameKind known_names
-        gw_core.postgres.road.bulk_actions: ChangedJob SkipReason SkippedJob
+        gw_core.postgres.road.bulk_actions: SkipReason SkippedJob
         gw_core.postgres.schema.cleanup: CleanupTarget
         gw_core.postgres.schema.migrations: MigrationStep
         gw_core.postgres.schema.schema_state: SchemaState SchemaStatus
-        gw_core.postgres.schema.scratch_schema: ScratchSchema ServerTiming
+        gw_core.postgres.schema.scratch_schema: ScratchSchema
         gw_core.processes.control_channel: ControlChannel
         gw_core.processes.supervisor: Supervisor
-        gw_core.runner.run_inputs: Crontab
         gw_core.runtime.current_job: add_current_job
         gw_core.runtime.loggers: JobLogger LOGGER_NAME get_logger job_fields record_fields
         gw_core.runtime.operator_name: operator_name
         gw_core.selection.completion: Suggestion suggest
         gw_core.selection.history_terms: HISTORY_TERMS
         gw_core.selection.kinds: Resolved
-        gw_core.selection.selection: Condition EVERYTHING Fragment StateName
-        gw_core.selection.terms: Cost TERMS Term
+        gw_core.selection.selection: EVERYTHING
+        gw_core.selection.terms: Cost TERMS
         gw_core.selection.values: written
-        gw_core.tasks.loading: LoadedTasks TaskFileError load_folder
+        gw_core.tasks.loading: LoadedTasks load_folder
         gw_core.tasks.references: load_app load_plugin
-        gw_core.worker.claim_policy: ForbiddenFlags
         """,
     )
