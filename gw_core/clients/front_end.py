@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from gw_core.domain.job.job import Job, JobSpec
+from gw_core.domain.rules.sweep_rules import RecoverySettings
 
 if TYPE_CHECKING:
     from gw_core.clients.client import Client
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
     from gw_core.domain.reports.lock_waits import BackendSession
     from gw_core.domain.reports.query_results import Count, QueueReport, QueueSize
     from gw_core.domain.reports.snapshot import QueueSnapshot
-    from gw_core.domain.rules.sweep_rules import RecoverySettings
     from gw_core.postgres.connection.database import Connection
     from gw_core.postgres.read.job_queries import JobQueries
     from gw_core.postgres.read.listener import JobListener
     from gw_core.postgres.read.name_lookup import NameKind
+    from gw_core.postgres.read.snapshots import Snapshots
     from gw_core.postgres.road.add_calls import RemovedJob
     from gw_core.postgres.road.bulk_actions import SkippedJob
     from gw_core.selection.parser import Which
@@ -41,6 +42,12 @@ class FrontEnd:
 
         return JobQueries(self._runtime.connections, self._runtime.schema)
 
+    @cached_property
+    def _snapshots(self) -> Snapshots:
+        from gw_core.postgres.read.snapshots import Snapshots
+
+        return Snapshots(self._runtime.connections, self._runtime.schema)
+
     def cancellable(self, selection: Selection) -> Selection:
         """Return those jobs of a selection that `client.jobs.cancel` acts on."""
         from gw_core.selection.selection import cancellable
@@ -54,7 +61,7 @@ class FrontEnd:
         locks with `count_locks`. A part that fails is named in the answer. An error of every query is raised: no
         connection, no schema, no privilege to read the tables.
         """
-        return self._queries.snapshot(recovery, with_locks=with_locks)
+        return self._snapshots.read(recovery or RecoverySettings(), with_locks=with_locks)
 
     def count_locks(self, recovery: RecoverySettings | None = None) -> timedelta | None:
         """Count again what workers have locked, for the next snapshots; they report an error if it failed.
@@ -62,7 +69,7 @@ class FrontEnd:
         Returns how long the server worked at it; None if that is unknown. Before the first snapshot it does nothing,
         because that snapshot counts locks.
         """
-        return self._queries.count_locks(recovery)
+        return self._snapshots.count_locks(recovery or RecoverySettings())
 
     def count_queue(self, name: str) -> tuple[Count, Count]:
         """Count the jobs that wait in a named queue, and how many of them are due. For a long queue it takes long."""

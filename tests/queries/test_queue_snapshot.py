@@ -328,7 +328,7 @@ def test_no_part_of_a_snapshot_reads_the_table_of_jobs_whole(queue: Queue, stati
     if statistics == "fresh":
         queue.rows("vacuum analyze _private_jobs")
     queue.front_end.snapshot()
-    snapshots = queue.front_end._queries._snapshots
+    snapshots = queue.front_end._snapshots
 
     for part, call in snapshots._questions(RecoverySettings(), 1000).items():
         plan = kept_plan(queue.hands, call.statement, dict(call.values), is_read=True)

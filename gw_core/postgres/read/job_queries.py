@@ -6,10 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import cached_property
 from operator import attrgetter
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -51,10 +50,6 @@ from gw_core.postgres.road.limits import limit_of
 from gw_core.postgres.road.pauses import pause_of
 from gw_core.selection.kinds import Resolved
 from gw_core.selection.selection import EVERY_ROW, Fragment, Selection
-
-if TYPE_CHECKING:
-    from gw_core.domain.reports.snapshot import QueueSnapshot
-    from gw_core.postgres.read.snapshots import Snapshots
 
 GENERIC_PLANS: Final = frozenset(
     {
@@ -189,31 +184,6 @@ class JobQueries:
     def __init__(self, connections: ConnectionSource, schema: str) -> None:
         self._connections = connections
         self._schema = schema
-
-    # -- snapshots -------------------------------------------------------------------------------------------------
-
-    def snapshot(self, recovery: RecoverySettings | None = None, *, with_locks: bool = True) -> QueueSnapshot:
-        """Return what a console shows at each tick, in one round trip, at a cost that does not grow with the queue.
-
-        `recovery` defines which workers are dead. A caller that refreshes often sets `with_locks` to False, and counts
-        locks with `count_locks`. A part that fails is named in the answer; raised is only what makes every query fail:
-        no connection, no schema, no privilege to read the tables.
-        """
-        return self._snapshots.read(recovery or RecoverySettings(), with_locks=with_locks)
-
-    def count_locks(self, recovery: RecoverySettings | None = None) -> timedelta | None:
-        """Count again what workers have locked, for the next snapshots; they report an error if it failed.
-
-        Returned is how long the server worked at it; None where it could not say.
-        Before the first snapshot the schema is unknown and nothing is done: that snapshot counts locks anyway.
-        """
-        return self._snapshots.count_locks(recovery or RecoverySettings())
-
-    @cached_property
-    def _snapshots(self) -> Snapshots:
-        from gw_core.postgres.read.snapshots import Snapshots  # a command that shows one job waits for none of it
-
-        return Snapshots(self._connections, self._schema)
 
     # -- pages of jobs ---------------------------------------------------------------------------------------------
 
@@ -508,7 +478,9 @@ class JobQueries:
         """Return every task the database knows, by name, with its jobs and the live workers that know it."""
         pages = self._rows("stats_table", self._jobs_table)[0][1]
         sampled, share = self._sample(pages, exact=exact)
-        snapshot = self.snapshot(recovery)
+        from gw_core.postgres.read.snapshots import Snapshots  # a command that shows one job waits for none of it
+
+        snapshot = Snapshots(self._connections, self._schema).read(recovery or RecoverySettings(), with_locks=True)
         if snapshot.denied is not None:
             raise PermissionDeniedError(snapshot.denied)
         return [
