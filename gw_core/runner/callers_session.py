@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from gw_core.domain.job.job import Job, JobSpec
-from gw_core.domain.rules.plugins import Skip
 from gw_core.postgres.connection.callers_connection import is_instance
 from gw_core.postgres.connection.callers_transaction import (
     ClaimPlan,
@@ -19,10 +17,13 @@ from gw_core.postgres.connection.callers_transaction import (
 from gw_core.postgres.connection.connections import ConnectionSource
 from gw_core.postgres.connection.database import Connection
 from gw_core.postgres.connection.loop_connection import LoopConnections
+from gw_core.postgres.connection.statement_steps import Operation
 from gw_core.postgres.road.enqueue import AddOperations, Enqueuer
 
 if TYPE_CHECKING:
     from gw_core.postgres.connection.loop_session import LoopSession
+
+T = TypeVar("T")
 
 
 class CallersSession(Protocol):
@@ -36,7 +37,7 @@ class CallersSession(Protocol):
     def connections(self) -> ConnectionSource:
         """What tasks get from their context."""
 
-    def adder(self, adds: AddOperations) -> Any:
+    def adder(self, adds: AddOperations) -> Enqueuer:
         """Return what adds jobs for tasks."""
 
     def claim_plan(self) -> AbstractContextManager[None]:
@@ -91,9 +92,9 @@ class AsyncSession:
         self.connections: ConnectionSource = LoopConnections(session)
         self._schema = session.schema
 
-    def adder(self, adds: AddOperations) -> AsyncAdder:
+    def adder(self, adds: AddOperations) -> Enqueuer:
         """Return what adds jobs on the connection."""
-        return AsyncAdder(self._session, Enqueuer(self.connections, self._schema, adds), adds)
+        return LoopEnqueuer(self.connections, self._schema, adds, self._session)
 
     def claim_plan(self) -> AbstractContextManager[None]:
         """Plan the claim in the block as a worker's session does."""
@@ -112,31 +113,13 @@ class AsyncSession:
         self._session.flush()
 
 
-class AsyncAdder:
+class LoopEnqueuer(Enqueuer, frozen=True):
     """Adds jobs for the context of a task, on a connection of an event loop or on the one that the task passes."""
 
-    def __init__(self, session: LoopSession, enqueuer: Enqueuer, adds: AddOperations) -> None:
-        self._session = session
-        self._enqueuer = enqueuer
-        self._adds = adds
+    session: LoopSession
 
-    def add(self, spec: JobSpec, *, conn: object | None = None) -> Job:
-        """Add one job, and return it."""
-        if conn is not None:
-            return self._enqueuer.add(spec, conn=conn)
-        return self._session.run(self._adds.add_or_raise(spec))
-
-    def try_add(self, spec: JobSpec, *, conn: object | None = None) -> Job | Skip:
-        """Add one job and return it, or why a plugin skipped it."""
-        if conn is not None:
-            return self._enqueuer.try_add(spec, conn=conn)
-        return self._session.run(self._adds.add(spec))
-
-    def add_many(self, specs: Iterable[JobSpec], *, conn: object | None = None) -> list[int]:
-        """Add jobs, and return their ids."""
-        if conn is not None:
-            return self._enqueuer.add_many(specs, conn=conn)
-        return self._session.run(self._adds.add_many(specs))
+    def _carry_out(self, operation: Operation[T], conn: object | None) -> T:
+        return self.session.run(operation) if conn is None else super()._carry_out(operation, conn)
 
 
 def session_of(conn: object | None, schema: str) -> CallersSession | None:

@@ -102,7 +102,7 @@ class TaskRunner:
         adds = AddOperations(self._interceptors, self.events, clock=clock)
         if session is None:
             connections: ConnectionSource = _NoConnection()
-            adder: Any = Enqueuer(connections, schema, adds)
+            adder = Enqueuer(connections, schema, adds)
         else:
             connections, adder = session.connections, session.adder(adds)
         on_loop = None if loop is None else _on(loop)

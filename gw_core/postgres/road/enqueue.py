@@ -214,21 +214,24 @@ def _new(specs: Sequence[JobSpec], rows: Rows) -> Sequence[JobSpec]:
 
 
 class Enqueuer(QueueOperations, frozen=True):
-    """Adds jobs for the context of a task. Safe from any thread."""
+    """Adds jobs for the context of a task; with `conn` in the caller's transaction. Safe from any thread."""
 
     adds: AddOperations
 
     def add(self, spec: JobSpec, *, conn: object | None = None) -> Job:
-        """Add one job and return it; raises `JobSkipped`. With `conn` it belongs to the caller's transaction."""
-        return carry_out(self.adds.add_or_raise(spec), self.connections, self.schema, conn)
+        """Add one job and return it; raises `JobSkipped`."""
+        return self._carry_out(self.adds.add_or_raise(spec), conn)
 
     def try_add(self, spec: JobSpec, *, conn: object | None = None) -> Job | Skip:
         """Add one job and return it, or why a plugin skipped it."""
-        return carry_out(self.adds.add(spec), self.connections, self.schema, conn)
+        return self._carry_out(self.adds.add(spec), conn)
 
     def add_many(self, specs: Iterable[JobSpec], *, conn: object | None = None) -> list[int]:
         """Add jobs in statements of some thousands, all or none of them, and return their ids in no promised order."""
-        return carry_out(self.adds.add_many(specs), self.connections, self.schema, conn)
+        return self._carry_out(self.adds.add_many(specs), conn)
+
+    def _carry_out(self, operation: Operation[T], conn: object | None) -> T:
+        return carry_out(operation, self.connections, self.schema, conn)
 
 
 def getting(job_id: int | None, job_key: str | None, schema: str) -> Operation[Job | None]:
