@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
-from psycopg.rows import tuple_row
 
 from gw_core.domain.job.job import timestamp
 from gw_core.domain.rules.sweep_rules import WorkerInfo
-
-if TYPE_CHECKING:
-    from gw_core.postgres.connection.database import Connection
-
 
 RUST_WORKERS: Final = {"WORKERS": "_private_workers", "DETAILS": "null::text, null::integer, null::text"}
 """The variables of heartbeat_list.sql for the table of graphile_worker_rs."""
@@ -23,13 +18,6 @@ RUST_WORKERS: Final = {"WORKERS": "_private_workers", "DETAILS": "null::text, nu
 def optional_timestamp(epoch: float | None) -> datetime | None:
     """Return seconds since 1970 as a UTC time, and null as None."""
     return None if epoch is None else timestamp(epoch)
-
-
-def rows(connection: Connection, statement: Any, values: Any) -> list[tuple[Any, ...]]:
-    """Run a statement that is never prepared, and return its rows as tuples."""
-    with connection.cursor(row_factory=tuple_row) as cursor:
-        # A generic plan would read the whole table where a plan for these values uses an index.
-        return cursor.execute(statement, values, prepare=False).fetchall()
 
 
 def heartbeat(row: Sequence[Any]) -> WorkerInfo:

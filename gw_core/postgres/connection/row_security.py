@@ -104,14 +104,16 @@ def grant_command(role: str, kind: RoleKind | None, schema: str) -> str:
 def visible_rows(
     connection: psycopg.Connection[Any], schema: str, name: str, values: Mapping[str, Any] | None = None, **names: str
 ) -> list[tuple[Any, ...]]:
-    """Run a statement, if no row is hidden from it. It is never prepared, because the plan fits the values."""
-    _require(connection, schema, uses_of(name, **names))
+    """Run a statement, if no row is hidden from it, and return its rows."""
+    if uses := uses_of(name, **names):
+        raise_if_hidden(rows(connection, query("hidden_rows", schema), values_of_uses(uses, schema)), schema)
+    return rows(connection, query(name, schema, **names), values or {})
+
+
+def rows(connection: psycopg.Connection[Any], statement: Any, values: Any) -> list[tuple[Any, ...]]:
+    """Run a statement that is never prepared, and return its rows as tuples; none for one that has no result."""
     with connection.cursor(row_factory=tuple_row) as cursor:
-        return cursor.execute(query(name, schema, **names), values or {}, prepare=False).fetchall()
-
-
-def _require(connection: psycopg.Connection[Any], schema: str, uses: Sequence[str]) -> None:
-    if uses:
-        with connection.cursor(row_factory=tuple_row) as cursor:
-            cursor.execute(query("hidden_rows", schema), values_of_uses(uses, schema), prepare=False)
-            raise_if_hidden(cursor.fetchall(), schema)
+        # A generic plan would read the whole table where a plan for these values uses an index.
+        cursor.execute(statement, values, prepare=False)
+        # In a pipeline the result has not arrived, and there is no description yet.
+        return cursor.fetchall() if cursor.description or connection.pgconn.pipeline_status else []

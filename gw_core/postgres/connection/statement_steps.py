@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import Any, Final, TypeVar
 
 import msgspec
-from psycopg.rows import tuple_row
 
 from gw_core.domain.errors import DeadlockError
 from gw_core.domain.rules.session_limits import SessionLimits, milliseconds
@@ -18,8 +17,7 @@ from gw_core.postgres.connection.callers_connection import CallersConnection, Ow
 from gw_core.postgres.connection.connections import ConnectionSource
 from gw_core.postgres.connection.database import Connection
 from gw_core.postgres.connection.deadlines import without_deadline
-from gw_core.postgres.connection.row_security import raise_if_hidden
-from gw_core.postgres.connection.statements import query
+from gw_core.postgres.connection.row_security import visible_rows
 from gw_core.postgres.road.add_calls import Call
 
 MAX_TRIES: Final = 10
@@ -142,15 +140,4 @@ def _run_on_own(connections: ConnectionSource, schema: str, step: Call | Unit) -
 
 def fetch_on(connection: Connection, schema: str) -> Callable[[Call], Rows]:
     """Return what runs statements on one of gw's own connections, without preparing them."""
-
-    def fetch(call: Call) -> Rows:
-        with connection.cursor(row_factory=tuple_row) as cursor:
-            cursor.execute(query(call.statement, schema, **call.names), call.values, prepare=False)
-            return cursor.fetchall() if cursor.description is not None else []
-
-    def fetch_visible(call: Call) -> Rows:
-        if question := call.visibility(schema):
-            raise_if_hidden(fetch(question), schema)
-        return fetch(call)
-
-    return fetch_visible
+    return lambda call: visible_rows(connection, schema, call.statement, call.values, **call.names)

@@ -19,8 +19,7 @@ from gw_core.domain.rules.task_limit import LimitRoom, TaskLimit
 from gw_core.postgres.connection.callers_connection import Rows
 from gw_core.postgres.connection.database import Connection
 from gw_core.postgres.connection.error_mapping import translated
-from gw_core.postgres.connection.row_mapping import rows
-from gw_core.postgres.connection.row_security import visible_rows
+from gw_core.postgres.connection.row_security import rows, visible_rows
 from gw_core.postgres.connection.statement_steps import Operation, Steps
 from gw_core.postgres.connection.statements import query
 from gw_core.postgres.road.action_records import check_by, recording
