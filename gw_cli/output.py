@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
@@ -61,7 +61,9 @@ class Column(msgspec.Struct, frozen=True):
     shown: bool = False
 
     def value(self, source: object) -> object:
-        """Return the value that a source has for this column."""
+        """Return the value that a source has for this column; a mapping has it under the key."""
+        if isinstance(source, Mapping):
+            return source[self.key]
         if callable(self.find):
             return self.find(source)
         for name in (self.find or self.key).split("."):
@@ -90,6 +92,10 @@ class Shape(msgspec.Struct, frozen=True):
         """Return what JSON and lines have of a value."""
         return {each.key: each.value(source) for each in self.all if not each.shown}
 
+    def records(self, sources: Iterable[object]) -> list[dict[str, object]]:
+        """Return the records of values."""
+        return [self.record(each) for each in sources]
+
     def row(self, source: object) -> dict[str, object]:
         """Return the record with what a table shows in other words."""
         return {each.key: each.value(source) for each in self.all}
@@ -102,12 +108,11 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     columns: Sequence[str] = ()
     is_wide: bool = False
 
-    def show(self, values: Iterable[object], shape: Shape) -> None:
-        """Write values as records of their shape."""
-        self.print([shape.row(each) for each in values], keys=shape.keys, columns=shape.columns)
-
-    def print(self, rows: Sequence[Record], *, keys: Sequence[str], columns: Sequence[Column]) -> None:
-        """Write records: JSON and lines with the promised `keys`, a table with `columns`."""
+    def show(self, values: Iterable[object], shape: Shape, *, without: Collection[str] = ()) -> None:
+        """Write values as records of their shape, `without` some of its keys."""
+        rows: Sequence[Record] = [shape.row(each) for each in values]
+        columns: Sequence[Column] = shape.columns
+        keys: Sequence[str] = [each for each in shape.keys if each not in without]
         if self.columns:
             keys, columns = self._chosen(keys), [_column(columns, each) for each in self._chosen(keys)]
         form = self.form or ("table" if is_terminal(sys.stdout) else "tsv")
@@ -280,9 +285,9 @@ def answer(sentence: str, *, plain: str, record: Record, as_json: bool) -> None:
         line(f"{shard}\t{visible(plain)}" if shard else visible(plain))
 
 
-def records(rows: Sequence[Record], *, keys: Sequence[str], columns: Sequence[Column], as_json: bool) -> None:
-    """Write records: JSON with the promised `keys`, a table of `columns` on a terminal, else lines with all `keys`."""
-    Layout(form="json" if as_json else "").print(rows, keys=keys, columns=columns)
+def records(values: Iterable[object], shape: Shape, *, as_json: bool, without: Collection[str] = ()) -> None:
+    """Write values as records of their shape: as JSON, or as it suits stdout."""
+    Layout(form="json" if as_json else "").show(values, shape, without=without)
 
 
 def pass_on(lines: bytes) -> None:

@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from gw_core import Client
     from gw_core.operations import CancelledJob
 
-KEYS: Final = ("id", "task", "result", "worker")
-COLUMNS: Final = (
-    output.Column("id", "ID", right=True),
-    output.Column("task", "TASK", shrinks=True),
-    output.Column("result", "RESULT"),
-    output.Column("worker", "WORKER", shrinks=True),
+CANCELLED: Final = output.Shape(
+    (
+        output.Column("id", "ID", right=True),
+        output.Column("task", "TASK", shrinks=True),
+        output.Column("result", "RESULT", lambda job: str(job.result)),
+        output.Column("worker", "WORKER", shrinks=True),
+    )
 )
 MAX_REASON_LENGTH: Final = 1_000
 MAX_WAIT: Final = timedelta(hours=1)
@@ -70,8 +71,7 @@ def cancel(
             retry=retry,
             timeout=timeout,
         )
-    rows = [{"id": each.id, "task": each.task, "result": str(each.result), "worker": each.worker} for each in jobs]
-    output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
+    output.records(jobs, CANCELLED, as_json=as_json)
     return _verdict(jobs)
 
 

@@ -13,6 +13,7 @@ from gw_cli.arguments import duration
 from gw_cli.command import Json, command
 from gw_cli.confirmation import Question, Steps, Verb
 from gw_cli.connect import open_to_change
+from gw_cli.output import Column, Shape
 from gw_cli.sanitize import quoted, visible
 from gw_cli.settings import Configuration
 from gw_cli.sharding import for_each_shard
@@ -30,8 +31,7 @@ GRAPHILE_WORKER_NAMES: Final = {
     "GC_TASK_IDENTIFIERS": "unused-tasks",
     "GC_JOB_QUEUES": "unused-queues",
 }
-KEYS: Final = ("target", "count", "dry_run")
-COLUMNS: Final = (output.Column("target", "TARGET"), output.Column("count", "COUNT", right=True))
+DELETED: Final = Shape((Column("target", "TARGET"), Column("count", "COUNT", right=True), Column("dry_run")))
 
 
 @command("cleanup")
@@ -73,7 +73,7 @@ def cleanup(
             history = client.history
             count = history.status().expired_partitions if dry_run else len(history.expire())
             rows.append({"target": HISTORY, "count": count, "dry_run": dry_run})
-    output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
+    output.records(rows, DELETED, as_json=as_json)
 
 
 def _own_tasks(configuration: Configuration) -> Sequence[str]:

@@ -15,11 +15,14 @@ from gw_cli.settings import Configuration, table
 from gw_cli.settings.documents import json_schema
 from gw_cli.settings.resolve import unknown_variables
 
-KEYS = ("name", "value", "origin", "location")
-COLUMNS = (
-    output.Column("name", "SETTING"),
-    output.Column("value", "VALUE", shrinks=True),
-    output.Column("from", "FROM", shrinks=True, rank=8),
+SHOWN = output.Shape(
+    (
+        output.Column("name", "SETTING"),
+        output.Column("value", "VALUE", shrinks=True),
+        output.Column("origin"),
+        output.Column("location"),
+        output.Column("from", "FROM", shrinks=True, rank=8, shown=True),
+    )
 )
 
 
@@ -36,7 +39,7 @@ def show(
     A flag overrides the environment, which overrides the file, which overrides the default.
     """
     rows = [_record(configuration, setting) for setting in _settings_of(" ".join(words or ()))]
-    layout.print(rows, keys=KEYS, columns=COLUMNS)
+    layout.show(rows, SHOWN)
     for variable in unknown_variables(os.environ):
         stderr.note(f"note: {variable} is set but is not a setting of gw")
 

@@ -48,7 +48,7 @@ ITEMS: Final = Shape(
     ),
     order="id description task schedule tz fill queue_name job_key priority max_attempts payload",
 )
-ERROR_KEYS: Final = ("file", "line", "column", "message", "expected", "text")
+ERRORS: Final = Shape(tuple(Column(each) for each in ("file", "line", "column", "message", "expected", "text")))
 RUNS: Final = Shape(
     (
         Column("at", "AT", lambda run: run[0]),
@@ -57,15 +57,16 @@ RUNS: Final = Shape(
     )
 )
 
-KNOWN_KEYS: Final = ("id", "known_since", "last_run", "next_run", "tz", "missed", "paused")
-KNOWN_COLUMNS: Final = (
-    Column("id", "ID", shrinks=True),
-    Column("known_since", "KNOWN SINCE", rank=1),
-    Column("last_run", "LAST RUN"),
-    Column("next_run", "NEXT RUN"),
-    Column("tz", "ZONE", rank=2),
-    Column("missed", "MISSED", right=True),
-    Column("paused", "PAUSED", shrinks=True, rank=3),
+KNOWN: Final = Shape(
+    (
+        Column("id", "ID", shrinks=True),
+        Column("known_since", "KNOWN SINCE", rank=1),
+        Column("last_run", "LAST RUN"),
+        Column("next_run", "NEXT RUN"),
+        Column("tz", "ZONE", rank=2),
+        Column("missed", "MISSED", right=True),
+        Column("paused", "PAUSED", shrinks=True, rank=3),
+    )
 )
 MAX_MISSED: Final = 1_000
 
@@ -239,7 +240,7 @@ def list_known(
         known = client.cron.list()
     now = datetime.now(UTC)
     rows = [_known_record(each, items.get(each.identifier), now) for each in known]
-    layout.print(rows, keys=KNOWN_KEYS, columns=KNOWN_COLUMNS)
+    layout.show(rows, KNOWN)
     if not rows:
         stderr.note("The database knows no recurring tasks.")
 
@@ -327,7 +328,7 @@ def _json(payload: object) -> JsonText | None:
 def _write_errors(errors: _Errors, *, as_json: bool) -> None:
     if as_json:
         rows = [{"file": file, **_error_record(error)} for file, error in errors]
-        output.records(rows, keys=ERROR_KEYS, columns=(), as_json=True)
+        output.records(rows, ERRORS, as_json=True)
         return
     for file, error in errors:
         # The message was escaped where it was built.
@@ -336,5 +337,5 @@ def _write_errors(errors: _Errors, *, as_json: bool) -> None:
 
 def _error_record(error: CrontabLineError | str) -> dict[str, object]:
     if isinstance(error, str):
-        return {**dict.fromkeys(ERROR_KEYS[1:]), "message": error}
-    return {key: getattr(error, key) for key in ERROR_KEYS[1:]}
+        return {**dict.fromkeys(ERRORS.keys[1:]), "message": error}
+    return {key: getattr(error, key) for key in ERRORS.keys[1:]}

@@ -12,6 +12,7 @@ from gw_cli import output, stderr
 from gw_cli.command import Json, command
 from gw_cli.connect import open_client
 from gw_cli.exit_codes import ExitCode
+from gw_cli.output import Column, Shape
 from gw_cli.sanitize import visible
 from gw_cli.settings import Configuration
 from gw_cli.sharding import for_each_shard
@@ -20,7 +21,9 @@ from gw_core.front_ends import counted
 if TYPE_CHECKING:
     from gw_core.operations import Finding
 
-KEYS: Final = ("check", "status", "message", "fix")
+FINDINGS: Final = Shape(
+    (Column("check"), Column("status", find=lambda finding: str(finding.status)), Column("message"), Column("fix"))
+)
 MARKS: Final = {"ok": "  ok   ", "warning": "warning", "error": " ERROR "}
 
 
@@ -49,16 +52,12 @@ def doctor(
     if not as_json and output.is_terminal(sys.stdout):
         _show_page(findings)
     else:
-        output.records([_record(each) for each in findings], keys=KEYS, columns=(), as_json=as_json)
+        output.records(findings, FINDINGS, as_json=as_json)
     if is_healthy(findings):
         return ExitCode.OK
     errors = sum(each.status == "error" for each in findings)
     stderr.note(f"{counted(errors, 'error')} found.")
     return ExitCode.UNHEALTHY
-
-
-def _record(each: Finding) -> dict[str, object]:
-    return {"check": each.check, "status": str(each.status), "message": each.message, "fix": each.fix}
 
 
 def _show_page(findings: Sequence[Finding]) -> None:

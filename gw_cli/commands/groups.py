@@ -31,7 +31,7 @@ GROUPS: Final = Shape(
         Column("since", "SINCE", "created_at", rank=2),
     )
 )
-CANCELLED_COLUMNS: Final = (Column("id", "JOB", right=True), Column("result", "RESULT"))
+CANCELLED: Final = Shape((Column("id", "JOB", right=True), Column("result", "RESULT")))
 
 
 @command("groups list")
@@ -67,5 +67,5 @@ def cancel(
     if not cancelled:
         raise NothingMatchedError(f"no job {', '.join(map(str, wanted))} waits; gw groups list shows those that do")
     rows = [{"id": each, "result": "cancelled" if each in cancelled else "not_found"} for each in wanted]
-    output.records(rows, keys=("id", "result"), columns=CANCELLED_COLUMNS, as_json=as_json)
+    output.records(rows, CANCELLED, as_json=as_json)
     return ExitCode.OK if len(cancelled) == len(wanted) else ExitCode.FAILED

@@ -46,9 +46,9 @@ ATTEMPTS: Final = Shape(
     ),
     order="id state task queue_name tries job_key finished_at took worker error result payload",
 )
-KEYS: Final = tuple(each for each in ATTEMPTS.keys if each not in ("result", "payload"))
-COUNT_KEYS: Final = ("state", "count")
-COUNT_COLUMNS: Final = (Column("state", "STATE"), Column("count", "COUNT", right=True))
+ON_REQUEST: Final = ("result", "payload")
+"""The keys that are not always read."""
+COUNTS: Final = Shape((Column("state", "STATE"), Column("count", "COUNT", right=True)))
 
 
 @command("history")
@@ -83,15 +83,15 @@ def history(
         if count:
             counts = client.history.count(which, timeout=timeout)
             rows = [{"state": str(state), "count": number} for state, number in counts.items()]
-            layout.print(rows, keys=COUNT_KEYS, columns=COUNT_COLUMNS)
+            layout.show(rows, COUNTS)
             return
         page = client.history.list(
             which, after=after, limit=most, with_result=result, with_payload=payload, timeout=timeout
         )
         if not page.attempts:
             _note_nothing(client)
-    keys = (*KEYS, *(["result"] if result else []), *(["payload"] if payload else []))
-    layout.print([ATTEMPTS.row(each) for each in page.attempts], keys=keys, columns=ATTEMPTS.columns)
+    is_read = {"result": result, "payload": payload}
+    layout.show(page.attempts, ATTEMPTS, without=[each for each in ON_REQUEST if not is_read[each]])
     if page.after is not None:
         stderr.note(f"There are more; continue with --after {page.after}")
 
@@ -179,8 +179,13 @@ def action_lines(found: Sequence[RecordedAction]) -> list[str]:
 # -- jobs that other programs end --------------------------------------------------------------------------------------
 
 
-OTHERS_KEYS: Final = ("records_others", "keep_seconds")
-OTHERS_COLUMNS: Final = (Column("records_others_shown", "JOBS ENDED BY OTHERS"),)
+OTHERS: Final = Shape(
+    (
+        Column("records_others"),
+        Column("keep_seconds"),
+        Column("records_others_shown", "JOBS ENDED BY OTHERS", shown=True),
+    )
+)
 
 
 @command("record-others")
@@ -206,4 +211,4 @@ def record_others(
         "keep_seconds": None if kept is None else kept.total_seconds(),
         "records_others_shown": "not recorded" if kept is None else f"recorded and kept for {format_duration(kept)}",
     }
-    layout.print([row], keys=OTHERS_KEYS, columns=OTHERS_COLUMNS)
+    layout.show([row], OTHERS)

@@ -30,8 +30,9 @@ CRONTAB: Final = """\
 # This one would greet every morning at eight:
 # 0 8 * * * hello ?id=good-morning {name: "early bird"}
 """
-KEYS: Final = ("path", "result")
-COLUMNS: Final = (output.Column("result", "RESULT"), output.Column("path", "PATH", shrinks=True))
+FILES: Final = output.Shape(
+    (output.Column("path", "PATH", shrinks=True), output.Column("result", "RESULT")), order="result path"
+)
 
 
 @command("init")
@@ -63,7 +64,7 @@ def init(
         ".gw/.gitignore": "*\n",
     }
     rows = [{"path": str(root / name), "result": _make(root / name, text)} for name, text in files.items()]
-    output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
+    output.records(rows, FILES, as_json=as_json)
     if embedded and {"path": str(root / "gw.toml"), "result": "created"} in rows:
         stderr.note("The database is embedded: — a PostgreSQL that gw runs for you; name another in gw.toml.")
     stderr.note('Next: gw dev, and in another terminal: gw add hello --payload \'{"name": "world"}\'')

@@ -48,7 +48,7 @@ def list_jobs(
         rest = client.jobs.list(wanted, after=page.after, limit=1, timeout=timeout) if page.is_full else None
     shape = Shape((*JOBS.all, PAYLOAD), f"{JOBS.order} {PAYLOAD.key}") if payload else JOBS
     rows = [{**shape.row(each.job), "state": each.state} for each in page.jobs]
-    layout.print(rows, keys=shape.keys, columns=shape.columns)
+    layout.show(rows, shape)
     _note(page, rest)
 
 

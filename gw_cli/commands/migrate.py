@@ -17,15 +17,16 @@ from gw_core.errors import InvalidInputError
 from gw_core.front_ends import counted
 
 if TYPE_CHECKING:
-    from gw_core.front_ends import MigrationStep
     from gw_core.operations import MigrationPlan, MigrationReport
 
-KEYS = ("name", "origin", "number", "breaking", "reapplied")
-COLUMNS = (
-    output.Column("name", "STEP", shrinks=True),
-    output.Column("origin", "ORIGIN"),
-    output.Column("number", "NUMBER", right=True),
-    output.Column("breaking", "BREAKING"),
+STEPS = output.Shape(
+    (
+        output.Column("name", "STEP", shrinks=True),
+        output.Column("origin", "ORIGIN"),
+        output.Column("number", "NUMBER", right=True),
+        output.Column("breaking", "BREAKING"),
+        output.Column("reapplied"),
+    )
 )
 
 
@@ -56,13 +57,13 @@ def _show_plan(plan: MigrationPlan, *, as_json: bool) -> None:
     if as_json:
         record = {
             "revision": plan.state.revision,
-            "steps": _records(plan.steps),
+            "steps": STEPS.records(plan.steps),
             "grants": plan.grants,
             "warnings": plan.warnings,
         }
         output.record(record)
     else:
-        output.records(_records(plan.steps), keys=KEYS, columns=COLUMNS, as_json=False)
+        output.records(plan.steps, STEPS, as_json=False)
         if plan.grants:
             stderr.note(f"Roles of gw grant would get what they lack, in {counted(len(plan.grants), 'statement')}.")
         elif not plan.steps:
@@ -74,7 +75,7 @@ def _show_report(report: MigrationReport, schema: str, *, as_json: bool) -> None
     revision, count = report.after.revision, len(report.applied)
     record = {
         "revision": revision,
-        "applied": _records(report.applied),
+        "applied": STEPS.records(report.applied),
         "grants": report.grants,
         "warnings": report.warnings,
     }
@@ -84,10 +85,6 @@ def _show_report(report: MigrationReport, schema: str, *, as_json: bool) -> None
     if report.grants:
         stderr.note(f"Roles of gw grant got what they lacked, in {counted(len(report.grants), 'statement')}.")
     _warn(report.warnings)
-
-
-def _records(steps: Sequence[MigrationStep]) -> list[dict[str, object]]:
-    return [{key: getattr(step, key) for key in KEYS} for step in steps]
 
 
 def _warn(warnings: Sequence[str]) -> None:

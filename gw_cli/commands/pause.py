@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from gw_core.operations import PauseResult
 
 _CLOCK: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
-KEYS: Final = ("target", "result", "unconfirmed")
-COLUMNS: Final = (Column("target", "TARGET", shrinks=True), Column("result", "RESULT"))
+CHANGED: Final = Shape((Column("target", "TARGET", shrinks=True), Column("result", "RESULT"), Column("unconfirmed")))
 
 Targets = Annotated[
     list[str],
@@ -130,7 +129,7 @@ def report(done: Mapping[str, str], result: PauseResult, *, as_json: bool) -> Ex
     """Print what was done to each target, and warn of workers that have not confirmed it."""
     unconfirmed = list(result.unconfirmed)
     rows = [{"target": each, "result": what, "unconfirmed": unconfirmed} for each, what in done.items()]
-    output.records(rows, keys=KEYS, columns=COLUMNS, as_json=as_json)
+    output.records(rows, CHANGED, as_json=as_json)
     for each in result.unconfirmed:
         stderr.note(f"warning: worker {quoted(each)} has not confirmed it within 2 s; it may start further jobs")
     return ExitCode.FAILED if result.unconfirmed else ExitCode.OK

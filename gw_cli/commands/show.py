@@ -64,6 +64,7 @@ STEPS: Final = Shape(
 ACTIONS: Final = Shape(tuple(Column(each) for each in ("id", "at", "action", "by", "role", "program", "address")))
 REASONS: Final = Shape((Column("code", find=lambda reason: str(reason.code)), Column("message"), Column("inferred")))
 ATTEMPTS: Final = Shape((Column("number"), Column("at"), Column("inferred")))
+LINES: Final = Shape((Column("name"), Column("value")))
 INFERRED: Final = " (inferred)"
 FIRST_ATTEMPTS: Final = 5
 MAX_VALUE: Final = 200
@@ -138,33 +139,39 @@ def _write_ended(
     if not with_payload:
         last["payload"] = None
     if as_json:
-        ended_attempts = [history.ATTEMPTS.record(each) for each in attempts]
-        more = {"ended_attempts": ended_attempts, "steps": _records(steps), "actions": _action_records(actions)}
+        more = {
+            "ended_attempts": history.ATTEMPTS.records(attempts),
+            "steps": STEPS.records(steps),
+            "actions": ACTIONS.records(actions),
+        }
         output.line(output.to_json({**last, **more}))
         return
     if output.is_terminal(sys.stdout):
-        for name in history.KEYS:
-            if (text := output.cell(last[name])) and name != "error":
+        for name, value in last.items():
+            if name not in ("error", *history.ON_REQUEST) and (text := output.cell(value)):
                 output.line(f"{name:<14}{visible(text)}")
         ended = attempts[-1]
         texts = {"error": ended.error, "result": ended.result_json, "payload": ended.payload_json}
-        for name, value in texts.items():
-            if value and (with_payload or name != "payload"):
-                output.line(f"{name:<14}{indented(value)}")
-        for number, line in enumerate(history.attempt_lines(attempts)):
-            output.line(f"{'' if number else 'ended':<14}{visible(line)}")
-        for name, line in (*_step_lines(steps), *_action_lines(actions)):
-            output.line(f"{name:<14}{line}")
+        for name, content in texts.items():
+            if content and (with_payload or name != "payload"):
+                output.line(f"{name:<14}{indented(content)}")
+        _write_titled("ended", history.attempt_lines(attempts))
+        _write_titled("steps", _step_lines(steps))
+        _write_titled("actions", history.action_lines(actions))
         return
-    fields = [(name, last[name]) for name in (*history.KEYS, "result", "payload")]
     ended_lines = (("ended", line) for line in history.attempt_lines(attempts))
-    _write_lines((*fields, *ended_lines, *_step_fields(steps), *_action_fields(actions)))
+    _write_fields((*last.items(), *ended_lines, *_more_fields(steps, actions)))
 
 
-def _write_lines(fields: Iterable[tuple[str, object]]) -> None:
+def _write_titled(title: str, lines: Iterable[str]) -> None:
+    """Write lines for a terminal, the title before the first."""
+    for number, line in enumerate(lines):
+        output.line(f"{'' if number else title:<14}{visible(line)}")
+
+
+def _write_fields(fields: Iterable[tuple[str, object]]) -> None:
     """Write names and values for a pipe."""
-    rows = [{"name": name, "value": value} for name, value in fields]
-    output.records(rows, keys=("name", "value"), columns=(), as_json=False)
+    output.records([{"name": name, "value": value} for name, value in fields], LINES, as_json=False)
 
 
 def record_of(
@@ -179,21 +186,13 @@ def record_of(
         "payload": PAYLOAD.value(report.job) if report.job.payload_json else None,
         "at": report.at,
         "failed_at": report.failed_at,
-        "reasons": [REASONS.record(each) for each in report.reasons],
-        "upcoming_attempts": [ATTEMPTS.record(each) for each in report.attempts],
-        "groups": [GROUPS.record(each) for each in groups if each.id != report.job.id],
+        "reasons": REASONS.records(report.reasons),
+        "upcoming_attempts": ATTEMPTS.records(report.attempts),
+        "groups": GROUPS.records(each for each in groups if each.id != report.job.id),
         "waits_for": [job for each in groups if each.id == report.job.id for job in each.waits_for],
-        "steps": _records(steps),
-        "actions": _action_records(actions),
+        "steps": STEPS.records(steps),
+        "actions": ACTIONS.records(actions),
     }
-
-
-def _records(steps: Sequence[JobStep]) -> list[dict[str, object]]:
-    return [STEPS.record(each) for each in steps]
-
-
-def _action_records(actions: Sequence[RecordedAction]) -> list[dict[str, object]]:
-    return [ACTIONS.record(each) for each in actions]
 
 
 def _write(
@@ -205,16 +204,26 @@ def _write(
     as_json: bool,
 ) -> None:
     record = record_of(report, groups, steps, actions)
-    others = [each for each in groups if each.id != report.job.id]
+    others = [each.sentence for each in groups if each.id != report.job.id]
     if as_json:
         output.line(output.to_json(record))
     elif output.is_terminal(sys.stdout):
-        lines = (*_lines(report, record), *_group_lines(others), *_step_lines(steps), *_action_lines(actions))
-        for name, value in lines:
+        for name, value in _lines(report, record):
             output.line(f"{name:<14}{value}".rstrip())
+        _write_titled("why", (_marked(each.message, inferred=each.inferred) for each in report.reasons))
+        _write_titled("to be tried", _schedule(report))
+        _write_titled("waited for", others)
+        _write_titled("steps", _step_lines(steps))
+        _write_titled("actions", history.action_lines(actions))
     else:
-        groups_fields = (("group", each.sentence) for each in others)
-        _write_lines((*_fields(report, record), *groups_fields, *_step_fields(steps), *_action_fields(actions)))
+        groups_fields = (("group", each) for each in others)
+        _write_fields((*_fields(report, record), *groups_fields, *_more_fields(steps, actions)))
+
+
+def _more_fields(steps: Sequence[JobStep], actions: Sequence[RecordedAction]) -> Iterator[tuple[str, str]]:
+    """Yield what the task has finished, how far it came, and what operators did to the job."""
+    yield from (("step", line) for line in _step_lines(steps))
+    yield from (("action", line) for line in history.action_lines(actions))
 
 
 def _fields(report: JobReport, record: dict[str, object]) -> Iterator[tuple[str, object]]:
@@ -238,40 +247,13 @@ def _lines(report: JobReport, record: dict[str, object]) -> Iterator[tuple[str, 
         yield "last_error", indented(report.job.last_error)
     if report.job.payload_json:
         yield "payload", indented(report.job.payload_json)
-    for number, reason in enumerate(report.reasons):
-        yield "why" if number == 0 else "", visible(_marked(reason.message, inferred=reason.inferred))
-    for number, line in enumerate(_schedule(report)):
-        yield "to be tried" if number == 0 else "", line
 
 
-def _group_lines(groups: Sequence[WaitingGroup]) -> Iterator[tuple[str, str]]:
-    """Yield what waits for the job."""
-    for number, each in enumerate(groups):
-        yield "waited for" if number == 0 else "", visible(each.sentence)
-
-
-def _step_lines(steps: Sequence[JobStep]) -> Iterator[tuple[str, str]]:
-    """Yield what the task has finished, and how far it came."""
-    for number, (_, text) in enumerate(_step_fields(steps)):
-        yield "steps" if number == 0 else "", visible(str(text))
-
-
-def _step_fields(steps: Sequence[JobStep]) -> Iterator[tuple[str, object]]:
+def _step_lines(steps: Sequence[JobStep]) -> Iterator[str]:
     for each in steps:
         what = "finished" if each.finished else "cursor"
         value = f": {_shortened(each.value_json)}" if each.value_json else ""
-        yield "step", f"{each.name} ({what} by attempt {each.attempt} at {output.cell(each.saved_at)}){value}"
-
-
-def _action_lines(actions: Sequence[RecordedAction]) -> Iterator[tuple[str, str]]:
-    """Yield what operators did to the job."""
-    for number, (_, line) in enumerate(_action_fields(actions)):
-        yield "actions" if number == 0 else "", visible(line)
-
-
-def _action_fields(actions: Sequence[RecordedAction]) -> Iterator[tuple[str, str]]:
-    for line in history.action_lines(actions):
-        yield "action", line
+        yield f"{each.name} ({what} by attempt {each.attempt} at {output.cell(each.saved_at)}){value}"
 
 
 def _shortened(text: str) -> str:

@@ -13,8 +13,7 @@ from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration, table
 from gw_core.errors import InvalidInputError
 
-KEYS: Final = ("name", "purpose")
-COLUMNS: Final = (output.Column("name", "NAME"), output.Column("purpose", "PURPOSE", shrinks=True))
+STATEMENTS: Final = output.Shape((output.Column("name", "NAME"), output.Column("purpose", "PURPOSE", shrinks=True)))
 
 
 @command("sql")
@@ -38,7 +37,7 @@ def sql(
 
     if name is None:
         rows = [{"name": each, "purpose": purpose} for each, purpose in list_statements().items()]
-        output.records(rows, keys=KEYS, columns=COLUMNS, as_json=False)
+        output.records(rows, STATEMENTS, as_json=False)
         return
     output.script(explain_script(name, configuration[table.SCHEMA], _values(given or ()), analyze=analyze))
 

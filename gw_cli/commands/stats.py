@@ -40,9 +40,15 @@ KEYS: Final = (
 COUNT_KEYS: Final = ("count", "quality")
 TASK_KEYS: Final = ("task", "states")
 
-PIPE_KEYS: Final = ("state", "count", "quality")
-COLUMNS: Final = (output.Column("task", "TASK", shrinks=True), output.Column("state", "STATE"))
-NUMBERS: Final = (output.Column("shown", "JOBS", right=True),)
+COUNTS: Final = output.Shape(
+    (
+        output.Column("task", "TASK", shrinks=True),
+        output.Column("state", "STATE"),
+        output.Column("shown", "JOBS", right=True, shown=True),
+        output.Column("count"),
+        output.Column("quality"),
+    )
+)
 CLEAR: Final = "\x1b[H\x1b[J"
 MIN_INTERVAL: Final = 0.2
 
@@ -92,7 +98,7 @@ def record_of(found: QueueCounts, *, with_tasks: bool) -> dict[str, object]:
         "queues": found.queues,
         "locked_queues": found.locked_queues,
         "table_bytes": found.table_bytes,
-        "pauses": [pause.PAUSES.record(each) for each in found.pauses],
+        "pauses": pause.PAUSES.records(found.pauses),
     }
     if with_tasks:
         record["tasks"] = [{"task": name, "states": _states(counts)} for name, counts in found.tasks.items()]
@@ -110,8 +116,7 @@ def _write(found: QueueCounts, *, with_tasks: bool, as_json: bool) -> None:
     rows = [*(_row(None, state, count) for state, count in found.states.items()), _row(None, "total", found.total)]
     if with_tasks:
         rows += [_row(task, state, count) for task, each in found.tasks.items() for state, count in each.items()]
-    keys = ("task", *PIPE_KEYS) if with_tasks else PIPE_KEYS
-    output.records(rows, keys=keys, columns=(*COLUMNS, *NUMBERS), as_json=False)
+    output.records(rows, COUNTS, as_json=False, without=() if with_tasks else ("task",))
     if output.is_terminal(sys.stdout):
         for line in _sentences(found):
             output.line(line)

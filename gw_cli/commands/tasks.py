@@ -17,11 +17,16 @@ from gw_core import JobState
 if TYPE_CHECKING:
     from gw_core.operations import TaskReport
 
-KEYS: Final = ("task", *JobState, "quality", "known_by", "workers")
-COLUMNS: Final = (
-    output.Column("task", "TASK", shrinks=True),
-    *(output.Column(f"{state}_shown", state.upper(), right=True, rank=5) for state in JobState),
-    output.Column("known_by_shown", "KNOWN BY", shrinks=True, rank=4),
+TASKS: Final = output.Shape(
+    (
+        output.Column("task", "TASK", shrinks=True),
+        *(output.Column(state) for state in JobState),
+        *(output.Column(f"{state}_shown", state.upper(), right=True, rank=5, shown=True) for state in JobState),
+        output.Column("quality"),
+        output.Column("known_by"),
+        output.Column("known_by_shown", "KNOWN BY", shrinks=True, rank=4, shown=True),
+        output.Column("workers"),
+    )
 )
 
 
@@ -39,7 +44,7 @@ def tasks(
     """
     with open_client(configuration) as client:
         found = client.tasks.list(recovery_settings(configuration), exact=exact)
-    layout.print([record_of(each) for each in found], keys=KEYS, columns=COLUMNS)
+    layout.show([record_of(each) for each in found], TASKS)
     if not found:
         stderr.note("The database knows no task yet.")
 

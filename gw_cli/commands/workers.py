@@ -118,11 +118,11 @@ def _show_sweep(report: SweepReport, *, as_json: bool) -> None:
             "jobs": report.jobs,
             "queues": report.queues,
             "skipped": report.skipped,
-            "workers": [WORKERS.record(each) for each in report.workers],
+            "workers": WORKERS.records(report.workers),
         }
         output.record(record)
     else:
-        output.Layout().show(report.workers, WORKERS)
+        output.records(report.workers, WORKERS, as_json=False)
     stderr.note(_sentence(report))
 
 
@@ -141,12 +141,14 @@ def _sentence(report: SweepReport) -> str:
 ALIVE_SECONDS: Final = 300.0
 """A worker whose last heartbeat is more recent than this may still be alive."""
 
-LOCK_KEYS: Final = ("worker", "result", "jobs", "queues", "heartbeat_age_seconds")
-LOCK_COLUMNS: Final = (
-    output.Column("worker", "WORKER", shrinks=True),
-    output.Column("result", "RESULT"),
-    output.Column("jobs", "JOBS", right=True),
-    output.Column("queues", "QUEUES", right=True),
+LOCKS: Final = Shape(
+    (
+        Column("worker", "WORKER", shrinks=True),
+        Column("result", "RESULT"),
+        Column("jobs", "JOBS", right=True),
+        Column("queues", "QUEUES", right=True),
+        Column("heartbeat_age_seconds"),
+    )
 )
 
 
@@ -180,7 +182,7 @@ def unlock(
             yield Question(verb=Verb("unlock", "Unlocked"), counts={"job": jobs, "queue": queues}, place=place)
         freed = held if dry_run else client.workers.unlock(names, by=bulk_command.operator())
     rows = [_lock_record(each, dry_run=dry_run) for each in freed]
-    output.records(rows, keys=LOCK_KEYS, columns=LOCK_COLUMNS, as_json=as_json)
+    output.records(rows, LOCKS, as_json=as_json)
     return ExitCode.OK if all(each.jobs + each.queues for each in freed) else ExitCode.FAILED
 
 

@@ -41,7 +41,7 @@ class Terminal(StringIO):
 def written(monkeypatch: pytest.MonkeyPatch, stream: StringIO, rows: list[dict[str, object]], **how: Any) -> str:
     monkeypatch.setattr("sys.stdout", stream)
     monkeypatch.setenv("COLUMNS", "80")
-    output.records(rows, keys=("id", "task"), columns=COLUMNS, as_json=how.get("as_json", False))
+    output.records(rows, output.Shape(COLUMNS[:2]), as_json=how.get("as_json", False))
     return stream.getvalue()
 
 
@@ -190,7 +190,7 @@ def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
     def print_it(width: str = "30", **how: Any) -> str:
         monkeypatch.setenv("COLUMNS", width)
-        output.Layout(**how).print([row], keys=("id", "task", "queue", "error"), columns=COLUMNS)
+        output.Layout(**how).show([row], output.Shape(COLUMNS))
         return capsys.readouterr().out
 
     return print_it

@@ -123,7 +123,7 @@ def test_every_json_key_is_documented(queue: Queue, gw: CliProgram, name: str) -
         ),
         ("stats", (*stats.KEYS, *stats.COUNT_KEYS, *stats.TASK_KEYS)),
         ("queues", queues.QUEUES.keys),
-        ("tasks", tasks.KEYS),
+        ("tasks", tasks.TASKS.keys),
     ],
 )
 def test_every_promised_key_is_documented_and_nothing_else(name: str, keys: tuple[str, ...]) -> None:
@@ -153,7 +153,7 @@ def test_json_has_the_promised_keys(queue: Queue, gw: CliProgram) -> None:
     assert tuple(counted["tasks"][0]) == stats.TASK_KEYS
     assert "tasks" not in gw("stats", "--json").json
     assert tuple(gw("queues", "--json").json[0]) == queues.QUEUES.keys
-    assert tuple(gw("tasks", "--json").json[0]) == tasks.KEYS
+    assert tuple(gw("tasks", "--json").json[0]) == tasks.TASKS.keys
 
 
 @pytest.mark.parametrize("name", ["list", "queues", "tasks"])
