@@ -92,12 +92,6 @@ class AsyncClient(QueueClient[OnLoop]):
 
         return AsyncShardedClient({name: cls(each, **options) for name, each in connections.items()}, by=by)
 
-    @property
-    def is_embedded(self) -> bool:
-        """True when gw runs the database itself, which may stop when the last client leaves."""
-        database: Database | None = self._runtime.database
-        return database is not None and database.is_embedded
-
     async def __aenter__(self) -> Self:
         return self
 

@@ -91,12 +91,6 @@ class Client(QueueClient[OnThreads]):
 
         return ShardedClient({name: cls(each, **options) for name, each in connections.items()}, by=by)
 
-    @property
-    def is_embedded(self) -> bool:
-        """True when gw runs the database itself, which may stop when the last client leaves."""
-        is_embedded: bool = self._runtime.database.is_embedded
-        return is_embedded
-
     def __enter__(self) -> Self:
         return self
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gw_core.clients.workers import Workers
     from gw_core.domain.reports.query_results import QueueCounts
     from gw_core.domain.rules.roles import RoleKind
+    from gw_core.postgres.connection.database import Database
     from gw_core.postgres.road.add_calls import RemovedJob
     from gw_core.postgres.schema.migrations import MigrationPlan, MigrationReport
 
@@ -44,6 +45,12 @@ class QueueClient(Part[R]):
         """Delivers the events of this client, such as `JobAdded`."""
         events: Events = self._runtime.events
         return events
+
+    @property
+    def is_embedded(self) -> bool:
+        """True when gw runs the database itself, which may stop when the last client leaves."""
+        database: Database | None = self._runtime.database
+        return database is not None and database.is_embedded
 
     # -- parts -----------------------------------------------------------------------------------------------------
 

@@ -16,8 +16,6 @@ from gw_core.postgres.connection.callers_transaction import (
 )
 from gw_core.postgres.connection.connections import ConnectionSource
 from gw_core.postgres.connection.database import Connection
-from gw_core.postgres.connection.loop_connection import LoopConnections
-from gw_core.postgres.connection.statement_steps import Operation
 from gw_core.postgres.road.enqueue import AddOperations, Enqueuer
 
 if TYPE_CHECKING:
@@ -27,7 +25,7 @@ T = TypeVar("T")
 
 
 class CallersSession(Protocol):
-    """The connection of a test: claims and tasks run in its transaction."""
+    """The connection of a test: claims and tasks run in its transaction. `LoopSession` is one on an event loop."""
 
     @property
     def store_connection(self) -> Connection:
@@ -83,55 +81,17 @@ class PsycopgSession:
         psycopg_connection(self._conn, self._schema)
 
 
-class AsyncSession:
-    """A connection on an event loop, for a worker in a thread beside it."""
-
-    def __init__(self, session: LoopSession) -> None:
-        self._session = session
-        self.store_connection: Connection = session  # type: ignore[assignment] # it runs statements itself
-        self.connections: ConnectionSource = LoopConnections(session)
-        self._schema = session.schema
-
-    def adder(self, adds: AddOperations) -> Enqueuer:
-        """Return what adds jobs on the connection."""
-        return LoopEnqueuer(self.connections, self._schema, adds, self._session)
-
-    def claim_plan(self) -> AbstractContextManager[None]:
-        """Plan the claim in the block as a worker's session does."""
-        return self._session.claim_plan()
-
-    @contextmanager
-    def savepoint(self) -> Iterator[None]:
-        """Undo what a task has written if an SQL error aborted the transaction."""
-        is_open = self._session.begin_savepoint()
-        yield
-        if is_open:
-            self._session.end_savepoint()
-
-    def flush(self) -> None:
-        """Write the changes that a task left in the caller's session."""
-        self._session.flush()
-
-
-class LoopEnqueuer(Enqueuer, frozen=True):
-    """Adds jobs for the context of a task, on a connection of an event loop or on the one that the task passes."""
-
-    session: LoopSession
-
-    def _carry_out(self, operation: Operation[T], conn: object | None) -> T:
-        return self.session.run(operation) if conn is None else super()._carry_out(operation, conn)
-
-
 def session_of(conn: object | None, schema: str) -> CallersSession | None:
     """Return the session of what a caller passes as `conn`, or None without it."""
     if is_instance(conn, "gw_core.postgres.connection.loop_session", "LoopSession"):
-        return AsyncSession(conn)
+        session: CallersSession = conn
+        return session
     return None if conn is None else PsycopgSession(conn, schema)
 
 
 async def async_session_of(conn: object | None, schema: str) -> CallersSession | None:
     """Return the session of an asynchronous connection, or None without one."""
-    return None if conn is None else AsyncSession(await loop_session(conn, schema))
+    return None if conn is None else await loop_session(conn, schema)
 
 
 async def loop_session(conn: object, schema: str) -> LoopSession:

@@ -6,7 +6,12 @@ import asyncio
 import re
 from collections.abc import Awaitable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any, Final, Self, TypeVar
+
+from psycopg.conninfo import make_conninfo
+from psycopg.pq import TransactionStatus
 
 from gw_core.domain.errors import GraphileWorkerError, InvalidInputError
 from gw_core.postgres.connection.async_connection import (
@@ -16,9 +21,11 @@ from gw_core.postgres.connection.async_connection import (
 )
 from gw_core.postgres.connection.callers_connection import Rows, is_instance
 from gw_core.postgres.connection.callers_transaction import PLAN
+from gw_core.postgres.connection.database import Connection, Database
 from gw_core.postgres.connection.error_mapping import translated
 from gw_core.postgres.connection.statement_steps import Operation, await_steps
 from gw_core.postgres.road.add_calls import Call
+from gw_core.postgres.road.enqueue import AddOperations, Enqueuer
 from gw_core.runtime.running_loop import running_loop
 
 T = TypeVar("T")
@@ -30,6 +37,12 @@ _ABORTED: Final = "25P02"
 _NO_SAVEPOINT: Final = "3B001"
 
 
+_MISSING: Final = (
+    "has no {name!r} here: the test has an asynchronous connection, on which context.connection() offers execute, "
+    "cursor and transaction; let the task use that connection, or a session bound to it"
+)
+
+
 class LoopSession:
     """Runs statements on an asynchronous connection, in its transaction. Threads use it, one at a time."""
 
@@ -38,6 +51,12 @@ class LoopSession:
         self._connection = connection
         self.schema = schema
         self.loop = asyncio.get_running_loop()
+        self.store_connection: Connection = self  # type: ignore[assignment] # it runs statements itself
+        self.connections = LoopConnections(self)
+
+    def adder(self, adds: AddOperations) -> Enqueuer:
+        """Return what adds jobs on the connection."""
+        return LoopEnqueuer(self.connections, self.schema, adds, self)
 
     @classmethod
     async def of(cls, conn: Any, schema: str) -> LoopSession:
@@ -130,16 +149,18 @@ class LoopSession:
         yield
         self._set(dict(zip(PLAN, before, strict=True)))
 
-    def begin_savepoint(self) -> bool:
-        """Set a savepoint for a task; False if the connection is in no transaction."""
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Undo what a task has written if an SQL error aborted the transaction, should there be one.
+
+        A commit of the task may have released the savepoint.
+        """
         is_open = self.wait_for(self._is_in_transaction())
         if is_open:
             self._execute_now(f"savepoint {_NAME}")
-        return is_open
-
-    def end_savepoint(self) -> None:
-        """Release the savepoint, which a commit may have released, or roll back to it after an SQL error."""
-        self.wait_for(self._end_savepoint())
+        yield
+        if is_open:
+            self.wait_for(self._end_savepoint())
 
     def _set(self, settings: Mapping[str, str]) -> None:
         changes = (f"set_config('{name}', '{value}', true)" for name, value in settings.items())
@@ -180,6 +201,15 @@ class LoopSession:
         await self._execute(f"release savepoint {_NAME}")
 
 
+class LoopEnqueuer(Enqueuer, frozen=True):
+    """Adds jobs for the context of a task, on a connection of an event loop or on the one that the task passes."""
+
+    session: LoopSession
+
+    def _carry_out(self, operation: Operation[T], conn: object | None) -> T:
+        return self.session.run(operation) if conn is None else super()._carry_out(operation, conn)
+
+
 async def _awaited(work: Awaitable[T]) -> T:
     return await work
 
@@ -209,3 +239,100 @@ def _code_of(error: BaseException) -> str | None:
             return str(code)
         found = getattr(found, "orig", None) or found.__cause__
     return None
+
+
+# -- what `context.connection()` gives a task in a thread -------------------------------------------------------------
+
+
+class LoopConnections:
+    """Provides the test's connection to tasks that ask their context for one."""
+
+    def __init__(self, session: LoopSession) -> None:
+        self._session = session
+
+    @cached_property
+    def database(self) -> Database:
+        """Where the connection leads."""
+        return Database(_conninfo(self._session.wait_for(self._session.driver())), schema=self._session.schema)
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """Provide the connection for a block."""
+        yield LoopConnection(self._session)  # type: ignore[misc] # as far as tasks and gw's own statements need
+
+
+class LoopConnection:
+    """Runs statements as a psycopg connection does, on the loop of the test and in its transaction."""
+
+    def __init__(self, session: LoopSession) -> None:
+        self._session = session
+        self.rows = session.rows
+        self.info = SimpleNamespace(transaction_status=TransactionStatus.INTRANS)
+        """The test's transaction is open, so no statement is repeated."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"the connection {_MISSING.format(name=name)}")
+
+    def execute(self, query: str, params: Any = None) -> LoopCursor:
+        """Run a statement, and return a cursor with its rows."""
+        return self.cursor().execute(query, params)
+
+    def cursor(self) -> LoopCursor:
+        """Return a cursor."""
+        return LoopCursor(self._session)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make the block all or nothing: a savepoint in the test's transaction."""
+        with self._session.atomic():
+            yield
+
+
+class LoopCursor:
+    """The rows of one statement after the other, as tuples."""
+
+    def __init__(self, session: LoopSession) -> None:
+        self._session = session
+        self._rows: Iterator[tuple[Any, ...]] = iter(())
+        self.description: Rows | None = None
+        """None until a statement has run."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"the cursor {_MISSING.format(name=name)}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return self._rows
+
+    def execute(self, query: str, params: Any = None) -> Self:
+        """Run a statement."""
+        self.description = self._session.query(query, params)
+        self._rows = iter(self.description)
+        return self
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """Return the next row; None after the last one."""
+        return next(self._rows, None)
+
+    def fetchall(self) -> Rows:
+        """Return the rows that are left."""
+        return list(self._rows)
+
+    def close(self) -> None:
+        """Forget the rows."""
+        self._rows = iter(())
+
+
+def _conninfo(driver: Any) -> str:
+    """Return how to reach the database of a driver's connection."""
+    if is_instance(driver, "asyncpg", "Connection") or is_instance(driver, "asyncpg.pool", "PoolConnectionProxy"):
+        given, address = driver._params, driver._addr
+        host, port = (address.rsplit("/", 1)[0], address.rsplit(".", 1)[-1]) if isinstance(address, str) else address
+        parameters = {"user": given.user, "dbname": given.database, "password": given.password}
+        return make_conninfo(host=host, port=port, **parameters)
+    return make_conninfo("", **{**driver.info.get_parameters(), "password": driver.info.password or None})

@@ -70,11 +70,7 @@ class Examination(QueueOperations, frozen=True):
     """Checks the whole queue and changes nothing. Safe from any thread."""
 
     def health_check(self) -> timedelta:
-        """Run a cheap query on the jobs table and return how long it took.
-
-        Raises what the database raises, and `ReadOnlyError` for a server that takes no writes: an error is the
-        diagnosis.
-        """
+        """Return how long a cheap query on the jobs table took."""
         with self._connection() as connection:
             began = time.perf_counter()
             [(_, is_standby, is_read_only)] = visible_rows(connection, self.schema, "health_check")
@@ -86,11 +82,7 @@ class Examination(QueueOperations, frozen=True):
         return took
 
     def findings(self, kind: RoleKind | str | None = None) -> list[Finding]:
-        """Return a finding for each check; raises only if it cannot connect.
-
-        `kind` is what the role is meant for: the rights of a `viewer` are judged by what a viewer needs. Without it,
-        the kinds count that `gw grant` gave the role, else whether it may change jobs.
-        """
+        """Return a finding for each check."""
         return diagnose(self.examine(kind))
 
     def lock_waits(self) -> LockWaits:

@@ -68,10 +68,7 @@ class Deletion(QueueOperations, frozen=True):
         after: Collection[CleanupTarget] = (),
         older_than: timedelta | None = None,
     ) -> int:
-        """Return how many rows `delete` would delete now, and change nothing; task identifiers in `keep` do not count.
-
-        `after` names what would be deleted first: a failed job may be the last one of its task or queue.
-        """
+        """Return how many rows `delete` would delete, after it has deleted what `after` names."""
         if (older := _older(target, older_than)) is not None:
             return self._count_older(older)
         if target is CleanupTarget.FAILED_JOBS:
@@ -99,10 +96,6 @@ class Deletion(QueueOperations, frozen=True):
         """Delete it, and yield after each batch how much that was; of failed jobs those that failed so long ago.
 
         `by` is who is recorded as having done it, with the number of each batch: those of millions of jobs have no ids.
-
-        A task identifier stays when it is in `keep`, or when a live worker reports it: workers cache the
-        ids of their tasks, and would never again find jobs of one that was deleted. Workers without heartbeats, such as
-        Node.js ones, cannot be asked: name their tasks in `keep`.
         """
         check_by(by)
         older = _older(target, older_than)
