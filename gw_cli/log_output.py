@@ -273,16 +273,12 @@ def _error_text(error: BaseException) -> str:
 
 def frames_of(error: BaseException) -> list[str]:
     """Return where an error was raised, innermost first, without the frames of gw's own packages."""
-    frames = getattr(error, "places", None)  # of one from the process of an isolated task, which sent its frames along
-    if not isinstance(frames, tuple):
-        walked = ((frame.f_code, line, frame.f_globals) for frame, line in walk_tb(error.__traceback__))
-        frames = ((code.co_filename, line, code.co_name, names.get("__name__", "")) for code, line, names in walked)
-    places = [_place(file, line, name) for file, line, name, module in frames if not _is_ours(module)]
+    places = [
+        f"{_short(frame.f_code.co_filename)}:{line} in {frame.f_code.co_name}"
+        for frame, line in walk_tb(error.__traceback__)
+        if not _is_ours(frame.f_globals.get("__name__", ""))
+    ]
     return places[: -MAX_FRAMES - 1 : -1]
-
-
-def _place(file: str, line: int, name: str) -> str:
-    return f"{_short(file)}:{line} in {name}"
 
 
 def _is_ours(module: object) -> bool:
