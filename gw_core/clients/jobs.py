@@ -255,12 +255,6 @@ class Jobs(_JobActions[R]):
         """
         return Request(restoring(job, self._schema, by), conn)
 
-    @property
-    def _queries(self) -> JobQueries:
-        from gw_core.postgres.read.job_queries import JobQueries
-
-        return JobQueries(self._connections, self._schema)
-
 
 def _combined(function: Callable[..., Acting]) -> Callable[..., Request[ActionResult]]:
     """Return the function as one whose request acts on all batches."""

@@ -218,9 +218,7 @@ class QueueClient(Part[R]):
     @blocking
     def counts(self, *, exact: bool = False) -> QueueCounts:
         """Return how many jobs are in each state, in total and by task; `exact` counts instead of estimating."""
-        from gw_core.postgres.read.job_queries import JobQueries
-
-        return JobQueries(self._connections, self._schema).counts(exact=exact)
+        return self._queries.counts(exact=exact)
 
     @blocking
     def migrate(self) -> MigrationReport:

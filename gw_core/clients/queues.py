@@ -19,8 +19,4 @@ class Queues(Part[R]):
 
         The jobs of each are counted up to `most`, by default a thousand.
         """
-        from gw_core.postgres.read.job_queries import JobQueries
-
-        return JobQueries(self._connections, self._schema).queues(
-            after=after, limit=limit, only_locked=only_locked, most=most
-        )
+        return self._queries.queues(after=after, limit=limit, only_locked=only_locked, most=most)

@@ -25,9 +25,7 @@ class Tasks(Part[R]):
         Workers are unknown (None) without a live worker, and if one of them does not report its tasks, such as a
         Node.js worker, which is known by its locks. `recovery` defines which workers are dead.
         """
-        from gw_core.postgres.read.job_queries import JobQueries
-
-        return JobQueries(self._connections, self._schema).tasks(recovery, exact=exact)
+        return self._queries.tasks(recovery, exact=exact)
 
     @blocking
     def statistics(self, back: Duration = HOUR) -> Mapping[str, RunStatistics]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gw_core.execution.context import Adds, AddsBatch
     from gw_core.postgres.connection.connections import ConnectionSource
     from gw_core.postgres.connection.database import Connection
+    from gw_core.postgres.read.job_queries import JobQueries
     from gw_core.postgres.road.bulk_actions import Batches
 
 P = ParamSpec("P")
@@ -80,6 +81,13 @@ class Part(Generic[R]):
         """Connections for methods that block."""
         source: ConnectionSource = self._runtime.connections
         return source
+
+    @property
+    def _queries(self) -> JobQueries:
+        """Read-only queries, for methods that block."""
+        from gw_core.postgres.read.job_queries import JobQueries  # adding a job waits for none of it
+
+        return JobQueries(self._connections, self._schema)
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
