@@ -69,7 +69,7 @@ class WorkerThread:
         self._on_end = on_end
         self._clock = clock
         self.has_ended = False
-        """Whether it runs no job any more; set before `on_end` is called, when the thread itself is still alive."""
+        """Whether it runs no further job; set before `on_end` is called, when the thread itself is still alive."""
         self._wake = threading.Lock()
         # A daemon: a task in native code that never returns must not keep the process alive.
         self._thread = threading.Thread(target=self._run, name=slot.thread, daemon=True)
