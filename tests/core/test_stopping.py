@@ -21,14 +21,10 @@ from gw_core.runtime import service
 from gw_core.worker import pool
 from gw_core.worker.handoff import Handoff
 
+pytestmark = pytest.mark.usefixtures("time_to_settle")
+
 FAR = timedelta(minutes=10)
 """To check ahead so far that jobs are claimed ahead even if the machine stood still in one of the quick ones."""
-
-
-@pytest.fixture(autouse=True)
-def _time_to_settle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the last outcomes be written after the grace period, however busy the server is."""
-    monkeypatch.setattr(pool, "MIN_SETTLE_TIMEOUT", timedelta(seconds=DEADLINE))
 
 
 def warm_up(site: QueueFixture, running: RunningWorker) -> None:
