@@ -32,10 +32,12 @@ KEEPING_CONNECTIONS = {
 }
 
 
-LONG = ["check_admin.py", "check_development.py"]
+ADMIN, STARTING = ["check_admin.py"], ["check_development.py", "check_project.py"]
+"""The longest, and those that start programs. Each group sets Django up, which takes seconds."""
+REST = sorted({*FILES} - {*ADMIN, *STARTING})
 
 
-@pytest.mark.parametrize("files", [LONG, sorted({*FILES} - {*LONG})], ids=["admin and development", "the rest"])
+@pytest.mark.parametrize("files", [ADMIN, STARTING, REST], ids=["admin", "programs", "the rest"])
 def test_django(files: list[str], empty_database_url: str) -> None:
     run_project(empty_database_url, *files)
 

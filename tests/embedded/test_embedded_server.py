@@ -90,6 +90,7 @@ def test_a_first_start_makes_a_durable_private_server(folder: Path, pg_bin: Path
     assert is_gone(folder)
 
 
+@pytest.mark.usefixtures("data")
 def test_data_survive_a_stop(folder: Path) -> None:
     with start_or_attach(f"embedded://{folder}") as server:
         execute(server.conninfo, "create table kept as select 42 as answer")
@@ -111,8 +112,7 @@ def test_the_folder_defaults_to_one_below_the_current(folder: Path, monkeypatch:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param("with spaces", id="spaces"),
-        pytest.param('it\'s a "quoted" $HOME `x` \\ 50% #?&', id="quotes"),
+        pytest.param('it\'s a "quoted" $HOME `x` \\ 50% #?&', id="spaces and quotes"),
         pytest.param("größe, 数据", id="unicode and a comma"),
         pytest.param("/".join(["long" * 50] * 3), id="600 bytes"),
         pytest.param("/".join(["long" * 50] * 8), id="1600 bytes"),
