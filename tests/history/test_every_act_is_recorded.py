@@ -7,7 +7,6 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -18,7 +17,7 @@ from support.project_files import ROOT, project_files
 from support.queue_fixture import QueueFixture
 
 from gw_core import Client, JobSpec, RecoverySettings, Selection
-from gw_core.errors import GraphileWorkerError, ResultUnavailableError
+from gw_core.errors import GraphileWorkerError, JobFailedError, ResultUnavailableError
 from gw_core.front_ends import BackendSession, FrontEnd, NameKind
 
 NOT_BY_OPERATORS = {
@@ -235,18 +234,24 @@ def test_a_name_that_cannot_be_recorded_is_rejected_first(site: QueueFixture, jo
     assert site.client.history.actions() == []
 
 
-@pytest.mark.parametrize("name", sorted(CALLS.keys() - ACTS - NOT_BY_OPERATORS.keys()))
-def test_a_call_that_takes_no_operator_changes_nothing(site: QueueFixture, job: int, name: str) -> None:
+def test_a_call_that_takes_no_operator_changes_nothing(site: QueueFixture, job: int) -> None:
     """It runs where PostgreSQL lets no transaction write."""
+    failed: dict[str, str] = {}
     with Client(make_conninfo(site.url, options="-c default_transaction_read_only=on")) as client:
-        target: Any = client
-        for part in name.split("."):
-            if part == "front end":
-                target = FrontEnd(client)
-                continue
-            target = target.in_batches() if part == "in_batches()" else getattr(target, part)
-        with suppress(ResultUnavailableError):
-            target(*ARGUMENTS.get(name, ()), **KEYWORDS.get(name, {}))
+        for name in sorted(CALLS.keys() - ACTS - NOT_BY_OPERATORS.keys()):
+            target: Any = client
+            for part in name.split("."):
+                if part == "front end":
+                    target = FrontEnd(client)
+                    continue
+                target = target.in_batches() if part == "in_batches()" else getattr(target, part)
+            try:
+                target(*ARGUMENTS.get(name, ()), **KEYWORDS.get(name, {}))
+            except (JobFailedError, ResultUnavailableError):  # depending on whether there is a job 1
+                pass
+            except GraphileWorkerError as error:
+                failed[name] = str(error)
+    assert failed == {}
 
 
 def test_the_front_ends_name_their_operator_in_every_call() -> None:
