@@ -46,6 +46,8 @@ class AsyncClient(QueueClient[OnLoop]):
     Example: docs/guide/adding-jobs.md
     """
 
+    _is_on_loop = True
+
     def __init__(
         self,
         conninfo: str | None = None,

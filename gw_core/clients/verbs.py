@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 import msgspec
@@ -61,6 +62,9 @@ class Acting(msgspec.Struct, frozen=True):
 class Part(Generic[R]):
     """A part of a client; `R` is `OnThreads` or `OnLoop`, which carries out what the methods ask for."""
 
+    _is_on_loop: ClassVar[bool] = False
+    """Whether all objects of the class are on event loops; the classes of parts serve both."""
+
     def __init__(self, runtime: R) -> None:
         self._runtime: Any = runtime
 
@@ -97,7 +101,7 @@ class Part(Generic[R]):
 
 
 class _Method(Generic[P, T]):
-    """What the decorators share; on the class, a method is the function itself."""
+    """What the decorators share; on a class, a method is the function itself."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -117,7 +121,21 @@ class _Returning(_Method[P, T]):
     @overload
     def __get__(self, part: Part[OnLoop], owner: object = None) -> Callable[P, Coroutine[Any, Any, T]]: ...
     def __get__(self, part: Part[Any] | None, owner: object = None) -> Any:
-        return self.function if part is None else getattr(part._runtime, self.kind)(self.function, part)
+        if part is not None:
+            return getattr(part._runtime, self.kind)(self.function, part)
+        # `mock.create_autospec(AsyncClient)` reads the class.
+        return _coroutine_function(self.function) if getattr(owner, "_is_on_loop", False) else self.function
+
+
+@cache
+def _coroutine_function(function: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """Return what calls the method of this name of its first argument, and awaits the result."""
+
+    @wraps(function)
+    async def method(part: Part[Any], /, *args: Any, **kwargs: Any) -> Any:
+        return await getattr(part, function.__name__)(*args, **kwargs)
+
+    return method
 
 
 class verb(_Returning[P, T]):  # noqa: N801 - a decorator

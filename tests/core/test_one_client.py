@@ -6,6 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Iterator
 from typing import Any, Final
+from unittest.mock import create_autospec
 
 import psycopg
 import pytest
@@ -71,6 +72,17 @@ def same(first: Any, second: Any) -> list[str]:
     """Return what differs between the methods of two objects."""
     assert set(first) == set(second)
     return [name for name in first if shape(first[name]) != shape(second[name])]
+
+
+def test_a_double_of_a_client_is_awaited_where_the_client_is() -> None:
+    client, double = AsyncClient(NOWHERE), create_autospec(AsyncClient, instance=True)
+    own = [name for name in methods(client) if "." not in name]
+
+    awaited = [name for name in own if inspect.iscoroutinefunction(getattr(client, name))]
+
+    assert {"add", "try_add", "add_many", "counts", "migrate", "result"} <= set(awaited)
+    assert [name for name in own if inspect.iscoroutinefunction(getattr(double, name))] == awaited
+    assert inspect.signature(AsyncClient.add) == inspect.signature(Client.add)
 
 
 def test_both_clients_have_the_same_members() -> None:
