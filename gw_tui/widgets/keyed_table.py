@@ -224,7 +224,8 @@ class KeyedTable(ScrollView, can_focus=True):
         self.shown_rows = {key: self.shown_rows[key] for key in {*new.order, *self._latest}}
         if not new.waiting or not self.is_holding:
             self._has_rows = True
-        self.virtual_size = Size(self.size.width, len(new.order) + 1)
+        # Without rows there is one line, for what an empty list shows.
+        self.virtual_size = Size(self.size.width, max(1, len(new.order)) + 1)
         if self._kept is None or self.highlighted not in new.order:
             self._set_highlighted(new.order[0] if new.order else None)
         elif not self._is_moved:

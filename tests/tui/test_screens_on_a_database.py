@@ -11,6 +11,7 @@ import pytest
 from console_fixture import Console, console_on, queue_source, search_of
 
 from gw_core import Client, JobSpec, RetryAfter, Runner, Selection, TaskRegistry, cron_item
+from gw_tui.rules.commands import SCREENS
 from gw_tui.text.formatting import NOTHING
 
 pytestmark = pytest.mark.once
@@ -55,6 +56,23 @@ def play(url: str, scenario: Callable[[Console], Awaitable[None]], screen: str =
         app = console_on(source, screen=screen, **options)
         async with app.run_test(size=(120, 34), notifications=True) as pilot:
             await scenario(Console(app, pilot, source))
+
+    asyncio.run(inside())
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 34), (200, 50)], ids=str)
+def test_every_list_of_an_empty_queue_says_that_it_is_empty(database_url: str, size: tuple[int, int]) -> None:
+    async def inside() -> None:
+        source = queue_source(database_url)
+        app = console_on(source, screen="cron")
+        async with app.run_test(size=size, notifications=True) as pilot:
+            console = Console(app, pilot, source)
+            for place in SCREENS:
+                if place.id in ("overview", "jobs", "locks", "events"):  # they always have rows, or words of their own
+                    continue
+                await console.press(place.key)
+                await console.until(lambda place=place: console.is_on(place.id))
+                await console.until(lambda: app.front.EMPTY in console.text)
 
     asyncio.run(inside())
 
