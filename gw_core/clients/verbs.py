@@ -101,7 +101,7 @@ class Part(Generic[R]):
 
 
 class _Method(Generic[P, T]):
-    """What the decorators share; on a class, a method is the function itself."""
+    """What the decorators share; on a class that serves threads, a method is the function itself."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function

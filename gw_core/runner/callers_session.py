@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 from gw_core.postgres.connection.callers_connection import is_instance
 from gw_core.postgres.connection.callers_transaction import (
@@ -20,8 +20,6 @@ from gw_core.postgres.road.enqueue import AddOperations, Enqueuer
 
 if TYPE_CHECKING:
     from gw_core.postgres.connection.loop_session import LoopSession
-
-T = TypeVar("T")
 
 
 class CallersSession(Protocol):
