@@ -109,7 +109,6 @@ def test_the_doctor_names_the_grant_that_a_role_lacks(site: Site) -> None:
     assert found["fix"] == site.named("as the queue's owner: gw grant operator queue_viewer")
 
 
-@pytest.mark.parametrize("server_url", ["12"], indirect=True)
 def test_the_doctor_names_each_function_that_a_role_may_not_execute(site: Site) -> None:
     functions = [
         (kind, name)
