@@ -233,7 +233,9 @@ class ListScreen(ConsoleScreen, Generic[A, T]):
 
     def draw_preview(self) -> None:
         if self.PREVIEW and self.stands and (panel := self.query_one(f"#{self.PREVIEW}", TextPanel)).display:
-            panel.show(self.preview())
+            content = self.preview()
+            panel.visible = bool(content)
+            panel.show(content)
 
     def on_keyed_table_highlighted(self) -> None:
         """Show everything about the row under the cursor."""

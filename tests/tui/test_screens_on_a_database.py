@@ -60,7 +60,9 @@ def play(url: str, scenario: Callable[[Console], Awaitable[None]], screen: str =
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 34), (200, 50)], ids=str)
-def test_every_list_of_an_empty_queue_says_that_it_is_empty(database_url: str, size: tuple[int, int]) -> None:
+def test_every_list_of_an_empty_queue_says_that_it_is_empty_and_has_no_empty_box(
+    database_url: str, size: tuple[int, int]
+) -> None:
     async def inside() -> None:
         source = queue_source(database_url)
         app = console_on(source, screen="cron")
@@ -72,6 +74,7 @@ def test_every_list_of_an_empty_queue_says_that_it_is_empty(database_url: str, s
                 await console.press(str(number % 10))
                 await console.until(lambda place=place: console.is_on(place))
                 await console.until(lambda: app.front.EMPTY in console.text)
+                assert "Details" not in console.text
 
     asyncio.run(inside())
 
