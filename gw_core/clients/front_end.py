@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gw_core.clients.client import Client
     from gw_core.domain.reports.diagnosis import DoctorFacts
     from gw_core.domain.reports.lock_waits import BackendSession
-    from gw_core.domain.reports.query_results import Count, QueueReport, QueueSize
+    from gw_core.domain.reports.query_results import Count, QueueCounts, QueueReport, QueueSize
     from gw_core.domain.reports.snapshot import QueueSnapshot
     from gw_core.postgres.connection.database import Connection
     from gw_core.postgres.read.job_queries import JobQueries
@@ -70,6 +70,10 @@ class FrontEnd:
         because that snapshot counts locks.
         """
         return self._snapshots.count_locks(recovery or RecoverySettings())
+
+    def counts(self) -> QueueCounts:
+        """Return how many jobs are in each state. Of a large table each call samples a part, pooled for a minute."""
+        return self._queries.counts()
 
     def count_queue(self, name: str) -> tuple[Count, Count]:
         """Count the jobs that wait in a named queue, and how many of them are due. For a long queue it takes long."""

@@ -164,7 +164,7 @@ class DataSource:
 
     def statistics(self) -> QueueCounts:
         """Return how many jobs are in each state, from a sample when there are many."""
-        return self.answer("statistics", lambda live: live.read_client.counts())
+        return self.answer("statistics", lambda live: live.front_end.counts())
 
     def history(self, which: str = "", *, after: str | None = None) -> HistoryPage:
         """Return a page of ended attempts, the latest first."""

@@ -2,7 +2,7 @@
 -- later ones that have failed, those that failed permanently, and those scheduled for later or waiting.
 -- At most `most` of each are listed, and the next `later` ones: whether such a job has failed is in the table alone, so
 -- each of them costs a few blocks. Every stage reads an index, and none is read if those before it fill the page.
--- This needs gw's indexes of locked and of failed jobs. Each stage has a constant limit, which the planner can judge.
+-- This needs gw's indexes of locked and of failed jobs. Each stage has a limit, so one plan serves all pages.
 with recursive
 \set KNOWN null::smallint
 \set BELOW ''

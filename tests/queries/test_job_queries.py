@@ -386,18 +386,6 @@ def test_an_empty_queue_has_statistics(queue: Queue) -> None:
     assert (found.total.value, found.oldest_due_at, found.next_due_at, found.tasks) == (0, None, None, {})
 
 
-def test_a_large_table_is_estimated_unless_counting_is_asked_for(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
-    queue.many(20_000)
-    monkeypatch.setattr(bounds, "SAMPLED_PAGES", 150)
-
-    estimated, exact = queue.client.counts(), queue.client.counts(exact=True)
-
-    assert estimated.total.quality is Quality.ESTIMATE
-    assert 10_000 < estimated.total.value < 30_000
-    assert estimated.states[JobState.FAILED].quality is Quality.ROUGH
-    assert (exact.total.value, exact.total.quality) == (20_000, Quality.EXACT)
-
-
 def test_a_queue_shows_its_waiting_jobs_its_owner_and_its_next_job(either: Queue) -> None:
     either.scheduled(queue_name="letters", priority=-9)
     head = either.ready("next", queue_name="letters")

@@ -331,7 +331,9 @@ def test_estimates_are_marked_for_people_and_named_for_programs(
     queue: Queue, gw: CliProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue.many(20_000)
-    monkeypatch.setattr(importlib.import_module("gw_core.postgres.read.job_queries"), "SAMPLED_PAGES", 150)
+    sampling = importlib.import_module("gw_core.domain.reports.table_sample")
+    monkeypatch.setattr(sampling, "COUNTED_PAGES", 150)
+    monkeypatch.setattr(sampling, "SAMPLED_PAGES", 100)
 
     text = gw("stats", terminal=True).out
 

@@ -10,8 +10,7 @@ import pytest
 from support.queue_fixture import QueueFixture, RunRecord, ms
 from support.waiting import wait_until
 
-from gw_core import JobSpec
-from gw_core.domain.job.job import Job
+from gw_core import Job, JobSpec
 from gw_core.events import JobCompleted, WorkersRecovered
 from gw_core.front_ends import CheckStatus, Database
 from gw_core.operations import Finding

@@ -13,8 +13,7 @@ import pytest
 from support.project_files import project_files
 from support.waiting import wait_until
 
-from gw_core import RecoverySettings
-from gw_core.domain.job.job import Job
+from gw_core import Job, RecoverySettings
 from gw_core.postgres.connection.statements import sql_folder, sql_text
 from gw_core.postgres.road.pauses import end_expired_pauses
 from statements.statement_fixture import OURS, Queue, a_failure

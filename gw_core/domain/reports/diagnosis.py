@@ -42,8 +42,8 @@ MAX_WAITING_ROWS: Final = 10_000
 MAX_EXPIRED_PARTITIONS: Final = 1
 """One is over each midnight, and dropped within the hour."""
 MAX_SEQUENCE_USE: Final = 0.8
-MAX_FAILED: Final = 10_000
-"""How many failed jobs are counted, the latest ones."""
+MAX_FAILED: Final = 2_000
+"""How many failed jobs are counted, the latest ones; the console counts them every 15 seconds."""
 RUST_WORKER: Final = "graphile_worker_"
 """How the ids of graphile_worker_rs begin."""
 NEEDED_INDEXES: Final = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -35,6 +36,7 @@ from gw_core.domain.reports.query_results import (
     TaskReport,
     projected,
 )
+from gw_core.domain.reports.table_sample import TableSample
 from gw_core.domain.rules.pause import Pause, PauseKind
 from gw_core.domain.rules.sweep_rules import RecoverySettings, WorkerInfo
 from gw_core.domain.rules.task_limit import TaskLimit
@@ -62,6 +64,7 @@ GENERIC_PLANS: Final = frozenset(
         "pause_list",
         "limit_list",
         "task_list",
+        "job_page_by_state",
         "snapshot_priorities",
         "stats_table",
     }
@@ -100,8 +103,6 @@ MIN_SECONDS_LEFT: Final = 0.02
 """The time assumed for the next chunk, at least."""
 
 ROWS_PER_READ: Final = 1_000
-SAMPLED_PAGES: Final = 2_000
-"""A larger table is sampled by this many pages, which takes about 40 ms beside workers; a smaller one is counted."""
 
 MAX_WAITING: Final = 1_000
 """How far the jobs of one queue are counted."""
@@ -184,6 +185,9 @@ class JobQueries:
     def __init__(self, connections: ConnectionSource, schema: str) -> None:
         self._connections = connections
         self._schema = schema
+        self._sampled = TableSample()
+        # Guards _sampled. Reads of two threads may overlap, and both count.
+        self._sampling = threading.Lock()
 
     # -- pages of jobs ---------------------------------------------------------------------------------------------
 
@@ -490,11 +494,15 @@ class JobQueries:
 
     def _sample(self, pages: int, *, exact: bool) -> tuple[Mapping[int, Rows], float]:
         """Return the rows of stats_sample.sql by task, and the share of the table that was read."""
-        share = 1.0 if exact or pages <= SAMPLED_PAGES else SAMPLED_PAGES / pages
-        timeout = EXACT_TIMEOUT if exact else STATEMENT_TIMEOUT
+        with self._sampling:
+            share = 1.0 if exact else self._sampled.next_share(pages, monotonic())
         values = {"percent": 100 * share, "lately": LATELY.total_seconds()}
+        rows = self._rows("stats_sample", values, timeout=EXACT_TIMEOUT if exact else STATEMENT_TIMEOUT)
+        if share < 1:
+            with self._sampling:
+                rows, share = self._sampled.add(rows, share, pages, monotonic())
         sampled: dict[int, Rows] = defaultdict(list)
-        for row in self._rows("stats_sample", values, timeout=timeout):
+        for row in rows:
             sampled[row[0]].append(row)
         return sampled, share
 
