@@ -102,7 +102,7 @@ MAX_DATACLASSES = 11
 @pytest.mark.parametrize(
     ("arguments", "needless"),
     [
-        (("add", "mail"), (*READERS, *WORKERS, *FRONT_ENDS)),
+        (("add", "mail"), (*READERS, *WORKERS, *FRONT_ENDS, "hashlib")),
         (("list",), (*WORKERS, *FRONT_ENDS)),
         (("run", "--once"), (*READERS, *FRONT_ENDS, *SELDOM, "gw_core.domain.cron.crontab")),
         (("run", "--once", "--crontab", "jobs.cron"), (*READERS, *FRONT_ENDS, *SELDOM)),

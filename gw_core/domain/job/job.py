@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import re
 import sys
@@ -565,6 +564,8 @@ def unique_key(spec: JobSpec, payload: str) -> str:
     """Return what a job is unique by: its job key, or else its payload, whatever the order of its fields."""
     if spec.job_key is not None:
         return f"{spec.task} key {spec.job_key}"
+    import hashlib  # loads OpenSSL, which takes 2 ms; few jobs need it
+
     with suppress(ValueError, RecursionError):  # which the server rejects
         payload = json.dumps(json.loads(payload), sort_keys=True)
     return f"{spec.task} payload {hashlib.sha256(payload.encode()).hexdigest()}"
