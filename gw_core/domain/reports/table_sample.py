@@ -25,7 +25,7 @@ class _Part(NamedTuple):
 
 
 class TableSample:
-    """What the reads of the last minute sampled, together: whoever asks often reads few pages each time.
+    """What the reads of the last minute sampled, together: of many reads, each takes few pages.
 
     The first read samples all pages. Times are seconds of one clock. The owner guards it against other threads.
     """
