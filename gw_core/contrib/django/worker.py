@@ -31,7 +31,7 @@ from django.utils import timezone
 from django.utils.module_loading import autodiscover_modules
 
 from gw_core import GiveUp, Job, JobContext, Snooze, TaskRegistry, task as with_options
-from gw_core.contrib.django.backend_settings import APP, BACKEND_VARIABLE, CONNECTION_VARIABLE, LANES_VARIABLE
+from gw_core.contrib.django.backend_settings import APP, BACKEND_VARIABLE, CONNECTION_VARIABLE, LANES_VARIABLE, Options
 from gw_core.contrib.django.compat import (
     Task,
     TaskContext,
@@ -76,7 +76,7 @@ def _registry(backend: Any, lanes: list[str]) -> TaskRegistry:
         given: Any = {name: value for name, value in options_of(task).items() if name in ("timeout", "isolation")}
         for lane in lanes:
             run: Any = TaskRun(replace(task, backend=backend.alias, queue_name=lane), type(backend))
-            if path == task.module_path and lane == own_lane(task, backend):
+            if path == task.module_path and lane == own_lane(task, backend) and is_scheduled_in(task, backend):
                 run.func = task.func
             identifier = identifier_of(path, lane)
             if given or results:
@@ -126,6 +126,17 @@ def own_lane(task: Any, backend: Any) -> str:
     """Return the lane on which a task is enqueued, unless `using()` names another."""
     lane: str = task.queue_name if backend.queues else DEFAULT_LANE
     return lane
+
+
+def is_scheduled_in(task: Any, backend: Any) -> bool:
+    """Return whether workers of a backend add the jobs of the task's schedules: those of its own queue do.
+
+    Otherwise each queue of the project would get these jobs. A task of another program's backend belongs to `default`.
+    """
+    settings_of = {alias: getattr(task_backends[alias], "settings", None) for alias in sorted(task_backends.settings)}
+    ours = {alias: each for alias, each in settings_of.items() if isinstance(each, Options)}
+    home = ours.get(task.backend) or ours.get("default") or next(iter(ours.values()))
+    return (home.database, home.schema) == (backend.settings.database, backend.settings.schema)
 
 
 def _tasks(backend: Any) -> Mapping[str, Any]:

@@ -25,6 +25,7 @@ from shop import tasks
 from shop.models import Order
 
 from gw_core.contrib.django import client, options
+from gw_core.contrib.django.worker import registry
 
 URL = os.environ["DATABASE_URL"]
 
@@ -111,6 +112,31 @@ def test_schedules_of_tasks_are_items_of_the_crontab_once() -> None:
         ("shop.tasks.leap_day", "shop.tasks.leap_day"),
     ]
     assert manage("gw", "cron", "validate").returncode == 0
+
+
+def in_queues(**schemas: str) -> dict[str, Any]:
+    """Return the setting TASKS with a backend for each alias, whose queue is in this schema."""
+    return {
+        alias: {"BACKEND": GRAPHILE, "QUEUES": ["default", "slow"], "OPTIONS": {"SCHEMA": schema}}
+        for alias, schema in schemas.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("schemas", "scheduling"),
+    [
+        ({"default": "one", "other": "two"}, {"default"}),
+        ({"default": "one", "other": "one"}, {"default", "other"}),
+        ({"first": "one", "other": "two"}, {"first"}),
+    ],
+    ids=["two queues", "one queue", "no default"],
+)
+def test_the_schedule_of_a_task_adds_jobs_to_one_queue(schemas: dict[str, str], scheduling: set[str]) -> None:
+    with override_settings(TASKS=in_queues(**schemas)):
+        found = {alias: [each.task for each in registry(alias).cron_items] for alias in schemas}
+
+    assert {alias for alias, items in found.items() if "shop.tasks.leap_day" in items} == scheduling
+    assert {alias for alias, items in found.items() if "slow/shop.tasks.leap_lane" in items} == scheduling
 
 
 def test_a_crontab_names_tasks_by_their_paths(tmp_path: Path) -> None:
