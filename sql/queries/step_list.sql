@@ -13,6 +13,7 @@ select steps.name,
                   from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
                  where jobs.id = %(job_id)s::bigint
                    and jobs.created_at = steps.job_created_at
+                   and (jobs.revision = 0 or jobs.flags ? 'gw:steps')
               )
               or exists (
                 select

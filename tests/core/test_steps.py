@@ -18,8 +18,8 @@ from support.queue_fixture import DEADLINE, NEVER, QueueFixture
 from support.shell import CliResult, Shell
 from support.waiting import wait_until
 
-from gw_core import JobContext, RetryAfter, TaskRegistry
-from gw_core.errors import GraphileWorkerError
+from gw_core import JobContext, JobSpec, RetryAfter, TaskRegistry
+from gw_core.errors import GraphileWorkerError, InvalidJobError
 from gw_core.events import JobErrored, JobReturned, PoolStopping
 
 NOW = RetryAfter(0)
@@ -124,6 +124,93 @@ def test_steps_of_other_jobs_and_of_an_id_that_came_again_are_not_taken(site: Qu
     assert next_id() == first
     site.run_once({"work": work})
     assert (sorted(calls.names[:2]), calls.names[2:]) == (sorted([str(first), str(second)]), [str(first)])
+
+
+# -- jobs that change while they wait -------------------------------------------------------------------------------
+
+
+def add_again(site: QueueFixture, **options: Any) -> None:
+    site.client.add("work", {"amount": 10}, job_key="k", **options)
+
+
+REPLACEMENTS: dict[str, Callable[[QueueFixture], object]] = {
+    "add": add_again,
+    "add, keeping the time": lambda site: add_again(site, job_key_mode="preserve_run_at"),
+    "add with a dependency": lambda site: add_again(site, after=[site.client.add("other")]),
+    "add_many": lambda site: site.client.add_many([JobSpec(task="work", payload={"amount": 10}, job_key="k")]),
+    "SQL": lambda site: site.run("select add_job('work', '{\"amount\": 10}', job_key => 'k')"),
+    "twice": lambda site: (add_again(site), add_again(site, job_key_mode="unsafe_dedupe")),
+}
+CHANGES: dict[str, Callable[[QueueFixture, int], object]] = {
+    "nothing": lambda site, job_id: None,
+    "dedupe": lambda site, job_id: add_again(site, job_key_mode="unsafe_dedupe"),
+    "unique": lambda site, job_id: add_again(site, unique_for=timedelta(hours=1)),
+    "retry": lambda site, job_id: site.client.jobs.retry([job_id]),
+    "retry of a failure": lambda site, job_id: (site.client.jobs.fail([job_id]), site.client.jobs.retry([job_id])),
+    "reschedule": lambda site, job_id: site.client.jobs.reschedule([job_id], attempts=0, priority=3),
+    "the key was removed": lambda site, job_id: site.run("update _private_jobs set key = null"),
+}
+
+
+class Charging:
+    """A task that charges what the payload names and then fails, until it may end."""
+
+    def __init__(self) -> None:
+        self.charged: list[int] = []
+        self.ends = False
+
+    def __call__(self, payload: Any, context: JobContext) -> None:
+        context.step("charge", self.charge, payload["amount"])
+        if not self.ends:
+            raise RetryAfter(timedelta(hours=1))
+
+    def charge(self, amount: int) -> int:
+        self.charged.append(amount)
+        return amount
+
+
+def charge_until_the_end(site: QueueFixture, change: Callable[[int], object]) -> list[int]:
+    """Run a job that charges 5 and fails, change it, and run it again; return what was charged."""
+    charging = Charging()
+    job = site.client.add("work", {"amount": 5}, job_key="k", unique_for=timedelta(hours=1))
+    site.run_once({"work": charging})
+    change(job.id)
+    charging.ends = True
+    site.run("update _private_jobs set run_at = now() where run_at < 'infinity'")
+    site.run_once({"work": charging, "other": lambda: None})
+    assert site.client.jobs.count().jobs == 0
+    return charging.charged
+
+
+@pytest.mark.parametrize("way", REPLACEMENTS)
+def test_a_job_that_is_replaced_starts_over(site: QueueFixture, way: str) -> None:
+    def replace(job_id: int) -> None:
+        REPLACEMENTS[way](site)
+        assert site.client.jobs.get(job_id).payload == {"amount": 10}
+        assert list(site.client.jobs.steps(job_id)) == []
+
+    assert charge_until_the_end(site, replace) == [5, 10]
+
+
+@pytest.mark.parametrize("way", CHANGES)
+def test_a_job_that_is_changed_in_another_way_goes_on(site: QueueFixture, way: str) -> None:
+    assert charge_until_the_end(site, lambda job_id: CHANGES[way](site, job_id)) == [5]
+
+
+def test_the_flag_of_a_job_with_steps_is_gws_own(site: QueueFixture) -> None:
+    seen: list[tuple[str, ...]] = []
+
+    def work(payload: object, context: JobContext) -> None:
+        context.step("one", lambda: 1)
+        seen.append(context.job.flags)
+        if context.job.attempts == 1:
+            raise NOW
+
+    site.client.add("work", job_key="k", flags=["mine"])
+    site.run_once({"work": work})
+    assert seen == [("mine",), ("mine",)]
+    with pytest.raises(InvalidJobError, match="the flag gw:steps is gw's own"):
+        site.client.add("work", flags=["gw:steps"])
 
 
 # -- what cannot be kept -------------------------------------------------------------------------------------------

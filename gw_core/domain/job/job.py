@@ -35,6 +35,9 @@ MAX_UNIQUE: Final = timedelta(days=3660)
 EXPIRY_FLAG: Final = "gw:expires:"
 """The beginning of the flag with the time at which a job expires, in microseconds since 1970."""
 
+STEPS_FLAG: Final = "gw:steps"
+"""The flag of a job with a key whose steps are kept; a job that is added again has new flags, and starts over."""
+
 # A lone surrogate cannot be encoded as UTF-8, and PostgreSQL's text holds no NUL.
 _UNSTORABLE: Final = "[\x00\ud800-\udfff]"
 
@@ -108,10 +111,10 @@ class Job(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """The names of the flags that are set on the job, without the one that holds `expires_at`."""
+        """The names of the flags that are set on the job, without those of gw for `expires_at` and for steps."""
         if not self._flags:
             return ()
-        return tuple(flag for flag in msgspec.json.decode(self._flags) if not flag.startswith(EXPIRY_FLAG))
+        return tuple(flag for flag in msgspec.json.decode(self._flags) if not _is_own(flag))
 
     @property
     def run_at(self) -> datetime:
@@ -577,7 +580,13 @@ def _checked_flags(flags: Sequence[str]) -> tuple[str, ...]:
     checked = tuple(_checked_text("flag", flag, MAX_JOB_KEY_LENGTH) for flag in flags)
     if any(flag.startswith(EXPIRY_FLAG) for flag in checked):
         raise InvalidJobError(f"flags that begin with {EXPIRY_FLAG} are gw's own; give expires_at instead")
+    if STEPS_FLAG in checked:
+        raise InvalidJobError(f"the flag {STEPS_FLAG} is gw's own; leave it out")
     return checked
+
+
+def _is_own(flag: str) -> bool:
+    return flag == STEPS_FLAG or flag.startswith(EXPIRY_FLAG)
 
 
 def _checked_expires_at(
