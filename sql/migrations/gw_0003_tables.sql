@@ -51,7 +51,7 @@ create table if not exists :GRAPHILE_WORKER_SCHEMA._private_gw_claim_rules (
 alter table :GRAPHILE_WORKER_SCHEMA._private_gw_claim_rules enable row level security;
 
 create table if not exists :GRAPHILE_WORKER_SCHEMA._private_gw_pauses (
-  kind text not null constraint gw_pauses_kind_check check (kind in ('task', 'queue', 'flag', 'all')),
+  kind text not null constraint gw_pauses_kind_check check (kind in ('task', 'queue', 'flag', 'cron', 'all')),
   name text not null,
   until timestamptz,
   reason text,
@@ -167,3 +167,63 @@ create index if not exists gw_history_failed_index
 create table if not exists :GRAPHILE_WORKER_SCHEMA._private_gw_history_default
   partition of :GRAPHILE_WORKER_SCHEMA._private_gw_history default;
 alter table :GRAPHILE_WORKER_SCHEMA._private_gw_history_default enable row level security;
+
+-- Steps: what the task of a job has finished, or how far it came, so that a later attempt does not repeat it.
+-- A row belongs to the job with this id and time of creation: a table of jobs that is truncated can give an id again.
+-- A step that is not finished holds a cursor. Workers delete the rows of a job that is gone; where history keeps the
+-- job, they stay until `kept_until`.
+
+create table if not exists :GRAPHILE_WORKER_SCHEMA._private_gw_steps (
+  job_id bigint not null,
+  name text not null,
+  value json not null,
+  finished boolean not null,
+  attempt integer not null,
+  saved_at timestamptz not null default now(),
+  job_created_at timestamptz not null,
+  kept_until timestamptz,
+  constraint gw_steps_pkey primary key (job_id, name)
+);
+alter table :GRAPHILE_WORKER_SCHEMA._private_gw_steps enable row level security;
+
+create index if not exists gw_steps_open_index
+  on :GRAPHILE_WORKER_SCHEMA._private_gw_steps (job_id)
+  where kept_until is null;
+create index if not exists gw_steps_kept_index
+  on :GRAPHILE_WORKER_SCHEMA._private_gw_steps (kept_until)
+  where kept_until is not null;
+
+-- Actions: what operators did to jobs, workers and pauses. A batch of jobs is one row; workers write none.
+-- The role, the program and the address are those of the session that acted; `by` is the name that it gave.
+
+create table if not exists :GRAPHILE_WORKER_SCHEMA._private_gw_actions (
+  id bigint generated always as identity constraint gw_actions_pkey primary key,
+  at timestamptz not null default now(),
+  action text not null,
+  by text not null,
+  role text not null,
+  program text,
+  address text,
+  job_ids bigint[] not null,
+  targets text[] not null,
+  details json,
+  expires_at timestamptz not null
+);
+alter table :GRAPHILE_WORKER_SCHEMA._private_gw_actions enable row level security;
+
+create index if not exists gw_actions_jobs_index
+  on :GRAPHILE_WORKER_SCHEMA._private_gw_actions using gin (job_ids);
+create index if not exists gw_actions_expires_index
+  on :GRAPHILE_WORKER_SCHEMA._private_gw_actions (expires_at);
+
+-- Jobs that expire unless they have started in time. The time is in a flag of the job, which every claim returns, so no
+-- claim reads this table. Workers find expired jobs by it, and only the flag counts.
+
+create table if not exists :GRAPHILE_WORKER_SCHEMA._private_gw_expiring (
+  job_id bigint constraint gw_expiring_pkey primary key,
+  expires_at timestamptz not null
+);
+alter table :GRAPHILE_WORKER_SCHEMA._private_gw_expiring enable row level security;
+
+create index if not exists gw_expiring_expires_index
+  on :GRAPHILE_WORKER_SCHEMA._private_gw_expiring (expires_at);

@@ -16,19 +16,6 @@ select current_setting('server_version_num')::integer as server_version,
        array(
          select relname::text from relation
           where relname = any(%(relations)s::name[])
-          union all
-         select named.name
-           from pg_catalog.unnest(%(relations)s::text[]) as named (name)
-           join relation on relname = pg_catalog.split_part(named.name, '.', 1)::name
-           join pg_attribute
-             on attrelid = relation.oid
-            and attname = pg_catalog.split_part(named.name, '.', 2)::name
-            and not attisdropped
-          union all
-         select conname::text
-           from pg_constraint
-           join namespace on namespace.oid = connamespace
-          where conname = any(%(relations)s::name[])
        ) as relations,
        array(
          select word from ts_stat(coalesce((

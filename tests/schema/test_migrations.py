@@ -43,12 +43,8 @@ OWN_LINE = [
     "gw_0003_tables",
     "gw_0004_indexes",
     "gw_0005_history_functions",
-    "gw_0006_steps",
-    "gw_0007_waiting_jobs",
-    "gw_0008_unique_jobs",
-    "gw_0009_actions",
-    "gw_0010_cron_pauses",
-    "gw_0011_expiring_jobs",
+    "gw_0006_waiting_jobs",
+    "gw_0007_unique_jobs",
 ]
 WAITING_FOR_A_TABLE = """
 select 1 from pg_locks
@@ -161,81 +157,6 @@ def test_a_schema_with_an_earlier_add_jobs_gets_the_fast_one(database_url: str) 
         assert [step.name for step in report.applied] == ["gw_0002_functions"]
         assert report.warnings == ()
         assert connection.execute(definition).fetchone() == fast
-
-
-EARLY_GROUPS = """
-drop function _private_gw_add_waiting, _private_gw_end_members;
-drop table _private_gw_waiting, _private_gw_edges, _private_gw_steps;
-create table _private_gw_waiting (
-  id bigint generated always as identity constraint gw_waiting_pkey primary key, job json not null,
-  on_failure text not null constraint gw_waiting_on_failure_check check (on_failure in ('hold', 'cancel', 'run')),
-  members integer not null, created_at timestamptz not null default now(),
-  checked_at timestamptz not null default now(), error text
-);
-create table _private_gw_edges (
-  job_id bigint not null, waiting_id bigint not null, constraint gw_edges_pkey primary key (job_id, waiting_id)
-);
-create index gw_edges_waiting_index on _private_gw_edges (waiting_id);
-create function _private_gw_end_members(job_ids bigint[]) returns integer language sql as 'select 0';
-insert into _private_gw_waiting (job, on_failure, members)
-values ('{"task": "last", "payload": {"n": 1}, "delay": 60}', 'run', 2);
-insert into _private_gw_edges select (add_job('member')).id, 1;
-"""
-"""How early versions kept a group, with a member that has not ended and one that has."""
-
-EARLY_STEPS: dict[str, tuple[str, ...]] = {
-    "gw_0001_ledger": ("drop table if exists _private_gw_migrations",),
-    "gw_0002_keyed_add": (EARLY_ADD_JOB,),
-    "gw_0003_tables": (
-        "drop table _private_gw_workers, _private_gw_cancellations, _private_gw_renewed_locks, _private_gw_claim_rules",
-        "drop table _private_gw_pauses, _private_gw_limits, _private_gw_buckets, _private_gw_statistics",
-        "drop function _private_gw_field_value",
-    ),
-    "gw_0004_queued_index": ("drop index jobs_gw_queued_index, jobs_gw_queue_heads_index",),
-    "gw_0005_locked_and_failed_index": ("drop index jobs_gw_locked_index, jobs_gw_failed_index",),
-    "gw_0006_search_path": ("alter function complete_jobs reset search_path",),
-    "gw_0007_history": ("drop table _private_gw_history",),
-    "gw_0008_groups": ("drop table _private_gw_waiting, _private_gw_edges", "drop function _private_gw_end_members"),
-    "gw_0009_history_functions": (
-        "drop function _private_gw_make_history_partition, _private_gw_expire_history, _private_gw_record_others",
-    ),
-    "gw_0010_group_errors": ("alter table _private_gw_waiting drop column error",),
-    "gw_0011_history_identity": (
-        "alter table _private_gw_history replica identity default",
-        "alter table _private_gw_history_default replica identity default",
-    ),
-}
-"""The steps of early versions, and what undoes each of them."""
-
-
-@pytest.mark.parametrize("count", range(len(EARLY_STEPS) + 1))
-def test_a_schema_of_an_early_version_ends_as_a_fresh_one(database_url: str, count: int) -> None:
-    fresh = catalog(database_url, with_bodies=True)
-    taken, missing = list(EARLY_STEPS)[:count], list(EARLY_STEPS)[count:]
-    run(database_url, f"set search_path = graphile_worker; {EARLY_GROUPS}")
-    run(database_url, "delete from graphile_worker._private_gw_migrations")
-    for number, name in enumerate(taken, 1):
-        run(database_url, f"insert into graphile_worker._private_gw_migrations (id, name) values ({number}, '{name}')")
-    for name in reversed(missing):
-        for statement in EARLY_STEPS[name]:
-            run(database_url, f"set search_path = graphile_worker; {statement}")
-
-    report = migrate(database_url)
-
-    assert (report.after.status, migrate(database_url).applied) == (SchemaStatus.CURRENT, ())
-    now = catalog(database_url, with_bodies=True)
-    # PostgreSQL 18 names each NOT NULL, and the former table had taken the name when the new one was made.
-    for found in (fresh, now):
-        found["constraint"] = sorted(each.replace("_not_null1 NOT", "_not_null NOT") for each in found["constraint"])
-    assert now == fresh
-    own_line = {int(name.split("_")[1]): name for name in OWN_LINE}
-    assert {number: report.after.own_ledger[number] for number in own_line} == own_line
-    with Client(database_url) as client:
-        groups = [(each.task, each.on_failure, each.members, each.open) for each in client.groups.list()]
-        assert groups == ([("last", "run", 1, 1)] if "gw_0008_groups" in taken else [])
-        client.jobs.complete("task:member")
-        states = [(each.job.task, each.job.payload, each.state) for each in client.jobs.list(with_payload=True).jobs]
-        assert states == ([("last", {"n": 1}, "scheduled")] if groups else [])
 
 
 def test_our_own_line_has_a_ledger_of_its_own(schema: SchemaFixture) -> None:

@@ -133,7 +133,7 @@ def test_our_sessions_resolve_names_in_pg_catalog_and_borrowed_ones_where_the_us
 
 
 def weaken(connection: psycopg.Connection[Any]) -> None:
-    """Make the functions what they were before step 7: without a search_path, and with operators left to it."""
+    """Make the functions what Node.js made them: without a search_path, and with operators left to it."""
     for (text,) in connection.execute(
         "select pg_get_functiondef(oid) from pg_proc where pronamespace = to_regnamespace(%s)", (SCHEMA,)
     ).fetchall():

@@ -54,26 +54,18 @@ FUNCTIONS_STEP: Final = 2
 TABLES_STEP: Final = 3
 INDEXES_STEP: Final = 4
 HISTORY_FUNCTIONS_STEP: Final = 5
-STEPS_STEP: Final = 6
-WAITING_STEP: Final = 7
-UNIQUE_STEP: Final = 8
-ACTIONS_STEP: Final = 9
-CRON_PAUSES_STEP: Final = 10
-EXPIRING_STEP: Final = 11
+WAITING_STEP: Final = 6
+UNIQUE_STEP: Final = 7
 OWN_STEPS: Final = {
     LEDGER_STEP: "gw_0001_ledger",
     FUNCTIONS_STEP: "gw_0002_functions",
     TABLES_STEP: "gw_0003_tables",
     INDEXES_STEP: "gw_0004_indexes",
     HISTORY_FUNCTIONS_STEP: "gw_0005_history_functions",
-    STEPS_STEP: "gw_0006_steps",
-    WAITING_STEP: "gw_0007_waiting_jobs",
-    UNIQUE_STEP: "gw_0008_unique_jobs",
-    ACTIONS_STEP: "gw_0009_actions",
-    CRON_PAUSES_STEP: "gw_0010_cron_pauses",
-    EXPIRING_STEP: "gw_0011_expiring_jobs",
+    WAITING_STEP: "gw_0006_waiting_jobs",
+    UNIQUE_STEP: "gw_0007_unique_jobs",
 }
-"""gw's additions, by their numbers in a ledger of its own. Early versions took up to 11 steps, with other names."""
+"""gw's additions, by their numbers in a ledger of its own."""
 
 REPAIR_MARKER: Final = "gw:add-jobs:2"
 """A marker in the body of gw's `add_jobs`; without it, another program replaced the function, or an earlier version."""
@@ -83,19 +75,17 @@ STEP_RELATIONS: Final = {
     TABLES_STEP: {
         *("_private_gw_workers", "_private_gw_cancellations", "_private_gw_renewed_locks", "_private_gw_claim_rules"),
         *("_private_gw_pauses", "_private_gw_limits", "_private_gw_buckets", "_private_gw_statistics"),
-        "_private_gw_history",
+        *("_private_gw_history", "_private_gw_steps", "gw_steps_open_index", "gw_steps_kept_index"),
+        *("_private_gw_actions", "gw_actions_jobs_index", "gw_actions_expires_index"),
+        *("_private_gw_expiring", "gw_expiring_expires_index"),
     },
     INDEXES_STEP: {
         *("jobs_gw_queued_index", "jobs_gw_queue_heads_index", "jobs_gw_locked_index", "jobs_gw_failed_index"),
     },
-    STEPS_STEP: {"_private_gw_steps", "gw_steps_open_index", "gw_steps_kept_index"},
-    WAITING_STEP: {"_private_gw_waiting.after", "_private_gw_edges", "gw_edges_waiting_index"},
+    WAITING_STEP: {"_private_gw_waiting", "_private_gw_edges", "gw_edges_waiting_index"},
     UNIQUE_STEP: {"_private_gw_unique", "gw_unique_expires_index"},
-    ACTIONS_STEP: {"_private_gw_actions", "gw_actions_jobs_index", "gw_actions_expires_index"},
-    CRON_PAUSES_STEP: {"gw_pauses_target_check"},
-    EXPIRING_STEP: {"_private_gw_expiring", "gw_expiring_expires_index"},
 }
-"""The relations, columns and constraints that the other steps make."""
+"""The relations that the other steps make."""
 
 PRIVATE_FUNCTIONS: Final = frozenset(
     {"_private_gw_make_history_partition", "_private_gw_expire_history", "_private_gw_record_others"}
