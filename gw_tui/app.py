@@ -24,8 +24,7 @@ from textual.widgets import Input, TextArea
 from gw_core.front_ends import CleanupTarget, counted
 from gw_tui import clipboard
 from gw_tui.action_runner import ActionRunner
-from gw_tui.actions import Action
-from gw_tui.actions.command_preview import CommandPreview
+from gw_tui.actions import Action, gw_command
 from gw_tui.actions.log import action_log
 from gw_tui.contexts import Contexts
 from gw_tui.data.messages import (
@@ -275,12 +274,11 @@ class ConsoleApp(App[Options]):
         super().copy_to_clipboard(clipboard.on_one_line(text))
 
     def copy_preview(self, action: Action) -> None:
-        words = action.preview(CommandPreview(self.state.source.info.schema))
-        if words is None:
+        if (words := action.preview()) is None:
             self.notify("No equivalent command")
             return
         try:
-            self.copy(clipboard.command_line(words))
+            self.copy(clipboard.command_line(gw_command(words, self.state.source.info.schema)))
         except ValueError as error:
             self.notify(str(error), severity="warning")
 

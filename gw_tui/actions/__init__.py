@@ -1,6 +1,7 @@
 """What an operator can do, and the record of what was done."""
 
 from gw_tui.actions.action import GONE as GONE, Action as Action, Result as Result, SkippedItem as SkippedItem
+from gw_tui.actions.command_preview import gw_command as gw_command
 from gw_tui.actions.jobs import (
     Add as Add,
     Cancel as Cancel,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gw_core import Client, Job, RecoverySettings, operations
     from gw_core.front_ends import Count, FoundJob, SkippedJob
     from gw_core.operations import ActionResult, Finding, QueueCounts, SweepReport
-    from gw_tui.actions.command_preview import CommandPreview, Words
+    from gw_tui.actions.command_preview import Words
 
 GONE: Final = "gone"
 """Why an action skipped a job that has left the table."""
@@ -93,8 +93,8 @@ class Action(msgspec.Struct, frozen=True):
         """Do it, and yield the result of each transaction; nothing more is done after the iterator is dropped."""
         yield self.run(client, recovery)
 
-    def preview(self, write: CommandPreview) -> Words | None:
-        """Return the equivalent command; None where there is none."""
+    def preview(self) -> Words | None:
+        """Return the words of the equivalent command for `gw_command`; None where there is none."""
         return None
 
     def entry(self) -> Mapping[str, Any]:

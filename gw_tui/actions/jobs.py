@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from gw_core import Selection
 from gw_core.errors import GraphileWorkerError, JobSkipped
-from gw_core.front_ends import FrontEnd, SkippedJob, operator_name
+from gw_core.front_ends import FrontEnd, SkippedJob, encode_payload, operator_name
 from gw_tui.actions.action import Action, Result, SkippedItem, changed, given, why_skipped
+from gw_tui.actions.command_preview import on_one_line, options, unmistaken
 
 if TYPE_CHECKING:
     from gw_core import Client, Job, JobSpec, RecoverySettings
     from gw_core.operations import ActionResult, RemovedJob
-    from gw_tui.actions.command_preview import CommandPreview, Words
+    from gw_tui.actions.command_preview import Words
 
 CANCEL_TIMEOUT: Final = timedelta(seconds=5)
 """How long a cancellation waits for the task to stop; the request stays."""
@@ -23,11 +24,17 @@ CANCEL_TIMEOUT: Final = timedelta(seconds=5)
 class JobAction(Action, frozen=True, kw_only=True):
     """An action on jobs."""
 
+    command: ClassVar[str] = ""
+    """The command of `gw` that does the same with their ids."""
+
     jobs: Sequence[Job]
 
     @property
     def ids(self) -> list[int]:
         return [each.id for each in self.jobs]
+
+    def preview(self) -> Words | None:
+        return [self.command, *map(str, self.ids)] if self.command else None
 
 
 class ExpectedAction(JobAction, frozen=True, kw_only=True):
@@ -44,13 +51,11 @@ class ExpectedAction(JobAction, frozen=True, kw_only=True):
 class Retry(ExpectedAction, frozen=True, kw_only=True):
     """Retry failed jobs now."""
 
+    command: ClassVar[str] = "retry"
     done_words: ClassVar[str] = "retried"
 
     def batches(self, client: Client) -> Iterator[ActionResult]:
         return client.jobs.in_batches(self.BATCH_SIZE).retry(expected=self.jobs, by=operator_name())
-
-    def preview(self, write: CommandPreview) -> Words | None:
-        return write.retry(self.ids)
 
 
 class Reschedule(ExpectedAction, frozen=True, kw_only=True):
@@ -68,10 +73,14 @@ class Reschedule(ExpectedAction, frozen=True, kw_only=True):
             expected=self.jobs, run_at=self.run_at, by=operator_name(), **self._numbers
         )
 
-    def preview(self, write: CommandPreview) -> Words | None:
-        """Return `gw reschedule`; a duration is left out, as it would count from when the command runs."""
+    def preview(self) -> Words | None:
+        """Return the words; without a change, they run the jobs in an hour.
+
+        A duration is left out, as it would count from when the command runs.
+        """
         run_at = self.run_at if isinstance(self.run_at, datetime) else None
-        return write.reschedule(self.ids, run_at=run_at, **self._numbers)
+        changes = options(run_at=run_at, **self._numbers) or options(run_at="+1h")
+        return ["reschedule", *map(str, self.ids), *changes]
 
     @property
     def _numbers(self) -> dict[str, int | None]:
@@ -88,25 +97,24 @@ class Fail(ExpectedAction, frozen=True, kw_only=True):
     def batches(self, client: Client) -> Iterator[ActionResult]:
         return client.jobs.in_batches(self.BATCH_SIZE).fail(reason=self.reason, expected=self.jobs, by=operator_name())
 
-    def preview(self, write: CommandPreview) -> Words | None:
-        return write.fail(self.ids, self.reason)
+    def preview(self) -> Words | None:
+        return ["fail", *map(str, self.ids), *options(reason=self.reason)]
 
 
 class Complete(ExpectedAction, frozen=True, kw_only=True):
     """Delete jobs as if they had completed; the result holds them, for `Restore`."""
 
+    command: ClassVar[str] = "complete"
     done_words: ClassVar[str] = "completed"
 
     def batches(self, client: Client) -> Iterator[ActionResult]:
         return client.jobs.in_batches(self.BATCH_SIZE).complete(expected=self.jobs, by=operator_name())
 
-    def preview(self, write: CommandPreview) -> Words | None:
-        return write.complete(self.ids)
-
 
 class Cancel(JobAction, frozen=True, kw_only=True):
     """Cancel running jobs, whose tasks are asked to stop, and jobs that wait for others."""
 
+    command: ClassVar[str] = "cancel"
     done_words: ClassVar[str] = "cancelled"
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
@@ -120,9 +128,6 @@ class Cancel(JobAction, frozen=True, kw_only=True):
                 if not each.result.is_over
             ),
         )
-
-    def preview(self, write: CommandPreview) -> Words | None:
-        return write.cancel(self.ids)
 
 
 class FindByKey(Action, frozen=True, kw_only=True):
@@ -151,8 +156,8 @@ class RemoveByKey(Action, frozen=True, kw_only=True):
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
         return _removed(FrontEnd(client).remove_expected(self.key, self.job, operator_name()))
 
-    def preview(self, write: CommandPreview) -> Words | None:
-        return write.remove_by_key(self.key)
+    def preview(self) -> Words | None:
+        return ["remove", *unmistaken((self.key,))]
 
 
 class Restore(JobAction, frozen=True, kw_only=True):
@@ -186,8 +191,19 @@ class Add(Action, frozen=True, kw_only=True):
             return Result()
         return Result(done=(str(job.id),))
 
-    def preview(self, write: CommandPreview) -> Words | None:
-        return write.add(self.spec, self.payload)
+    def preview(self) -> Words | None:
+        spec = self.spec
+        values = options(
+            payload=on_one_line(encode_payload(spec.payload) if self.payload is None else self.payload),
+            queue=spec.queue_name,
+            run_at=spec.run_at if isinstance(spec.run_at, datetime) else None,
+            max_attempts=spec.max_attempts,
+            job_key=spec.job_key,
+            job_key_mode=None if spec.job_key is None else spec.job_key_mode.value,
+            priority=spec.priority,
+        )
+        flags = [word for flag in spec.flags for word in options(flag=flag)]
+        return ["add", *unmistaken((spec.task,), *values, *flags)]
 
     def entry(self) -> Mapping[str, Any]:
         """Return the job without its payload."""

@@ -10,12 +10,13 @@ from msgspec.structs import replace
 from gw_core import Selection
 from gw_core.front_ends import FrontEnd, NotRecordedError, StatementTimeoutError, operator_name
 from gw_tui.actions.action import GONE, Action, Result, SkippedItem, changed
+from gw_tui.actions.command_preview import unmistaken
 from gw_tui.text.redact import masked
 
 if TYPE_CHECKING:
     from gw_core import Client, RecoverySettings
     from gw_core.front_ends import BackendSession, CleanupTarget, PageCursor
-    from gw_tui.actions.command_preview import CommandPreview, Words
+    from gw_tui.actions.command_preview import Words
 
 
 class Unlock(Action, frozen=True, kw_only=True):
@@ -29,8 +30,8 @@ class Unlock(Action, frozen=True, kw_only=True):
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
         return Result(done=tuple(each.id for each in client.workers.unlock(self.workers, by=operator_name())))
 
-    def preview(self, write: CommandPreview) -> Words | None:
-        return write.unlock(self.workers)
+    def preview(self) -> Words | None:
+        return ["unlock", *unmistaken(self.workers)]
 
 
 class EndSession(Action, frozen=True, kw_only=True):
@@ -88,8 +89,8 @@ class Sweep(PreviewedAction, frozen=True, kw_only=True):
         report = client.workers.sweep(recovery, dry_run=self.dry_run, by=operator_name())
         return Result(done=tuple(worker.id for worker in report.workers), sweep=report)
 
-    def preview(self, write: CommandPreview) -> Words | None:
-        return None if self.dry_run else write.sweep()
+    def preview(self) -> Words | None:
+        return None if self.dry_run else ["sweep"]
 
 
 class Cleanup(PreviewedAction, frozen=True, kw_only=True):
@@ -108,8 +109,8 @@ class Cleanup(PreviewedAction, frozen=True, kw_only=True):
             return self.counted(lambda: client.cleanup.count(self.target))
         return Result(count=client.cleanup.delete(self.target, by=operator_name()))
 
-    def preview(self, write: CommandPreview) -> Words | None:
-        return None if self.dry_run else write.clean(self.target.value)
+    def preview(self) -> Words | None:
+        return None if self.dry_run else ["cleanup", self.target.value]
 
     def entry(self) -> Mapping[str, Any]:
         return {"cleanup": self.target.value}
@@ -158,8 +159,8 @@ class Forget(Action, frozen=True, kw_only=True):
             return Result(done=(self.identifier,))
         return Result(skipped=(SkippedItem(self.identifier, "not registered"),))
 
-    def preview(self, write: CommandPreview) -> Words | None:
-        return write.forget(self.identifier)
+    def preview(self) -> Words | None:
+        return ["cron", "forget", *unmistaken((self.identifier,))]
 
     def entry(self) -> Mapping[str, Any]:
         return {"item": self.identifier}

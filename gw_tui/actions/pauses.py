@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from gw_core.front_ends import operator_name
 from gw_tui.actions.action import Action, Result, SkippedItem
+from gw_tui.actions.command_preview import options, unmistaken
 
 if TYPE_CHECKING:
     from gw_core import Client, RecoverySettings
     from gw_core.operations import PauseResult
-    from gw_tui.actions.command_preview import CommandPreview, Words
+    from gw_tui.actions.command_preview import Words
 
 
 class PauseAction(Action, frozen=True, kw_only=True):
@@ -54,8 +55,8 @@ class Pause(PauseAction, frozen=True, kw_only=True):
         result = client.pauses.pause(self.target, reason=self.reason, by=operator_name())
         return Result(done=(self.name,), message=_unconfirmed(result, f"{self.thing} {self.name} paused"))
 
-    def preview(self, write: CommandPreview) -> Words | None:
-        return write.pause(self.target, self.reason)
+    def preview(self) -> Words | None:
+        return ["pause", *options(reason=self.reason), self.target]
 
 
 class Resume(PauseAction, frozen=True, kw_only=True):
@@ -69,8 +70,8 @@ class Resume(PauseAction, frozen=True, kw_only=True):
             return Result(skipped=(SkippedItem(self.name, "not paused"),))
         return Result(done=(self.name,), message=_unconfirmed(result, f"{self.thing} {self.name} resumed"))
 
-    def preview(self, write: CommandPreview) -> Words | None:
-        return write.resume(self.target)
+    def preview(self) -> Words | None:
+        return ["resume", self.target]
 
 
 class SetLimit(Action, frozen=True, kw_only=True):
@@ -93,8 +94,9 @@ class SetLimit(Action, frozen=True, kw_only=True):
         result = client.limits.set(self.task, running=self.running, by=operator_name(), **more)
         return Result(done=(self.task,), message=_unconfirmed(result, f"task {self.task} limited"))
 
-    def preview(self, write: CommandPreview) -> Words | None:
-        return write.limit(self.task, self.running)
+    def preview(self) -> Words | None:
+        change = ["--off"] if self.running is None else options(running=self.running)
+        return ["limit", *unmistaken((self.task,), *change)]
 
 
 def _unconfirmed(result: PauseResult, done: str = "done") -> str:

@@ -16,10 +16,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from support.task_builders import a_job
 
 from gw_core import JobSpec
 from gw_core.front_ends import UNSAFE_TEXT
-from gw_tui.actions.command_preview import CommandPreview
+from gw_tui.actions import Action, Add, Fail, Forget, RemoveByKey, Retry, Unlock, gw_command
 from gw_tui.clipboard import command_line, on_one_line
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.once]
@@ -175,13 +176,18 @@ def ran(tmp_path: Path) -> Callable[[], list[list[str]]]:
     return calls
 
 
-def removal(value: str) -> Sequence[str]:
-    return CommandPreview().remove_by_key(value)
+def removal(value: str) -> Action:
+    return RemoveByKey(key=value, job=a_job())
 
 
-def copied(words: Sequence[str]) -> str:
+TWO = Retry(jobs=[a_job(id=1), a_job(id=2)])
+
+
+def copied(action: Action, **schema: str) -> str:
     """Return what the console would copy."""
-    text = on_one_line(command_line(words))
+    words = action.preview()
+    assert words is not None
+    text = on_one_line(command_line(gw_command(words, **schema)))
     assert UNSAFE_TEXT.search(text) is None
     return text
 
@@ -190,12 +196,12 @@ def copied(words: Sequence[str]) -> str:
 def test_what_no_shell_can_be_given_is_not_copied(name: str) -> None:
     for typed in (
         removal(UNTYPEABLE[name]),
-        CommandPreview().unlock([UNTYPEABLE[name]]),
-        CommandPreview().forget(UNTYPEABLE[name]),
-        CommandPreview().fail([1], UNTYPEABLE[name]),
+        Unlock(workers=[UNTYPEABLE[name]]),
+        Forget(identifier=UNTYPEABLE[name]),
+        Fail(jobs=[a_job()], reason=UNTYPEABLE[name]),
     ):
         with pytest.raises(ValueError, match="control or invisible"):
-            command_line(typed)
+            copied(typed)
 
 
 PSQL = ["psql", "-X", "-v", f"PROMPT1={PROMPT}", "-v", f"PROMPT2={PROMPT}"]
@@ -215,13 +221,13 @@ def test_a_command_pasted_into_a_shell_runs_as_it_stands_and_nothing_else(
     for value in TYPEABLE.values():
         dashes = ["--"] if value.startswith("-") else []
         for typed, words in (
-            (removal(value), ["remove", *dashes, value]),
-            (CommandPreview(value).retry([1, 2]), ["retry", f"--schema={value}", "1", "2"]),
-            (CommandPreview().unlock([value, "w"]), ["unlock", *dashes, value, "w"]),
-            (CommandPreview().forget(value), ["cron", "forget", *dashes, value]),
-            (CommandPreview().fail([7], value), ["fail", "7", f"--reason={value}"]),
+            (copied(removal(value)), ["remove", *dashes, value]),
+            (copied(TWO, schema=value), ["retry", f"--schema={value}", "1", "2"]),
+            (copied(Unlock(workers=[value, "w"])), ["unlock", *dashes, value, "w"]),
+            (copied(Forget(identifier=value)), ["cron", "forget", *dashes, value]),
+            (copied(Fail(jobs=[a_job(id=7)], reason=value)), ["fail", "7", f"--reason={value}"]),
         ):
-            terminal.paste(copied(typed))
+            terminal.paste(typed)
             terminal.enter()
             expected.append(words)
             terminal.until(lambda: len(ran()) >= len(expected))
@@ -270,6 +276,6 @@ def test_a_command_pasted_into_psql_by_mistake_runs_nothing(
 def test_a_payload_is_one_line_that_means_the_same() -> None:
     spec, payload = JobSpec(task="mail"), '{\n\t"a": "x\x7f\u202e\U000e0041",\r\n "n": 90071992547409931}'
 
-    line = command_line(CommandPreview().add(spec, payload))
+    line = copied(Add(spec=spec, payload=payload))
 
     assert shlex.split(line)[-1] == '--payload={  "a": "x\\u007f\\u202e\\udb40\\udc41",   "n": 90071992547409931}'

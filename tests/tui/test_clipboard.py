@@ -13,14 +13,20 @@ from console_fixture import Console, run
 from hostile_console import HostileSource
 from hypothesis import given, strategies as st
 from msgspec import structs
+from support.task_builders import a_job
 
 from gw_core.front_ends import UNSAFE_TEXT
 from gw_core.operations import JobReport, QueueReport
 from gw_tui import clipboard
-from gw_tui.actions.command_preview import CommandPreview
+from gw_tui.actions import Action, Complete, Fail, Reschedule, Retry, Unlock
 
 EVIL = "k\x15touch pwned\n\x1b[201~\rtouch pwned\r"
-TYPED = CommandPreview()
+
+
+def command_line(action: Action) -> str:
+    words = action.preview()
+    assert words is not None
+    return clipboard.command_line(words)
 
 
 class MoreHostile(HostileSource):
@@ -118,12 +124,10 @@ def test_a_payload_too_large_to_copy_is_rejected_before_it_is_laid_out(monkeypat
     run(scenario, source=Large())
 
 
-@pytest.mark.parametrize(
-    "action", [TYPED.retry, TYPED.fail, TYPED.complete, TYPED.reschedule], ids=lambda action: action.__name__
-)
+@pytest.mark.parametrize("action", [Retry, Fail, Complete, Reschedule])
 @pytest.mark.parametrize("count", [1, 200])
-def test_what_is_copied_covers_every_job(action: Callable[[Sequence[int]], Sequence[str]], count: int) -> None:
-    line = clipboard.command_line(action(range(1, count + 1)))
+def test_what_is_copied_covers_every_job(action: Callable[..., Action], count: int) -> None:
+    line = command_line(action(jobs=[a_job(id=each) for each in range(1, count + 1)]))
 
     assert set(map(str, range(1, count + 1))) <= set(line.split())
 
@@ -131,7 +135,7 @@ def test_what_is_copied_covers_every_job(action: Callable[[Sequence[int]], Seque
 def test_a_command_too_long_for_a_shell_is_not_copied() -> None:
     # A shell that leaves lines to the terminal gets 4,095 bytes of them, and would act on the first half of an id.
     with pytest.raises(ValueError, match="more than 4,000 bytes"):
-        clipboard.command_line(TYPED.retry(range(1, 7_001)))
+        command_line(Retry(jobs=[a_job(id=each) for each in range(1, 7_001)]))
 
 
 @given(st.text())
@@ -142,7 +146,7 @@ def test_nothing_that_is_copied_has_a_control(text: str) -> None:
 @given(st.lists(st.text(st.characters(exclude_characters="\0", codec="utf-8")), min_size=1, max_size=3))
 def test_nothing_that_is_offered_has_a_control(names: list[str]) -> None:
     with suppress(ValueError):
-        assert UNSAFE_TEXT.search(clipboard.command_line(TYPED.unlock(names))) is None
+        assert UNSAFE_TEXT.search(command_line(Unlock(workers=names))) is None
 
 
 def test_a_long_text_is_put_on_one_line_in_no_long_time() -> None:

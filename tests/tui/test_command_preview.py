@@ -36,8 +36,8 @@ from gw_tui.actions import (
     RunDoctor,
     Sweep,
     Unlock,
+    gw_command,
 )
-from gw_tui.actions.command_preview import CommandPreview
 from gw_tui.clipboard import command_line
 
 pytestmark = pytest.mark.once
@@ -156,8 +156,9 @@ ASKS = {"unlock", "cleanup"}
 def test_what_is_copied_does_what_the_act_does(ground: Ground, name: str) -> None:
     before = ground.recreate()
     action = ACTS[name](ground)
-    words = action.preview(CommandPreview())
-    assert words is not None
+    preview = action.preview()
+    assert preview is not None
+    words = gw_command(preview)
     next(ground.source.run(action))
     done = ground.state()
     assert (done != before) is (name not in NOTHING_HAPPENS)
@@ -198,14 +199,14 @@ def gw(url: str, command: str) -> None:
     ids=lambda action: type(action).__name__,
 )
 def test_what_only_reads_is_not_offered_to_be_typed(action: Action) -> None:
-    assert action.preview(CommandPreview()) is None
+    assert action.preview() is None
 
 
 def test_what_is_copied_names_every_job_of_the_action() -> None:
     versions = [a_job(id=job) for job in range(1, 701)]
 
-    assert Retry(jobs=versions).preview(CommandPreview()) == ["gw", "retry", *map(str, range(1, 701))]
+    assert Retry(jobs=versions).preview() == ["retry", *map(str, range(1, 701))]
 
 
 def test_a_cancellation_is_copied_as_a_command() -> None:
-    assert Cancel(jobs=[a_job(id=3), a_job(id=5)]).preview(CommandPreview()) == ["gw", "cancel", "3", "5"]
+    assert Cancel(jobs=[a_job(id=3), a_job(id=5)]).preview() == ["cancel", "3", "5"]
