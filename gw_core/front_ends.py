@@ -13,19 +13,7 @@ if TYPE_CHECKING:
     from gw_core.domain.counted import counted as counted
     from gw_core.domain.cron.cron_item import reject_duplicates as reject_duplicates
     from gw_core.domain.cron.crontab import CrontabLineError as CrontabLineError
-    from gw_core.domain.cron.schedule_events import (
-        CronBackfill as CronBackfill,
-        CronBackfilled as CronBackfilled,
-        CronItemFailed as CronItemFailed,
-        CronItemsRejected as CronItemsRejected,
-        CronOverdueTimer as CronOverdueTimer,
-        CronPrematureTimer as CronPrematureTimer,
-        CronRestored as CronRestored,
-        CronRunsSkipped as CronRunsSkipped,
-        CronSchedule as CronSchedule,
-        CronStarted as CronStarted,
-        CronStarting as CronStarting,
-    )
+    from gw_core.domain.cron.schedule_events import *
     from gw_core.domain.cron.schedule_text import describe_schedule as describe_schedule
     from gw_core.domain.durations import (
         as_duration as as_duration,
@@ -97,36 +85,7 @@ if TYPE_CHECKING:
     )
     from gw_core.domain.rules.backoff import retry_delay as retry_delay
     from gw_core.domain.rules.event_bus import NODE_EVENTS_HERE as NODE_EVENTS_HERE
-    from gw_core.domain.rules.events import (
-        BreakingMigrationDetected as BreakingMigrationDetected,
-        ClaimEmpty as ClaimEmpty,
-        FailedJobsDeleted as FailedJobsDeleted,
-        HeartbeatFailed as HeartbeatFailed,
-        HeartbeatLate as HeartbeatLate,
-        HeartbeatRestored as HeartbeatRestored,
-        JobResultRejected as JobResultRejected,
-        JobsSettled as JobsSettled,
-        LocksReset as LocksReset,
-        MaintenanceFailed as MaintenanceFailed,
-        PoolClaimed as PoolClaimed,
-        PoolerDetected as PoolerDetected,
-        PoolInterrupting as PoolInterrupting,
-        PoolListening as PoolListening,
-        PoolListenLost as PoolListenLost,
-        PoolListenRestored as PoolListenRestored,
-        PoolNotified as PoolNotified,
-        ProcessEnded as ProcessEnded,
-        ProcessesKilled as ProcessesKilled,
-        ProcessReady as ProcessReady,
-        RecoveryConfigured as RecoveryConfigured,
-        RecoveryHookFailed as RecoveryHookFailed,
-        RunnerStopped as RunnerStopped,
-        SupervisorGaveUp as SupervisorGaveUp,
-        TasksReloaded as TasksReloaded,
-        UnknownLocksReleased as UnknownLocksReleased,
-        WorkerCrashed as WorkerCrashed,
-        WorkerStopped as WorkerStopped,
-    )
+    from gw_core.domain.rules.events import *
     from gw_core.domain.rules.pause import PauseKind as PauseKind, PauseTarget as PauseTarget
     from gw_core.domain.rules.roles import RoleKind as RoleKind
     from gw_core.domain.rules.settings import PoolerMode as PoolerMode
@@ -194,9 +153,7 @@ else:
         gw_core.domain.counted: counted
         gw_core.domain.cron.cron_item: reject_duplicates
         gw_core.domain.cron.crontab: CrontabLineError
-        gw_core.domain.cron.schedule_events: CronBackfill CronBackfilled CronItemFailed CronItemsRejected
-        gw_core.domain.cron.schedule_events: CronOverdueTimer CronPrematureTimer CronRestored CronRunsSkipped
-        gw_core.domain.cron.schedule_events: CronSchedule CronStarted CronStarting
+        gw_core.domain.cron.schedule_events: *
         gw_core.domain.cron.schedule_text: describe_schedule
         gw_core.domain.durations: as_duration format_duration parse_duration parse_time
         gw_core.domain.errors: AuthenticationError DeadlockError EmbeddedError LockTimeoutError
@@ -215,13 +172,7 @@ else:
         gw_core.domain.reports.snapshot: ThroughputMeter
         gw_core.domain.rules.backoff: retry_delay
         gw_core.domain.rules.event_bus: NODE_EVENTS_HERE
-        gw_core.domain.rules.events: BreakingMigrationDetected ClaimEmpty FailedJobsDeleted HeartbeatFailed
-        gw_core.domain.rules.events: HeartbeatLate HeartbeatRestored JobResultRejected JobsSettled LocksReset
-        gw_core.domain.rules.events: MaintenanceFailed
-        gw_core.domain.rules.events: PoolClaimed PoolInterrupting PoolListenLost PoolListenRestored PoolListening
-        gw_core.domain.rules.events: PoolNotified PoolerDetected ProcessEnded ProcessReady ProcessesKilled
-        gw_core.domain.rules.events: RecoveryConfigured RecoveryHookFailed RunnerStopped SupervisorGaveUp TasksReloaded
-        gw_core.domain.rules.events: UnknownLocksReleased WorkerCrashed WorkerStopped
+        gw_core.domain.rules.events: *
         gw_core.domain.rules.pause: PauseKind PauseTarget
         gw_core.domain.rules.roles: RoleKind
         gw_core.domain.rules.settings: PoolerMode

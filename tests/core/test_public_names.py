@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import inspect
 import subprocess
 import sys
 from collections import Counter
@@ -41,13 +40,8 @@ def imported(face: ast.Module) -> Iterator[tuple[str, str]]:
         assert isinstance(statement, ast.ImportFrom)
         module = str(statement.module)
         for each in statement.names:
-            if each.name != "*":
-                yield from [(each.name, module)] if each.asname else ()
-            else:
-                kinds = vars(importlib.import_module(module)).items()
-                yield from (
-                    (name, module) for name, kind in kinds if inspect.isclass(kind) and kind.__module__ == module
-                )
+            if each.name == "*" or each.asname:
+                yield each.name, module
 
 
 def in_table(face: ast.Module) -> Iterator[tuple[str, str]]:
