@@ -36,23 +36,3 @@ else:
         task_started,
     )
     from django.utils.json import normalize_json
-
-__all__ = [
-    "IS_PACKAGE",
-    "BaseTaskBackend",
-    "InvalidTask",
-    "Task",
-    "TaskContext",
-    "TaskError",
-    "TaskResult",
-    "TaskResultDoesNotExist",
-    "TaskResultStatus",
-    "log_task_finished",
-    "log_task_started",
-    "logger",
-    "normalize_json",
-    "task_backends",
-    "task_enqueued",
-    "task_finished",
-    "task_started",
-]
