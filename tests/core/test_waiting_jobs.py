@@ -228,6 +228,27 @@ def test_adding_again_under_the_key_replaces_the_job_and_what_it_waits_for(site:
     assert job["is_due"]
 
 
+@pytest.mark.parametrize(
+    "replace",
+    [
+        lambda site: site.client.add("work", {"n": 2}, job_key="k", flags=["mine"]),
+        lambda site: site.client.add("work", {"n": 2}, job_key="k", job_key_mode="preserve_run_at"),
+        lambda site: site.client.add_many([JobSpec(task="work", payload={"n": 2}, job_key="k")]),
+        lambda site: site.run("select add_job('work', '{\"n\": 2}', job_key => 'k', flags => '{mine}')"),
+    ],
+    ids=["add", "keeping the time", "add_many", "SQL"],
+)
+def test_a_job_that_waits_follows_one_that_was_replaced(site: QueueFixture, replace: Callable[..., object]) -> None:
+    ran: list[object] = []
+    first = site.client.add("work", {"n": 1}, job_key="k")
+    site.client.add("work", {"n": 3}, after=[first])
+    replace(site)
+
+    site.run_once({"work": lambda payload: ran.append(payload["n"])})
+
+    assert ran == [2, 3]
+
+
 def test_no_job_can_wait_for_itself(site: QueueFixture) -> None:
     first = site.client.add("work", {"n": 1}, job_key="first")
     second = add(site, 2, first)

@@ -67,7 +67,7 @@ OWN_STEPS: Final = {
 }
 """gw's additions, by their numbers in a ledger of its own."""
 
-REPAIR_MARKER: Final = "gw:add-jobs:2"
+REPAIR_MARKER: Final = "gw:add-jobs:3"
 """A marker in the body of gw's `add_jobs`; without it, another program replaced the function, or an earlier version."""
 
 STEP_RELATIONS: Final = {

@@ -7,7 +7,7 @@ create or replace function :GRAPHILE_WORKER_SCHEMA.add_jobs(
 ) returns setof :GRAPHILE_WORKER_SCHEMA._private_jobs
 language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = on as $gw$
 declare
-  -- gw:add-jobs:2
+  -- gw:add-jobs:3
   v_pending :GRAPHILE_WORKER_SCHEMA.job_spec[] := specs;
   v_keys text[] := array(select spec.job_key from unnest(specs) as spec where spec.job_key is not null);
   v_retired bigint[];

@@ -1,4 +1,5 @@
 -- Replace the waiting job with this key; two JSON arrays become one payload.
+-- Jobs that wait for it go on waiting: the flag shows this to the worker that settles it.
 on conflict (key) do update
    set job_queue_id = excluded.job_queue_id,
        task_id = excluded.task_id,
@@ -13,7 +14,10 @@ on conflict (key) do update
        end,
        max_attempts = excluded.max_attempts,
        priority = excluded.priority,
-       flags = excluded.flags,
+       flags = case
+         when jobs.flags ? 'gw:group' then coalesce(excluded.flags, '{}') || '{"gw:group": true}'
+         else excluded.flags
+       end,
        revision = jobs.revision + 1,
        attempts = 0,
        last_error = null,
