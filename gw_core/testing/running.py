@@ -91,6 +91,7 @@ class PerformOptions(TypedDict, total=False):
     now: Time
     steps: MutableMapping[str, Any] | None
     interrupts_at: str | None
+    results: Sequence[Any]
 
 
 @overload
