@@ -60,6 +60,10 @@ GATHERING: Final = timedelta(milliseconds=250)
 MIN_REFRESH_INTERVAL: Final = 0.5
 LISTENING: Final = timedelta(seconds=2)
 UNTIL_WOKEN: Final = 3_600.0
+CANCEL_AFTER: Final = 0.1
+"""Seconds that a query of another screen may still take. To cancel it opens a connection, and the driver then forgets
+its prepared statements: each of the next six snapshots took 8 ms in the server, otherwise 3."""
+
 PARTING: Final = 1.5
 """Seconds that leaving may take, whatever the database does."""
 
@@ -130,6 +134,8 @@ class QueryThread:
         self._wanted = _Wanted()
         self._period = period
         self.busy_with: int | None = None
+        self._is_idle = threading.Event()
+        self._is_idle.set()
         self._cancelling: list[threading.Thread] = []
         self._bell = threading.Event()
         self._stopping = threading.Event()
@@ -150,7 +156,7 @@ class QueryThread:
         with self._lock:
             self._wanted = _Wanted(generation, query)
             if self.busy_with is not None and self.busy_with != generation:
-                self._cancel()
+                self._cancel(self._cancel_unless_idle)
         self._bell.set()
 
     def refresh_now(self) -> None:
@@ -174,7 +180,7 @@ class QueryThread:
         self._bell.set()
         if not self._thread.is_alive():
             return True
-        self._cancel()
+        self._cancel(self._source.cancel)
         until = time.monotonic() + timeout
         for thread in (self._thread, *self._cancelling):
             thread.join(max(0.0, until - time.monotonic()))
@@ -245,6 +251,7 @@ class QueryThread:
             self.asking.restart()
         with self._lock:
             self.busy_with = wanted.generation
+            self._is_idle.clear()
         try:
             answer = wanted.query.ask(self._source)
         except Exception as error:  # noqa: BLE001 - see above
@@ -255,6 +262,7 @@ class QueryThread:
         finally:
             with self._lock:
                 self.busy_with = None
+                self._is_idle.set()
         now = self._clock()
         self._answered = wanted.generation
         self.asking.done(began, took=now - began, every=every)
@@ -290,11 +298,15 @@ class QueryThread:
             dues.append(self.asking.due if wanted.generation == self._answered else 0.0)
         return max(0.0, min(dues) - self._clock())
 
-    def _cancel(self) -> None:
+    def _cancel(self, cancel: Callable[[], None]) -> None:
         # Cancelling opens a connection, which may take long, so the caller does not wait.
-        cancelling = threading.Thread(target=self._source.cancel, name="gw-tui-cancel", daemon=True)
+        cancelling = threading.Thread(target=cancel, name="gw-tui-cancel", daemon=True)
         self._cancelling.append(cancelling)
         cancelling.start()
+
+    def _cancel_unless_idle(self) -> None:
+        if not self._is_idle.wait(CANCEL_AFTER):
+            self._source.cancel()
 
     def _await_cancellations(self) -> None:
         """Let requests to cancel arrive first: a late one would cancel the next query instead."""

@@ -509,6 +509,25 @@ def test_a_late_cancellation_does_not_reach_the_next_query(source: Any, post: Po
     assert reader.stop(60)
 
 
+def test_a_query_that_ends_soon_is_not_cancelled(source: Any, post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gw_tui.data.poller.CANCEL_AFTER", 60.0)
+    cancelled: list[None] = []
+    source.cancel = lambda: cancelled.append(None)
+    reader = QueryThread(source, post, period=30.0)
+    reader.start()
+    wait_until(lambda: post.find(SnapshotReceived))
+    source.hold()
+    reader.ask(HowMany(1), 1)
+    wait_until(lambda: source.is_busy)
+
+    reader.ask(HowMany(2), 2)
+    source.release()
+
+    wait_until(lambda: post.find(QueryAnswered) and post.find(QueryAnswered)[-1].generation == 2)
+    assert cancelled == []
+    assert reader.stop(60)
+
+
 def test_announcements_are_gathered_into_one_refresh(source: Any, post: Post, poller: Poller) -> None:
     wait_until(lambda: post.find(SnapshotReceived))
     poller.listener.reached()
