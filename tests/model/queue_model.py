@@ -507,7 +507,7 @@ class World:
 
     def _has_kept_step(self, job: Job) -> bool:
         values = {"job_id": job.id, "created_at": job.created_at}
-        return bool(self.store.connection.execute(query("step_read", "graphile_worker"), values).fetchall())
+        return bool(self.store.connection.execute(query("step_begin", "graphile_worker"), values).fetchall())
 
     def kill(self, victim: WorkerPool) -> None:
         """End a pool as `kill -9` does: it does nothing more, and a sweep takes what it holds."""

@@ -171,7 +171,7 @@ CHANGING_JOBS = {
 """What the page admits: with SQL of its own, an adder can change jobs, because a key replaces one."""
 OF_OPERATORS = {"cancel_request", "cleanup_delete", "delete_cron_item", "limit_delete", "limit_set", "pause_set"}
 OF_WORKERS = {
-    *("heartbeat", "record_statistics", "renew_locks", "step_read", "step_save", "end_steps"),
+    *("heartbeat", "record_statistics", "renew_locks", "step_begin", "step_save", "end_steps"),
     *("expire_jobs", "forget_expiries"),
     *("register_cron_items", "schedule_cron_items"),
 }

@@ -36,7 +36,7 @@ class StepStore(msgspec.Struct, frozen=True):
     def read(self, job: Job) -> dict[str, KeptStep]:
         """Return what earlier attempts of the job have kept, by the names of the steps."""
         values = {"job_id": job.id, "created_at": timestamp(job._created_at)}
-        rows = self._lasting("step_read", values, lambda: False)
+        rows = self._lasting("step_begin", values, lambda: False)
         return {name: KeptStep(value, finished) for name, value, finished in rows}
 
     def save(self, job: Job, worker_id: str, name: str, step: KeptStep, gives_up: Callable[[], bool]) -> None:

@@ -1,4 +1,4 @@
--- What the steps of a job have kept for its next attempts.
+-- Begin the steps of an attempt: what the steps of the job have kept for it. `step_save` keeps the next ones.
 -- A job that is added again under its key is replaced, and starts over. Its steps would be those of another payload.
 -- Only a replacement takes the flag `gw:steps` away, so a job without it has no steps. A job that was never added again
 -- needs no flag; one that has a key gets it here, before its first step is kept.
