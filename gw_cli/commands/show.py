@@ -15,7 +15,7 @@ from gw_cli.commands import history
 from gw_cli.connect import open_client
 from gw_cli.exit_codes import NothingMatchedError
 from gw_cli.output import Column, JsonText, Shape
-from gw_cli.records import PAYLOAD, job_record
+from gw_cli.records import JOBS, PAYLOAD, job_record
 from gw_cli.sanitize import indented, quoted, visible
 from gw_cli.settings import Configuration
 from gw_cli.sharding import for_one_shard
@@ -29,6 +29,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+KEYS: Final = (
+    *JOBS.keys,
+    "payload",
+    "at",
+    "failed_at",
+    "reasons",
+    "upcoming_attempts",
+    "groups",
+    "waits_for",
+    "steps",
+    "actions",
+)
 GROUPS: Final = Shape(
     (
         Column("id"),
@@ -162,25 +174,18 @@ def _write_fields(fields: Iterable[tuple[str, object]]) -> None:
     output.records([{"name": name, "value": value} for name, value in fields], LINES, as_json=False)
 
 
-def _facts(report: JobReport) -> dict[str, object]:
-    """Return the values of the job itself under the keys we promise; a payload that was not fetched is None."""
+def record_of(
+    report: JobReport,
+    groups: Sequence[WaitingGroup] = (),
+    steps: Sequence[JobStep] = (),
+    actions: Sequence[RecordedAction] = (),
+) -> dict[str, object]:
+    """Return a report under the keys we promise; a payload that was not fetched is None."""
     return {
         **job_record(report.job, report.state),
         "payload": PAYLOAD.value(report.job) if report.job.payload_json else None,
         "at": report.at,
         "failed_at": report.failed_at,
-    }
-
-
-def _record(
-    report: JobReport,
-    groups: Sequence[WaitingGroup],
-    steps: Sequence[JobStep],
-    actions: Sequence[RecordedAction],
-) -> dict[str, object]:
-    """Return a report under the keys we promise."""
-    return {
-        **_facts(report),
         "reasons": REASONS.records(report.reasons),
         "upcoming_attempts": ATTEMPTS.records(report.attempts),
         "groups": GROUPS.records(each for each in groups if each.id != report.job.id),
@@ -198,11 +203,12 @@ def _write(
     *,
     as_json: bool,
 ) -> None:
+    record = record_of(report, groups, steps, actions)
     others = [each.sentence for each in groups if each.id != report.job.id]
     if as_json:
-        output.line(output.to_json(_record(report, groups, steps, actions)))
+        output.line(output.to_json(record))
     elif output.is_terminal(sys.stdout):
-        for name, value in _lines(report):
+        for name, value in _lines(report, record):
             output.line(f"{name:<14}{value}".rstrip())
         _write_titled("why", (_marked(each.message, inferred=each.inferred) for each in report.reasons))
         _write_titled("to be tried", _schedule(report))
@@ -211,7 +217,7 @@ def _write(
         _write_titled("actions", history.action_lines(actions))
     else:
         groups_fields = (("group", each) for each in others)
-        _write_fields((*_fields(report), *groups_fields, *_more_fields(steps, actions)))
+        _write_fields((*_fields(report, record), *groups_fields, *_more_fields(steps, actions)))
 
 
 def _more_fields(steps: Sequence[JobStep], actions: Sequence[RecordedAction]) -> Iterator[tuple[str, str]]:
@@ -220,19 +226,21 @@ def _more_fields(steps: Sequence[JobStep], actions: Sequence[RecordedAction]) ->
     yield from (("action", line) for line in history.action_lines(actions))
 
 
-def _fields(report: JobReport) -> Iterator[tuple[str, object]]:
+def _fields(report: JobReport, record: dict[str, object]) -> Iterator[tuple[str, object]]:
     """Yield names and values for a pipe, one line for each reason and attempt."""
-    yield from _facts(report).items()
+    for key in KEYS:
+        if key not in ("reasons", "upcoming_attempts", "groups", "waits_for", "steps", "actions"):
+            yield key, record[key]
     for reason in report.reasons:
         yield "reason", _marked(f"{reason.code}: {reason.message}", inferred=reason.inferred)
     for attempt in report.attempts:
         yield "attempt", _attempt(attempt)
 
 
-def _lines(report: JobReport) -> Iterator[tuple[str, str]]:
+def _lines(report: JobReport, record: dict[str, object]) -> Iterator[tuple[str, str]]:
     """Yield titles and texts that are fit for a terminal."""
-    for key, value in job_record(report.job, report.state).items():
-        text = output.cell(value)
+    for key in JOBS.keys:
+        text = output.cell(record[key])
         if text and key != "last_error":
             yield key, visible(text)
     if report.job.last_error:
