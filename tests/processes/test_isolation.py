@@ -442,7 +442,7 @@ def test_a_hogging_task_is_killed_with_its_group_when_its_time_is_over(site: Que
         site.add("returns")
         running.recorded.wait_for(JobCompleted, lambda event: event.job.task == "returns")
 
-        assert "timeout of 10m" in site.job(job_id)["last_error"]
+        wait_until(lambda: "timeout of 10m" in (site.job(job_id)["last_error"] or ""))
         wait_until(lambda: not any(map(is_alive, pids)))
 
 

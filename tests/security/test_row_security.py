@@ -82,6 +82,7 @@ METHODS: Final[Mapping[str, Callable[[Client], Any]]] = {
     "front end.count_locks": lambda client: _counted(FrontEnd(client)),
     "counts": lambda client: client.counts(),
     "queues.list": lambda client: client.queues.list(),
+    "front end.counts": lambda client: FrontEnd(client).counts(),
     "front end.count_queue": lambda client: FrontEnd(client).count_queue("q"),
     "tasks.list": lambda client: client.tasks.list(),
     "tasks.statistics_over_time": lambda client: client.tasks.statistics_over_time().points,
