@@ -457,13 +457,19 @@ def names() -> set[str]:
     return {thread.name for thread in threading.enumerate() if thread.name.startswith("gw-tui")}
 
 
-def test_a_question_given_up_is_cancelled_and_its_answer_dropped(source: Any, post: Post) -> None:
+def busy_reader(source: Any, post: Post) -> QueryThread:
+    """Return a reader whose first question is held."""
     reader = QueryThread(source, post, period=30.0)
     reader.start()
     wait_until(lambda: post.find(SnapshotReceived))
     source.hold()
     reader.ask(HowMany(1), 1)
     wait_until(lambda: source.is_busy)
+    return reader
+
+
+def test_a_question_given_up_is_cancelled_and_its_answer_dropped(source: Any, post: Post) -> None:
+    reader = busy_reader(source, post)
 
     reader.ask(HowMany(2), 2)
 
@@ -513,12 +519,7 @@ def test_a_query_that_ends_soon_is_not_cancelled(source: Any, post: Post, monkey
     monkeypatch.setattr("gw_tui.data.poller.CANCEL_AFTER", 60.0)
     cancelled: list[None] = []
     source.cancel = lambda: cancelled.append(None)
-    reader = QueryThread(source, post, period=30.0)
-    reader.start()
-    wait_until(lambda: post.find(SnapshotReceived))
-    source.hold()
-    reader.ask(HowMany(1), 1)
-    wait_until(lambda: source.is_busy)
+    reader = busy_reader(source, post)
 
     reader.ask(HowMany(2), 2)
     source.release()
