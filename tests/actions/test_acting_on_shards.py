@@ -92,37 +92,44 @@ def test_the_lines_have_every_command_that_asks() -> None:
     assert {path_of(each) for each in ASKING} == asking
 
 
-@pytest.mark.parametrize("line", ON_ALL)
-def test_a_command_acts_on_every_shard(gw: CliProgram, shards: Shards, line: str) -> None:
-    before = states(shards)
-    agreed = "--yes" if "--yes" in options_of(line) and "--yes" not in line else ""
-
-    ended = gw(*f"{line} {agreed}".split(), *(["--json"] if "--json" in options_of(line) else []))
-
-    assert (ended.code in (0, 1), "Traceback" in ended.err) == (True, False), ended.err
-    assert changed(before, shards) == (set() if line.split()[0] in WITHOUT_ROWS else {"eu", "us"})
-    if "--json" in options_of(line):
-        assert {each["shard"] for each in ended.json} == {"eu", "us"}
+def with_jobs(lines: list[str], shards: Shards) -> Iterator[str]:
+    """Yield each line when every shard has jobs for it, whatever the lines before have done."""
+    for line in lines:
+        for queue in shards.values():
+            queue.failed()
+            queue.client.add("last", after=[queue.scheduled()])
+        yield line
 
 
-@pytest.mark.parametrize("line", ASKING)
-def test_it_asks_once_with_the_counts_of_all_shards_before_it_changes_one(
-    gw: CliProgram, shards: Shards, line: str
-) -> None:
-    before = states(shards)
+def test_a_command_acts_on_every_shard(gw: CliProgram, shards: Shards) -> None:
+    for line in with_jobs(ON_ALL, shards):
+        before = states(shards)
+        agreed = "--yes" if "--yes" in options_of(line) and "--yes" not in line else ""
 
-    declined = gw(*line.split(), typed="no\n")
+        ended = gw(*f"{line} {agreed}".split(), *(["--json"] if "--json" in options_of(line) else []))
 
-    assert (declined.code, changed(before, shards)) == (1, set()), declined.err
-    (question,) = [each for each in declined.err.split("Type yes") if "?" in each]
-    assert re.search(r"\(eu [\d,]+.*, us [\d,]+.*\)\?", question), question
-    for name, queue in shards.items():
-        assert re.search(rf"^ *{name}: .* in {conninfo_to_dict(queue.url)['dbname']}@", question, re.MULTILINE)
+        assert (ended.code in (0, 1), "Traceback" in ended.err) == (True, False), (line, ended.err)
+        assert changed(before, shards) == (set() if line.split()[0] in WITHOUT_ROWS else {"eu", "us"}), line
+        if "--json" in options_of(line):
+            assert {each["shard"] for each in ended.json} == {"eu", "us"}, line
 
-    agreed = gw(*line.split(), typed="yes\n")
 
-    assert agreed.err.count("Type yes") == 1
-    assert changed(before, shards) == {"eu", "us"}, agreed.err
+def test_it_asks_once_with_the_counts_of_all_shards_before_it_changes_one(gw: CliProgram, shards: Shards) -> None:
+    for line in with_jobs(ASKING, shards):
+        before = states(shards)
+
+        declined = gw(*line.split(), typed="no\n")
+
+        assert (declined.code, changed(before, shards)) == (1, set()), (line, declined.err)
+        (question,) = [each for each in declined.err.split("Type yes") if "?" in each]
+        assert re.search(r"\(eu [\d,]+.*, us [\d,]+.*\)\?", question), question
+        for name, queue in shards.items():
+            assert re.search(rf"^ *{name}: .* in {conninfo_to_dict(queue.url)['dbname']}@", question, re.MULTILINE)
+
+        agreed = gw(*line.split(), typed="yes\n")
+
+        assert agreed.err.count("Type yes") == 1
+        assert changed(before, shards) == {"eu", "us"}, (line, agreed.err)
 
 
 def test_without_a_terminal_it_changes_nothing(gw: CliProgram, shards: Shards) -> None:
@@ -145,44 +152,35 @@ def test_a_preview_counts_in_every_shard_and_changes_nothing(gw: CliProgram, sha
         assert {each["shard"] for each in ended.json} == {"eu", "us"}
 
 
-@pytest.mark.parametrize("line", ASKING)
 def test_a_shard_that_cannot_be_reached_is_named_before_the_answer(
-    gw: CliProgram, shards: Shards, tmp_path: Path, line: str
+    gw: CliProgram, shards: Shards, tmp_path: Path
 ) -> None:
     write(tmp_path, asia=UNREACHABLE, **{name: queue.url for name, queue in shards.items()})
-    before = states(shards)
+    for line in with_jobs(ASKING, shards):
+        before = states(shards)
 
-    ended = gw(*line.split(), typed="yes\n")
+        ended = gw(*line.split(), typed="yes\n")
 
-    named, question, _ = ended.err.partition("Type yes")
-    assert ("gw: shard asia: " in named, "asia: nothing" in named, bool(question)) == (True, True, True)
-    assert (ended.code, changed(before, shards)) == (3, {"eu", "us"})
-
-
-@pytest.mark.parametrize("line", OF_IDS)
-def test_job_ids_need_a_named_shard(gw: CliProgram, shards: Shards, line: str) -> None:
-    before = states(shards)
-
-    rejected = gw(*line.split())
-
-    assert (rejected.code, changed(before, shards)) == (2, set())
-    assert rejected.err == "gw: each database counts its job ids separately; add --shard eu or --shard us\n"
-
-    waiting = line.replace("cancel 1", "cancel 5")  # no worker stops the running one
-    assert gw(*waiting.split(), "--shard", "us").code == 0
-    assert changed(before, shards) == {"us"}
+        named, question, _ = ended.err.partition("Type yes")
+        assert ("gw: shard asia: " in named, "asia: nothing" in named, bool(question)) == (True, True, True), line
+        assert (ended.code, changed(before, shards)) == (3, {"eu", "us"}), line
 
 
-@pytest.mark.parametrize("line", [each for each in CHANGING if path_of(each) in ADDING])
-def test_a_job_is_added_to_a_named_shard(gw: CliProgram, shards: Shards, line: str) -> None:
-    before = states(shards)
+def test_job_ids_and_new_jobs_need_a_named_shard(gw: CliProgram, shards: Shards) -> None:
+    # No worker stops the job that runs.
+    waiting = shards["us"].client.add("last", after=[shards["us"].scheduled()]).id
+    found = {"cancel 1 --timeout 0s": f"cancel {waiting}", "groups cancel 1": "groups cancel 5"}
+    reasons = dict.fromkeys(OF_IDS, "each database counts its job ids separately")
+    reasons |= {each: "this command needs a single database" for each in CHANGING if path_of(each) in ADDING}
+    for line, reason in reasons.items():
+        before = states(shards)
 
-    rejected = gw(*line.split())
+        rejected = gw(*line.split())
 
-    assert (rejected.code, changed(before, shards)) == (2, set())
-    assert rejected.err == "gw: this command needs a single database; add --shard eu or --shard us\n"
-    assert gw(*line.split(), "--shard", "us").code == 0
-    assert changed(before, shards) == {"us"}
+        assert (rejected.code, changed(before, shards)) == (2, set()), line
+        assert rejected.err == f"gw: {reason}; add --shard eu or --shard us\n"
+        assert gw(*found.get(line, line).split(), "--shard", "us").code == 0, line
+        assert changed(before, shards) == {"us"}, line
 
 
 # -- what a person reads, and the exit code --------------------------------------------------------------------------
@@ -244,23 +242,20 @@ def test_a_shard_that_cannot_be_reached_may_have_what_was_not_found(
     assert gw("retry", "task:unknown", "--yes").code == 3
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        pytest.param("reschedule --all --yes", "nothing to change; give --run-at,", id="an option that is missing"),
-        pytest.param("pause nothing", "'nothing' cannot be paused; give task:NAME", id="a target"),
-        pytest.param("count --after 3", "--after", id="an option that is not there"),
-        pytest.param("list --after 3", "--after needs a single database; add --shard eu or --shard us", id="a cursor"),
-    ],
-)
-def test_wrong_input_is_reported_once(gw: CliProgram, shards: Shards, line: str, message: str) -> None:
+def test_wrong_input_is_reported_once(gw: CliProgram, shards: Shards) -> None:
     before = states(shards)
 
-    ended = gw(*line.split())
+    for line, message in {
+        "reschedule --all --yes": "nothing to change; give --run-at,",
+        "pause nothing": "'nothing' cannot be paused; give task:NAME",
+        "count --after 3": "--after",
+        "list --after 3": "--after needs a single database; add --shard eu or --shard us",
+    }.items():
+        ended = gw(*line.split())
 
-    assert (ended.code, changed(before, shards), len(ended.err.splitlines())) == (2, set(), 1), ended.err
-    assert message in ended.err
-    assert "shard eu:" not in ended.err
+        assert (ended.code, changed(before, shards), len(ended.err.splitlines())) == (2, set(), 1), ended.err
+        assert message in ended.err
+        assert "shard eu:" not in ended.err
 
 
 def test_an_unknown_shard_is_rejected(gw: CliProgram, shards: Shards) -> None:

@@ -156,27 +156,10 @@ def test_the_names_of_graphile_worker_are_understood(gw: CliProgram, queue: Queu
     assert (queue.ids(), tasks(queue), queues(queue)) == ([], set(), set())
 
 
-def test_a_dry_run_counts_and_deletes_nothing(gw: CliProgram, queue: Queue) -> None:
-    queue.failed("used", queue_name="used"), unused(queue)
-
-    ended = gw("cleanup", "failed-jobs", "unused-tasks", "unused-queues", "--dry-run", "--json")
-
-    assert [(each["count"], each["dry_run"]) for each in ended.json] == [(1, True), (2, True), (2, True)]
-    assert (len(queue.ids()), tasks(queue), queues(queue)) == (1, {"old", "used"}, {"old", "used"})
-
-
 def test_what_cannot_be_cleared_away_is_named(gw: CliProgram, queue: Queue) -> None:
     ended = gw("cleanup", "everything")
 
     assert (ended.code, "'everything' is not a cleanup target" in ended.err) == (2, True)
-
-
-def test_it_works_on_a_schema_without_our_line(gw: CliProgram, queue: Queue) -> None:
-    queue.without_our_line()
-    queue.failed("t", queue_name="q")
-
-    assert gw("cleanup", "failed-jobs", "unused-tasks", "unused-queues", "-y").code == 0
-    assert (queue.ids(), tasks(queue), queues(queue)) == ([], set(), set())
 
 
 # -- races ---------------------------------------------------------------------------------------------------------

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import socket
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
 from support.cli_program import CliProgram, every_command
 from support.jobs_in_states import Queue
-from support.shell import PROGRAM, Shell
+from support.shell import PROGRAM, WHERE_NAMES_FIT, Shell
 from support.waiting import wait_until
 
 
@@ -51,26 +52,36 @@ def completed(shell: Shell, *words: str, program: str = f"'{PROGRAM}' \"$@\"") -
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        pytest.param(("mig",), ["migrate"], id="a command"),
         pytest.param(("cron", "par"), ["parse"], id="a command below"),
-        pytest.param(("complete", "--dry"), ["--dry-run"], id="an option"),
-        pytest.param(("list", "--state", "ba"), ["backoff"], id="a word"),
         pytest.param(("list", "--state=ba"), ["backoff"], id="a word behind an equals sign"),
-        pytest.param(("completion", "f"), ["fish"], id="an argument"),
-        pytest.param(("complete", "--yes", "--state", "ba"), ["backoff"], id="after another option"),
         pytest.param(("reschedule", "--priority", ""), [], id="a value nobody knows"),
-        pytest.param(("list", "state:ba"), ["backoff"], id="a value of a condition"),
         pytest.param(("retry", "state:failed,ba"), ["failed,backoff"], id="another value of a condition"),
-        pytest.param(("count", "--yes", "att"), ["attempts:"], id="a condition"),
-        pytest.param(("cancel", "pay"), ["payload."], id="a condition on the payload"),
         pytest.param(("pause", ""), ["task:", "queue:", "flag:", "cron:", "all"], id="what can be paused"),
-        pytest.param(("resume", "task:a", "q"), ["queue:"], id="what else can be resumed"),
-        pytest.param(("run", "--only", ""), ["task:", "queue:"], id="what a worker can be restricted to"),
-        pytest.param(("run", "--only=q"), ["queue:"], id="the same behind an equals sign"),
     ],
 )
 def test_bash_offers(shell: Shell, words: tuple[str, ...], offered: list[str]) -> None:
     assert completed(shell, *words) == offered
+
+
+OFFERED = {
+    ("mig",): "migrate",
+    ("complete", "--dry"): "--dry-run",
+    ("list", "--state", "ba"): "backoff",
+    ("completion", "f"): "fish",
+    ("complete", "--yes", "--state", "ba"): "backoff",
+    ("list", "state:ba"): "state:backoff",
+    ("count", "--yes", "att"): "attempts:",
+    ("cancel", "pay"): "payload.",
+    ("resume", "task:a", "q"): "queue:",
+    ("run", "--only", ""): "task: queue:",
+    ("run", "--only=q"): "--only=queue:",
+}
+
+
+def test_every_place_offers_its_words(gw: CliProgram) -> None:
+    for words, offered in OFFERED.items():
+        lines = gw("--complete", "gw", *words).out.splitlines()
+        assert [line.partition("\t")[0] for line in lines] == offered.split(), words
 
 
 def test_what_a_name_says_is_not_run(shell: Shell) -> None:
@@ -79,24 +90,18 @@ def test_what_a_name_says_is_not_run(shell: Shell) -> None:
 
 
 @pytest.mark.acceptance
-@pytest.mark.parametrize(("kind", "name"), [("tasks", "mail"), ("queues", "q-1"), ("keys", "k:1"), ("workers", "gw-7")])
-def test_values_come_from_the_database(shell: Shell, queue: Queue, kind: str, name: str) -> None:
+def test_values_come_from_the_database(shell: Shell, queue: Queue) -> None:
     queue.running("mail", by="gw-7", queue_name="q-1", job_key="k:1")
 
+    def offers(start: str, name: str, *words: str) -> bool:
+        return shell.gw("--complete", "gw", *words, start).out == f"{name}\n"
+
     # A slow answer is there for the next Tab.
-    wait_until(lambda: shell.complete(kind, name[:1]).out == f"{name}\n", deadline_seconds=60, every=0.1)
-
-
-@pytest.mark.acceptance
-@pytest.mark.parametrize("words", ["list", "pause", "run --only", "retry --yes", "resume all"])
-@pytest.mark.parametrize("name", ["task:mail", "queue:q-1"])
-def test_names_in_selections_and_targets_come_from_the_database(
-    shell: Shell, queue: Queue, words: str, name: str
-) -> None:
-    queue.ready("mail", queue_name="q-1")
-    start = name[: name.index(":") + 2]
-
-    wait_until(lambda: shell.gw("--complete", "gw", *words.split(), start).out == f"{name}\n", every=0.1)
+    for kind, name in (("tasks", "mail"), ("queues", "q-1"), ("keys", "k:1"), ("workers", "gw-7")):
+        wait_until(partial(offers, name[:1], name, *WHERE_NAMES_FIT[kind]), what=name, every=0.1)
+    for words in ("list", "pause", "run --only", "retry --yes", "resume all"):
+        for start, name in (("task:m", "task:mail"), ("queue:q", "queue:q-1")):
+            wait_until(partial(offers, start, name, *words.split()), what=f"{words} {name}", every=0.1)
 
 
 @pytest.mark.acceptance

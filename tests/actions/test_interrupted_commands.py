@@ -26,8 +26,11 @@ pytestmark = pytest.mark.once
 COMMANDS = ("stats --exact --tasks", "list --payload", "retry --all --yes", "pause queue:q")
 
 
-@pytest.mark.parametrize("place", ["while it waits", "while it reads", "before an error"])
-@pytest.mark.parametrize("line", COMMANDS)
+PLACES = [("while it waits", line) for line in COMMANDS]
+PLACES += [("while it reads", "retry --all --yes"), ("before an error", "retry --all --yes")]
+
+
+@pytest.mark.parametrize(("place", "line"), PLACES)
 def test_ctrl_c_ends_a_command_as_interrupted_wherever_it_waits(
     gw: CliProgram, queue: Queue, monkeypatch: pytest.MonkeyPatch, line: str, place: str
 ) -> None:

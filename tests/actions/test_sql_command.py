@@ -41,14 +41,14 @@ def test_the_plan_of_a_claim_is_that_of_a_worker_and_nothing_is_claimed(gw: CliP
     assert queue.rows("select locked_by, attempts from graphile_worker._private_jobs where locked_by is not null") == []
 
 
-@pytest.mark.parametrize("name", [each for each in list_statements() if each not in ELSEWHERE])
-def test_every_statement_can_be_explained(queue: Queue, name: str) -> None:
-    script = explain_script(name, "graphile_worker")
+def test_every_statement_can_be_explained(queue: Queue) -> None:
+    for name in (each for each in list_statements() if each not in ELSEWHERE):
+        script = explain_script(name, "graphile_worker")
 
-    if script.startswith("begin;"):
-        assert plan_of(queue, script)
-    else:
-        assert script.rstrip().endswith(";")
+        if script.startswith("begin;"):
+            assert plan_of(queue, script), name
+        else:
+            assert script.rstrip().endswith(";"), name
 
 
 def test_all_statements_are_listed_with_their_purposes(gw: CliProgram) -> None:
