@@ -20,7 +20,6 @@ from support.databases import (
     Databases,
     ReusedDatabase,
     Run,
-    install_schema,
     is_orphan,
     new_folder,
     running_server,
@@ -155,15 +154,7 @@ def databases(server: str, gw_run: Run, request: pytest.FixtureRequest) -> Itera
 @pytest.fixture(scope="session")
 def template(databases: Databases) -> str:
     """The name of a database of this run that holds the newest schema; made once for all xdist workers."""
-    run = databases.run
-    with run.alone("template"):
-        ready = run.folder / "template.ready"
-        if not ready.exists():
-            databases.drop(run.template)
-            databases.create(run.template)
-            install_schema(databases.url(run.template))
-            ready.touch()
-    return run.template
+    return databases.made_template("this")
 
 
 @pytest.fixture(scope="session")

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
-from itertools import count
 from uuid import uuid4
 
 import psycopg
 import pytest
 from support import postgres_versions
-from support.databases import Databases, Run, running_server
+from support.databases import Databases, Run, new_database, running_server
 
-NUMBERS = count(1)
-SERVERS = ("this", "12")
-"""The one all tests use, and the oldest. Parametrize `server_url` indirectly for others, by their major versions."""
+SERVERS = ("this", "12", pytest.param("15", marks=pytest.mark.slow))
+"""The one all tests use, the oldest, and one in between. `this` is the newest, unless the run names another."""
 
 
 @pytest.fixture(scope="session")
@@ -42,17 +40,24 @@ def server_url(request: pytest.FixtureRequest, server_of: Callable[[str], str]) 
 
 
 @pytest.fixture
-def fresh_url(server_url: str, gw_run: Run, databases: Databases) -> Iterator[str]:
+def there(server_url: str, gw_run: Run, databases: Databases) -> Databases:
+    """The databases of each server in turn."""
+    return Databases(server_url, gw_run, databases.worker)
+
+
+@pytest.fixture
+def fresh_url(there: Databases) -> Iterator[str]:
     """A new empty database on each server in turn, in which every role may create objects in `public`."""
-    there = Databases(server_url, gw_run, databases.worker)
-    name = f"{gw_run.prefix}{databases.worker}_security_{next(NUMBERS)}"
-    there.create(name)
-    try:
-        with psycopg.connect(there.url(name), autocommit=True) as connection:
-            connection.execute("grant create, usage on schema public to public")
-        yield there.url(name)
-    finally:
-        there.drop(name)
+    with new_database(there) as url:
+        yield url
+
+
+@pytest.fixture
+def installed(request: pytest.FixtureRequest, there: Databases, server_url: str, server: str) -> Iterator[str]:
+    """The same with the newest schema."""
+    template = there.made_template("this" if server_url == server else request.node.callspec.params["server_url"])
+    with new_database(there, template) as url:
+        yield url
 
 
 @pytest.fixture

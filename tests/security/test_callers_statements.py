@@ -18,7 +18,6 @@ from connections.kinds import KINDS, CallersTransaction, Kind, OnLoop, Psycopg, 
 from parse_trees import Call, recorded
 from psycopg.pq import ExecStatus
 from support.database_proxy import DatabaseProxy, SentText
-from support.databases import Databases, install_schema
 
 from gw_core import Client, JobContext, JobSpec, TaskRegistry, testing
 from gw_core.front_ends import TERMS
@@ -298,17 +297,6 @@ POOLS = [
 # -- the test --------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def url(databases: Databases, template: str) -> Iterator[str]:
-    """A database with the schema, in which every role may create objects in `public`."""
-    name = f"{databases.run.prefix}{databases.worker}_callers"
-    databases.create(name, template=template)
-    with psycopg.connect(databases.url(name), autocommit=True) as connection:
-        connection.execute("grant create, usage on schema public to public")
-    yield databases.url(name)
-    databases.drop(name)
-
-
 CHECKED: set[SentText] = set()
 """What kinds of connections have sent that this process has tested; most send the same."""
 
@@ -363,50 +351,46 @@ def traps_sprung(connection: psycopg.Connection[Any], sent: SentText) -> list[st
 @pytest.mark.direct("what the client sends passes a proxy of the test's own")
 @pytest.mark.parametrize("server_url", ["this"], indirect=True)
 @pytest.mark.parametrize("kind", [*KINDS, *POOLS], ids=lambda kind: kind.name)
-def test_nothing_sent_over_a_caller_s_connection_springs_a_trap(intruder: str, url: str, kind: Kind) -> None:
+def test_nothing_sent_over_a_caller_s_connection_springs_a_trap(intruder: str, installed: str, kind: Kind) -> None:
     for module in kind.needs:
         pytest.importorskip(module)
-    sent = {SentText("", each.text, each.types) for each in sent_by(kind, url)}
+    sent = {SentText("", each.text, each.types) for each in sent_by(kind, installed)}
     assert len(sent) > 20
     new = sent - CHECKED
     CHECKED.update(new)
     if not new:
         return
 
-    with psycopg.connect(url, autocommit=True) as connection:
+    with psycopg.connect(installed, autocommit=True) as connection:
         calls = [call for each in new for call in calls_of(connection, each)]
         traps.plant(connection, calls, intruder, others=OTHER_TYPES)
-    with psycopg.connect(url, autocommit=True) as connection:
+    with psycopg.connect(installed, autocommit=True) as connection:
         found = [f"{trap} in: {each.text}" for each in new for trap in traps_sprung(connection, each)]
     assert not found, "\n\n".join(found)
 
 
 DRIVERS = {kind.name: kind for kind in KINDS}
-ATTACKED = [
-    pytest.param(server, DRIVERS[name], id=f"{name}, {server}")
-    for name in ("psycopg", "psycopg2", "SQLAlchemy Session, psycopg2", "Django")
-    for server in ("12", "15", "18")
-    if (name, server) != ("Django", "12")  # which Django does not support
-]
 
 
-@pytest.mark.parametrize(("server_url", "kind"), ATTACKED, indirect=["server_url"])
+@pytest.mark.parametrize("name", ["psycopg", "psycopg2", "SQLAlchemy Session, psycopg2", "Django"])
 def test_a_role_that_creates_functions_in_public_does_not_become_a_superuser(
-    intruder: str, fresh_url: str, kind: Kind
+    intruder: str, installed: str, name: str
 ) -> None:
+    kind = DRIVERS[name]
     for module in kind.needs:
         pytest.importorskip(module)
-    install_schema(fresh_url)
-    with psycopg.connect(fresh_url, user=intruder, autocommit=True) as connection:
+    with psycopg.connect(installed, user=intruder, autocommit=True) as connection:
+        if name == "Django" and connection.info.server_version < 140_000:
+            pytest.skip("Django does not support this server")
         attacks.plant_better_functions(connection, intruder)
 
-    with kind.open(fresh_url) as callers:
+    with kind.open(installed) as callers:
         assert isinstance(callers, Threaded)
         for run_at in (SOON, None):
             job = callers.add(JobSpec(task="mail", run_at=run_at))
             assert callers.client.jobs.get(job.id, conn=callers.conn) is not None
         callers.commit()
 
-    with psycopg.connect(fresh_url) as connection:
+    with psycopg.connect(installed) as connection:
         row = connection.execute("select rolsuper from pg_roles where rolname = %s", (intruder,)).fetchone()
     assert row == (False,)

@@ -18,9 +18,6 @@ from gw_core.front_ends import SchemaStatus
 SCHEMA = "graphile_worker"
 SEARCH_PATH = "search_path=pg_catalog, pg_temp"
 
-EVERY_VERSION = pytest.mark.parametrize("server_url", ["this", "12", "18"], indirect=True)
-REVIEWED_VERSIONS = pytest.mark.parametrize("server_url", ["12", "15", "18"], indirect=True)
-
 DEFINERS = """
 select oid::regprocedure::text as name,
        prorettype = 'trigger'::regtype as is_trigger,
@@ -30,12 +27,6 @@ select oid::regprocedure::text as name,
  where prosecdef and pronamespace = to_regnamespace(%s)
 """
 PARTITION_FUNCTIONS = ("_private_gw_expire_history()", "_private_gw_make_history_partition(current_date + 5)")
-
-
-@pytest.fixture
-def installed(fresh_url: str) -> str:
-    install_schema(fresh_url)
-    return fresh_url
 
 
 def connected(url: str, **options: Any) -> psycopg.Connection[Any]:
@@ -51,19 +42,16 @@ def definers(connection: psycopg.Connection[Any]) -> list[Any]:
     return found
 
 
-@EVERY_VERSION
 def test_public_can_execute_none_of_them(installed: str) -> None:
     with connected(installed) as connection:
         assert [each.name for each in definers(connection) if each.is_public] == []
 
 
-@EVERY_VERSION
 def test_each_has_a_search_path_of_its_own(installed: str) -> None:
     with connected(installed) as connection:
         assert [each.name for each in definers(connection) if SEARCH_PATH not in each.settings] == []
 
 
-@EVERY_VERSION
 def test_each_trigger_function_rejects_other_tables(installed: str) -> None:
     with connected(installed) as connection:
         connection.execute("create table other (like graphile_worker._private_jobs)")
@@ -88,13 +76,11 @@ def attacker(intruder: str, installed: str) -> Iterator[psycopg.Connection[Any]]
         yield session
 
 
-@REVIEWED_VERSIONS
 def test_a_stranger_runs_no_code_as_the_owner(attacker: psycopg.Connection[Any]) -> None:
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied for function"):
         attacks.run_code_as_the_owner(attacker)
 
 
-@REVIEWED_VERSIONS
 def test_a_stranger_writes_no_history(attacker: psycopg.Connection[Any], installed: str) -> None:
     with Client(installed) as client:
         job = client.add("mail", {})
@@ -103,14 +89,12 @@ def test_a_stranger_writes_no_history(attacker: psycopg.Connection[Any], install
         assert client.history.list().attempts == ()
 
 
-@REVIEWED_VERSIONS
 def test_a_stranger_neither_makes_nor_drops_partitions(attacker: psycopg.Connection[Any]) -> None:
     for call in PARTITION_FUNCTIONS:
         with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied for function"):
             attacker.execute(f"select graphile_worker.{call}".encode())
 
 
-@REVIEWED_VERSIONS
 def test_a_role_that_may_execute_the_trigger_s_function_cannot_give_it_rows(
     attacker: psycopg.Connection[Any], intruder: str, installed: str
 ) -> None:
@@ -134,7 +118,6 @@ def weaken(connection: psycopg.Connection[Any]) -> None:
     connection.execute("delete from graphile_worker._private_gw_migrations where id = 5")
 
 
-@REVIEWED_VERSIONS
 def test_an_installed_schema_is_repaired(attacker: psycopg.Connection[Any], intruder: str, installed: str) -> None:
     with connected(installed) as connection:
         weaken(connection)

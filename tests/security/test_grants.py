@@ -52,9 +52,8 @@ def role(server_url: str) -> Iterator[Create]:
 
 
 @pytest.fixture
-def url(role: Create, fresh_url: str) -> str:
-    install_schema(fresh_url)
-    return fresh_url
+def url(role: Create, installed: str) -> str:
+    return installed
 
 
 @pytest.fixture

@@ -205,32 +205,32 @@ def test_harmless_names_are_left_alone(name: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "-----BEGIN A-----" * 12_000,
-        '"name":"password",' * 12_000,
-        '"value":"' * 22_000,
-        '"value":"x","name":"' * 10_000,
-        "--password " * 20_000,
-        "password '" * 20_000,
-        "https://hooks." * 14_000,
-        "https://a/webhook" * 12_000,
-        "Bearer " * 30_000,
-        "eyJaaaaa." * 22_000,
-        "eyJ" * 66_000,
-        "auth" * 50_000,
-        "://a:" * 40_000,
-        "a\"'" * 66_000,
-        "\\" * 200_000,
-        'password="' * 20_000,
-        "a" * 200_000,
-        "a-" * 100_000,
-        "pass" * 50_000,
-        "://" * 60_000,
-        "4" * 200_000,
-        "4 " * 100_000,
-        "42-" * 60_000 + "a",
-        "sk_live_" * 25_000,
-        "xoxb-" * 40_000,
-        r"\u0061" * 33_000,
+        "-----BEGIN A-----" * 3_000,
+        '"name":"password",' * 3_000,
+        '"value":"' * 5_500,
+        '"value":"x","name":"' * 2_500,
+        "--password " * 5_000,
+        "password '" * 5_000,
+        "https://hooks." * 3_500,
+        "https://a/webhook" * 3_000,
+        "Bearer " * 7_500,
+        "eyJaaaaa." * 5_500,
+        "eyJ" * 16_500,
+        "auth" * 12_500,
+        "://a:" * 10_000,
+        "a\"'" * 16_500,
+        "\\" * 50_000,
+        'password="' * 5_000,
+        "a" * 50_000,
+        "a-" * 25_000,
+        "pass" * 12_500,
+        "://" * 15_000,
+        "4" * 50_000,
+        "4 " * 25_000,
+        "42-" * 15_000 + "a",
+        "sk_live_" * 6_250,
+        "xoxb-" * 10_000,
+        r"\u0061" * 8_250,
     ],
     ids=lambda text: text[:20],
 )
@@ -239,7 +239,7 @@ def test_hiding_takes_no_long_time_whatever_the_text(text: str) -> None:
 
     masked(text)
 
-    assert thread_time() - began < 5
+    assert thread_time() - began < 2
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,6 @@ from gw_core import Client
 from gw_core.errors import GraphileWorkerError, PermissionDeniedError
 from gw_core.postgres.schema import migrations
 
-REVIEWED_VERSIONS = pytest.mark.parametrize("server_url", ["12", "15", "18"], indirect=True)
-
 CODE = """
 create function attack() returns void language plpgsql set search_path from current as $$
 begin
@@ -126,7 +124,6 @@ select proowner::regrole::text from pg_proc where pronamespace = 'clean'::regnam
 DOORS = pytest.mark.parametrize("migrate", [Site.migrate, Site.run_script], ids=["migrate", "script"])
 
 
-@REVIEWED_VERSIONS
 @DOORS
 def test_code_of_the_owner_does_not_make_it_a_superuser(site: Site, migrate: Callable[[Site, str], None]) -> None:
     succeeded = []
@@ -141,7 +138,6 @@ def test_code_of_the_owner_does_not_make_it_a_superuser(site: Site, migrate: Cal
     assert not succeeded, succeeded
 
 
-@REVIEWED_VERSIONS
 def test_code_on_the_tables_of_an_older_revision_is_not_run(site: Site) -> None:
     site.prepare("older")
     site.migrate("older")

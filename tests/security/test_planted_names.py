@@ -67,26 +67,25 @@ def call_everything(connection: psycopg.Connection[Any]) -> None:
 
 
 @pytest.fixture
-def installed(fresh_url: str) -> str:
+def mixed(intruder: str, installed: str) -> str:
     """A queue beside workers of graphile_worker_rs, which some statements speak to."""
-    migrate(fresh_url)
-    with psycopg.connect(fresh_url, autocommit=True) as connection:
+    with psycopg.connect(installed, autocommit=True) as connection:
         connection.execute(NEIGHBOURS)
-    return fresh_url
+    return installed
 
 
 def connected(url: str) -> psycopg.Connection[Any]:
     return psycopg.connect(url, autocommit=True)
 
 
-def test_our_functions_spring_no_trap_whatever_search_path_their_caller_has(intruder: str, installed: str) -> None:
-    with connected(installed) as connection:
+def test_our_functions_spring_no_trap_whatever_search_path_their_caller_has(intruder: str, mixed: str) -> None:
+    with connected(mixed) as connection:
         with recorded(connection) as calls:
             call_everything(connection)
         assert traps.plant(connection, calls, intruder) > 20
 
     # The caller's own statement names no function but ours, so that whatever is sprung is sprung inside them.
-    with connected(installed) as connection, recorded(connection) as calls:
+    with connected(mixed) as connection, recorded(connection) as calls:
         connection.execute("set search_path = public, pg_catalog")
         call_everything(connection)
         connection.execute("reset search_path")
@@ -94,8 +93,8 @@ def test_our_functions_spring_no_trap_whatever_search_path_their_caller_has(intr
         assert traps.sprung(connection, calls) == []
 
 
-def test_without_a_search_path_of_their_own_the_same_functions_spring_traps(intruder: str, installed: str) -> None:
-    with connected(installed) as connection:
+def test_without_a_search_path_of_their_own_the_same_functions_spring_traps(intruder: str, mixed: str) -> None:
+    with connected(mixed) as connection:
         with recorded(connection) as calls:
             call_everything(connection)
         traps.plant(connection, calls, intruder)
@@ -106,15 +105,15 @@ def test_without_a_search_path_of_their_own_the_same_functions_spring_traps(intr
 
 
 @pytest.mark.parametrize("session", ["ours", "borrowed"])
-def test_no_statement_springs_a_trap(intruder: str, installed: str, session: str) -> None:
+def test_no_statement_springs_a_trap(intruder: str, mixed: str, session: str) -> None:
     names = [name for name in STATEMENTS if session == "ours" or not name.startswith(PINNED)]
-    with connected(installed) as connection:
+    with connected(mixed) as connection:
         with recorded(connection) as calls:
             prepare(connection, STATEMENTS)
         assert traps.plant(connection, calls, intruder) > 100
 
     role = "" if session == "ours" else TASK_ROLE
-    with Database(installed).connect(role) as connection, recorded(connection) as calls:
+    with Database(mixed).connect(role) as connection, recorded(connection) as calls:
         prepare(connection, names)
         assert len(set(calls)) > 50
         assert ", ".join(traps.sprung(connection, calls)) == ""
@@ -142,9 +141,8 @@ def weaken(connection: psycopg.Connection[Any]) -> None:
     connection.execute("delete from graphile_worker._private_gw_migrations where id = 2")
 
 
-def test_the_operator_that_add_job_of_0_1_0_resolved_in_public_is_not_called(intruder: str, fresh_url: str) -> None:
-    migrate(fresh_url)
-    with connected(fresh_url) as connection:
+def test_the_operator_that_add_job_of_0_1_0_resolved_in_public_is_not_called(intruder: str, installed: str) -> None:
+    with connected(installed) as connection:
         weaken(connection)
         connection.execute(sql.SQL("set role {}").format(sql.Identifier(intruder)))
         connection.execute(
@@ -156,7 +154,7 @@ def test_the_operator_that_add_job_of_0_1_0_resolved_in_public_is_not_called(int
         with pytest.raises(psycopg.errors.RaiseException, match="sprung as"):
             connection.execute("select graphile_worker.add_job('mail')")
 
-        assert [step.name for step in migrate(fresh_url).applied] == ["gw_0002_functions"]
+        assert [step.name for step in migrate(installed).applied] == ["gw_0002_functions"]
 
         connection.execute("select graphile_worker.add_job('mail')")
 
@@ -175,13 +173,12 @@ def test_functions_that_node_installed_get_a_search_path(fresh_url: str) -> None
     assert [name for name, settings in rows if f"search_path={SEARCH_PATH}" not in settings] == []
 
 
-def test_the_functions_of_a_newer_revision_are_left_as_they_are_and_a_warning_says_so(fresh_url: str) -> None:
-    migrate(fresh_url)
-    with connected(fresh_url) as connection:
+def test_the_functions_of_a_newer_revision_are_left_as_they_are_and_a_warning_says_so(installed: str) -> None:
+    with connected(installed) as connection:
         connection.execute("alter function graphile_worker.remove_job reset all")
         connection.execute("insert into graphile_worker.migrations (id, breaking) values (21, false)")
 
-    report = migrate(fresh_url)
+    report = migrate(installed)
 
     assert report.applied == ()
     assert any("may be able to act as that caller" in warning for warning in report.warnings)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,7 +16,8 @@ from uuid import uuid4
 import attacks
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from support.databases import Databases, new_database
 from support.recovery_fixture import RecoveryFixture
 from support.shell import CliResult, InProcessShell, Shell
 
@@ -31,13 +33,10 @@ KINDS = tuple(f"queue_{kind}" for kind in RoleKind)
 
 
 class Site:
-    """A database with the roles of the page, under names of this test's own; `gw` is the program as one of them."""
+    """A database with the roles of the page, under names of these tests' own; `gw` is the program as one of them."""
 
-    def __init__(
-        self, url: str, mark: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        self.url, self._mark, self._folder = url, mark, folder
-        self._capsys, self._monkeypatch = capsys, monkeypatch
+    def __init__(self, url: str, mark: str, folder: Path, within: Callable[..., Shell]) -> None:
+        self.url, self._mark, self._folder, self._within = url, mark, folder, within
 
     def named(self, text: str) -> str:
         return re.sub(
@@ -53,42 +52,54 @@ class Site:
         return make_conninfo(self.url, options=f"-c role={self.named(role)}")
 
     def gw(self, line: str, role: str) -> CliResult:
-        url, words = self.as_role(role), self.named(line).split()
-        if words[0] == "run":
-            return Shell(self._folder, database=url).gw(*words)
-        within = InProcessShell(self._folder, database=url, capsys=self._capsys, monkeypatch=self._monkeypatch)
-        return within.gw(*words)
+        words = self.named(line).split()
+        shell = Shell if words[0] == "run" else self._within
+        return shell(self._folder, database=self.as_role(role)).gw(*words)
 
     def failing(self, lines: tuple[str, ...], role: str) -> dict[str, CliResult]:
         ended = {line: self.gw(line, role) for line in lines}
         return {line: each for line, each in ended.items() if each.code != 0}
 
 
-@pytest.fixture
-def mark(server_url: str) -> Iterator[str]:
-    """Asked for before the database, so that the roles are dropped after it."""
+@contextmanager
+def original(there: Databases, folder: Path) -> Iterator[tuple[str, str]]:
+    """Make the roles and a database by the page, one block after the other; yield its name and the roles' mark."""
     mark = uuid4().hex[:10]
-    yield mark
-    with psycopg.connect(server_url, autocommit=True) as connection:
+    with new_database(there) as url:
+        site = Site(url, mark, folder, Shell)
+        for author, is_commands, text in BLOCKS:
+            if is_commands:
+                assert site.failing(tuple(re.findall(r"^gw (.*)$", text, re.MULTILINE)), "queue_owner") == {}
+            else:
+                site.run(text, None if author == "a superuser" else author)
+        yield str(conninfo_to_dict(url)["dbname"]), mark
+    with psycopg.connect(there.conninfo, autocommit=True) as connection:
         for role in ROLES:
             connection.execute(f"drop role if exists schema_{mark}_{role.partition('_')[2]}".encode())
 
 
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Databases], tuple[str, str]]]:
+    """Return what makes them once for each server."""
+    with ExitStack() as made:
+        yield cache(lambda there: made.enter_context(original(there, tmp_path_factory.mktemp("page"))))
+
+
 @pytest.fixture
 def site(
-    mark: str, fresh_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Site:
-    """The page's statements and commands, one after the other."""
+    originals: Callable[[Databases], tuple[str, str]],
+    there: Databases,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Site]:
+    """A copy of the database."""
     (tmp_path / "tasks").mkdir()
     (tmp_path / "tasks" / "mail.py").write_text("def mail(payload):\n    pass\n")
     (tmp_path / "crontab").write_text("0 4 * * * nightly\n")
-    site = Site(fresh_url, mark, tmp_path, capsys, monkeypatch)
-    for author, is_commands, text in BLOCKS:
-        if is_commands:
-            assert site.failing(tuple(re.findall(r"^gw (.*)$", text, re.MULTILINE)), "queue_owner") == {}
-        else:
-            site.run(text, None if author == "a superuser" else author)
-    return site
+    template, mark = originals(there)
+    with new_database(there, template) as url:
+        yield Site(url, mark, tmp_path, partial(InProcessShell, capsys=capsys, monkeypatch=monkeypatch))
 
 
 def test_the_doctor_finds_nothing_wrong_with_a_role(site: Site) -> None:
@@ -109,24 +120,25 @@ def test_the_doctor_names_the_grant_that_a_role_lacks(site: Site) -> None:
     assert found["fix"] == site.named("as the queue's owner: gw grant operator queue_viewer")
 
 
-def test_the_doctor_names_each_function_that_a_role_may_not_execute(site: Site) -> None:
-    functions = [
-        (kind, name)
-        for kind, rights in RIGHTS.items()
-        for name, privileges in rights.items()
-        if privileges == ("execute",) and name not in FUNCTIONS_OF_RUST
-    ]
-    assert len(functions) > 20
-    for kind, name in functions:
-        function, role = f"function graphile_worker.{name}", f"queue_{kind}"
-        site.run(f"revoke execute on {function} from public, {role}")
+def test_the_doctor_names_each_function_that_a_role_may_not_execute(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gw_core.domain.reports.diagnosis._some", ", ".join)  # which names the first ones
+    tried = 0
+    for kind, rights in RIGHTS.items():
+        role = f"queue_{kind}"
+        names = [name for name, each in rights.items() if each == ("execute",) and name not in FUNCTIONS_OF_RUST]
+        for name in names:
+            site.run(f"revoke execute on function graphile_worker.{name} from public, {role}")
 
         with Client(site.as_role(role)) as client:
             [found] = [each for each in client.doctor.findings() if each.check == "rights"]
-        assert found.status == "error"
-        assert f"lacks execute on {name}, which" in found.message
-        assert found.fix == site.named(f"as the queue's owner: gw grant {kind} {role}")
-        site.run(f"grant execute on {function} to {role}")
+        if names:
+            assert found.status == "error"
+            assert set(names) - set(re.findall(r"execute on (\w+)", found.message)) == set()
+            assert found.fix == site.named(f"as the queue's owner: gw grant {kind} {role}")
+        tried += len(names)
+    assert tried > 20
 
 
 @pytest.mark.parametrize("is_hidden", [True, False], ids=["hidden", "denied"])
@@ -367,10 +379,7 @@ def test_the_reader_and_the_caller_of_a_function_have_neither_payloads_nor_table
 
 # -- the attacks that a review tried, by every role that `gw grant` makes ----------------------------------------------
 
-ATTACKED = pytest.mark.parametrize("server_url", ["12", "15", "18"], indirect=True)
 
-
-@ATTACKED
 def test_no_role_gains_the_owner_s_rights(site: Site) -> None:
     for kind in RoleKind:
         for attack in (attacks.run_code_as_the_owner, lambda session: attacks.forge_history(session, 1, 1)):
@@ -379,7 +388,6 @@ def test_no_role_gains_the_owner_s_rights(site: Site) -> None:
                 attack(session)
 
 
-@ATTACKED
 def test_no_role_s_function_in_public_runs_in_an_add_of_a_superuser(site: Site) -> None:
     psycopg2 = pytest.importorskip("psycopg2")
     for kind in RoleKind:
@@ -397,7 +405,6 @@ def test_no_role_s_function_in_public_runs_in_an_add_of_a_superuser(site: Site) 
             site.run(f"drop function public.make_interval({parameter})")
 
 
-@ATTACKED
 def test_only_a_role_that_may_sweep_is_waited_for_by_a_sweep(site: Site) -> None:
     for kind in RoleKind:
         with (

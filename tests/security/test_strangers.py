@@ -10,7 +10,6 @@ from uuid import uuid4
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from support.databases import install_schema
 from support.project_files import project_files
 from support.recovery_fixture import RecoveryFixture, seconds
 from support.shell import CliResult, Shell
@@ -28,9 +27,8 @@ def advisory_locks() -> set[str]:
 
 
 @pytest.fixture
-def ward(fresh_url: str) -> Iterator[RecoveryFixture]:
-    install_schema(fresh_url)
-    with RecoveryFixture(fresh_url) as ward:
+def ward(installed: str) -> Iterator[RecoveryFixture]:
+    with RecoveryFixture(installed) as ward:
         yield ward
 
 

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from support.waiting import wait_until
 
 HOST = hashlib.sha256(socket.gethostname().encode()).hexdigest()[:6]
 NAME = re.compile(r"gw_test_(?P<host>[0-9a-f]{6})_(?P<pid>\d+)_(?P<began>\d+)_")
+NUMBERS = count(1)
 A_DAY = 24 * 60 * 60
 MEMORY = Path("/dev/shm")
 ROOM = 4 * 1024**3
@@ -67,6 +69,17 @@ class Databases:
         statement = sql.SQL("create database {} template {} encoding 'UTF8'")
         self._execute(statement.format(sql.Identifier(name), sql.Identifier(template)), without=template)
 
+    def made_template(self, server: str) -> str:
+        """Return the name of a database with the newest schema, which one process of the run makes on each server."""
+        with self.run.alone("template"):
+            ready = self.run.folder / f"template.{server}"
+            if not ready.exists():
+                self.drop(self.run.template)
+                self.create(self.run.template)
+                install_schema(self.url(self.run.template))
+                ready.touch()
+        return self.run.template
+
     def drop(self, name: str) -> None:
         self._execute(sql.SQL("drop database if exists {}").format(sql.Identifier(name)), without=name)
 
@@ -103,6 +116,19 @@ def install_schema(url: str, schema: str = "graphile_worker") -> MigrationReport
     """Install or upgrade the schema, as a program does."""
     with Client(url, schema=schema) as client:
         return client.migrate()
+
+
+@contextmanager
+def new_database(there: Databases, template: str = "template0") -> Iterator[str]:
+    """Make a database in which every role may create objects in `public`, and drop it after the block."""
+    name = f"{there.run.prefix}{there.worker}_open_{next(NUMBERS)}"
+    there.create(name, template=template)
+    try:
+        with psycopg.connect(there.url(name), autocommit=True) as connection:
+            connection.execute("grant create, usage on schema public to public")
+        yield there.url(name)
+    finally:
+        there.drop(name)
 
 
 def _is_alive(pid: int) -> bool:
