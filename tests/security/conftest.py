@@ -12,8 +12,8 @@ import pytest
 from support import postgres_versions
 from support.databases import Databases, Run, new_database, running_server
 
-SERVERS = ("this", "12", pytest.param("15", marks=pytest.mark.slow))
-"""The one all tests use, the oldest, and one in between. `this` is the newest, unless the run names another."""
+SERVERS = ("this", "12", *(pytest.param(each, marks=pytest.mark.slow) for each in ("15", "18")))
+"""The one all tests use and the oldest; nightly also those of the reviews."""
 
 
 @pytest.fixture(scope="session")

@@ -297,6 +297,16 @@ POOLS = [
 # -- the test --------------------------------------------------------------------------------------------------------
 
 
+ROADS = (
+    *("psycopg", "psycopg2", "SQLAlchemy Session, psycopg", "SQLAlchemy Session, psycopg2"),
+    *("Django", "Django, server-side binding", "asyncpg", "psycopg pool", "psycopg pool, async", "asyncpg pool"),
+)
+"""The kinds that send texts of their own; make nightly tries the others, which send the same."""
+
+TRIED = [
+    pytest.param(kind, id=kind.name, marks=() if kind.name in ROADS else pytest.mark.slow) for kind in [*KINDS, *POOLS]
+]
+
 CHECKED: set[SentText] = set()
 """What kinds of connections have sent that this process has tested; most send the same."""
 
@@ -350,7 +360,7 @@ def traps_sprung(connection: psycopg.Connection[Any], sent: SentText) -> list[st
 
 @pytest.mark.direct("what the client sends passes a proxy of the test's own")
 @pytest.mark.parametrize("server_url", ["this"], indirect=True)
-@pytest.mark.parametrize("kind", [*KINDS, *POOLS], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", TRIED)
 def test_nothing_sent_over_a_caller_s_connection_springs_a_trap(intruder: str, installed: str, kind: Kind) -> None:
     for module in kind.needs:
         pytest.importorskip(module)

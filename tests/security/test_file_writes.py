@@ -51,10 +51,13 @@ def _calls_in(node: ast.AST, function: str) -> Iterator[tuple[str, ast.Call]]:
 
 def writes(call: ast.Call) -> bool:
     """Return whether a call opens or makes a file to write to, judged by its text."""
-    module, _, name = ast.unparse(call.func).rpartition(".")
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if name not in {*WRITERS, "open", "GzipFile"}:
+        return False
+    module = ast.unparse(call.func).rpartition(".")[0]
     if name in WRITERS:
         return name not in OF_MODULES or module in OF_MODULES[name]
-    if name not in ("open", "GzipFile") or "devnull" in ast.unparse(call):
+    if "devnull" in ast.unparse(call):
         return False
     if module == "os":
         return not re.search(r"O_RDONLY", ast.unparse(call))

@@ -166,4 +166,5 @@ def _problems(tree: ast.AST) -> list[str]:
 
 
 def _is_interpreter(nodes: list[ast.AST] | list[ast.expr]) -> bool:
-    return any(isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.executable" for node in nodes)
+    named = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr == "executable"]
+    return any(ast.unparse(node) == "sys.executable" for node in named)
