@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from server_users import CHECKOUT, Users, extra_binaries, is_gone, machine_binaries
+from server_users import CHECKOUT, Users, copy_data, extra_binaries, is_gone, machine_binaries
 from support.waiting import wait_until
 
 from gw_core.embedded import start_or_attach
@@ -45,9 +44,14 @@ def stopped() -> Iterator[Path]:
 
 
 @pytest.fixture
-def data(folder: Path, stopped: Path) -> None:
-    """Fill the folder with the data of a server: making them takes most of the time of a first start."""
-    subprocess.run(["cp", "-a", stopped, folder], check=True)
+def data(request: pytest.FixtureRequest, folder: Path, stopped: Path) -> None:
+    """Fill the folder with the data of a server: making them takes most of the time of a first start.
+
+    Programs of another version make their own.
+    """
+    extra = extra_binaries().folder
+    if "pg_bin" not in request.fixturenames or request.getfixturevalue("pg_bin") == extra:
+        copy_data(stopped, folder)
 
 
 @pytest.fixture(params=["extra", pytest.param("machine", marks=pytest.mark.slow)])

@@ -84,6 +84,12 @@ class Users:
                 stream.close()
 
 
+def copy_data(stopped: Path, folder: Path) -> None:
+    """Make a server's folder from that of another one, which is stopped."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["cp", "-a", stopped, folder], check=True)
+
+
 def is_gone(folder: Path) -> bool:
     """Whether no process of the server in this folder is left, nor its watchdog."""
     if not (folder / "lock").exists():

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from server_users import Users, extra_binaries, is_gone, is_held, programs_for, watchdogs_of
+from server_users import Users, copy_data, extra_binaries, is_gone, is_held, programs_for, watchdogs_of
 from support.accounts import account_for
 from support.server_processes import processes_of, server_pid
 from support.waiting import wait_until
@@ -70,7 +70,6 @@ def watchdog_of(folder: Path) -> int:
 # -- starting ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("pg_bin", ["machine", "extra"], indirect=True)
 def test_a_first_start_makes_a_durable_private_server(folder: Path, pg_bin: Path) -> None:
     with start_or_attach(f"embedded://{folder}", pg_bin=pg_bin) as server:
         settings = {
@@ -99,8 +98,10 @@ def test_data_survive_a_stop(folder: Path) -> None:
         assert ask(server.conninfo, "select answer from kept") == 42
 
 
-def test_the_folder_defaults_to_one_below_the_current(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder.mkdir()
+def test_the_folder_defaults_to_one_below_the_current(
+    folder: Path, stopped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy_data(stopped, folder / ".gw" / "postgres")
     monkeypatch.chdir(folder)
 
     with start_or_attach("embedded:") as server:
@@ -110,16 +111,17 @@ def test_the_folder_defaults_to_one_below_the_current(folder: Path, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "is_first"),
     [
-        pytest.param('it\'s a "quoted" $HOME `x` \\ 50% #?&', id="spaces and quotes"),
-        pytest.param("größe, 数据", id="unicode and a comma"),
-        pytest.param("/".join(["long" * 50] * 3), id="600 bytes"),
-        pytest.param("/".join(["long" * 50] * 8), id="1600 bytes"),
+        pytest.param('it\'s a "quoted" $HOME `x` \\ 50% #?& größe, 数据', True, id="spaces, quotes and unicode"),
+        pytest.param("/".join(["long" * 50] * 3), False, id="600 bytes"),
+        pytest.param("/".join(["long" * 50] * 8), True, id="1600 bytes"),
     ],
 )
-def test_any_path_will_do(folder: Path, name: str) -> None:
+def test_any_path_will_do(folder: Path, stopped: Path, name: str, is_first: bool) -> None:
     place = folder.parent / name / "postgres"
+    if not is_first:
+        copy_data(stopped, place)
 
     with start_or_attach(f"embedded://{place}") as server:
         assert ask(server.conninfo, "select current_user") == "postgres"
@@ -183,6 +185,7 @@ def test_data_of_a_version_we_have_no_programs_for_are_rejected(folder: Path) ->
         start_or_attach(f"embedded://{folder}")
 
 
+@pytest.mark.usefixtures("data")
 def test_existing_data_are_served_by_their_own_version(folder: Path, pg_bin: Path) -> None:
     with start_or_attach(f"embedded://{folder}", pg_bin=pg_bin) as server:
         version = ask(server.conninfo, "show server_version")
@@ -299,6 +302,7 @@ def test_ctrl_c_in_the_terminal_leaves_the_server_alone(folder: Path, use: Users
 # -- when a process is killed -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("data")
 def test_the_server_stops_when_its_only_user_is_killed(folder: Path, use: Users, pg_bin: Path) -> None:
     user = use(folder, pg_bin)
     assert answers(user.conninfo)
@@ -321,6 +325,7 @@ def test_a_killed_user_does_not_count_when_the_others_leave(folder: Path, use: U
     assert is_gone(folder)
 
 
+@pytest.mark.usefixtures("data")
 def test_a_killed_server_is_started_again_for_its_users(folder: Path, pg_bin: Path) -> None:
     with start_or_attach(f"embedded://{folder}", pg_bin=pg_bin) as server:
         execute(server.conninfo, "create table kept as select 42 as answer")
@@ -380,6 +385,7 @@ def test_who_leaves_last_stops_the_server_of_a_killed_watchdog(folder: Path) -> 
     assert is_gone(folder)
 
 
+@pytest.mark.usefixtures("data")
 def test_everything_may_be_killed_together(folder: Path, use: Users, pg_bin: Path) -> None:
     user = use(folder, pg_bin)
     execute(user.conninfo, "create table kept as select 42 as answer")
