@@ -104,20 +104,40 @@ def shop(project: Path, tmp_path: Path, empty_database_url: str) -> Shop:
     return Shop(tmp_path, empty_database_url)
 
 
-@pytest.fixture
-def migrated(shop: Shop) -> Shop:
-    shop.manage("migrate", "--verbosity", "0")
-    return shop
-
-
 # -- development -------------------------------------------------------------------------------------------------------
 
+CHECKED = """
+from django.core.management import call_command
+call_command("check", databases=["default"], fail_level="WARNING")
+call_command("migrate")
+call_command("check", databases=["default"], fail_level="WARNING")
+call_command("makemigrations", check_changes=True, dry_run=True)
+"""
+BACKED_UP_AND_FLUSHED = """
+from django.core.management import call_command
+from orders.views import place_order
+call_command("check", databases=["default"], fail_level="WARNING")
+place_order("ann@example.org", 20)
+call_command("dumpdata", verbosity=0, output="backup.json")
+call_command("flush", interactive=False, verbosity=0)
+place_order("ann@example.org", 20)
+"""
 
-def test_the_checks_find_nothing_before_and_after_the_migration(shop: Shop) -> None:
-    assert "no issues" in shop.manage("check", "--database", "default")
-    assert "graphile_worker.W" not in shop.manage("migrate")
-    assert "no issues" in shop.manage("check", "--database", "default")
-    assert "No changes" in shop.manage("makemigrations", "--check", "--dry-run")
+
+def test_a_project_is_checked_migrated_backed_up_and_flushed(shop: Shop) -> None:
+    found = shop.manage("shell", "--verbosity", "0", "-c", CHECKED)
+    assert (found.count("no issues"), "No changes" in found, "graphile_worker.W" in found) == (2, True, False)
+
+    assert "orders.tasks.delete_old_carts" in shop.manage("gw", "cron", "next")
+    (shop.folder / "crontab").write_text("0 4 * * 0 orders.tasks.delete_old_carts ?id=weekly {kwargs: {days: 1}}\n")
+    assert "weekly" in shop.manage("gw", "cron", "parse")
+
+    shop.manage("shell", "--verbosity", "0", "-c", BACKED_UP_AND_FLUSHED)
+    models = {each["model"] for each in json.loads((shop.folder / "backup.json").read_text())}
+    assert ("orders.order" in models, "graphile_worker.job" in models) == (True, False)
+    shop.manage("gw", "run", "--once")
+    assert shop.value("select count(*) from orders_invoice") == 1
+    assert shop.mails() == 1
 
 
 def test_the_tests_of_the_shop_pass_in_parallel(shop: Shop) -> None:
@@ -125,33 +145,6 @@ def test_the_tests_of_the_shop_pass_in_parallel(shop: Shop) -> None:
 
     assert "Ran 7 tests" in output
     assert "\nOK" in output
-
-
-def test_schedules_are_found_from_the_decorator_and_in_a_crontab(migrated: Shop) -> None:
-    assert "orders.tasks.delete_old_carts" in migrated.manage("gw", "cron", "next")
-    (migrated.folder / "crontab").write_text("0 4 * * 0 orders.tasks.delete_old_carts ?id=weekly {kwargs: {days: 1}}\n")
-    parsed = migrated.manage("gw", "cron", "parse")
-    assert "weekly" in parsed
-    migrated.manage("gw", "cron", "validate")
-    assert "no issues" in migrated.manage("check")
-
-
-def test_a_backup_of_the_data_is_written(migrated: Shop) -> None:
-    migrated.manage("shell", "-c", "from orders.views import place_order; place_order('ann@example.org', 20)")
-    found = json.loads(migrated.manage("dumpdata", "--verbosity", "0"))
-
-    assert "orders.order" in {each["model"] for each in found}
-    assert not [each for each in found if each["model"] == "graphile_worker.job"]
-
-
-def test_a_restored_database_and_a_flush_keep_working(migrated: Shop) -> None:
-    place = "from orders.views import place_order; place_order('ann@example.org', 20)"
-    migrated.manage("shell", "-c", place)
-    migrated.manage("flush", "--noinput")
-    migrated.manage("shell", "-c", place)
-    migrated.manage("gw", "run", "--once")
-    assert migrated.value("select count(*) from orders_invoice") == 1
-    assert migrated.mails() == 1
 
 
 # -- the services ------------------------------------------------------------------------------------------------------
@@ -179,7 +172,7 @@ def running_services(shop: Shop) -> Iterator[tuple[str, list[subprocess.Popen[by
     else:
         web = ["python", "-m", *web]
     with ExitStack() as stack:
-        workers = []
+        workers, tests = [], []
         for _ in range(found["worker"]["deploy"]["replicas"]):
             probe = str(free_port())
             command, test = (
@@ -188,7 +181,9 @@ def running_services(shop: Shop) -> Iterator[tuple[str, list[subprocess.Popen[by
             )
             assert test[:2] == ["CMD", "python"]
             workers.append(stack.enter_context(shop.service(command, variables)))
-            wait_until(lambda test=test: is_healthy(shop, test[2:]))
+            tests.append(test[2:])
+        for test in tests:
+            wait_until(lambda test=test: is_healthy(shop, test), every=0.5)
         stack.enter_context(shop.service(web, variables))
         address = f"http://127.0.0.1:{port}"
         wait_until(lambda: answer(f"{address}/order/-1", {}) is not None)

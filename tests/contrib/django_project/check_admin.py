@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -165,15 +166,25 @@ def test_no_page_costs_more_because_the_queue_is_longer() -> None:
         reverse(SCHEDULES),
     ]
     with override_settings(TASKS=with_results()):
-        enqueue_many(tasks.noop, [[number] for number in range(300)])
+        fill(300)
         run_jobs()
-        enqueue_many(tasks.noop, [[number] for number in range(300)])
+        fill(300)
         few = [statements(seen, url) for url in urls]
-        enqueue_many(tasks.noop, [[number] for number in range(20_000)])
+        fill(20_000)
         many = [statements(seen, url) for url in urls]
 
     assert many == few
     assert max(many) <= MAX_STATEMENTS, dict(zip(urls, many, strict=True))
+
+
+def fill(count: int) -> None:
+    """Add many jobs of `tasks.noop` with one statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "select count(*) from graphile_worker.add_jobs(array(select ('shop.tasks.noop', %s, null, null, null, "
+            "null, null, null)::graphile_worker.job_spec from generate_series(1, %s)))",
+            ['{"args": [1], "kwargs": {}}', count],
+        )
 
 
 def statements(seen: Browser, url: str) -> int:
@@ -183,7 +194,7 @@ def statements(seen: Browser, url: str) -> int:
 
 
 def test_pages_and_counts_of_the_list_are_read_by_an_index() -> None:
-    enqueue_many(tasks.noop, [[number] for number in range(20_000)])
+    fill(20_000)
     with connection.cursor() as cursor:
         cursor.execute("vacuum analyze graphile_worker._private_jobs")
     seen = browser("view_job")
@@ -340,7 +351,7 @@ def test_complete_asks_and_deletes(jobs: Any) -> None:
 
 
 def test_all_jobs_of_a_filter_are_completed_together(jobs: Any) -> None:
-    enqueue_many(tasks.noop, [[number] for number in range(2_100)])
+    fill(2_100)
     other = tasks.create_order.enqueue("book").id
     seen = browser("view_job", "complete_job")
     url = f"{reverse(JOBS)}?task=shop.tasks.noop"
@@ -552,7 +563,9 @@ def test_a_queue_that_cannot_be_read_is_reported() -> None:
 
 # -- whatever a browser sends ------------------------------------------------------------------------------------------
 
-HOSTILE = ["9" * 5_000, str(2**63), str(2**63 - 1), "0", "-1", "", "x", "\x00", "\ud800", "٣", "1e3", "'; --"]
+HOSTILE = ["9" * 5_000, str(2**63), "", "\x00", "\ud800", "'; --"]
+if os.environ.get("GW_TEST_PROFILE") == "nightly":
+    HOSTILE += [str(2**63 - 1), "0", "-1", "x", "٣", "1e3"]
 
 
 PARAMETERS = {

@@ -21,6 +21,7 @@ from settings import GRAPHILE
 from shop.models import Order
 
 from gw_core.contrib.django import client
+from gw_core.contrib.django.management.commands.gw import reloading
 
 FOLDER = Path(__file__).parent
 
@@ -103,9 +104,11 @@ def workers() -> int:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("command", [("run", "--reload"), ("dev",)], ids=["run --reload", "dev"])
-def test_a_worker_starts_again_when_the_code_of_a_task_changes(command: Any, project: Path, start: Any) -> None:
-    process = start("gw", *command)
+def test_a_worker_starts_again_when_the_code_of_a_task_changes(project: Path, start: Any) -> None:
+    assert [reloading(given) for given in (["dev"], ["run", "--reload", "--once"], ["run"], ["list", "--reload"])] == [
+        ["dev"], ["run", "--once"], [], [],
+    ]  # fmt: skip
+    process = start("gw", "run", "--reload")
     wait_for_order("first version")
     tasks = project / "shop" / "tasks.py"
     tasks.write_text(TASKS.replace("first version", "a second version"))
@@ -117,24 +120,19 @@ def test_a_worker_starts_again_when_the_code_of_a_task_changes(command: Any, pro
     assert workers() == 0
 
 
-def test_the_connection_is_not_in_the_environment_of_tasks(start: Any) -> None:
-    client().add("shop.tasks.note_environment", {"args": [], "kwargs": {}})
+def test_each_event_is_one_line_of_the_log_and_the_connection_is_not_in_the_environment_of_tasks(
+    start: Any, project: Path
+) -> None:
+    with (project / "settings.py").open("a") as settings:
+        settings.write("\nDEBUG = True\n")
+    for name in ("note", "note_environment"):
+        client().add(f"shop.tasks.{name}", {"args": [], "kwargs": {}})
+    client().add("shop.tasks.fail", {"args": [], "kwargs": {}}, max_attempts=1)
     process = start("gw", "run", "--once", "--processes", "2", DATABASE_URL=os.environ["DATABASE_URL"])
     output, _ = process.communicate(timeout=100)
 
     assert process.returncode == 0, output
-    assert Order.objects.get().lane == "False"
-
-
-def test_each_event_is_one_line_of_the_log(start: Any, project: Path) -> None:
-    with (project / "settings.py").open("a") as settings:
-        settings.write("\nDEBUG = True\n")
-    client().add("shop.tasks.note", {"args": [], "kwargs": {}})
-    client().add("shop.tasks.fail", {"args": [], "kwargs": {}}, max_attempts=1)
-    process = start("gw", "run", "--once")
-    output, _ = process.communicate(timeout=100)
-
-    assert process.returncode == 0, output
+    assert Order.objects.get(item="environment").lane == "False"
     assert output.count("shop.tasks.note (") + output.count("(shop.tasks.note,") == 1, output
     assert len([line for line in output.splitlines() if "(shop.tasks.fail," in line]) == 1, output
     assert "state=" not in output
