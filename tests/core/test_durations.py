@@ -175,42 +175,41 @@ def test_every_public_duration_is_tried_here() -> None:
 # -- given in both ways ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(OTHERS))
-def test_a_duration_is_a_timedelta_or_seconds(name: str) -> None:
-    for given in (A_MINUTE, 60, 60.0):
-        OTHERS[name](given)
-    for wrong in ("1m", True, float("nan"), float("inf"), 1e300):
-        with pytest.raises(GraphileWorkerError):
-            OTHERS[name](wrong)
+def test_a_duration_is_a_timedelta_or_seconds() -> None:
+    for call in OTHERS.values():
+        for given in (A_MINUTE, 60, 60.0):
+            call(given)
+        for wrong in ("1m", True, float("nan"), float("inf"), 1e300):
+            with pytest.raises(GraphileWorkerError):
+                call(wrong)
 
 
-@pytest.mark.parametrize("name", sorted(OF_CLIENTS))
-def test_a_client_takes_a_timedelta_or_seconds(own_site: QueueFixture, name: str) -> None:
-    call = OF_CLIENTS[name]
-    for given in (A_MINUTE, 60, 60.0):
-        with suppress(ResultUnavailableError):
-            call(own_site.client, given)
-    for wrong in ("1m", True, float("nan")):
-        with pytest.raises(InvalidInputError, match="must be a timedelta or a number of seconds"):
-            call(own_site.client, wrong)
-
-
-@pytest.mark.parametrize("name", sorted(OF_CLIENTS))
-def test_an_async_client_takes_a_timedelta_or_seconds(own_site: QueueFixture, name: str) -> None:
-    async def ask(given: Any) -> None:
-        async with AsyncClient(own_site.url) as client:
+def test_a_client_takes_a_timedelta_or_seconds(own_site: QueueFixture) -> None:
+    for call in OF_CLIENTS.values():
+        for given in (A_MINUTE, 60, 60.0):
             with suppress(ResultUnavailableError):
-                await OF_CLIENTS[name](client, given)
+                call(own_site.client, given)
+        for wrong in ("1m", True, float("nan")):
+            with pytest.raises(InvalidInputError, match="must be a timedelta or a number of seconds"):
+                call(own_site.client, wrong)
 
-    for given in (A_MINUTE, 60, 60.0):
-        asyncio.run(ask(given))
+
+def test_an_async_client_takes_a_timedelta_or_seconds(own_site: QueueFixture) -> None:
+    async def ask() -> None:
+        async with AsyncClient(own_site.url) as client:
+            for call in OF_CLIENTS.values():
+                for given in (A_MINUTE, 60, 60.0):
+                    with suppress(ResultUnavailableError):
+                        await call(client, given)
+
+    asyncio.run(ask())
 
 
-@pytest.mark.parametrize("name", sorted(WITH_A_JOB))
-def test_waiting_jobs_are_found_within_a_timedelta_or_seconds(site: QueueFixture, name: str) -> None:
-    found = [WITH_A_JOB[name](site, given) for given in (A_MINUTE, 60, 60.0)]
+def test_waiting_jobs_are_found_within_a_timedelta_or_seconds(site: QueueFixture) -> None:
+    for name, call in WITH_A_JOB.items():
+        found = [call(site, given) for given in (A_MINUTE, 60, 60.0)]
 
-    assert all(each is None or each for each in found)
+        assert all(each is None or each for each in found), name
 
 
 def fields_of(kind: Any) -> dict[str, str]:
@@ -228,22 +227,21 @@ def test_no_setting_takes_a_timedelta_alone() -> None:
     assert [name for name, annotation in found.items() if annotation.startswith(("timedelta", "tuple[timedelta"))] == []
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [
+def test_a_setting_is_a_timedelta_or_seconds() -> None:
+    settings: list[tuple[Any, str]] = [
         (kind, name)
         for kind in (WorkerSettings, RecoverySettings, SessionLimits, ProbeSettings)
         for name, annotation in fields_of(kind).items()
         if annotation.startswith(("DurationField", "Duration |")) or annotation == "Duration"
-    ],
-)
-def test_a_setting_is_a_timedelta_or_seconds(kind: Any, name: str) -> None:
-    more = {"port": 0} if kind is ProbeSettings else {}
-    values = [getattr(kind(**{name: given}, **more), name) for given in (A_MINUTE, 60, 60.0)]
+    ]
+    assert len(settings) > 20
+    for kind, name in settings:
+        more = {"port": 0} if kind is ProbeSettings else {}
+        values = [getattr(kind(**{name: given}, **more), name) for given in (A_MINUTE, 60, 60.0)]
 
-    assert values == [A_MINUTE] * 3
-    with pytest.raises(InvalidSettingError, match=f"{name} must be a timedelta or a number of seconds"):
-        kind(**{name: "1m"}, **more)
+        assert values == [A_MINUTE] * 3, name
+        with pytest.raises(InvalidSettingError, match=f"{name} must be a timedelta or a number of seconds"):
+            kind(**{name: "1m"}, **more)
 
 
 def test_a_setting_without_a_default_of_none_is_never_none() -> None:

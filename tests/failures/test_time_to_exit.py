@@ -102,8 +102,17 @@ def test_whatever_runs(site: QueueFixture, tmp_path: Path, task: str) -> None:
         assert {row["attempts"] for row in site.jobs()} == {0}
 
 
-@pytest.mark.parametrize("insist", [False, True], ids=["once", "twice"])
-@pytest.mark.parametrize("task", [None, "nap", "stubborn"], ids=["idle", "with a result", "busy"])
+@pytest.mark.parametrize(
+    ("task", "insist"),
+    [
+        pytest.param(None, False, id="idle"),
+        pytest.param("nap", False, id="with a result"),
+        pytest.param("stubborn", False, id="busy"),
+        pytest.param("stubborn", True, id="busy, asked twice"),
+        pytest.param(None, True, id="idle, asked twice", marks=pytest.mark.slow),
+        pytest.param("nap", True, id="with a result, asked twice", marks=pytest.mark.slow),
+    ],
+)
 def test_in_a_network_that_swallows_everything(
     site: QueueFixture, hole: PacketDropProxy, tmp_path: Path, task: str | None, insist: bool
 ) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from mixed_workers import BATCHES, NOTES, WAITS, Kind, MixedQueue, by_node, side_by_side
-from support.node_worker import FIRST_VERSION_WITH_BATCHES, NEWEST, ON_OUR_SCHEMA, RunningWorker
+from support.node_worker import FIRST_VERSION_WITH_BATCHES, NEWEST, RunningWorker
 from support.schema_fixture import Row
 
 from gw_core import JobSpec
@@ -14,8 +14,10 @@ from gw_core import JobSpec
 pytestmark = [pytest.mark.interop, pytest.mark.acceptance]
 
 OLDER = pytest.param(Kind(FIRST_VERSION_WITH_BATCHES), marks=pytest.mark.slow)
-KINDS = [OLDER, Kind(NEWEST), Kind(NEWEST, BATCHES)]
-ANY_KIND = pytest.mark.parametrize("kind", KINDS, ids=str)
+KINDS = pytest.mark.parametrize("kind", [OLDER, Kind(NEWEST), Kind(NEWEST, BATCHES)], ids=str)
+ANY_KIND = pytest.mark.parametrize(
+    "kind", [OLDER, Kind(NEWEST), pytest.param(Kind(NEWEST, BATCHES), marks=pytest.mark.slow)], ids=str
+)
 
 AN_HOUR = "3600000"
 """A job that is found by a poll at this interval is found too late for any test."""
@@ -97,7 +99,7 @@ TO_RUN = 600 + 200 + 480 + 200
 BEGUN_BY = "task = 'shared' and side = %s"
 
 
-@ANY_KIND
+@KINDS
 def test_a_mixed_queue_is_shared_each_job_once_and_named_queues_serially(site: MixedQueue, kind: Kind) -> None:
     with (
         site.closed_gate() as gate,
@@ -179,36 +181,6 @@ def test_a_run_of_either_side_ends_and_leaves_the_jobs_of_the_other_as_they_are(
     Kind(NEWEST).node.run_once(site.url, {"for_node": NOTES["node"]})
     assert site.jobs() == ours
     assert len(site.ledger("ended is not null")) == 4
-
-
-# -- either installs --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("version", ON_OUR_SCHEMA)
-def test_node_installs_and_we_run(empty_database_url: str, version: str) -> None:
-    node = Kind(version).node
-    node.install_schema(empty_database_url)
-    with MixedQueue(empty_database_url) as site:
-        by_node(site, node, 'await utils.addJob("note", {}, { queueName: "q" }); await utils.addJob("note", {});')
-
-        output = site.gw_run_once({"note": NOTES["python"]})
-
-        assert [entry["side"] for entry in site.ledger("ended is not null")] == ["python", "python"]
-        assert site.jobs() == []
-        assert "WARN" not in output
-
-
-@pytest.mark.parametrize("version", ON_OUR_SCHEMA)
-def test_we_install_and_node_runs(empty_database_url: str, version: str) -> None:
-    with MixedQueue(empty_database_url) as site:
-        site.gw("migrate")
-        site.gw("add", "note", "--queue", "q")
-        site.client.add("note")
-
-        Kind(version).node.run_once(site.url, {"note": NOTES["node"]})
-
-        assert [entry["side"] for entry in site.ledger("ended is not null")] == ["node", "node"]
-        assert site.jobs() == []
 
 
 # -- what they say ----------------------------------------------------------------------------------------------------

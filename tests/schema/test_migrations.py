@@ -52,18 +52,19 @@ select 1 from pg_locks
    and database = (select oid from pg_database where datname = current_database())
 """
 FRESH = ["install_000020", *OWN_LINE]
+IN_SCRIPTS = 3
+"""How many of these names psql gets in every run; a migration uses them all."""
+
 ODD_NAMES = [
-    'odd "schema" 100%',
     "a$gw$b$gw1$",
-    "a%(x)s",
-    "back\\slash's",
+    'back\\slash\'s "quotes" 100% :S',
     "é" * 31,
+    "a%(x)s",
     "UPPER Case",
     "größe 日本",
     "x'; drop table y; --",
     "%s %(a)s",
     "a.b",
-    ":S",
     "select",
 ]
 
@@ -260,7 +261,7 @@ def test_two_schemas_in_one_database_do_not_know_each_other(database_url: str) -
         assert schema.jobs() == []
 
 
-@pytest.mark.parametrize("name", ["graphile_worker", ODD_NAMES[0]])
+@pytest.mark.parametrize("name", ["graphile_worker", ODD_NAMES[1]])
 def test_dropping_the_schema_leaves_nothing(empty_database_url: str, name: str) -> None:
     before = objects_of(empty_database_url)
     migrate(empty_database_url, schema=name)
@@ -763,7 +764,7 @@ def test_the_script_run_by_psql_does_what_migrate_does(empty_database_url: str, 
     if shutil.which("psql") is None and os.environ.get("CI") != "true":
         pytest.skip("psql is not installed")
     psql = ["psql", "-X", "-d", empty_database_url]
-    for name in ("graphile_worker", *ODD_NAMES):
+    for name in ("graphile_worker", *ODD_NAMES[:IN_SCRIPTS]):
         text = script(empty_database_url, name)
         assert not state_of(empty_database_url, name).schema_exists
 

@@ -14,4 +14,3 @@ def queue(shared_url: str) -> Iterator[Queue]:
     """A job store on a database with the newest schema and no rows, shared by the tests of a process."""
     with Queue(shared_url) as queue:
         yield queue.empty()
-        queue.run("alter table _private_jobs drop constraint if exists calm")
