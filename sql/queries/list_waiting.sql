@@ -15,6 +15,7 @@ cross join lateral (
   select jobs.task_id, jobs.key, jobs.created_at
     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
    where jobs.id = waiting.job_id
+     and jobs.run_at = 'infinity'
   offset 0
 ) as waits
 cross join lateral (

@@ -363,3 +363,54 @@ def test_a_function_of_the_shared_schema_starts_a_waiting_job_if_it_is_given_a_t
     site.run("update _private_gw_waiting set checked_at = now() - interval '1 hour'")
     site.value("select _private_gw_end_members(null)")
     assert (site.jobs(), site.run("select job_id from _private_gw_waiting")) == ([], [])
+
+
+# -- a job that waits no longer ------------------------------------------------------------------------------------
+
+
+def added_again(site: QueueFixture, job: Job) -> None:
+    site.client.add("work", {"n": 2}, job_key="b", run_at=timedelta(hours=1))
+
+
+def rescheduled_by_sql(site: QueueFixture, job: Job) -> None:
+    site.run("select from reschedule_jobs(array[%s], run_at => now() + interval '1 hour')", job.id)
+
+
+def the_other_fails(site: QueueFixture, first: Job, job: Job) -> None:
+    site.client.jobs.fail([first.id])
+
+
+def it_is_cancelled(site: QueueFixture, first: Job, job: Job) -> None:
+    assert site.client.groups.cancel(job.id) == ()
+
+
+def it_is_cancelled_as_a_job(site: QueueFixture, first: Job, job: Job) -> None:
+    [cancelled] = site.client.jobs.cancel([job.id])
+    assert cancelled.result == "not_running"
+
+
+@pytest.mark.parametrize("policy", ["hold", "cancel", "run"])
+@pytest.mark.parametrize("ends", [the_other_fails, it_is_cancelled, it_is_cancelled_as_a_job])
+@pytest.mark.parametrize("stops_waiting", [added_again, rescheduled_by_sql])
+def test_a_job_that_waits_no_longer_is_not_dropped_nor_are_those_that_wait_for_it(
+    site: QueueFixture,
+    stops_waiting: Callable[[QueueFixture, Job], None],
+    ends: Callable[[QueueFixture, Job, Job], None],
+    policy: str,
+) -> None:
+    first = site.client.add("work", {"n": 1}, run_at=timedelta(hours=1))
+    job = add(site, 2, first, on_failure="cancel", job_key="b")
+    last = add(site, 3, job, on_failure=policy)
+    stops_waiting(site, job)
+
+    assert [each.id for each in site.client.groups.list()] == [last.id]
+    ends(site, first, job)
+    assert waiting(site) == [last.id]
+    site.run("update _private_gw_waiting set checked_at = now() - interval '1 hour'")
+    site.value("select _private_gw_end_members(null)")
+    assert site.client.counts().waiting_groups == 1
+
+    ran = RunRecord()
+    site.client.jobs.reschedule([job.id], run_at=timedelta(0))
+    site.run_once({"work": ran})
+    assert ran.entries == [2, 3]

@@ -3,6 +3,7 @@
 -- SQL. `dropped` are waiting jobs to delete; `waiting_ids` are to be checked as well.
 -- A job has ended when its row is gone; `on_failure` of the job that waits decides about one that failed permanently. A
 -- dropped job never ends: jobs that wait for it are dropped too, unless they run on failure.
+-- A job that was added again under its key, or rescheduled by SQL, waits no longer: it is not dropped.
 -- Jobs are looked up one by one: with a join, the planner could read their whole table. Without statistics, it would
 -- also do so for some hundred ids, hence `enable_seqscan`. Edges are looked up by the jobs that ended: for one that
 -- waits for 10,000, the planner would compare all its edges with each of them.
@@ -76,6 +77,13 @@ begin
          and waiting.released_at is null
          for update;
       continue when not found;
+      if (select jobs.run_at from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs where jobs.id = v_id) < 'infinity' then
+        delete from :GRAPHILE_WORKER_SCHEMA._private_gw_edges as edges where edges.waiting_id = v_id;
+        update :GRAPHILE_WORKER_SCHEMA._private_gw_waiting as waiting
+           set released_at = now()
+         where waiting.job_id = v_id;
+        continue;
+      end if;
       v_fails := v_waiting.on_failure <> 'run' and exists (
         select
           from :GRAPHILE_WORKER_SCHEMA._private_gw_edges as edges
@@ -104,7 +112,13 @@ begin
         v_fails := v_fails or (found and v_waiting.on_failure = 'cancel');
       end if;
       if v_fails then
-        v_next := v_next || v_id;
+        v_next := v_next || array(
+          select jobs.id
+            from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+           where jobs.id = v_id
+             and jobs.run_at = 'infinity'
+             for update
+        );
       elsif exists (select from :GRAPHILE_WORKER_SCHEMA._private_gw_edges as edges where edges.waiting_id = v_id) then
         if v_ended is null then
           update :GRAPHILE_WORKER_SCHEMA._private_gw_waiting as waiting
