@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import Callable
 from datetime import timedelta
@@ -204,6 +205,20 @@ def test_a_wrong_group_adds_nothing(site: QueueFixture) -> None:
         site.client.groups.add(members(1), then=LAST, on_failure="stop")
     with pytest.raises(InvalidJobError):
         site.client.groups.add(members(1), then=JobSpec(task="last", payload=float("nan")))
+
+    assert tasks(site) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"unique_for": timedelta(hours=1)}, {"job_key": "k", "job_key_mode": "preserve_run_at"}],
+    ids=["unique", "preserving"],
+)
+def test_the_last_job_takes_the_options_of_a_job_that_waits(site: QueueFixture, options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidJobError) as rejected:
+        JobSpec(task="last", after=[1], **options)
+    with pytest.raises(InvalidJobError, match=re.escape(str(rejected.value))):
+        site.client.groups.add(members(1), then=JobSpec(task="last", **options))
 
     assert tasks(site) == []
 

@@ -252,11 +252,8 @@ class JobSpec:
         return made
 
     def _waiting_for(self, ids: Sequence[int], on_failure: OnFailure) -> JobSpec:
-        """Return the same job, which waits for others."""
-        _check_waits(self.job_key_mode)
-        made = object.__new__(JobSpec)
-        made.__dict__.update(self.__dict__, after=tuple(ids), on_failure=on_failure)
-        return made
+        """Return the same job, which waits for others; raises `InvalidJobError` as `JobSpec` does."""
+        return dataclasses.replace(self, after=ids, on_failure=on_failure)
 
 
 _set = object.__setattr__
@@ -539,13 +536,9 @@ def _checked_after(after: Sequence[int | Job], mode: JobKeyMode) -> tuple[int, .
         raise InvalidJobError("after takes a list of jobs or of their ids; put the one job into a list")
     ids = tuple(each.id if isinstance(each, Job) else each for each in after)
     check_ids(ids)
-    _check_waits(mode)
-    return tuple(dict.fromkeys(ids))
-
-
-def _check_waits(mode: JobKeyMode) -> None:
     if mode is not JobKeyMode.REPLACE:
         raise InvalidJobError(f"a job that waits for others takes the job key mode 'replace', not '{mode}'")
+    return tuple(dict.fromkeys(ids))
 
 
 def _checked_on_failure(given: OnFailure | str, after: object) -> OnFailure:
