@@ -19,7 +19,7 @@ from gw_core.domain.hidden_fields import hides
 from gw_core.domain.job.claim import queue_locks
 from gw_core.domain.job.history import keeps_of
 from gw_core.domain.job.job import Job, JobSpec, encode_payload
-from gw_core.domain.job.outcome import Failed, Outcome
+from gw_core.domain.job.outcome import Failed, Outcome, Returned
 from gw_core.domain.job.task_of_function import identifier_of, tasks_of
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.plugins import Interceptors, Plugin
@@ -45,7 +45,6 @@ from gw_core.runner.callers_session import (
 )
 from gw_core.tasks.registry import TaskRegistry, load_task, source_of
 from gw_core.worker.cancellations import Cancellations
-from gw_core.worker.follow_ups import ended_members
 from gw_core.worker.handoff import Handoff
 from gw_core.worker.lease import Lease
 from gw_core.worker.ledger import Ledger
@@ -254,8 +253,8 @@ class ConnectionWorker:
         settled = send_outcomes(self._store, batch, worker_id, queue_locks([attempt.job]))
         if not settled:
             raise _lost_claim(attempt)
-        if ids := ended_members([outcome]):
-            self._store.end_members(ids)
+        if type(outcome) is not Returned:  # while it ran, its task may have added jobs that wait for it
+            self._store.end_members([attempt.job.id])
         if attempt.job.id in self._runner.with_steps:
             self._store.end_steps([attempt.job.id])
         emit_settled(self._runner.events, worker_id, [outcome])

@@ -55,6 +55,23 @@ def test_jobs_that_a_task_adds_run_too(client: Client, conn: Connection, tasks: 
     assert ran == [7]
 
 
+@pytest.mark.parametrize("adds", ["in its transaction", "through its context"])
+def test_jobs_that_a_task_lets_wait_for_its_own_run_too(
+    client: Client, conn: Connection, tasks: TaskRegistry, ran: list[Any], adds: str
+) -> None:
+    @tasks.task("parent")
+    def parent(payload: Any, context: JobContext) -> None:
+        if adds == "through its context":
+            context.add("work", {"n": 7}, after=[context.job])
+        else:
+            client.add("work", {"n": 7}, after=[context.job], conn=conn)
+
+    client.add("parent", conn=conn)
+
+    assert len(drain(conn, tasks=tasks)) == 2
+    assert ran == [7]
+
+
 def test_a_task_uses_the_transaction_through_its_context(client: Client, conn: Connection) -> None:
     psycopg.ClientCursor(conn).execute("create temp table items (n int)")
     tasks = TaskRegistry()
