@@ -30,7 +30,7 @@ from django.db.backends.signals import connection_created
 from django.utils import timezone
 from django.utils.module_loading import autodiscover_modules
 
-from gw_core import GiveUp, Job, JobContext, Snooze, TaskRegistry, task as with_options
+from gw_core import GiveUp, Interrupted, JobContext, Snooze, StopReason, TaskRegistry, task as with_options
 from gw_core.contrib.django.backend_settings import APP, BACKEND_VARIABLE, CONNECTION_VARIABLE, LANES_VARIABLE, Options
 from gw_core.contrib.django.compat import (
     Task,
@@ -51,6 +51,9 @@ from gw_core.errors import InvalidInputError
 from gw_core.operations import TaskLimit
 
 DJANGOS_RECEIVERS = frozenset(map(id, (log_task_started, log_task_finished)))
+
+ENDED = (StopReason.TIMEOUT, StopReason.CANCELLED)
+"""Why a run that is interrupted at a step has failed; otherwise its job returns to the queue."""
 
 
 def registry(alias: str | None = None, lanes: list[str] | None = None) -> TaskRegistry:
@@ -212,7 +215,7 @@ class TaskRun:
             if returned is not None:
                 returned = normalize_json(returned)
         except BaseException as error:
-            if is_final(error, context.job):
+            if is_final(error, context):
                 self._fail(result or self._running(args, kwargs, context, started), error)
             raise
         if result is not None:
@@ -263,9 +266,11 @@ class TaskRun:
             task_finished.send_robust(self._sender, task_result=result)
 
 
-def is_final(error: BaseException, job: Job) -> bool:
+def is_final(error: BaseException, context: JobContext) -> bool:
     """Return whether a task that raised this is not tried again."""
-    return not isinstance(error, Snooze) and (isinstance(error, GiveUp) or job.is_last_attempt)
+    if isinstance(error, Snooze) or (isinstance(error, Interrupted) and context.stop_reason not in ENDED):
+        return False
+    return isinstance(error, GiveUp) or context.job.is_last_attempt
 
 
 def is_received(*signals: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import Any
 
 import extra_tasks
@@ -15,7 +16,7 @@ from shop import tasks
 from shop.models import Order
 from worker import URL, make_due, recorded_signals, run_jobs
 
-from gw_core import Client, WorkerSettings, run_once
+from gw_core import Client, Runner, WorkerSettings, run_once
 from gw_core.contrib.django.compat import logger
 from gw_core.contrib.django.worker import refresh_connections, registry
 
@@ -141,6 +142,26 @@ def test_a_snoozed_task_is_not_finished() -> None:
         run_jobs()
 
     assert [name for name, _, _ in signals] == ["enqueued", "started", "started", "finished"]
+
+
+def test_a_task_that_is_interrupted_at_a_step_is_not_finished() -> None:
+    with recorded_signals() as signals:
+        tasks.end_with_the_worker.using(max_attempts=1).enqueue()
+        runner = Runner(URL, tasks=registry(), migrate=False, handle_signals=False)
+        runner.start()
+        deadline = time.monotonic() + 60
+        while not Order.objects.exists():
+            assert time.monotonic() < deadline, "the task did not begin"
+            time.sleep(0.01)
+        runner.stop("the test asked")
+        runner.wait()
+        assert [name for name, _, _ in signals] == ["enqueued", "started"]
+        run_jobs()
+
+    assert [(name, str(status)) for name, status, _ in signals[2:]] == [
+        ("started", "RUNNING"),
+        ("finished", "SUCCESSFUL"),
+    ]
 
 
 def test_a_return_value_that_json_cannot_hold_fails_the_task(jobs: Any) -> None:

@@ -61,6 +61,15 @@ def snooze_once(context: Any) -> None:
         raise Snooze(0)
 
 
+@task(takes_context=True)
+def end_with_the_worker(context: Any) -> None:
+    if not Order.objects.exists():
+        Order.objects.create(item="begun")
+        while not context.job_context.is_stopping:
+            context.job_context.should_stop.wait(0.01)
+        context.job_context.checkpoint()
+
+
 @task
 def return_object() -> object:
     return object()
