@@ -145,9 +145,9 @@ class WorkerThread:
         except BaseException as error:  # noqa: BLE001 - an exception can be as broken as its task
             outcome = self._failure(job, error)
         if task.timeout is not None or self._pending:
-            outcome = self._timeouts.end(context) or outcome
+            outcome = _replaced(outcome, self._timeouts.end(context))
         if self._pending:
-            outcome = self._cancellations.outcome_of(job, steady_time() - now) or outcome
+            outcome = _replaced(outcome, self._cancellations.outcome_of(job, steady_time() - now))
         self._end(outcome)
 
     def _end(self, outcome: Outcome) -> None:
@@ -198,6 +198,13 @@ class WorkerThread:
         """Return the outcome when not even the task's own error could be read: a job must not hang on it."""
         message = f"{type(error).__name__} while the task's own error was read"
         return Failed(job, steady_time() - self.slot.busy_since, error, message)
+
+
+def _replaced(outcome: Outcome, failure: Failed | None) -> Outcome:
+    """Return the failure that took the place of an outcome, if any, with the items that the batch has left to do."""
+    if failure is None or type(outcome) is not Failed or outcome.payload is None:
+        return failure or outcome
+    return structs.replace(failure, payload=outcome.payload)
 
 
 def intercepted(task: LoadedTask, interceptors: Interceptors) -> LoadedTask:

@@ -91,6 +91,29 @@ def overrunning(
         stubborn.let_go()
 
 
+@pytest.mark.parametrize(("end", "timeout"), ENDS)
+def test_items_of_a_batch_that_were_done_are_not_done_again(
+    ward: RecoveryFixture, end: End, timeout: timedelta | None
+) -> None:
+    began, done = threading.Event(), list[str]()
+
+    def send(items: list[str], context: JobContext) -> list[ValueError | None]:
+        began.set()
+        assert context.should_stop.wait(DEADLINE)
+        done.extend(items[:2])
+        return [None, None, ValueError("no @")]
+
+    job_id = ward.client.add_batch("slow", ["ann", "ben", "?"]).id
+    ward.let_retries_wait()
+    with ward.running(a_registry(send, timeout)) as running:
+        assert began.wait(DEADLINE)
+        message = end(ward, job_id)
+        running.recorded.wait_for(JobCompleted)
+
+    assert (ward.job(job_id)["payload"], done) == (["?"], ["ann", "ben"])
+    assert ward.job(job_id)["last_error"] == message
+
+
 @pytest.mark.usefixtures("reported_soon")
 @pytest.mark.parametrize("queue", [None, "q"], ids=["without a queue", "in a queue"])
 @pytest.mark.parametrize(("end", "timeout"), ENDS)
