@@ -414,3 +414,21 @@ def test_a_job_that_waits_no_longer_is_not_dropped_nor_are_those_that_wait_for_i
     site.client.jobs.reschedule([job.id], run_at=timedelta(0))
     site.run_once({"work": ran})
     assert ran.entries == [2, 3]
+
+
+GONE: dict[str, Callable[[QueueFixture, Job], object]] = {
+    "removed": lambda site, job: site.client.remove("b"),
+    "completed": lambda site, job: site.client.jobs.complete([job.id]),
+    "deleted by SQL": lambda site, job: site.run("delete from _private_jobs where id = %s", job.id),
+}
+
+
+@pytest.mark.parametrize("goes", GONE.values(), ids=GONE)
+def test_nothing_stays_of_a_waiting_job_that_is_gone(
+    site: QueueFixture, goes: Callable[[QueueFixture, Job], object]
+) -> None:
+    first = site.client.add("work", {"n": 1}, run_at=timedelta(hours=1))
+    goes(site, add(site, 2, first, job_key="b"))
+    site.value("select _private_gw_end_members(null)")
+
+    assert site.run("select job_id from _private_gw_edges union all select job_id from _private_gw_waiting") == []

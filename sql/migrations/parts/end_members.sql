@@ -31,10 +31,16 @@ declare
   v_released integer := 0;
 begin
   if job_ids is null then
-    delete from :GRAPHILE_WORKER_SCHEMA._private_gw_waiting as waiting
-     where (
-             select jobs.id from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs where jobs.id = waiting.job_id
-           ) is null;
+    with gone as (
+      delete from :GRAPHILE_WORKER_SCHEMA._private_gw_waiting as waiting
+       where (
+               select jobs.id from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs where jobs.id = waiting.job_id
+             ) is null
+      returning waiting.job_id
+    )
+    delete from :GRAPHILE_WORKER_SCHEMA._private_gw_edges as edges
+     using gone
+     where edges.waiting_id = gone.job_id;
     v_ids := array(
       select waiting.job_id
         from :GRAPHILE_WORKER_SCHEMA._private_gw_waiting as waiting
