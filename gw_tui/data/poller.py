@@ -60,9 +60,10 @@ GATHERING: Final = timedelta(milliseconds=250)
 MIN_REFRESH_INTERVAL: Final = 0.5
 LISTENING: Final = timedelta(seconds=2)
 UNTIL_WOKEN: Final = 3_600.0
-CANCEL_AFTER: Final = 0.1
+CANCEL_AFTER: Final = 0.5
 """Seconds that a query of another screen may still take. To cancel it opens a connection, and the driver then forgets
-its prepared statements: each of the next six snapshots took 8 ms in the server, otherwise 3."""
+its prepared statements: each of the next six snapshots took 8 ms in the server, otherwise 3. Beside busy workers the
+doctor takes a fifth of a second, and was cancelled at each visit of Overview and Locks."""
 
 PARTING: Final = 1.5
 """Seconds that leaving may take, whatever the database does."""
