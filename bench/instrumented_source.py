@@ -37,11 +37,16 @@ LANES: Final = {
 
 @dataclass(slots=True)
 class Tick:
-    """A snapshot and the queries of the visible screen until the next one: milliseconds by lane, and by statement."""
+    """A snapshot and the queries of the visible screen until the next one: milliseconds by lane, and by statement.
+
+    `server` is by the clock: while other processes have the processor, it goes on. `processor` is what the server's
+    process used.
+    """
 
     screen: str
     wall: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     server: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    processor: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     statements: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
 
@@ -85,7 +90,7 @@ class InstrumentedSource(ClientSource):
         self._times.take()
         if self._tick is not None:
             tick = self._tick
-            self._file.write(json.dumps((tick.screen, tick.wall, tick.server, tick.statements)) + "\n")
+            self._file.write(json.dumps((tick.screen, tick.wall, tick.server, tick.processor, tick.statements)) + "\n")
         self._tick = Tick(self.screen)
 
     def count_locks(self) -> timedelta | None:
@@ -94,17 +99,19 @@ class InstrumentedSource(ClientSource):
 
     @contextmanager
     def _noted(self, lane: str) -> Iterator[None]:
-        began = time.perf_counter()
+        began, processor_time = time.perf_counter(), self.processor_time
         try:
             yield
         finally:
-            self._note(lane, 1000 * (time.perf_counter() - began), self._times.take())
+            wall = 1000 * (time.perf_counter() - began)
+            self._note(lane, wall, self.processor_time - processor_time, self._times.take())
 
-    def _note(self, lane: str, wall: float, durations: Mapping[str, float]) -> None:
+    def _note(self, lane: str, wall: float, processor_time: float, durations: Mapping[str, float]) -> None:
         tick = self._tick
         if tick is None:
             return
         tick.wall[lane] += wall
+        tick.processor[lane] += processor_time
         tick.server[lane] += sum(durations.values())
         for name, duration in durations.items():
             tick.statements[name] += duration
