@@ -47,13 +47,16 @@ from gw_core.contrib.django.compat import (
     task_started,
 )
 from gw_core.contrib.django.task import DEFAULT_LANE, identifier_of, options_of, recorded, time_of_django
-from gw_core.errors import InvalidInputError
+from gw_core.errors import InvalidInputError, JobCancelledError, TaskTimeoutError
 from gw_core.operations import TaskLimit
 
 DJANGOS_RECEIVERS = frozenset(map(id, (log_task_started, log_task_finished)))
 
-ENDED = (StopReason.TIMEOUT, StopReason.CANCELLED)
-"""Why a run that is interrupted at a step has failed; otherwise its job returns to the queue."""
+TOO_LATE: Mapping[StopReason | None, type[Exception]] = {
+    StopReason.TIMEOUT: TaskTimeoutError,
+    StopReason.CANCELLED: JobCancelledError,
+}
+"""Why an attempt has failed, whatever its task returns."""
 
 
 def registry(alias: str | None = None, lanes: list[str] | None = None) -> TaskRegistry:
@@ -214,6 +217,8 @@ class TaskRun:
                 returned = self._function(*args, **kwargs)
             if returned is not None:
                 returned = normalize_json(returned)
+            if (late := TOO_LATE.get(context.stop_reason)) is not None:
+                raise late(f"the attempt had ended before its task returned: {context.stop_reason}")
         except BaseException as error:
             if is_final(error, context):
                 self._fail(result or self._running(args, kwargs, context, started), error)
@@ -268,9 +273,10 @@ class TaskRun:
 
 def is_final(error: BaseException, context: JobContext) -> bool:
     """Return whether a task that raised this is not tried again."""
-    if isinstance(error, Snooze) or (isinstance(error, Interrupted) and context.stop_reason not in ENDED):
+    if isinstance(error, Snooze) or (isinstance(error, Interrupted) and context.stop_reason not in TOO_LATE):
         return False
-    return isinstance(error, GiveUp) or context.job.is_last_attempt
+    is_permanent = isinstance(error, GiveUp) or context.stop_reason is StopReason.CANCELLED
+    return is_permanent or context.job.is_last_attempt
 
 
 def is_received(*signals: Any) -> bool:

@@ -14,7 +14,7 @@ from django.test import override_settings
 from settings import TASKS
 from shop import tasks
 from shop.models import Order
-from worker import URL, make_due, recorded_signals, run_jobs
+from worker import URL, let_retries_wait, make_due, recorded_signals, run_jobs
 
 from gw_core import Client, Runner, WorkerSettings, run_once
 from gw_core.contrib.django.compat import logger
@@ -23,6 +23,14 @@ from gw_core.contrib.django.worker import refresh_connections, registry
 
 def items() -> list[str]:
     return sorted(Order.objects.values_list("item", flat=True))
+
+
+def wait_for_an_order() -> None:
+    """Wait until a task that has begun has written one."""
+    deadline = time.monotonic() + 60
+    while not Order.objects.exists():
+        assert time.monotonic() < deadline, "the task did not begin"
+        time.sleep(0.01)
 
 
 def test_tasks_run_with_their_arguments() -> None:
@@ -149,10 +157,7 @@ def test_a_task_that_is_interrupted_at_a_step_is_not_finished() -> None:
         tasks.end_with_the_worker.using(max_attempts=1).enqueue()
         runner = Runner(URL, tasks=registry(), migrate=False, handle_signals=False)
         runner.start()
-        deadline = time.monotonic() + 60
-        while not Order.objects.exists():
-            assert time.monotonic() < deadline, "the task did not begin"
-            time.sleep(0.01)
+        wait_for_an_order()
         runner.stop("the test asked")
         runner.wait()
         assert [name for name, _, _ in signals] == ["enqueued", "started"]
@@ -162,6 +167,30 @@ def test_a_task_that_is_interrupted_at_a_step_is_not_finished() -> None:
         ("started", "RUNNING"),
         ("finished", "SUCCESSFUL"),
     ]
+
+
+@pytest.mark.parametrize(("max_attempts", "finished"), [(1, ["FAILED"]), (11, [])])
+def test_a_task_that_returns_after_its_timeout_has_not_succeeded(max_attempts: int, finished: list[str]) -> None:
+    with recorded_signals() as signals:
+        tasks.return_too_late.using(max_attempts=max_attempts).enqueue()
+        let_retries_wait()
+        run_jobs()
+
+    assert [str(status) for name, status, _ in signals if name == "finished"] == finished
+
+
+def test_a_task_that_returns_after_it_was_cancelled_has_failed() -> None:
+    with recorded_signals() as signals:
+        running = tasks.wait_for_stop.enqueue()
+        runner = Runner(URL, tasks=registry(), migrate=False, handle_signals=False)
+        runner.start()
+        wait_for_an_order()
+        with Client(URL) as client:
+            client.jobs.cancel([int(running.id)], by="a test", timeout=60)
+        runner.stop("the test asked")
+        runner.wait()
+
+    assert [(name, str(status)) for name, status, _ in signals][2:] == [("finished", "FAILED")]
 
 
 def test_a_return_value_that_json_cannot_hold_fails_the_task(jobs: Any) -> None:

@@ -70,6 +70,13 @@ def end_with_the_worker(context: Any) -> None:
         context.job_context.checkpoint()
 
 
+@options(timeout=0.05)
+@task(takes_context=True)
+def return_too_late(context: Any) -> int:
+    context.job_context.should_stop.wait(60)
+    return 7
+
+
 @task
 def return_object() -> object:
     return object()
