@@ -13,7 +13,7 @@ import pytest
 from support.queue_fixture import NEVER, QueueFixture, RunRecord
 from support.waiting import wait_until
 
-from gw_core import AsyncClient, GiveUp, Job, JobContext, JobSpec, JobState, TaskRegistry
+from gw_core import AsyncClient, Client, GiveUp, Job, JobContext, JobSpec, JobState, TaskRegistry
 from gw_core.errors import GraphileWorkerError, InvalidInputError, InvalidJobError, ResultUnavailableError
 from gw_core.testing import drain
 
@@ -324,6 +324,25 @@ def test_a_job_gets_the_results_of_those_it_waited_for(site: QueueFixture) -> No
     site.client.add("sum")
     assert site.run_once(tasks).completed == 4
     assert sorted(found, key=str) == [[9, None, 4], []]
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [lambda client, job: client.remove("b"), lambda client, job: client.jobs.complete([job.id])],
+    ids=["removed", "completed"],
+)
+def test_a_job_that_gw_removed_has_no_result(site: QueueFixture, ends: Callable[[Client, Job], object]) -> None:
+    found: list[object] = []
+    tasks = TaskRegistry()
+    tasks.register("sum", lambda payload, context: found.append(context.results()))
+    tasks.task("square", result=True)(lambda payload: payload * payload)
+    members = [site.client.add("square", 3), site.client.add("square", 2, job_key="b", run_at=timedelta(hours=1))]
+    site.client.add("sum", after=members)
+    site.run_once(tasks)
+
+    ends(site.client, members[1])
+    site.run_once(tasks)
+    assert found == [[9, None]]
 
 
 def test_a_result_that_is_not_kept_is_an_error(site: QueueFixture) -> None:

@@ -268,16 +268,18 @@ def removing_by_key(job_key: str, schema: str, by: str | None) -> Operation[Remo
 def removing(job_key: str, schema: str, by: str | None) -> Steps[RemovedJob | None]:
     """Remove the job with this key, and return it; None: there is none.
 
-    A job with a failed attempt is recorded where history keeps it; others are usually removed by programs, in numbers.
+    A job with a failed attempt is recorded where history keeps it, and so is one that others wait for, as they read its
+    result. Others are usually removed by programs, in numbers.
     """
     rows = yield Call("remove_job", {"job_key": job_key})
     removed = RemovedJob(Job(*rows[0])) if rows else None
-    if removed is not None and is_member(removed.job):
-        yield end_members_call([removed.job.id])
-    if removed is not None and removed.was_deleted and removed.job.last_error is not None:
+    has_waiters = removed is not None and is_member(removed.job)
+    if removed is not None and removed.was_deleted and (removed.job.last_error is not None or has_waiters):
         [[records]] = yield Call("records_ends", {"schema": schema})
         if records:
             yield removed_call(removed.job)
+    if removed is not None and has_waiters:
+        yield end_members_call([removed.job.id])
     if removed is not None:
         yield from recording("remove", by, schema, job_ids=[removed.job.id], targets=[f"task:{removed.job.task}"])
     return removed
