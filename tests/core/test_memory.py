@@ -12,7 +12,7 @@ from support.waiting import wait_until
 
 from gw_core import Client, Runner, TaskRegistry, WorkerSettings
 
-JOBS = 100
+JOBS = 30
 THREADS = 30
 PAYLOAD_BYTES = 4_000_000
 MOST_KEPT = 90 * 2**20

@@ -90,12 +90,15 @@ def test_bulks_and_asynchronous_clients_add_it_once(site: QueueFixture) -> None:
     assert asyncio.run(again())[:2] == [first, first]
 
 
-def test_a_large_bulk_is_added_once_in_the_order_of_its_jobs(site: QueueFixture) -> None:
-    specs = [JobSpec(task="work", payload=n % 6_000, unique_for=HOUR) for n in range(7_000)]
+def test_a_large_bulk_is_added_once_in_the_order_of_its_jobs(
+    site: QueueFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gw_core.postgres.road.add_calls.BULK", 500)
+    specs = [JobSpec(task="work", payload=n % 600, unique_for=HOUR) for n in range(700)]
     ids = site.client.add_many(specs)
-    assert ids[6_000:] == ids[:1_000]
-    assert [site.client.jobs.get(ids[n]).payload for n in (0, 4_999, 5_000, 5_999)] == [0, 4_999, 5_000, 5_999]  # type: ignore[union-attr]
-    assert len(site.ids()) == 6_000
+    assert ids[600:] == ids[:100]
+    assert [site.client.jobs.get(ids[n]).payload for n in (0, 499, 500, 599)] == [0, 499, 500, 599]  # type: ignore[union-attr]
+    assert len(site.ids()) == 600
     assert site.client.add_many(specs[:10]) == ids[:10]
 
 

@@ -118,30 +118,6 @@ def test_nodes_own_way_of_adding_works(node: NodeWorker, database_url: str, vers
 
 
 @pytest.mark.parametrize("version", ON_OUR_SCHEMA)
-def test_nodes_hands_on_jobs_work(node: NodeWorker, database_url: str, version: str) -> None:
-    with connected(database_url) as schema:
-        done, failed, moved, locked = (schema.add_job() for _ in range(4))
-        schema.claim(locked, by="dead")
-
-        node.with_utils(
-            database_url,
-            """
-            await utils.completeJobs([input.done]);
-            await utils.permanentlyFailJobs([input.failed], "no use");
-            await utils.rescheduleJobs([input.moved], { runAt: "2099-01-02T03:04:05Z", priority: 5 });
-            await utils.forceUnlockWorkers(["dead"]);
-            await utils.cleanup({ tasks: ["GC_JOB_QUEUES", "DELETE_PERMAFAILED_JOBS"] });
-            """,
-            value={"done": str(done["id"]), "failed": str(failed["id"]), "moved": str(moved["id"])},
-        )
-
-        left = schema.jobs()
-        assert [job["id"] for job in left] == [moved["id"], locked["id"]]
-        assert (left[0]["priority"], left[0]["run_at"].year) == (5, 2099)
-        assert left[1]["locked_by"] is None
-
-
-@pytest.mark.parametrize("version", ON_OUR_SCHEMA)
 def test_a_task_of_node_adds_a_job_and_fails_on_our_schema(node: NodeWorker, database_url: str, version: str) -> None:
     with connected(database_url) as schema:
         failing = schema.add_job("failing", queue_name="q")

@@ -7,7 +7,7 @@ import json
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from copy import copy
 from datetime import timedelta
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from api import InvalidTask, task_finished, task_started
 from django.core.management import call_command
-from django.db import IntegrityError, OperationalError, connection, transaction
+from django.db import OperationalError, connection
 from django.template import engines
 from django.test import TransactionTestCase, override_settings
 from django.utils.html import format_html
@@ -141,15 +141,6 @@ def test_a_job_that_a_plugin_skips_is_an_invalid_task(jobs: Any) -> None:
 
 
 # -- what the database reports -----------------------------------------------------------------------------------------
-
-
-def test_an_enqueue_in_a_broken_transaction_names_the_broken_transaction() -> None:
-    order = Order.objects.create(item="book")
-    with transaction.atomic():
-        with suppress(IntegrityError):
-            Order.objects.create(pk=order.pk)
-        with pytest.raises(transaction.TransactionManagementError, match="until the end of the 'atomic' block"):
-            tasks.noop.enqueue(1)
 
 
 def test_an_error_of_the_database_is_one_of_djangos(jobs: Any) -> None:
