@@ -10,8 +10,6 @@ import json
 import os
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from itertools import pairwise
@@ -22,6 +20,7 @@ import psycopg
 import pytest
 from pages import FENCE, ROOT, Block, blocks, pages
 from support.cli_program import every_command
+from support.warm_program import run_code
 from typer._click.exceptions import UsageError
 
 LANGUAGES = {"python", "sh", "console", "sql", "toml", "json", "json5", "crontab", "yaml", "ini", "text", "javascript"}
@@ -84,17 +83,10 @@ def test_python_compiles(block: Block) -> None:
 @pytest.mark.parametrize(("code", "output"), [pytest.param(*each[1:], id=each[0]) for each in PROGRAMS])
 def test_a_program_runs(code: str, output: str | None, database_url: str, tmp_path: Path) -> None:
     program = RESULT_TIMEOUT.sub("timeout=1", ADDRESS.sub(database_url, code))
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program],
-        cwd=tmp_path,
-        env={**os.environ, "DATABASE_URL": database_url},
-        text=True,
-        capture_output=True,
-        timeout=60,
-    )
+    done = run_code(program, folder=tmp_path, environment={**os.environ, "DATABASE_URL": database_url})
 
-    assert done.returncode == 0, done.stderr
-    assert output in (None, done.stdout), done.stderr
+    assert done.code == 0, done.err
+    assert output in (None, done.out), done.err
 
 
 def commands(block: Block) -> Iterator[str]:

@@ -1,4 +1,6 @@
-"""Run `gw` as a process that need not import its modules: a fork of a server that has, in a quarter of the CPU time.
+"""Run `gw`, or Python code, as a process that need not import its modules: a fork of a server that has imported them.
+
+It takes a quarter of the processor time.
 
 In all else it is a process of its own: arguments, environment, folder, streams, signals, and how it ends.
 """
@@ -15,6 +17,8 @@ import sys
 import tempfile
 import threading
 import time
+import types
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -45,6 +49,15 @@ def run_gw(
 ) -> CliResult:
     """Run the program to its end; `stdout` is a file descriptor to write to instead."""
     request = {"arguments": arguments, "folder": str(folder), "environment": dict(environment)}
+    return _ended(request, stdin=stdin, stdout=stdout)
+
+
+def run_code(code: str, *, folder: str | Path, environment: Mapping[str, str]) -> CliResult:
+    """Run Python code to its end, as `python -W error -c` does."""
+    return _ended({"code": code, "folder": str(folder), "environment": dict(environment)})
+
+
+def _ended(request: dict[str, Any], *, stdin: bytes = b"", stdout: int | None = None) -> CliResult:
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         source.write(stdin)
         source.seek(0)
@@ -120,8 +133,15 @@ def _become(request: dict[str, Any]) -> None:
     os.environ.update(request["environment"])
     time.tzset()
     os.chdir(request["folder"])
-    sys.path.insert(0, str(PROGRAM.parent))
-    sys.argv = [str(PROGRAM), *request["arguments"]]
+    is_code = "code" in request
+    sys.path.insert(0, "" if is_code else str(PROGRAM.parent))
+    sys.argv = ["-c"] if is_code else [str(PROGRAM), *request["arguments"]]
+
+
+def _run_code(code: str) -> None:
+    warnings.simplefilter("error")
+    module = sys.modules["__main__"] = types.ModuleType("__main__")
+    exec(compile(code, "<string>", "exec"), vars(module))  # noqa: S102 - a program of the manual
 
 
 if __name__ == "__main__":
@@ -136,5 +156,6 @@ if __name__ == "__main__":
     import gw_core.tasks.references  # noqa: F401
     from gw_cli.main import main
 
-    _become(_serve())
-    main()
+    request = _serve()
+    _become(request)
+    _run_code(request["code"]) if "code" in request else main()
